@@ -1,0 +1,92 @@
+# One file builds everything.
+#
+#   make          install what is missing, build, show a first forecast
+#   make build    build only              make check    run the tests (ONLY=word picks)
+#   make web      the page's module       make lint     layers, format, banned calls, lengths
+#   make fuzz     the parsers, bounded    make bench    speed against limits and peers
+#
+#   SAN=1         sanitizers, in a build folder of their own
+#   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
+#   WERROR=1      warnings are errors     V=1           show the commands
+
+MAKEFLAGS += -r -j$(shell nproc)
+Q := $(if $(V),,@)
+, := ,
+
+VARIANT := $(if $(SAN),san,fast)$(if $(filter clang,$(CC)),-clang)
+BUILD := build/$(VARIANT)
+PROGRAM := $(if $(filter fast,$(VARIANT)),build/gpuhours,$(BUILD)/gpuhours)
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CFLAGS ?= -O3 -g
+LANGUAGE := -std=c17 -ffp-contract=off -D_POSIX_C_SOURCE=200809L -Isrc -I. -MMD -MP
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
+            $(if $(WERROR),-Werror)
+SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
+            -fno-sanitize-recover=undefined)
+COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
+LDLIBS   := -lz -lzstd -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev
+
+# --- sources: a folder is a layer, an option is a file -----------------------
+
+BASE  := $(wildcard src/base/*.c)
+CORE  := $(wildcard src/core/*.c)
+HOST  := $(wildcard src/host/*.c)
+CLI   := $(wildcard src/cli/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c)
+
+object = $(patsubst %,$(BUILD)/obj/%.o,$1)
+LIBRARY := $(call object,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
+
+# --- targets -----------------------------------------------------------------
+
+.PHONY: all build check check-oracles lint web fuzz bench clean FORCE
+all: build
+	$(Q)$(PROGRAM)
+build: $(PROGRAM)
+check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
+	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
+lint: build
+	$(Q)tools/lint $(BUILD)
+web: build/web/core.wasm
+clean:
+	$(Q)rm -rf build
+
+$(PROGRAM): $(LIBRARY) $(call object,$(CLI))
+$(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
+$(PROGRAM) $(BUILD)/tests:
+	@echo "  link $@"
+	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
+	@mkdir -p $(@D); echo "  cc   $<"
+	$(Q)$(COMPILE) -c $< -o $@
+
+# The catalogs are compiled in: neither the program nor the page opens a file for them.
+DATA := $(sort $(wildcard data/*.csv data/*.json data/*.bin))
+$(BUILD)/data.o: $(BUILD)/data.c
+	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
+$(BUILD)/data.c: $(BUILD)/embed $(DATA)
+	$(Q)$(BUILD)/embed $(DATA) > $@
+$(BUILD)/embed: tools/embed.c | $(BUILD)/deps
+	$(Q)$(CC) -std=c17 -o $@ $<
+
+# The page is the same core, compiled for the browser.
+build/web/core.wasm: web/exports.c $(BASE) $(CORE) $(BUILD)/data.c $(wildcard src/*/*.h) | build/deps-web
+	@mkdir -p $(@D); echo "  wasm $@"
+	$(Q)clang --target=wasm32-wasi --sysroot=/usr -mexec-model=reactor -O2 -std=c17 \
+	    -ffp-contract=off -Isrc -Wl,--strip-all $(filter %.c,$^) -o $@
+
+# Packages, looked at once.
+$(BUILD)/deps: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps $(PACKAGES) && touch $@
+build/deps-web: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
+	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@
+
+# All is compiled anew when the flags change.
+FLAGS := $(COMPILE)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

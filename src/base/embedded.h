@@ -1,0 +1,13 @@
+// embedded: the files of data/, compiled into the program by tools/embed.c.
+
+#pragma once
+
+#include <stddef.h>
+
+struct embedded {
+    const char *name; // "gpus.csv"
+    const char *at;   // followed by a NUL that size does not count
+    size_t size;
+};
+
+extern const struct embedded embedded_files[]; // ended by a NULL name

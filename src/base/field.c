@@ -1,0 +1,267 @@
+#include "base/field.h"
+
+#include <math.h>
+#include <string.h>
+
+static void *member(const struct field *field, void *object)
+{
+    return (char *)object + field->offset;
+}
+
+static const void *member_const(const struct field *field, const void *object)
+{
+    return (const char *)object + field->offset;
+}
+
+static bool is_double(enum field_kind kind)
+{
+    return kind >= FIELD_NUMBER;
+}
+
+const struct field *field_find(const struct field *fields, struct text name)
+{
+    for (const struct field *f = fields; f->name; f++) {
+        size_t size = strlen(f->name), i = 0;
+        if (size != name.size)
+            continue;
+        while (i < size && (f->name[i] == name.at[i] || (f->name[i] == '_' && name.at[i] == '-')))
+            i++;
+        if (i == size)
+            return f;
+    }
+    return NULL;
+}
+
+static enum err set_flag(bool *out, struct text value)
+{
+    static const char *const yes[] = { "yes", "on", "true", "1" };
+    static const char *const no[] = { "no", "off", "false", "0" };
+    for (int i = 0; i < 4; i++) {
+        if (text_is(value, yes[i]))
+            return *out = true, OK;
+        if (text_is(value, no[i]))
+            return *out = false, OK;
+    }
+    return fail(ERR_INPUT, "\"%.*s\" is neither on nor off", TEXT_ARGS(value));
+}
+
+static enum err set_choice(int *out, const char *const *choices, struct text value)
+{
+    size_t count = 0;
+    for (; choices[count]; count++)
+        if (text_is(value, choices[count]))
+            return *out = (int)count, OK;
+    char list[256] = "";
+    for (size_t i = 0, used = 0; i < count && used < sizeof list - 32; i++) {
+        size_t size = strlen(choices[i]);
+        if (used + size + 3 > sizeof list)
+            break;
+        if (i)
+            memcpy(list + used, ", ", 2), used += 2;
+        memcpy(list + used, choices[i], size);
+        used += size;
+        list[used] = 0;
+    }
+    return fail(ERR_INPUT, "\"%.*s\" is not one of %s", TEXT_ARGS(value), list);
+}
+
+static bool is_date(struct text value)
+{
+    if (value.size < 4 || value.size > 10) // a year, a month or a day
+        return false;
+    for (size_t i = 0; i < value.size; i++)
+        if (i == 4 || i == 7 ? value.at[i] != '-' : value.at[i] < '0' || value.at[i] > '9')
+            return false;
+    return true;
+}
+
+static enum err set(const struct field *field, void *object, struct arena *arena, struct text value)
+{
+    void *at = member(field, object);
+    double number = NAN;
+    int64_t count = 0;
+    switch (field->kind) {
+    case FIELD_DATE:
+        if (!is_date(value))
+            return fail(ERR_INPUT, "\"%.*s\" is not a date like 2026-08-22", TEXT_ARGS(value));
+        // fall through
+    case FIELD_TEXT: *(const char **)at = text_copy(arena, value); return OK;
+    case FIELD_FLAG: return set_flag(at, value);
+    case FIELD_CHOICE: return set_choice(at, field->choices, value);
+    case FIELD_COUNT:
+        TRY(text_read_count(&count, value));
+        if (count < 0)
+            return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_ARGS(value));
+        *(int64_t *)at = count;
+        return OK;
+    case FIELD_NUMBER:
+    case FIELD_USD: TRY(text_read_number(&number, value)); break;
+    case FIELD_SHARE: TRY(text_read_share(&number, value)); break;
+    case FIELD_BYTES: TRY(text_read_bytes(&number, value)); break;
+    case FIELD_SECONDS: TRY(text_read_seconds(&number, value)); break;
+    case FIELD_RATE: TRY(text_read_rate(&number, value)); break;
+    case FIELD_END: return fail(ERR_BUG, "has no kind");
+    }
+    if (field->scale)
+        number *= field->scale;
+    if (field->kind != FIELD_NUMBER && number < 0)
+        return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_ARGS(value));
+    if (field->kind == FIELD_SHARE && number > 1)
+        return fail(ERR_INPUT, "\"%.*s\" is above 1", TEXT_ARGS(value));
+    *(double *)at = number;
+    return OK;
+}
+
+enum err field_set(const struct field *field, void *object, struct arena *arena, struct text value)
+{
+    enum err err = set(field, object, arena, text_trim(value));
+    return err ? error_prefix(err, "%s: ", field->name) : OK;
+}
+
+void field_clear(const struct field *fields, void *object)
+{
+    for (const struct field *f = fields; f->name; f++) {
+        void *at = member(f, object);
+        if (is_double(f->kind))
+            *(double *)at = NAN;
+        else if (f->kind == FIELD_COUNT)
+            *(int64_t *)at = 0;
+        else if (f->kind == FIELD_FLAG)
+            *(bool *)at = false;
+        else if (f->kind == FIELD_CHOICE)
+            *(int *)at = 0;
+        else
+            *(const char **)at = NULL;
+    }
+}
+
+bool field_known(const struct field *field, const void *object)
+{
+    if (is_double(field->kind))
+        return !isnan(*(const double *)member_const(field, object));
+    if (field->kind == FIELD_TEXT || field->kind == FIELD_DATE)
+        return *(const char *const *)member_const(field, object) != NULL;
+    return true;
+}
+
+double field_number(const struct field *field, const void *object)
+{
+    const void *at = member_const(field, object);
+    if (is_double(field->kind))
+        return *(const double *)at;
+    if (field->kind == FIELD_COUNT)
+        return (double)*(const int64_t *)at;
+    return NAN;
+}
+
+const char *field_spell(const struct field *field, const void *object, struct arena *arena)
+{
+    const void *at = member_const(field, object);
+    if (!field_known(field, object))
+        return "";
+    switch (field->kind) {
+    case FIELD_TEXT:
+    case FIELD_DATE: return *(const char *const *)at;
+    case FIELD_FLAG: return *(const bool *)at ? "on" : "off";
+    case FIELD_CHOICE: return field->choices[*(const int *)at];
+    case FIELD_COUNT: return text_format(arena, "%lld", (long long)*(const int64_t *)at);
+    case FIELD_BYTES: return text_bytes(arena, *(const double *)at);
+    case FIELD_SECONDS: return text_seconds(arena, *(const double *)at);
+    case FIELD_USD: return text_usd(arena, *(const double *)at);
+    case FIELD_RATE: {
+        double rate = *(const double *)at;
+        return rate >= 1e12 ? text_format(arena, "%.4gT/s", rate / 1e12)
+                            : text_format(arena, "%.4gG/s", rate / 1e9);
+    }
+    default: return text_format(arena, "%.6g", *(const double *)at);
+    }
+}
+
+void field_write(const struct field *fields, const void *object, struct json_writer *w)
+{
+    for (const struct field *f = fields; f->name; f++) {
+        const void *at = member_const(f, object);
+        if (is_double(f->kind))
+            json_put_number(w, f->name, *(const double *)at);
+        else if (f->kind == FIELD_COUNT)
+            json_put_count(w, f->name, *(const int64_t *)at);
+        else if (f->kind == FIELD_FLAG)
+            json_put_bool(w, f->name, *(const bool *)at);
+        else if (f->kind == FIELD_CHOICE)
+            json_put_string(w, f->name, f->choices[*(const int *)at]);
+        else
+            json_put_string(w, f->name, *(const char *const *)at);
+    }
+}
+
+static enum err set_json(const struct field *f, void *object, struct arena *arena,
+                         const struct json *value)
+{
+    if (value->kind == JSON_STRING)
+        return field_set(f, object, arena, value->string);
+    if (value->kind == JSON_NULL) {
+        field_clear((const struct field[]){ *f, { 0 } }, object);
+        return OK;
+    }
+    if (value->kind == JSON_BOOL && f->kind == FIELD_FLAG) {
+        *(bool *)member(f, object) = value->flag;
+        return OK;
+    }
+    if (value->kind == JSON_NUMBER && f->kind >= FIELD_COUNT)
+        return field_set(f, object, arena, text_of(text_format(arena, "%.17g", value->number)));
+    return fail(ERR_INPUT, "%s: is %s", f->name, json_kind_name(value->kind));
+}
+
+enum err field_read(const struct field *fields, void *object, struct arena *arena,
+                    const struct json *in, const char *name, bool strict)
+{
+    if (in->kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(in->kind));
+    for (size_t i = 0; i < in->count; i++) {
+        struct text key = in->items[2 * i].string;
+        const struct field *f = field_find(fields, key);
+        if (!f && strict)
+            return fail(ERR_INPUT, "%s: has an unknown key \"%.*s\"", name, TEXT_ARGS(key));
+        if (!f)
+            continue;
+        enum err err = set_json(f, object, arena, &in->items[2 * i + 1]);
+        if (err)
+            return error_prefix(err, "%s: ", name);
+    }
+    return OK;
+}
+
+enum err field_read_csv(const struct field *fields, size_t struct_size, void **rows, size_t *count,
+                        struct arena *arena, struct text in, const char *name)
+{
+    struct csv csv;
+    TRY(csv_read(&csv, arena, in, name, ','));
+    const struct field **of_column = ARENA_NEW(arena, const struct field *, csv.columns);
+    for (size_t c = 0; c < csv.columns; c++) {
+        of_column[c] = field_find(fields, csv.header[c]);
+        if (!of_column[c])
+            return fail(ERR_INPUT, "%s: has an unknown column \"%.*s\"", name,
+                        TEXT_ARGS(csv.header[c]));
+    }
+    for (const struct field *f = fields; f->name; f++)
+        if (f->required && csv_column(&csv, f->name) < 0)
+            return fail(ERR_INPUT, "%s: has no column \"%s\" (%s)", name, f->name, f->help);
+    char *objects = arena_alloc(arena, csv.rows * struct_size);
+    for (size_t r = 0; r < csv.rows; r++) {
+        void *object = objects + r * struct_size;
+        field_clear(fields, object);
+        for (size_t c = 0; c < csv.columns; c++) {
+            struct text cell = text_trim(csv_cell(&csv, r, (int)c));
+            if (!cell.size && of_column[c]->required)
+                return fail(ERR_INPUT, "%s:%d: has no %s", name, csv.lines[r], of_column[c]->name);
+            if (!cell.size)
+                continue;
+            enum err err = field_set(of_column[c], object, arena, cell);
+            if (err)
+                return error_prefix(err, "%s:%d: ", name, csv.lines[r]);
+        }
+    }
+    *rows = objects;
+    *count = csv.rows;
+    return OK;
+}

@@ -1,0 +1,87 @@
+// field: tables that describe structs; options, JSON keys and catalog columns are their rows.
+//
+//     static const struct field gpu_fields[] = {
+//         FIELD(gpu, name, TEXT, "as people call it"),
+//         FIELD(gpu, memory_bytes, BYTES, "device memory"),
+//         { 0 }
+//     };
+//
+// From one table come the catalog reader, the JSON reader and writer, the options of a command and
+// its --help. A field's kind fixes the member's C type (see below), the spellings it reads and the
+// unit it is written in. Text members point into the arena.
+
+#pragma once
+
+#include "base/csv.h"
+#include "base/json.h"
+
+#include <stddef.h>
+
+enum field_kind { // member type  reads                       checks
+    FIELD_END,
+    FIELD_TEXT,    // const char *  anything
+    FIELD_DATE,    // const char *  "2026-08-22"
+    FIELD_FLAG,    // bool          yes/no/on/off/true/false/1/0
+    FIELD_CHOICE,  // int           one of choices, its index
+    FIELD_COUNT,   // int64_t       "21.4M"                    not negative
+    FIELD_NUMBER,  // double        "3.5"                      finite
+    FIELD_SHARE,   // double        "0.2", "20%"               0 to 1
+    FIELD_BYTES,   // double        "80GiB"                    not negative
+    FIELD_SECONDS, // double        "24h"                      not negative
+    FIELD_RATE,    // double        "989 TFLOP/s", "3.35TB/s"  not negative
+    FIELD_USD,     // double        "2.49"                     not negative
+};
+
+struct field {
+    const char *name; // as in JSON and in catalogs; --its-name-with-dashes on the command line
+    enum field_kind kind;
+    size_t offset;
+    const char *help;
+    const char *const *choices; // of FIELD_CHOICE, ended by NULL
+    double scale;               // what 1 means in a catalog cell without unit; 0 is 1
+    bool required;              // a catalog row without it is refused
+};
+
+#define FIELD(type, member, kind_, help_)                                                \
+    {                                                                                    \
+        .name = #member, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
+        .help = help_                                                                    \
+    }
+#define FIELD_AS(name_, type, member, kind_, help_)                                    \
+    {                                                                                  \
+        .name = name_, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
+        .help = help_                                                                  \
+    }
+#define FIELD_OF(type, member, list, help_)                                             \
+    {                                                                                   \
+        .name = #member, .kind = FIELD_CHOICE, .offset = offsetof(struct type, member), \
+        .help = help_, .choices = list                                                  \
+    }
+#define FIELD_NEEDED(type, member, kind_, help_)                                         \
+    {                                                                                    \
+        .name = #member, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
+        .help = help_, .required = true                                                  \
+    }
+
+const struct field *field_find(const struct field *fields, struct text name); // _ and - are equal
+
+// Sets the member from its spelling. The sentence of a failure begins with the field's name.
+enum err field_set(const struct field *field, void *object, struct arena *arena, struct text value);
+
+// Sets everything to "unknown": NAN for numbers, 0 for counts, NULL for text.
+void field_clear(const struct field *fields, void *object);
+
+bool field_known(const struct field *field, const void *object);    // not NAN, not NULL
+double field_number(const struct field *field, const void *object); // any numeric kind
+const char *field_spell(const struct field *field, const void *object, struct arena *arena);
+
+void field_write(const struct field *fields, const void *object, struct json_writer *w);
+
+// Reads an object's members; a key that no field has is refused when strict.
+enum err field_read(const struct field *fields, void *object, struct arena *arena,
+                    const struct json *in, const char *name, bool strict);
+
+// Reads all rows of a catalog into an array of structs of that size. A missing required column or
+// cell is refused with file and line; columns that no field has are refused too.
+enum err field_read_csv(const struct field *fields, size_t struct_size, void **rows, size_t *count,
+                        struct arena *arena, struct text in, const char *name);

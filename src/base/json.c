@@ -1,0 +1,597 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *json_kind_name(enum json_kind kind)
+{
+    static const char *const names[] = {
+        "nothing", "null", "a truth value", "a number", "a string", "a list", "an object",
+    };
+    return names[kind];
+}
+
+// --- stream ------------------------------------------------------------------
+
+struct json_reader json_reader(struct text in)
+{
+    return (struct json_reader){ .start = in.at, .at = in.at, .end = in.at + in.size };
+}
+
+static void stop(struct json_reader *in, const char *problem)
+{
+    if (!in->problem)
+        in->problem = problem;
+}
+
+static void skip_space(struct json_reader *in)
+{
+    while (in->at < in->end &&
+           (*in->at == ' ' || *in->at == '\n' || *in->at == '\t' || *in->at == '\r'))
+        in->at++;
+}
+
+enum json_kind json_peek(struct json_reader *in)
+{
+    skip_space(in);
+    if (in->problem || in->at == in->end)
+        return JSON_NONE;
+    switch (*in->at) {
+    case '{': return JSON_OBJECT;
+    case '[': return JSON_ARRAY;
+    case '"': return JSON_STRING;
+    case 't':
+    case 'f': return JSON_BOOL;
+    case 'n': return JSON_NULL;
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9': return JSON_NUMBER;
+    default: return JSON_NONE;
+    }
+}
+
+static void enter(struct json_reader *in, char bracket, const char *problem)
+{
+    skip_space(in);
+    if (in->problem || in->at == in->end || *in->at != bracket) {
+        stop(in, problem);
+        return;
+    }
+    if (++in->depth > JSON_DEPTH)
+        stop(in, "is nested too deeply");
+    in->at++;
+    in->first = true;
+}
+
+void json_array(struct json_reader *in)
+{
+    enter(in, '[', "wants a list here");
+}
+
+void json_object(struct json_reader *in)
+{
+    enter(in, '{', "wants an object here");
+}
+
+// Stands before the next member of a list or object, or leaves it.
+static bool another(struct json_reader *in, char bracket)
+{
+    skip_space(in);
+    if (in->problem)
+        return false;
+    if (in->at == in->end) {
+        stop(in, "ends too early");
+        return false;
+    }
+    if (*in->at == bracket) {
+        in->at++;
+        in->depth--;
+        in->first = false;
+        return false;
+    }
+    if (!in->first) {
+        if (*in->at != ',') {
+            stop(in, "wants a comma or a closing bracket here");
+            return false;
+        }
+        in->at++;
+        skip_space(in);
+        if (in->at < in->end && *in->at == bracket) {
+            stop(in, "has a comma before a closing bracket");
+            return false;
+        }
+    }
+    in->first = false;
+    return true;
+}
+
+bool json_item(struct json_reader *in)
+{
+    return another(in, ']');
+}
+
+bool json_key(struct json_reader *in, struct arena *arena, struct text *key)
+{
+    if (!another(in, '}'))
+        return false;
+    if (json_peek(in) != JSON_STRING) {
+        stop(in, "wants a quoted key here");
+        return false;
+    }
+    *key = json_string(in, arena);
+    skip_space(in);
+    if (in->problem || in->at == in->end || *in->at != ':') {
+        stop(in, "wants a colon behind the key");
+        return false;
+    }
+    in->at++;
+    return true;
+}
+
+struct text json_raw_string(struct json_reader *in, bool *escaped)
+{
+    *escaped = false;
+    skip_space(in);
+    if (in->problem || in->at == in->end || *in->at != '"') {
+        stop(in, "wants a string here");
+        return (struct text){ "", 0 };
+    }
+    const char *start = in->at + 1, *at = start;
+    for (;;) {
+        const char *quote = memchr(at, '"', (size_t)(in->end - at));
+        if (!quote) {
+            stop(in, "has a string without an end");
+            in->at = in->end;
+            return (struct text){ "", 0 };
+        }
+        // An escape before the quote moves the search on behind it.
+        const char *slash = memchr(at, '\\', (size_t)(quote - at));
+        if (!slash) {
+            in->at = quote + 1;
+            return (struct text){ start, (size_t)(quote - start) };
+        }
+        *escaped = true;
+        at = slash + 2;
+        if (at > in->end)
+            at = in->end;
+    }
+}
+
+static int hex(const char *at)
+{
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = at[i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static size_t put_utf8(char *out, int code)
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 63));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 63));
+        out[2] = (char)(0x80 | (code & 63));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 63));
+    out[2] = (char)(0x80 | (code >> 6 & 63));
+    out[3] = (char)(0x80 | (code & 63));
+    return 4;
+}
+
+// Returns the size, or SIZE_MAX for an escape that JSON does not have.
+static size_t unescape(char *out, struct text raw)
+{
+    const char *at = raw.at, *end = raw.at + raw.size;
+    char *to = out;
+    while (at < end) {
+        const char *slash = memchr(at, '\\', (size_t)(end - at));
+        size_t plain = (size_t)((slash ? slash : end) - at);
+        memmove(to, at, plain);
+        to += plain;
+        if (!slash)
+            break;
+        at = slash + 2;
+        if (at > end)
+            return SIZE_MAX;
+        switch (slash[1]) {
+        case 'n': *to++ = '\n'; break;
+        case 't': *to++ = '\t'; break;
+        case 'r': *to++ = '\r'; break;
+        case 'b': *to++ = '\b'; break;
+        case 'f': *to++ = '\f'; break;
+        case '"':
+        case '\\':
+        case '/': *to++ = slash[1]; break;
+        case 'u': {
+            int code = end - at >= 4 ? hex(at) : -1;
+            if (code < 0)
+                return SIZE_MAX;
+            at += 4;
+            if (code >= 0xD800 && code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u') {
+                int low = hex(at + 2);
+                if (low >= 0xDC00 && low < 0xE000) {
+                    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+                    at += 6;
+                }
+            }
+            if (code >= 0xD800 && code < 0xE000)
+                code = 0xFFFD;
+            to += put_utf8(to, code);
+            break;
+        }
+        default: return SIZE_MAX;
+        }
+    }
+    return (size_t)(to - out);
+}
+
+size_t json_unescape(char *out, struct text raw)
+{
+    size_t size = unescape(out, raw);
+    return size == SIZE_MAX ? 0 : size;
+}
+
+struct text json_string(struct json_reader *in, struct arena *arena)
+{
+    bool escaped;
+    struct text raw = json_raw_string(in, &escaped);
+    if (!escaped)
+        return raw;
+    char *out = arena_alloc(arena, raw.size);
+    size_t size = unescape(out, raw);
+    if (size == SIZE_MAX) {
+        stop(in, "has an escape that JSON does not know");
+        size = 0;
+    }
+    return (struct text){ out, size };
+}
+
+static bool is_digit(const struct json_reader *in)
+{
+    return in->at < in->end && *in->at >= '0' && *in->at <= '9';
+}
+
+static bool skip_digits(struct json_reader *in)
+{
+    if (!is_digit(in))
+        return false;
+    while (is_digit(in))
+        in->at++;
+    return true;
+}
+
+static struct text number_text(struct json_reader *in)
+{
+    skip_space(in);
+    const char *start = in->at;
+    if (in->at < in->end && *in->at == '-')
+        in->at++;
+    bool good = skip_digits(in);
+    if (good && in->at < in->end && *in->at == '.') {
+        in->at++;
+        good = skip_digits(in);
+    }
+    if (good && in->at < in->end && (*in->at == 'e' || *in->at == 'E')) {
+        in->at++;
+        if (in->at < in->end && (*in->at == '+' || *in->at == '-'))
+            in->at++;
+        good = skip_digits(in);
+    }
+    if (!good)
+        stop(in, "wants a number here");
+    return (struct text){ start, (size_t)(in->at - start) };
+}
+
+double json_number(struct json_reader *in)
+{
+    if (in->problem)
+        return NAN;
+    struct text text = number_text(in);
+    if (in->problem)
+        return NAN;
+    // Ids and counts, the common case: up to 15 digits are exact in a double.
+    if (text.size <= 15) {
+        int64_t whole = 0;
+        size_t i = text.at[0] == '-';
+        for (; i < text.size && text.at[i] >= '0' && text.at[i] <= '9'; i++)
+            whole = whole * 10 + (text.at[i] - '0');
+        if (i == text.size)
+            return (double)(text.at[0] == '-' ? -whole : whole);
+    }
+    char digits[400];
+    if (text.size >= sizeof digits) {
+        stop(in, "has a number of too many digits");
+        return NAN;
+    }
+    memcpy(digits, text.at, text.size);
+    digits[text.size] = 0;
+    double value = strtod(digits, NULL);
+    if (!isfinite(value)) {
+        stop(in, "has a number beyond 1e308");
+        return NAN;
+    }
+    return value;
+}
+
+static bool take_word(struct json_reader *in, const char *word)
+{
+    size_t size = strlen(word);
+    if ((size_t)(in->end - in->at) < size || memcmp(in->at, word, size))
+        return false;
+    in->at += size;
+    return true;
+}
+
+bool json_bool(struct json_reader *in)
+{
+    skip_space(in);
+    if (!in->problem && take_word(in, "true"))
+        return true;
+    if (in->problem || !take_word(in, "false"))
+        stop(in, "wants true or false here");
+    return false;
+}
+
+struct text json_skip(struct json_reader *in)
+{
+    skip_space(in);
+    const char *start = in->at;
+    bool escaped;
+    switch (json_peek(in)) {
+    case JSON_STRING: json_raw_string(in, &escaped); break;
+    case JSON_NUMBER: number_text(in); break;
+    case JSON_BOOL: json_bool(in); break;
+    case JSON_NULL:
+        if (!take_word(in, "null"))
+            stop(in, "has a word that JSON does not know");
+        break;
+    case JSON_ARRAY:
+        for (json_array(in); json_item(in);)
+            json_skip(in);
+        break;
+    case JSON_OBJECT:
+        for (json_object(in); another(in, '}');) {
+            json_raw_string(in, &escaped);
+            skip_space(in);
+            if (in->problem || in->at == in->end || *in->at != ':')
+                stop(in, "wants a colon behind the key");
+            else
+                in->at++;
+            json_skip(in);
+        }
+        break;
+    case JSON_NONE: stop(in, in->at == in->end ? "ends too early" : "wants a value here"); break;
+    }
+    return (struct text){ start, (size_t)(in->at - start) };
+}
+
+enum err json_failed(struct json_reader *in, const char *problem)
+{
+    stop(in, problem);
+    return ERR_INPUT;
+}
+
+enum err json_end(struct json_reader *in, const char *name)
+{
+    skip_space(in);
+    if (!in->problem && in->at < in->end)
+        stop(in, "has something behind its end");
+    if (!in->problem)
+        return OK;
+    int line = 1;
+    const char *start = in->start;
+    for (const char *c = in->start; c < in->at; c++)
+        if (*c == '\n')
+            line++, start = c + 1;
+    return fail(ERR_INPUT, "%s:%d: column %td: %s", name, line, in->at - start + 1, in->problem);
+}
+
+// --- tree --------------------------------------------------------------------
+
+struct json json_tree(struct json_reader *in, struct arena *arena)
+{
+    struct json value = { .kind = json_peek(in) };
+    size_t room = 0;
+    switch (value.kind) {
+    case JSON_NULL:
+    case JSON_NONE: json_skip(in); break;
+    case JSON_BOOL: value.flag = json_bool(in); break;
+    case JSON_NUMBER: value.number = json_number(in); break;
+    case JSON_STRING: value.string = json_string(in, arena); break;
+    case JSON_ARRAY:
+    case JSON_OBJECT: {
+        bool keyed = value.kind == JSON_OBJECT;
+        struct text key = { 0 };
+        (keyed ? json_object : json_array)(in);
+        size_t size = 0;
+        while (keyed ? json_key(in, arena, &key) : json_item(in)) {
+            if (size + 2 > room) {
+                size_t more = room ? room * 2 : 8;
+                value.items = arena_grow(arena, value.items, room * sizeof(struct json),
+                                         more * sizeof(struct json));
+                room = more;
+            }
+            if (keyed)
+                value.items[size++] = (struct json){ .kind = JSON_STRING, .string = key };
+            struct json item = json_tree(in, arena);
+            value.items[size++] = item;
+        }
+        value.count = keyed ? size / 2 : size;
+        break;
+    }
+    }
+    return value;
+}
+
+enum err json_read(struct json *out, struct arena *arena, struct text in, const char *name)
+{
+    struct json_reader reader = json_reader(in);
+    if (reader.end - reader.at >= 3 && !memcmp(reader.at, "\xEF\xBB\xBF", 3))
+        reader.at += 3; // a byte order mark
+    *out = json_tree(&reader, arena);
+    return json_end(&reader, name);
+}
+
+const struct json *json_get(const struct json *object, const char *key)
+{
+    if (!object || object->kind != JSON_OBJECT)
+        return NULL;
+    for (size_t i = object->count; i-- > 0;) // of a key given twice the last one counts
+        if (text_is(object->items[2 * i].string, key)) {
+            const struct json *value = &object->items[2 * i + 1];
+            return value->kind == JSON_NULL ? NULL : value;
+        }
+    return NULL;
+}
+
+double json_get_number(const struct json *object, const char *key, double otherwise)
+{
+    const struct json *value = json_get(object, key);
+    return value && value->kind == JSON_NUMBER ? value->number : otherwise;
+}
+
+bool json_get_bool(const struct json *object, const char *key, bool otherwise)
+{
+    const struct json *value = json_get(object, key);
+    return value && value->kind == JSON_BOOL ? value->flag : otherwise;
+}
+
+struct text json_get_text(const struct json *object, const char *key)
+{
+    const struct json *value = json_get(object, key);
+    return value && value->kind == JSON_STRING ? value->string : (struct text){ 0 };
+}
+
+// --- writing -----------------------------------------------------------------
+
+void json_quote(struct out *out, struct text value)
+{
+    out_char(out, '"');
+    size_t plain = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        unsigned char c = (unsigned char)value.at[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7F)
+            continue;
+        out_bytes(out, value.at + plain, i - plain);
+        plain = i + 1;
+        if (c == '"' || c == '\\')
+            out_put(out, "\\%c", c);
+        else if (c == '\n')
+            out_put(out, "\\n");
+        else if (c == '\t')
+            out_put(out, "\\t");
+        else if (c == '\r')
+            out_put(out, "\\r");
+        else
+            out_put(out, "\\u%04x", c);
+    }
+    out_bytes(out, value.at + plain, value.size - plain);
+    out_char(out, '"');
+}
+
+static void before(struct json_writer *w, const char *key)
+{
+    if (w->filled)
+        out_char(w->out, ',');
+    if (w->depth && !w->compact) {
+        out_char(w->out, '\n');
+        out_repeat(w->out, ' ', 2 * w->depth);
+    }
+    w->filled = true;
+    if (key) {
+        json_quote(w->out, text_of(key));
+        out_put(w->out, w->compact ? ":" : ": ");
+    }
+}
+
+void json_open(struct json_writer *w, const char *key, char bracket)
+{
+    before(w, key);
+    out_char(w->out, bracket);
+    w->depth++;
+    w->filled = false;
+}
+
+void json_close(struct json_writer *w, char bracket)
+{
+    w->depth--;
+    if (w->filled && !w->compact) {
+        out_char(w->out, '\n');
+        out_repeat(w->out, ' ', 2 * w->depth);
+    }
+    out_char(w->out, bracket);
+    w->filled = true;
+}
+
+void json_put_text(struct json_writer *w, const char *key, struct text value)
+{
+    before(w, key);
+    json_quote(w->out, value);
+}
+
+void json_put_string(struct json_writer *w, const char *key, const char *value)
+{
+    if (value) {
+        json_put_text(w, key, text_of(value));
+        return;
+    }
+    before(w, key);
+    out_put(w->out, "null");
+}
+
+void json_put_number(struct json_writer *w, const char *key, double value)
+{
+    before(w, key);
+    if (!isfinite(value)) {
+        out_put(w->out, "null");
+        return;
+    }
+    char digits[40];
+    for (int precision = 15; precision <= 17; precision++) { // the shortest that reads back equal
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    out_put(w->out, "%s", digits);
+}
+
+void json_put_count(struct json_writer *w, const char *key, int64_t value)
+{
+    before(w, key);
+    out_put(w->out, "%lld", (long long)value);
+}
+
+void json_put_bool(struct json_writer *w, const char *key, bool value)
+{
+    before(w, key);
+    out_put(w->out, value ? "true" : "false");
+}

@@ -1,0 +1,115 @@
+// json: reads JSON as a stream or as a tree, and writes it.
+//
+// The reader pulls values one after another and remembers its first error, so that code stays
+// straight and asks once, at the end:
+//
+//     struct json_reader in = json_reader(text);
+//     struct text key;
+//     json_object(&in);
+//     while (json_key(&in, scratch, &key))
+//         if (text_is(key, "vocab")) size = json_number(&in);
+//         else json_skip(&in);
+//     TRY(json_end(&in, "tokenizer.json"));
+//
+// json_read() makes a tree of the same stream. Strings without escapes are views of the input;
+// others are decoded into the arena. Nesting beyond JSON_DEPTH is refused. Strings are passed on as
+// the bytes they are: whoever needs UTF-8 checks it. A lone surrogate escape becomes U+FFFD.
+
+#pragma once
+
+#include "base/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { JSON_DEPTH = 256 };
+
+enum json_kind {
+    JSON_NONE, // no value here: the end, or an error
+    JSON_NULL,
+    JSON_BOOL,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT,
+};
+
+const char *json_kind_name(enum json_kind kind); // "a list", "a string"
+
+// --- stream ------------------------------------------------------------------
+
+struct json_reader {
+    const char *start, *at, *end;
+    const char *problem; // the first one; NULL while all is well
+    bool first;          // just behind an opening bracket
+    int depth;
+};
+
+struct json_reader json_reader(struct text in);
+enum json_kind json_peek(struct json_reader *in); // of the next value, which stays unread
+
+void json_array(struct json_reader *in);  // enters a list
+bool json_item(struct json_reader *in);   // true before each item, false behind the last
+void json_object(struct json_reader *in); // enters an object
+bool json_key(struct json_reader *in, struct arena *arena, struct text *key);
+
+struct text json_string(struct json_reader *in, struct arena *arena);
+struct text json_raw_string(struct json_reader *in, bool *escaped); // undecoded, between the quotes
+double json_number(struct json_reader *in);
+bool json_bool(struct json_reader *in);
+struct text json_skip(struct json_reader *in); // any value; returns its text
+
+// Decodes a raw string into room for raw.size bytes; returns the size.
+size_t json_unescape(char *out, struct text raw);
+
+// ERR_INPUT if anything went wrong or something follows; the sentence has name and line.
+enum err json_end(struct json_reader *in, const char *name);
+enum err json_failed(struct json_reader *in,
+                     const char *problem); // a problem of the caller's finding
+
+// --- tree --------------------------------------------------------------------
+
+struct json {
+    enum json_kind kind;
+    union {
+        bool flag;
+        double number;
+        struct text string;
+        struct {
+            struct json *items; // of a list; of an object: key, value, key, value
+            size_t count;       // items of a list, members of an object
+        };
+    };
+};
+
+enum err json_read(struct json *out, struct arena *arena, struct text in, const char *name);
+struct json json_tree(struct json_reader *in, struct arena *arena); // one value of a stream
+
+const struct json *json_get(const struct json *object, const char *key); // NULL if absent or null
+double json_get_number(const struct json *object, const char *key, double otherwise);
+bool json_get_bool(const struct json *object, const char *key, bool otherwise);
+struct text json_get_text(const struct json *object, const char *key); // .at NULL if absent
+
+// --- writing -----------------------------------------------------------------
+
+// Keys are NULL inside lists. A NAN or infinity is written as null.
+struct json_writer {
+    struct out *out;
+    int depth;
+    bool compact; // on one line
+    bool filled;  // something stands before in this list or object
+};
+
+void json_open(struct json_writer *w, const char *key, char bracket); // '{' or '['
+void json_close(struct json_writer *w, char bracket);                 // '}' or ']'
+void json_put_text(struct json_writer *w, const char *key, struct text value);
+void json_put_string(struct json_writer *w, const char *key, const char *value); // NULL is null
+void json_put_number(struct json_writer *w, const char *key, double value);
+void json_put_count(struct json_writer *w, const char *key, int64_t value);
+void json_put_bool(struct json_writer *w, const char *key, bool value);
+void json_quote(struct out *out, struct text value); // with quotes and escapes
+
+#ifdef __cplusplus
+}
+#endif

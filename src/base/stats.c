@@ -1,0 +1,82 @@
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void stats_sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+}
+
+double stats_quantile(const double *sorted, size_t count, double share)
+{
+    if (!count)
+        return NAN;
+    double at = share * (double)(count - 1);
+    size_t below = (size_t)at;
+    if (below + 1 >= count)
+        return sorted[count - 1];
+    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+double stats_median(double *values, size_t count)
+{
+    stats_sort(values, count);
+    return stats_quantile(values, count, 0.5);
+}
+
+double stats_mean(const double *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return count ? sum / (double)count : NAN;
+}
+
+double stats_deviation(const double *values, size_t count)
+{
+    if (count < 2)
+        return 0;
+    double mean = stats_mean(values, count), sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (values[i] - mean) * (values[i] - mean);
+    return sqrt(sum / (double)(count - 1));
+}
+
+struct range stats_range(double *values, size_t count)
+{
+    stats_sort(values, count);
+    return (struct range){
+        stats_quantile(values, count, 0.1),
+        stats_quantile(values, count, 0.5),
+        stats_quantile(values, count, 0.9),
+    };
+}
+
+double stats_normal_below(double z)
+{
+    return 0.5 * erfc(-z / sqrt(2));
+}
+
+double stats_normal_quantile(double share)
+{
+    // A rational start for the tails and the middle (Abramowitz and Stegun 26.2.23), then Newton
+    // on the exact distribution.
+    if (share <= 0)
+        return -INFINITY;
+    if (share >= 1)
+        return INFINITY;
+    double tail = share < 0.5 ? share : 1 - share, t = sqrt(-2 * log(tail));
+    double z = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                       (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    z = share < 0.5 ? -z : z;
+    for (int i = 0; i < 4; i++)
+        z -= (stats_normal_below(z) - share) / (exp(-z * z / 2) / sqrt(6.283185307179586));
+    return z;
+}

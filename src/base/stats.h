@@ -1,0 +1,20 @@
+// stats: quantiles, normal probabilities and robust summaries of samples.
+
+#pragma once
+
+#include <stddef.h>
+
+// An uncertain quantity: P10, P50, P90. A forecast has no bare number.
+struct range {
+    double low, mid, high;
+};
+
+void stats_sort(double *values, size_t count);
+double stats_quantile(const double *sorted, size_t count, double share); // linear between samples
+double stats_median(double *values, size_t count);                       // sorts
+double stats_mean(const double *values, size_t count);
+double stats_deviation(const double *values, size_t count); // of the sample; 0 under two values
+struct range stats_range(double *values, size_t count);     // P10, P50, P90; sorts
+
+double stats_normal_quantile(double share); // of the standard normal; relative error under 1e-9
+double stats_normal_below(double z);        // the share below z

@@ -1,0 +1,406 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text text_of(const char *string)
+{
+    return (struct text){ string ? string : "", string ? strlen(string) : 0 };
+}
+
+bool text_is(struct text text, const char *string)
+{
+    return text.size == strlen(string) && !memcmp(text.at, string, text.size);
+}
+
+bool text_equal(struct text a, struct text b)
+{
+    return a.size == b.size && (!a.size || !memcmp(a.at, b.at, a.size));
+}
+
+struct text text_trim(struct text text)
+{
+    while (text.size && isspace((unsigned char)text.at[0]))
+        text.at++, text.size--;
+    while (text.size && isspace((unsigned char)text.at[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+const char *text_copy(struct arena *arena, struct text text)
+{
+    return arena_copy(arena, text.at, text.size);
+}
+
+bool text_next(struct text *rest, char separator, struct text *piece)
+{
+    if (!rest->at)
+        return false;
+    const char *cut = rest->size ? memchr(rest->at, separator, rest->size) : NULL;
+    piece->at = rest->at;
+    if (!cut) {
+        piece->size = rest->size;
+        *rest = (struct text){ 0 };
+        return true;
+    }
+    piece->size = (size_t)(cut - rest->at);
+    rest->size -= piece->size + 1;
+    rest->at = cut + 1;
+    return true;
+}
+
+// --- building ----------------------------------------------------------------
+
+static void reserve(struct out *out, size_t more)
+{
+    if (out->room - out->size > more)
+        return;
+    size_t room = out->room ? out->room * 2 : 256;
+    while (room - out->size <= more)
+        room *= 2;
+    out->at = arena_grow(out->arena, out->at, out->room, room);
+    out->room = room;
+}
+
+void out_bytes(struct out *out, const char *at, size_t size)
+{
+    reserve(out, size);
+    if (size)
+        memcpy(out->at + out->size, at, size);
+    out->size += size;
+    out->at[out->size] = 0;
+}
+
+void out_char(struct out *out, char c)
+{
+    out_bytes(out, &c, 1);
+}
+
+void out_repeat(struct out *out, char c, int count)
+{
+    for (int i = 0; i < count; i++)
+        out_char(out, c);
+}
+
+static void put_args(struct out *out, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (size < 0)
+        return;
+    reserve(out, (size_t)size);
+    vsnprintf(out->at + out->size, (size_t)size + 1, format, args);
+    out->size += (size_t)size;
+}
+
+void out_put(struct out *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_args(out, format, args);
+    va_end(args);
+}
+
+const char *out_string(struct out *out)
+{
+    reserve(out, 0);
+    out->at[out->size] = 0;
+    return out->at;
+}
+
+struct text out_view(const struct out *out)
+{
+    return (struct text){ out->at ? out->at : "", out->size };
+}
+
+// --- spelling ----------------------------------------------------------------
+
+const char *text_format(struct arena *arena, const char *format, ...)
+{
+    struct out out = { .arena = arena };
+    va_list args;
+    va_start(args, format);
+    put_args(&out, format, args);
+    va_end(args);
+    return out_string(&out);
+}
+
+// Three significant digits, never in exponent form for what people read.
+static const char *three_digits(struct arena *arena, double value)
+{
+    double size = fabs(value);
+    int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+    return text_format(arena, "%.*f", decimals, value);
+}
+
+const char *text_commas(struct arena *arena, int64_t count)
+{
+    char digits[32];
+    int size = snprintf(digits, sizeof digits, "%lld", (long long)count);
+    struct out out = { .arena = arena };
+    for (int i = 0; i < size; i++) {
+        out_char(&out, digits[i]);
+        int left = size - 1 - i;
+        if (left && left % 3 == 0 && digits[i] != '-')
+            out_char(&out, ',');
+    }
+    return out_string(&out);
+}
+
+const char *text_bytes(struct arena *arena, double bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    int unit = 0;
+    while (fabs(bytes) >= 1023.5 && unit < 6)
+        bytes /= 1024, unit++;
+    return text_format(arena, "%s %s",
+                       unit ? three_digits(arena, bytes) : text_format(arena, "%.0f", bytes),
+                       units[unit]);
+}
+
+const char *text_count(struct arena *arena, double count)
+{
+    static const char *const units[] = { "", " k", " M", " B", " T" };
+    if (fabs(count) < 9999.5)
+        return text_commas(arena, (int64_t)llround(count));
+    int unit = 0;
+    while (fabs(count) >= 999.5 && unit < 4)
+        count /= 1000, unit++;
+    return text_format(arena, "%s%s", three_digits(arena, count), units[unit]);
+}
+
+const char *text_seconds(struct arena *arena, double seconds)
+{
+    if (!isfinite(seconds))
+        return "unknown";
+    if (seconds < 0.9995)
+        return text_format(arena, "%s ms", three_digits(arena, seconds * 1e3));
+    if (seconds < 99.5)
+        return text_format(arena, "%s s", three_digits(arena, seconds));
+    if (seconds < 3599.5)
+        return text_format(arena, "%.0f min %02.0f s", floor(seconds / 60),
+                           floor(fmod(seconds, 60)));
+    if (seconds < 48 * 3600)
+        return text_format(arena, "%.0f h %02.0f min", floor(seconds / 3600),
+                           floor(fmod(seconds, 3600) / 60));
+    return text_format(arena, "%s days", three_digits(arena, seconds / 86400));
+}
+
+const char *text_hours(struct arena *arena, double hours)
+{
+    if (!isfinite(hours))
+        return "unknown";
+    return hours >= 999.5 ? text_commas(arena, llround(hours)) : three_digits(arena, hours);
+}
+
+const char *text_usd(struct arena *arena, double usd)
+{
+    if (!isfinite(usd))
+        return "unknown";
+    return usd >= 99.5 ? text_format(arena, "$%s", text_commas(arena, llround(usd)))
+                       : text_format(arena, "$%.2f", usd);
+}
+
+const char *text_share(struct arena *arena, double share)
+{
+    return text_format(arena, "%.1f %%", share * 100);
+}
+
+// --- reading -----------------------------------------------------------------
+
+// Splits "80 GiB" into 80 and "GiB". Only plain decimal spellings: strtod alone would also take
+// "nan", "inf" and hexadecimal.
+static enum err split_number(double *value, struct text *unit, struct text text)
+{
+    text = text_trim(text);
+    char digits[64];
+    size_t size = 0;
+    while (size < text.size && size < sizeof digits - 1) {
+        char c = text.at[size];
+        bool exponent = (c == 'e' || c == 'E') && size && size + 1 < text.size &&
+                        (isdigit((unsigned char)text.at[size + 1]) ||
+                         ((text.at[size + 1] == '+' || text.at[size + 1] == '-') &&
+                          size + 2 < text.size && isdigit((unsigned char)text.at[size + 2])));
+        bool sign =
+            (c == '+' || c == '-') && (!size || digits[size - 1] == 'e' || digits[size - 1] == 'E');
+        if (!isdigit((unsigned char)c) && c != '.' && !exponent && !sign)
+            break;
+        digits[size++] = c;
+    }
+    digits[size] = 0;
+    char *end;
+    *value = strtod(digits, &end);
+    if (!size || *end || !isfinite(*value))
+        return fail(ERR_INPUT, "\"%.*s\" is not a number", TEXT_ARGS(text));
+    *unit = text_trim((struct text){ text.at + size, text.size - size });
+    return OK;
+}
+
+struct spelling {
+    const char *unit;
+    double factor;
+};
+
+static enum err scaled(double *out, struct text text, const struct spelling *spellings,
+                       const char *wanted)
+{
+    double value;
+    struct text unit = { 0 };
+    TRY(split_number(&value, &unit, text));
+    for (const struct spelling *s = spellings; s->unit; s++)
+        if (text_is(unit, s->unit)) {
+            *out = value * s->factor;
+            return OK;
+        }
+    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, wanted %s", TEXT_ARGS(text), wanted);
+}
+
+enum err text_read_number(double *out, struct text text)
+{
+    static const struct spelling spellings[] = {
+        { "", 1 },
+        { "k", 1e3 },
+        { "K", 1e3 },
+        { "thousand", 1e3 },
+        { "M", 1e6 },
+        { "m", 1e6 },
+        { "million", 1e6 },
+        { "B", 1e9 },
+        { "b", 1e9 },
+        { "G", 1e9 },
+        { "billion", 1e9 },
+        { "T", 1e12 },
+        { "trillion", 1e12 },
+        { 0 },
+    };
+    return scaled(out, text, spellings, "a number such as 21.4M, 8B or 1e6");
+}
+
+enum err text_read_count(int64_t *out, struct text text)
+{
+    double value;
+    TRY(text_read_number(&value, text));
+    if (fabs(value) > 9e18)
+        return fail(ERR_INPUT, "\"%.*s\" is too large, the limit is 9e18", TEXT_ARGS(text));
+    if (value != floor(value) && fabs(value - nearbyint(value)) > 1e-6 * fabs(value))
+        return fail(ERR_INPUT, "\"%.*s\" is not a whole number", TEXT_ARGS(text));
+    *out = (int64_t)nearbyint(value);
+    return OK;
+}
+
+enum err text_read_bytes(double *out, struct text text)
+{
+    static const struct spelling spellings[] = {
+        { "", 1 },
+        { "B", 1 },
+        { "kB", 1e3 },
+        { "KB", 1e3 },
+        { "MB", 1e6 },
+        { "GB", 1e9 },
+        { "TB", 1e12 },
+        { "KiB", 1024.0 },
+        { "MiB", 1048576.0 },
+        { "GiB", 1073741824.0 },
+        { "TiB", 1099511627776.0 },
+        { "K", 1024.0 },
+        { "M", 1048576.0 },
+        { "G", 1073741824.0 },
+        { 0 },
+    };
+    return scaled(out, text, spellings, "bytes such as 80GiB or 80GB");
+}
+
+enum err text_read_seconds(double *out, struct text text)
+{
+    static const struct spelling spellings[] = {
+        { "", 1 },        { "s", 1 },        { "sec", 1 },     { "ms", 1e-3 },
+        { "us", 1e-6 },   { "min", 60 },     { "m", 60 },      { "minutes", 60 },
+        { "h", 3600 },    { "hours", 3600 }, { "hour", 3600 }, { "d", 86400 },
+        { "day", 86400 }, { "days", 86400 }, { "w", 604800 },  { 0 },
+    };
+    return scaled(out, text, spellings, "a time such as 24h, 90min or 3d");
+}
+
+enum err text_read_share(double *out, struct text text)
+{
+    static const struct spelling spellings[] = { { "", 1 }, { "%", 0.01 }, { 0 } };
+    return scaled(out, text, spellings, "a share such as 0.2 or 20%");
+}
+
+enum err text_read_rate(double *out, struct text text)
+{
+    static const struct spelling spellings[] = {
+        { "", 1 },
+        { "FLOP/s", 1 },
+        { "GFLOP/s", 1e9 },
+        { "TFLOP/s", 1e12 },
+        { "PFLOP/s", 1e15 },
+        { "B/s", 1 },
+        { "MB/s", 1e6 },
+        { "GB/s", 1e9 },
+        { "TB/s", 1e12 },
+        { "MiB/s", 1048576.0 },
+        { "GiB/s", 1073741824.0 },
+        { "Gb/s", 1.25e8 },
+        { "Gbit/s", 1.25e8 },
+        { "Mb/s", 1.25e5 },
+        { 0 },
+    };
+    return scaled(out, text, spellings, "a rate such as 989TFLOP/s or 3.35TB/s");
+}
+
+// --- nearest word ------------------------------------------------------------
+
+enum { LONGEST_WORD = 64 };
+
+// Letters and digits only, lower case: how names are compared.
+static size_t plain(char *out, struct text word)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < word.size && size < LONGEST_WORD; i++)
+        if (isalnum((unsigned char)word.at[i]))
+            out[size++] = (char)tolower((unsigned char)word.at[i]);
+    return size;
+}
+
+static int edits(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    int row[LONGEST_WORD + 1];
+    for (size_t j = 0; j <= b_size; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= a_size; i++) {
+        int corner = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= b_size; j++) {
+            int best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_size];
+}
+
+const char *text_nearest(struct text word, const char *const *candidates, size_t count)
+{
+    char a[LONGEST_WORD], b[LONGEST_WORD];
+    size_t a_size = plain(a, word);
+    const char *best = NULL;
+    int best_edits = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t b_size = plain(b, text_of(candidates[i]));
+        int n = edits(a, a_size, b, b_size);
+        if (!best || n < best_edits)
+            best = candidates[i], best_edits = n;
+    }
+    return best && best_edits <= (int)(2 + a_size / 3) ? best : NULL;
+}

@@ -1,0 +1,78 @@
+// text: views of strings, string building, and numbers as people write them.
+//
+// A struct text points into what someone else owns. A struct out grows a string in an arena:
+//
+//     struct out out = { .arena = arena };
+//     out_put(&out, "%s needs %s", name, text_bytes(arena, peak_bytes));
+//
+// The text_* functions spell base units for people ("41.2 GiB", "4 h 12 min", "21.4 M");
+// text_read_* read such spellings back.
+
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct text {
+    const char *at;
+    size_t size;
+};
+
+#define TEXT(literal) ((struct text){ (literal), sizeof(literal) - 1 })
+#define TEXT_ARGS(text) (int)(text).size, (text).at // for "%.*s"
+
+struct text text_of(const char *string);
+bool text_is(struct text text, const char *string);
+bool text_equal(struct text a, struct text b);
+struct text text_trim(struct text text);
+const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
+bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end
+
+struct out {
+    struct arena *arena;
+    char *at;
+    size_t size, room;
+};
+
+void out_put(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void out_bytes(struct out *out, const char *at, size_t size);
+void out_char(struct out *out, char c);
+void out_repeat(struct out *out, char c, int count);
+const char *out_string(struct out *out); // NUL-terminated
+struct text out_view(const struct out *out);
+
+// --- spelling numbers --------------------------------------------------------
+
+const char *text_format(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *text_bytes(struct arena *arena, double bytes);     // "41.2 GiB"
+const char *text_count(struct arena *arena, double count);     // "21.4 M", "8.03 B", "512"
+const char *text_commas(struct arena *arena, int64_t count);   // "52,002"
+const char *text_seconds(struct arena *arena, double seconds); // "4 h 12 min", "38 s", "12 ms"
+const char *text_hours(struct arena *arena, double hours);     // "8.5", "0.42", "1,240"
+const char *text_usd(struct arena *arena, double usd);         // "$14.20", "$1,240"
+const char *text_share(struct arena *arena, double share);     // "3.1 %"
+
+// --- reading numbers ---------------------------------------------------------
+
+// Each fails with ERR_INPUT and a sentence without a place; the caller prefixes it.
+enum err text_read_number(double *out, struct text text); // "21.4M", "1e6", "8B", "3k"; finite only
+enum err text_read_count(int64_t *out, struct text text); // the same, whole, up to 9e18
+enum err text_read_bytes(double *out, struct text text);  // "80 GiB", "80GB", "512"
+enum err text_read_seconds(double *out, struct text text); // "24h", "3 d", "90 min", "1.5h", "30"
+enum err text_read_share(double *out, struct text text);   // "0.2", "20%"
+enum err text_read_rate(double *out, struct text text);    // "989 TFLOP/s", "3.35 TB/s", "1e12"
+
+// The candidate nearest to a mistyped word, or NULL when none is near.
+const char *text_nearest(struct text word, const char *const *candidates, size_t count);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,97 @@
+#include "cli/command.h"
+
+#include <string.h>
+
+const struct field common_fields[] = {
+    FIELD(common, json, FLAG, "one JSON document on standard output"),
+    FIELD(common, explain, FLAG, "show how each number came about"),
+    FIELD(common, quiet, FLAG, "no progress on standard error"),
+    FIELD(common, data, TEXT, "folder whose catalog files override the built-in ones"),
+    { 0 },
+};
+
+static const struct field *find(const struct options *groups, struct common *common,
+                                struct text name, void **object)
+{
+    *object = common;
+    const struct field *field = field_find(common_fields, name);
+    for (const struct options *g = groups; !field && g && g->fields; g++) {
+        *object = g->object;
+        field = field_find(g->fields, name);
+    }
+    return field;
+}
+
+static enum err unknown(const struct options *groups, struct text name)
+{
+    const char *names[256];
+    size_t count = 0;
+    for (const struct field *f = common_fields; f->name; f++)
+        names[count++] = f->name;
+    for (const struct options *g = groups; g && g->fields; g++)
+        for (const struct field *f = g->fields; f->name && count < 256; f++)
+            names[count++] = f->name;
+    const char *near = text_nearest(name, names, count);
+    char dashed[80] = "";
+    for (size_t i = 0; near && near[i] && i < sizeof dashed - 1; i++)
+        dashed[i] = near[i] == '_' ? '-' : near[i];
+    return near ? fail(ERR_USAGE, "there is no option --%.*s; the nearest is --%s", TEXT_ARGS(name),
+                       dashed)
+                : fail(ERR_USAGE, "there is no option --%.*s; --help lists them", TEXT_ARGS(name));
+}
+
+static bool is_truth(const char *word)
+{
+    static const char *const words[] = { "on", "off", "yes", "no", "true", "false", "0", "1" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
+}
+
+// Reads the option at words[*i], which is left on the last word that belongs to it.
+static enum err read_option(struct command_line *line, const struct options *groups, int *i)
+{
+    struct text name = text_of(line->words[*i] + 2), value = { 0 };
+    const char *equals = memchr(name.at, '=', name.size);
+    if (equals) {
+        value = text_of(equals + 1);
+        name.size = (size_t)(equals - name.at);
+    }
+    void *object;
+    const struct field *field = find(groups, &line->common, name, &object);
+    if (!field)
+        return unknown(groups, name);
+    if (!equals) {
+        const char *next = *i + 1 < line->count ? line->words[*i + 1] : NULL;
+        if (field->kind == FIELD_FLAG && !(next && is_truth(next))) {
+            value = TEXT("on");
+        } else if (!next) {
+            return fail(ERR_USAGE, "--%.*s wants a value: %s", TEXT_ARGS(name), field->help);
+        } else {
+            value = text_of(next);
+            ++*i;
+        }
+    }
+    return field_set(field, object, line->arena, value) ? error_prefix(ERR_USAGE, "--") : OK;
+}
+
+enum err command_read(struct command_line *line, const struct options *groups)
+{
+    line->positional = ARENA_NEW(line->arena, const char *, line->count + 1);
+    for (int i = 0; i < line->count; i++) {
+        const char *word = line->words[i];
+        if (!strcmp(word, "--")) {
+            line->rest = line->words + i + 1;
+            break;
+        }
+        if (word[0] == '-' && word[1] == '-')
+            TRY(read_option(line, groups, &i));
+        else if (word[0] == '-' && word[1])
+            return fail(ERR_USAGE, "there is no option %s; options are whole words, see --help",
+                        word);
+        else
+            line->positional[line->positional_count++] = word;
+    }
+    return OK;
+}

@@ -1,0 +1,78 @@
+// The table of commands; the only place that exits.
+
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct command *const commands[] = { NULL };
+
+static void print_option(const struct field *f)
+{
+    char spelled[64];
+    size_t size = 0;
+    for (; f->name[size] && size < sizeof spelled - 1; size++)
+        spelled[size] = f->name[size] == '_' ? '-' : f->name[size];
+    spelled[size] = 0;
+    printf("  --%-20s %s", spelled, f->help);
+    for (int i = 0; f->choices && f->choices[i]; i++)
+        printf("%s%s", i ? ", " : ": ", f->choices[i]);
+    printf("\n");
+}
+
+static void print_help(const struct command *command)
+{
+    printf("gpuhours %s: %s\n\n  %s\n", command->name, command->summary, command->example);
+    const struct options *groups = command->options ? command->options() : NULL;
+    for (const struct options *g = groups; g && g->fields; g++) {
+        printf("\n%s\n", g->title);
+        for (const struct field *f = g->fields; f->name; f++)
+            print_option(f);
+    }
+    printf("\nCommon\n");
+    for (const struct field *f = common_fields; f->name; f++)
+        print_option(f);
+}
+
+static void print_guide(void)
+{
+    printf("gpuhours forecasts how many GPU hours a fine-tuning run takes, and what it costs.\n\n");
+    for (const struct command *const *c = commands; *c; c++)
+        printf("  gpuhours %-10s %s\n", (*c)->name, (*c)->summary);
+    printf("\ngpuhours COMMAND --help says more.\n");
+}
+
+static enum err run(struct arena *arena, int argc, char **argv)
+{
+    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        print_guide();
+        return OK;
+    }
+    const char *names[64];
+    size_t count = 0;
+    for (const struct command *const *c = commands; *c; c++) {
+        names[count++] = (*c)->name;
+        if (strcmp(argv[1], (*c)->name))
+            continue;
+        for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
+            if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+                print_help(*c);
+                return OK;
+            }
+        struct command_line line = { .arena = arena, .count = argc - 2, .words = argv + 2 };
+        return (*c)->run(&line);
+    }
+    const char *near = text_nearest(text_of(argv[1]), names, count);
+    return near ? fail(ERR_USAGE, "there is no command %s; the nearest is %s", argv[1], near)
+                : fail(ERR_USAGE, "there is no command %s; gpuhours --help lists them", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    struct arena arena = { 0 };
+    enum err err = run(&arena, argc, argv);
+    if (err && *error_text())
+        fprintf(stderr, "gpuhours: %s\n", error_text());
+    arena_release(&arena);
+    return (int)err;
+}

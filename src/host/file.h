@@ -1,0 +1,19 @@
+// file: maps files for reading and writes them atomically.
+
+#pragma once
+
+#include "base/text.h"
+
+struct file {
+    struct text text; // the whole content; readable while the file is open
+    void *mapped;     // NULL where the content was read into memory of its own
+    void *owned;
+};
+
+// Maps a regular file; reads a pipe, a device or "-" (standard input) to its end.
+enum err file_open(struct file *file, const char *path);
+void file_close(struct file *file);
+
+// Writes to a temporary name beside path, then renames: readers see the old content or the new.
+// "-" is standard output.
+enum err file_write(const char *path, struct text content);

@@ -1,0 +1,61 @@
+#include "base/json.h"
+#include "test/test.h"
+
+#include <string.h>
+
+static struct json tree(const char *text)
+{
+    struct json out;
+    return json_read(&out, &test_arena, text_of(text), "t") ? (struct json){ 0 } : out;
+}
+
+TEST(json_reads_every_kind_of_value)
+{
+    struct json t =
+        tree(" {\"a\": [1, -2.5e3, true, null, \"x\\n\\u00e9\\ud83d\\ude00\"], \"b\": {}} ");
+    const struct json *a = json_get(&t, "a");
+    CHECK(t.kind == JSON_OBJECT && t.count == 2 && a && a->count == 5);
+    CHECK(a->items[0].number == 1 && a->items[1].number == -2500 && a->items[2].flag);
+    CHECK(a->items[3].kind == JSON_NULL);
+    CHECK(text_is(a->items[4].string, "x\n\xC3\xA9\xF0\x9F\x98\x80"));
+}
+
+TEST(json_refuses_what_is_not_json_and_names_line_and_column)
+{
+    static const char *const bad[] = { "",          "{",         "[1,]",  "{\"a\":1,}", "[1 2]",
+                                       "{\"a\" 1}", "nul",       "[NaN]", "\"\\x\"",    "\"\\u12\"",
+                                       "01a",       "[1]]",      "-",     "1.",         "\"abc",
+                                       "[1}",       "{\"a\":1]", "1e999" };
+    struct json out;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(json_read(&out, &test_arena, text_of(bad[i]), "t") == ERR_INPUT);
+    json_read(&out, &test_arena, TEXT("{\n \"a\": ?}"), "file.json");
+    CHECK(!strcmp(error_text(), "file.json:2: column 7: wants a value here"));
+}
+
+TEST(json_refuses_endless_nesting)
+{
+    char deep[100000];
+    memset(deep, '[', sizeof deep);
+    struct json out;
+    CHECK(json_read(&out, &test_arena, (struct text){ deep, sizeof deep }, "t") == ERR_INPUT);
+}
+
+TEST(json_written_reads_back_equal)
+{
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    json_open(&w, NULL, '{');
+    json_put_number(&w, "third", 1.0 / 3);
+    json_put_number(&w, "unknown", NAN);
+    json_put_text(&w, "quoted", TEXT("a\"b\\\n\x01"));
+    json_open(&w, "list", '[');
+    json_put_count(&w, NULL, 9007199254740993);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    struct json t = tree(out_string(&out));
+    CHECK(json_get_number(&t, "third", 0) == 1.0 / 3);
+    CHECK(!json_get(&t, "unknown"));
+    CHECK(text_is(json_get_text(&t, "quoted"), "a\"b\\\n\x01"));
+    CHECK(strstr(out_string(&out), "9007199254740993"));
+}
