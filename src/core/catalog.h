@@ -5,14 +5,17 @@
 //     const struct gpu *gpu;
 //     TRY(catalog_gpu(&gpu, &catalog, "H100 SXM"));
 //
-// The tables are CSV files compiled into the program; an override of the same name ("gpus.csv")
-// replaces one of them. Names match loosely: case, dashes, vendor names, publishers' prefixes and
-// endings such as -Instruct do not matter; aliases are a column. Where a name fits several rows the
-// first in the file is meant, so "h100" is the SXM card. Rows live in the arena.
+// The tables are CSV files compiled into the program. An override of the same name ("gpus.csv")
+// adds its rows before the embedded ones of models, GPUs and nodes, and takes the place of those
+// with the same name; other tables it replaces. Names match loosely: case, dashes, vendor names,
+// publishers' prefixes and endings such as -Instruct do not matter; aliases are a column. Where a
+// name fits several rows the first in the file is meant, so "h100" is the SXM card. Rows live in
+// the arena.
 
 #pragma once
 
 #include "core/model.h"
+#include "core/name.h"
 
 // Unknown numbers are NAN; rates are dense peaks with fp32 accumulation.
 struct gpu {
@@ -70,6 +73,7 @@ struct catalog {
     struct fact *operations, *colocation;
     struct offer *offers;
     size_t model_count, gpu_count, node_count, operation_count, colocation_count, offer_count;
+    struct name_list model_names, gpu_names, node_names;
 };
 
 extern const struct field gpu_fields[], node_fields[], fact_fields[], offer_fields[];
@@ -79,7 +83,7 @@ struct catalog_file {
     struct text text;
 };
 
-// Reads and checks all tables. A file among the overrides replaces the embedded one of its name.
+// Reads and checks all tables.
 enum err catalog_open(struct catalog *catalog, struct arena *arena,
                       const struct catalog_file *overrides, size_t count);
 
@@ -90,7 +94,7 @@ enum err catalog_node(const struct node **out, const struct catalog *catalog, co
 // As above; a model's name may end in " layers cut to N", which gives that shape with N layers.
 enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name);
 
-// The reference node that holds this GPU (the first in the file), or NULL.
+// The first node in the file that holds this GPU, or NULL. Reference builds stand first.
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu);
 
 // The fact of that topic and item, or NULL.

@@ -38,14 +38,15 @@ struct model {
     bool qkv_bias, out_bias, mlp_bias, head_bias;
     bool fused_qkv, fused_gate_up; // stored, and adapted by LoRA, as one linear
     bool attention_sinks;          // one more weight per head and layer
+    int64_t activation_parameters; // per layer; 0 but for trained activations
     int64_t sliding_window;        // 0: every layer attends to everything before
-    int64_t full_attention_every;  // one layer in so many has no window; 0: none
+    int64_t full_attention_layers; // those without a window, where others have one
 
     // Mixture of experts. experts is 0 for a dense model.
     int64_t experts, experts_active, shared_experts;
     int64_t expert_width, shared_width; // shared_width: of all shared experts together
-    int64_t dense_layers;               // how many layers have a dense feed-forward network
-    int64_t sparse_every;               // one layer in so many is sparse; 0: all behind the dense
+    int64_t dense_layers;          // the first so many layers have a dense feed-forward network
+    int64_t sparse_every;          // behind those, one layer in so many is sparse; 0: each
     bool router_bias, shared_gate; // a weight per expert; a width → 1 gate on the shared ones
 
     // Latent attention (DeepSeek). kv_lora_rank is 0 for ordinary attention.
@@ -94,11 +95,12 @@ size_t model_norms(const struct model *model, struct model_norm out[MODEL_NORMS]
 struct model_linear model_head(const struct model *model);      // the output head, tied or not
 int64_t model_full_attention_layers(const struct model *model); // those without a window
 
-// Widths of attention: all query heads, all key heads and all value heads of one token.
+// What attention reads and gives per token: all query, key and value heads, and what enters "o".
+// Of latent attention the expanded keys and values, as training computes them.
 int64_t model_query_width(const struct model *model);
 int64_t model_key_width(const struct model *model);
-int64_t model_value_width(const struct model *model); // per kv head; of latent attention: expanded
-int64_t model_attention_width(const struct model *model); // what enters "o"
+int64_t model_value_width(const struct model *model);
+int64_t model_attention_width(const struct model *model);
 
 // Exact totals. Weights of linears count no biases; all of them fit an int64 (model_check).
 int64_t model_parameters(const struct model *model);
