@@ -3,23 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-// Shares that hold for a generation of cards. Hopper's are measured (bench/results/h200.md): products
-// of training shapes sustain 0.86 of the best short run under the power limit; attention as a share of
-// that rate. The other rows are assumptions of the same kind, corrected by what stacks reach.
+// Shares that hold for a generation of cards. Hopper's are measured (bench/results/h200.md):
+// products of training shapes sustain 0.86 of the best short run under the power limit; attention
+// as a share of that rate. The other rows are assumptions of the same kind, corrected by what
+// stacks reach.
 static const struct generation {
     const char *architecture;
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
     double measured_share;  // of the best measured product
     double flash2, modern;  // attention forward against products: FlashAttention-2; cuDNN, FA3
 } generations[] = {
-    { "Hopper", 0.68, 0.86, 0.48, 0.92 },
-    { "Blackwell", 0.66, 0.90, 0.35, 0.80 },
-    { "Ampere", 0.78, 0.92, 0.78, 0.80 },
-    { "Ada", 0.72, 0.92, 0.78, 0.80 },
-    { "Turing", 0.65, 0.92, 0.40, 0.40 },
-    { "Volta", 0.68, 0.92, 0.40, 0.40 },
-    { "CDNA", 0.50, 0.88, 0.50, 0.60 },
-    { "", 0.60, 0.90, 0.50, 0.60 },
+    { "Hopper", 0.68, 0.86, 0.48, 0.92 }, { "Blackwell", 0.66, 0.90, 0.35, 0.80 },
+    { "Ampere", 0.78, 0.92, 0.78, 0.80 }, { "Ada", 0.72, 0.92, 0.78, 0.80 },
+    { "Turing", 0.65, 0.92, 0.40, 0.40 }, { "Volta", 0.68, 0.92, 0.40, 0.40 },
+    { "CDNA", 0.50, 0.88, 0.50, 0.60 },   { "", 0.60, 0.90, 0.50, 0.60 },
 };
 
 static const struct generation *generation_of(const struct gpu *gpu)
@@ -61,7 +58,8 @@ struct machine {
     double product, fp8_product, memory, flash_forward;
 };
 
-// A product is cut into tiles that are dealt over the multiprocessors; the last wave is partly empty.
+// A product is cut into tiles that are dealt over the multiprocessors; the last wave is partly
+// empty.
 static double shape_share(const struct step_op *op)
 {
     double tiles = ceil(op->rows / 128) * ceil(op->columns / 128), processors = 128;
@@ -77,7 +75,8 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         double rate = (op->fp8 ? m->fp8_product : m->product) * shape_share(op);
         return fmax(op->flops / rate, memory);
     }
-    case STEP_ATTENTION: { // short rows fill the kernel badly; backward runs at about 0.75 of forward
+    case STEP_ATTENTION: { // short rows fill the kernel badly; backward runs at about 0.75 of
+                           // forward
         double rate = m->flash_forward * length / (length + 650);
         if (op->phase == STEP_BACKWARD)
             rate *= 0.78;
@@ -125,8 +124,9 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     const struct generation *g = generation_of(gpu);
     int half = r->recipe->precision == RECIPE_FP8 ? RECIPE_BF16 : r->recipe->precision;
     double product = compute_matmul_flops_per_s(gpu, half);
-    double attention = r->stack->attention == STACK_FLASH2 ? g->flash2
-                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5 : g->modern;
+    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
+                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
+                                                                      : g->modern;
     struct machine machine = {
         .product = product,
         .fp8_product = compute_matmul_flops_per_s(gpu, RECIPE_FP8),

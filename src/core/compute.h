@@ -1,9 +1,9 @@
 // compute: seconds of a step by the roofline: the slower of arithmetic and memory, per operation.
 //
-// A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill it;
-// everything else at memory speed; attention at its kernel's own rate. A stack that starts kernels
-// slower than the GPU ends them is bound by its host. Communication that cannot hide, pipeline bubbles
-// and the update come on top. Formulas: docs/formulas.md, section compute.
+// A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill
+// it; everything else at memory speed; attention at its kernel's own rate. A stack that starts
+// kernels slower than the GPU ends them is bound by its host. Communication that cannot hide,
+// pipeline bubbles and the update come on top. Formulas: docs/formulas.md, section compute.
 //
 //     struct timing timing;
 //     compute_time(&timing, &step, &request, gpu, &links);
@@ -16,9 +16,9 @@
 struct timing {
     // Per micro-batch on one GPU.
     double matmul_seconds, attention_seconds, elementwise_seconds, dequantize_seconds;
-    double host_seconds;          // that the host needs to start the kernels
-    double exposed_seconds;       // communication that does not hide
-    double micro_seconds;         // of one micro-batch, all of the above
+    double host_seconds;    // that the host needs to start the kernels
+    double exposed_seconds; // communication that does not hide
+    double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.
     double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;
     double step_seconds;

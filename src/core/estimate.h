@@ -1,7 +1,7 @@
 // estimate: one configuration → its step list, byte plan and roofline time.
 //
-// The point where the stages meet: plan, search, validate and the page all come through here. What a
-// recipe leaves on "auto" is filled in from the stack.
+// The point where the stages meet: plan, search, validate and the page all come through here. What
+// a recipe leaves on "auto" is filled in from the stack.
 //
 //     struct estimate estimate;
 //     TRY(estimate_make(&estimate, arena, &setup));
@@ -18,10 +18,10 @@ struct setup {
     const struct node *node; // NULL: the GPU's own links
     struct recipe recipe;
     struct layout layout;
-    struct batch batch;        // one micro-batch of one data-parallel rank, on average
-    struct batch worst;        // the one that needs most memory; zero: as batch
-    double accumulation;       // micro-batches per optimizer step
-    bool varied_widths;        // batches padded to ever other widths, in random order
+    struct batch batch;  // one micro-batch of one data-parallel rank, on average
+    struct batch worst;  // the one that needs most memory; zero: as batch
+    double accumulation; // micro-batches per optimizer step
+    bool varied_widths;  // batches padded to ever other widths, in random order
 };
 
 struct estimate {

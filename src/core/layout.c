@@ -22,16 +22,28 @@ int64_t layout_shards(const struct layout *layout)
     return layout->shard_group && layout->shard_group < ranks ? layout->shard_group : ranks;
 }
 
-enum word { DATA, TENSOR, PIPELINE, CONTEXT, EXPERT, INTERLEAVE, SHARDED, ZERO, GROUP, SPLIT, OFFLOAD };
+enum word {
+    DATA,
+    TENSOR,
+    PIPELINE,
+    CONTEXT,
+    EXPERT,
+    INTERLEAVE,
+    SHARDED,
+    ZERO,
+    GROUP,
+    SPLIT,
+    OFFLOAD
+};
 
 static const struct {
     const char *name;
     enum word word;
 } words[] = {
-    { "single", DATA },     { "dp", DATA },          { "ddp", DATA },        { "tp", TENSOR },
-    { "mp", TENSOR },       { "pp", PIPELINE },      { "cp", CONTEXT },      { "sp", CONTEXT },
-    { "ulysses", CONTEXT }, { "ep", EXPERT },        { "vp", INTERLEAVE },   { "fsdp", SHARDED },
-    { "zero", ZERO },       { "hsdp", GROUP },       { "device_map", SPLIT }, { "over", SPLIT },
+    { "single", DATA },     { "dp", DATA },     { "ddp", DATA },         { "tp", TENSOR },
+    { "mp", TENSOR },       { "pp", PIPELINE }, { "cp", CONTEXT },       { "sp", CONTEXT },
+    { "ulysses", CONTEXT }, { "ep", EXPERT },   { "vp", INTERLEAVE },    { "fsdp", SHARDED },
+    { "zero", ZERO },       { "hsdp", GROUP },  { "device_map", SPLIT }, { "over", SPLIT },
     { "offload", OFFLOAD },
 };
 
@@ -99,7 +111,8 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
 // What is moved to host memory, in the words sources use.
 static void read_offload(struct layout *out, struct scan *scan, struct text name)
 {
-    scan->optimizer |= text_is(name, "optimizer") || text_is(name, "opt") || text_is(name, "master");
+    scan->optimizer |=
+        text_is(name, "optimizer") || text_is(name, "opt") || text_is(name, "master");
     scan->weights |= text_is(name, "weights") || text_is(name, "parameters") ||
                      text_is(name, "cpu"); // "cpu offload" alone means the parameters
     scan->activations |= text_is(name, "residual") || text_is(name, "activations");

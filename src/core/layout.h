@@ -22,6 +22,7 @@ struct layout layout_single(void);
 // Reads a layout for that many GPUs; what is not named becomes data parallelism. Fails with
 // ERR_USAGE where the product does not divide the GPUs or a word is unknown.
 enum err layout_read(struct layout *out, struct text text, int64_t gpus);
-const char *layout_spell(const struct layout *layout, struct arena *arena); // "fsdp8", "tp4 pp2 dp4"
+const char *layout_spell(const struct layout *layout,
+                         struct arena *arena); // "fsdp8", "tp4 pp2 dp4"
 int64_t layout_gpus(const struct layout *layout);
 int64_t layout_shards(const struct layout *layout); // GPUs that a ZeRO shard is one of

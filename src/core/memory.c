@@ -4,9 +4,8 @@
 #include <string.h>
 
 const char *const memory_part_names[] = {
-    "weights",     "quantized weights", "adapters",    "gradients",
-    "optimizer",   "activations",       "logits",      "temporaries",
-    "gathered",    "buffers",           "allocator slack", "CUDA context",
+    "weights", "quantized weights", "adapters", "gradients", "optimizer",       "activations",
+    "logits",  "temporaries",       "gathered", "buffers",   "allocator slack", "CUDA context",
 };
 
 // Bytes per trained weight.
@@ -20,9 +19,12 @@ static struct rates rates_of(const struct step_request *r)
     bool full = recipe->method == RECIPE_FULL;
     bool fp32 = recipe->precision == RECIPE_FP32;
     struct rates rates = {
-        .weight = recipe_dtype_bytes(fp32 ? RECIPE_FP32 : full ? recipe->weights : recipe->adapter_dtype),
-        .gradient = recipe_dtype_bytes(fp32 ? RECIPE_FP32
-                                       : full ? r->stack->gradients : recipe->adapter_dtype),
+        .weight = recipe_dtype_bytes(fp32   ? RECIPE_FP32
+                                     : full ? recipe->weights
+                                            : recipe->adapter_dtype),
+        .gradient = recipe_dtype_bytes(fp32   ? RECIPE_FP32
+                                       : full ? r->stack->gradients
+                                              : recipe->adapter_dtype),
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     if (full && r->stack->copies_weights && rates.weight == 4)
@@ -103,10 +105,12 @@ static double kept_activations(const struct step *step, const struct step_reques
 static double temporaries(const struct step *step, const struct step_request *r)
 {
     const struct model *model = r->model;
-    double tokens = r->batch.tokens / (double)r->layout->context, tensor = (double)r->layout->tensor;
+    double tokens = r->batch.tokens / (double)r->layout->context,
+           tensor = (double)r->layout->tensor;
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
-    double inner = (double)(model->experts ? model->experts_active * model->expert_width +
-                                                 model->shared_width : model->ffn_width);
+    double inner =
+        (double)(model->experts ? model->experts_active * model->expert_width + model->shared_width
+                                : model->ffn_width);
     double bytes = tokens * element * (3 * inner / tensor + 2 * (double)model->width);
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
         bytes += step->layer_kept_bytes;
@@ -161,8 +165,8 @@ static double slack(const double *parts, const struct step *step, const struct s
 {
     double allocated = sum(parts);
     double dynamic = parts[MEMORY_ACTIVATIONS] + parts[MEMORY_LOGITS] + parts[MEMORY_TEMPORARIES];
-    double holes = r->stack->loss_bytes >= 8 ? 0.75 * 4 / r->stack->loss_bytes * step->loss_peak_bytes
-                                             : 0;
+    double holes =
+        r->stack->loss_bytes >= 8 ? 0.75 * 4 / r->stack->loss_bytes * step->loss_peak_bytes : 0;
     return varied ? 2 * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 
@@ -178,8 +182,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->moment = take_peak(parts, step, request);
     out->allocated_bytes = sum(parts);
     parts[MEMORY_SLACK] = slack(parts, step, request, device->varied_widths);
-    double context = request->stack->context_bytes +
-                     (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
+    double context = request->stack->context_bytes + (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
     double room = device->bytes - context - out->allocated_bytes;
     if (isfinite(room) && room >= 0) // under pressure the allocator gives its cache back
         parts[MEMORY_SLACK] = fmin(parts[MEMORY_SLACK], room);

@@ -1,8 +1,9 @@
 // memory: the byte plan of a step on the fullest GPU, by part, and what the tools would show.
 //
-// The peak is a maximum over the moments of a step (the loss, the end of backward, the update), not a
-// sum of maxima. Three readings of it are reported, because sources quote all three: what torch calls
-// allocated and reserved, and what nvidia-smi shows for the device. Formulas: docs/formulas.md.
+// The peak is a maximum over the moments of a step (the loss, the end of backward, the update), not
+// a sum of maxima. Three readings of it are reported, because sources quote all three: what torch
+// calls allocated and reserved, and what nvidia-smi shows for the device. Formulas:
+// docs/formulas.md.
 //
 //     struct memory memory;
 //     memory_plan(&memory, &step, &request, &(struct memory_device){ .bytes = gpu->memory_bytes });
@@ -13,9 +14,9 @@
 #include "core/step.h"
 
 enum memory_part {
-    MEMORY_WEIGHTS,     // trained and frozen, 16 or 32 bits
-    MEMORY_QUANTIZED,   // 4- or 8-bit base with its statistics
-    MEMORY_ADAPTERS,    // adapter weights
+    MEMORY_WEIGHTS,   // trained and frozen, 16 or 32 bits
+    MEMORY_QUANTIZED, // 4- or 8-bit base with its statistics
+    MEMORY_ADAPTERS,  // adapter weights
     MEMORY_GRADIENTS,
     MEMORY_OPTIMIZER,   // states, and master weights kept by the optimizer
     MEMORY_ACTIVATIONS, // kept for backward

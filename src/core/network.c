@@ -15,17 +15,19 @@ struct links links_of(const struct gpu *gpu, const struct node *node)
     if (node && !(links.node_gpus > 1))
         links.node_gpus = (double)node->gpus;
     double link = node && node->link_bytes_per_s > 0 ? node->link_bytes_per_s
-                  : linked ? gpu->link_bytes_per_s : 0;
-    // NVLink reaches about four fifths of its figure in collectives; without it, traffic crosses the
-    // host's bridges twice and shares them.
+                  : linked                           ? gpu->link_bytes_per_s
+                                                     : 0;
+    // NVLink reaches about four fifths of its figure in collectives; without it, traffic crosses
+    // the host's bridges twice and shares them.
     links.node_bytes_per_s = link > 0 ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
-    double network = node && node->network_bytes_per_s_per_gpu > 0 ? node->network_bytes_per_s_per_gpu
-                                                                   : 12.5e9;
+    double network =
+        node && node->network_bytes_per_s_per_gpu > 0 ? node->network_bytes_per_s_per_gpu : 12.5e9;
     links.network_bytes_per_s = 0.8 * network;
     return links;
 }
 
-// Seconds of a ring collective over a group: steps are 2 for an all-reduce, 1 for gather or scatter.
+// Seconds of a ring collective over a group: steps are 2 for an all-reduce, 1 for gather or
+// scatter.
 static double ring(double bytes, double group, double steps, const struct links *links)
 {
     if (group <= 1 || bytes <= 0)
@@ -65,8 +67,8 @@ static double gradient_bytes(const struct step *step, const struct step_request 
     return step->trained_weights * recipe_dtype_bytes(dtype);
 }
 
-// The optimizer in host memory: gradients go down, weights come back, and the host updates its shard
-// at the speed of its own memory.
+// The optimizer in host memory: gradients go down, weights come back, and the host updates its
+// shard at the speed of its own memory.
 static double offload_seconds(const struct step *step, const struct step_request *r,
                               const struct links *links)
 {
@@ -93,14 +95,16 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     // bytes as gathers and scatters.
     double tensor = layers * passes * 2 * ring(hidden, (double)layout->tensor, 2, links);
     // Context: keys and values pass around the ring, their gradients too.
-    double keys = element * tokens * (double)(model_key_width(r->model) + model_value_width(r->model));
+    double keys =
+        element * tokens * (double)(model_key_width(r->model) + model_value_width(r->model));
     double context = layers * (passes + 1) *
                      ring(keys * (double)layout->context, (double)layout->context, 1, links);
     double routed = hidden * (double)(r->model->experts ? r->model->experts_active : 0);
     double expert = layers * passes * 2 * ring(routed, (double)layout->expert, 1, links);
-    double pipeline = layout->pipeline > 1 && !layout->split
-                          ? 2 * ring(hidden / (double)layout->tensor, 2, 2, links) *
-                                (double)layout->interleave : 0;
+    double pipeline =
+        layout->pipeline > 1 && !layout->split
+            ? 2 * ring(hidden / (double)layout->tensor, 2, 2, links) * (double)layout->interleave
+            : 0;
     double gather = 0;
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
     if (layout->zero == 3 && !layout->offload_weights)

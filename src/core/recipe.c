@@ -54,8 +54,8 @@ static bool names(struct text word, const struct model_linear *linear)
     if (text_is(word, linear->name))
         return true;
     bool attention = linear->role == MODEL_ATTENTION;
-    bool mlp = linear->role == MODEL_MLP || linear->role == MODEL_EXPERT ||
-               linear->role == MODEL_SHARED;
+    bool mlp =
+        linear->role == MODEL_MLP || linear->role == MODEL_EXPERT || linear->role == MODEL_SHARED;
     if (text_is(word, "all-linear") || text_is(word, "all"))
         return attention || mlp;
     if (text_is(word, "attention"))

@@ -22,10 +22,10 @@ enum recipe_optimizer {
     RECIPE_ADAFACTOR,
 };
 enum recipe_checkpointing {
-    RECIPE_KEEP_ALL,   // none: every activation is kept
-    RECIPE_SELECTIVE,  // norms and activation functions are computed again
-    RECIPE_RECOMPUTE,  // full: whole layers are computed again
-    RECIPE_AUTO,       // the cheapest that fits
+    RECIPE_KEEP_ALL,  // none: every activation is kept
+    RECIPE_SELECTIVE, // norms and activation functions are computed again
+    RECIPE_RECOMPUTE, // full: whole layers are computed again
+    RECIPE_AUTO,      // the cheapest that fits
 };
 
 struct recipe {
@@ -37,8 +37,8 @@ struct recipe {
     int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does
     int quantization;    // of the frozen base under QLoRA
     int optimizer;
-    int states;        // dtype of the optimizer's states
-    int weights;       // dtype of the trained weights: fp32 is a master copy
+    int states;  // dtype of the optimizer's states
+    int weights; // dtype of the trained weights: fp32 is a master copy
     int checkpointing;
     bool trains_embeddings; // embedding and head are trained whole beside the adapters
 };
@@ -53,5 +53,6 @@ bool recipe_targets(const struct recipe *recipe, const struct model_linear *line
 enum err recipe_check(const struct recipe *recipe, const struct model *model);
 
 double recipe_dtype_bytes(int dtype);
-double recipe_weight_bytes(const struct recipe *recipe);  // per frozen quantised weight, statistics in it
+double recipe_weight_bytes(
+    const struct recipe *recipe); // per frozen quantised weight, statistics in it
 double recipe_state_bytes(const struct recipe *recipe, int states); // optimizer, per trained weight

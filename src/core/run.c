@@ -85,7 +85,9 @@ static enum err read_method(struct recipe *recipe, const struct run *run, struct
     static const struct {
         const char *word;
         int method;
-    } methods[] = { { "full", RECIPE_FULL }, { "pretrain", RECIPE_FULL }, { "lora", RECIPE_LORA },
+    } methods[] = { { "full", RECIPE_FULL },
+                    { "pretrain", RECIPE_FULL },
+                    { "lora", RECIPE_LORA },
                     { "qlora", RECIPE_QLORA } };
     size_t i = 0;
     while (i < 4 && strcmp(run->method, methods[i].word))

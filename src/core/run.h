@@ -1,7 +1,7 @@
 // run: measured runs, as published, and the setups they correspond to.
 //
-// A row of a runs file says what was trained, with what, on what, and what came out. run_setup() maps
-// it onto our own terms or says why it cannot. The columns are those of data/runs.csv.
+// A row of a runs file says what was trained, with what, on what, and what came out. run_setup()
+// maps it onto our own terms or says why it cannot. The columns are those of data/runs.csv.
 
 #pragma once
 

@@ -56,7 +56,8 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
         if (!base)
             base = find_exact(known, known_count, wanted);
         if (!base)
-            return fail(ERR_INPUT, "%s: like \"%s\": there is no such stack before it", name, wanted);
+            return fail(ERR_INPUT, "%s: like \"%s\": there is no such stack before it", name,
+                        wanted);
         *out = *base;
         out->aliases = NULL;
         out->title = NULL;
@@ -64,8 +65,9 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
     TRY(field_read(stack_fields, out, arena, in, name, true));
     for (const struct field *f = stack_fields; f->name; f++)
         if (f->kind >= FIELD_NUMBER && !field_known(f, out))
-            return fail(ERR_INPUT, "%s: stack \"%s\" has no %s (%s); \"like\" takes it from another",
-                        name, out->name ? out->name : "?", f->name, f->help);
+            return fail(ERR_INPUT,
+                        "%s: stack \"%s\" has no %s (%s); \"like\" takes it from another", name,
+                        out->name ? out->name : "?", f->name, f->help);
     if (!out->name || !out->source || !out->as_of || !out->family || !out->batching)
         return fail(ERR_INPUT, "%s: a stack needs name, family, batching, source and as_of", name);
     return OK;

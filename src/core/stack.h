@@ -1,10 +1,10 @@
 // stack: what a training stack keeps, fuses and upcasts, and how fast it runs against the roofline.
 //
 // Stacks are rows of data (data/stacks.json), because they differ more than GPUs do: one norm
-// function reads and writes eight times what another does, one loss holds twelve bytes per logit and
-// another none. A row may say "like" another and change only what differs. What cannot be derived
-// is the efficiency: how much slower than its own step list a stack runs, a distribution fitted on
-// measured runs (core/calibration.h) and kept in data/efficiency.csv.
+// function reads and writes eight times what another does, one loss holds twelve bytes per logit
+// and another none. A row may say "like" another and change only what differs. What cannot be
+// derived is the efficiency: how much slower than its own step list a stack runs, a distribution
+// fitted on measured runs (core/calibration.h) and kept in data/efficiency.csv.
 
 #pragma once
 
@@ -19,22 +19,22 @@ enum stack_adapters { STACK_ADAPTERS_PLAIN, STACK_ADAPTERS_FUSED };
 struct stack {
     const char *name, *like, *title, *aliases; // aliases: words of framework names, separated by |
     const char *family;                        // stacks of one family share their prior
-    int kernels;           // of norms, rotary positions and activation functions
-    int attention;         // enum stack_attention
-    int adapters;          // how LoRA products are run
-    int adapter_dtype;     // of adapters, their gradients and states
-    int weights;           // dtype of trained weights under bf16 (fp32: a master copy)
-    int gradients, states; // dtypes under full training
-    bool copies_weights;   // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
-    double loss_bytes;        // alive per logit at the peak
-    double loss_moved_bytes;  // per logit, forward and backward
-    bool labelled_head;       // the head runs on labelled tokens only
-    double launch_seconds;    // of the host per operation launched
-    double overlap;           // share of communication that can hide behind compute
-    double slack;             // reserved over allocated memory when shapes repeat
-    double context_bytes;     // CUDA context, libraries and communicators, per GPU
-    int checkpointing;        // its default
-    const char *batching;     // its default: packed, longest, …
+    int kernels;             // of norms, rotary positions and activation functions
+    int attention;           // enum stack_attention
+    int adapters;            // how LoRA products are run
+    int adapter_dtype;       // of adapters, their gradients and states
+    int weights;             // dtype of trained weights under bf16 (fp32: a master copy)
+    int gradients, states;   // dtypes under full training
+    bool copies_weights;     // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
+    double loss_bytes;       // alive per logit at the peak
+    double loss_moved_bytes; // per logit, forward and backward
+    bool labelled_head;      // the head runs on labelled tokens only
+    double launch_seconds;   // of the host per operation launched
+    double overlap;          // share of communication that can hide behind compute
+    double slack;            // reserved over allocated memory when shapes repeat
+    double context_bytes;    // CUDA context, libraries and communicators, per GPU
+    int checkpointing;       // its default
+    const char *batching;    // its default: packed, longest, …
     const char *source, *as_of;
 };
 

@@ -13,8 +13,9 @@ struct batch batch_of(double rows, double width)
 struct build {
     struct step *step;
     const struct step_request *request;
-    double tokens;     // behind context parallelism
-    double own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
+    double tokens; // behind context parallelism
+    double
+        own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
     double tensor;
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
@@ -26,8 +27,12 @@ struct build {
 struct traffic {
     double forward_bytes, backward_bytes, forward_launches, backward_launches;
 };
-static const struct traffic norm_traffic[] = { { 32, 60, 7, 14 }, { 4, 10, 1, 2 }, { 4, 10, 1, 2 } };
-static const struct traffic rotary_traffic[] = { { 16, 20, 5, 6 }, { 4, 4, 0.5, 0.5 }, { 4, 4, 0.5, 0.5 } };
+static const struct traffic norm_traffic[] = { { 32, 60, 7, 14 },
+                                               { 4, 10, 1, 2 },
+                                               { 4, 10, 1, 2 } };
+static const struct traffic rotary_traffic[] = { { 16, 20, 5, 6 },
+                                                 { 4, 4, 0.5, 0.5 },
+                                                 { 4, 4, 0.5, 0.5 } };
 static const struct traffic gate_traffic[] = { { 10, 18, 2, 4 }, { 6, 10, 1, 1 }, { 6, 10, 1, 1 } };
 static const struct traffic gelu_traffic[] = { { 4, 6, 1, 1 }, { 4, 6, 1, 1 }, { 4, 6, 1, 1 } };
 static const struct traffic residual_traffic[] = { { 6, 6, 1, 1 }, { 2, 2, 0, 0 }, { 6, 6, 1, 1 } };
@@ -120,14 +125,14 @@ static void add_adapter(struct build *b, double rows, double in, double out)
             ops[i].bytes *= 2;
         add(b, ops[i]);
     }
-    // Plain: scale (r, w) and add (r, r, w) on the output; backward scales the output's gradient and
-    // adds to the input's. In fp32, each of these is wider and casts come on top.
-    struct traffic on_output = plain ? wide ? (struct traffic){ 24, 28, 4, 5 }
-                                            : (struct traffic){ 10, 4, 2, 1 }
-                                     : (struct traffic){ 2, 2, 0, 0 };
-    struct traffic on_input = plain ? wide ? (struct traffic){ 6, 16, 1, 3 }
-                                           : (struct traffic){ 0, 6, 0, 1 }
-                                    : (struct traffic){ 0, 2, 0, 0 };
+    // Plain: scale (r, w) and add (r, r, w) on the output; backward scales the output's gradient
+    // and adds to the input's. In fp32, each of these is wider and casts come on top.
+    struct traffic on_output =
+        plain ? wide ? (struct traffic){ 24, 28, 4, 5 } : (struct traffic){ 10, 4, 2, 1 }
+              : (struct traffic){ 2, 2, 0, 0 };
+    struct traffic on_input =
+        plain ? wide ? (struct traffic){ 6, 16, 1, 3 } : (struct traffic){ 0, 6, 0, 1 }
+              : (struct traffic){ 0, 2, 0, 0 };
     if (recipe->dropout > 0 && plain) {
         on_input.forward_bytes += 5;
         on_input.backward_bytes += 5;
@@ -167,8 +172,8 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     const struct recipe *recipe = b->request->recipe;
     double in = (double)linear->in, out = (double)linear->out;
     *(row_split ? &in : &out) /= b->tensor;
-    double copies = (double)linear->count / (linear->role == MODEL_EXPERT
-                                                 ? (double)b->request->layout->expert : 1);
+    double copies = (double)linear->count /
+                    (linear->role == MODEL_EXPERT ? (double)b->request->layout->expert : 1);
     double rows = b->tokens * (double)linear->active / (double)linear->count *
                   (double)linear->count / copies; // per copy held here
     bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
@@ -181,8 +186,8 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     for (int i = 0; i < 3; i++) {
         ops[i]->flops *= copies;
         ops[i]->bytes *= copies;
-        ops[i]->launches *= linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER
-                                ? copies : 1;
+        ops[i]->launches *=
+            linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER ? copies : 1;
         ops[i]->fp8 = fp8;
     }
     if ((trained || adapted) && saves_input)
@@ -200,13 +205,13 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     if (adapted)
         add_adapter(b, rows * copies, in, out);
     double weights = copies * in * out;
-    *(trained ? &b->step->trained_weights
-      : quantized ? &b->step->quantized_weights : &b->step->frozen_weights) +=
-        b->repeats * weights;
+    *(trained     ? &b->step->trained_weights
+      : quantized ? &b->step->quantized_weights
+                  : &b->step->frozen_weights) += b->repeats * weights;
     if (adapted)
         b->step->trained_weights +=
-            b->repeats * copies * (double)recipe->rank * (row_split ? in + (double)linear->out
-                                                                    : (double)linear->in + out);
+            b->repeats * copies * (double)recipe->rank *
+            (row_split ? in + (double)linear->out : (double)linear->in + out);
 }
 
 // --- norms, attention, feed-forward ------------------------------------------
@@ -237,7 +242,8 @@ static double attention_squares(const struct step_request *request)
     const struct model *model = request->model;
     double all = (double)model->layers, full = (double)model_full_attention_layers(model);
     return (full * request->batch.squares +
-            (all - full) * windowed(&request->batch, (double)model->sliding_window)) / all;
+            (all - full) * windowed(&request->batch, (double)model->sliding_window)) /
+           all;
 }
 
 // The attention core of one layer, causal: half of the square is computed. Backward runs five
@@ -260,11 +266,19 @@ static void add_attention(struct build *b)
         moved += 16 * heads * squares;
         kept += 4 * heads * squares;
     }
-    add(b, (struct step_op){ .name = "attention", .phase = STEP_FORWARD, .kind = STEP_ATTENTION,
-                             .flops = flops, .bytes = moved, .launches = eager ? 6 : 3,
+    add(b, (struct step_op){ .name = "attention",
+                             .phase = STEP_FORWARD,
+                             .kind = STEP_ATTENTION,
+                             .flops = flops,
+                             .bytes = moved,
+                             .launches = eager ? 6 : 3,
                              .kept_bytes = kept });
-    add(b, (struct step_op){ .name = "attention", .phase = STEP_BACKWARD, .kind = STEP_ATTENTION,
-                             .flops = 2.5 * flops, .bytes = 2 * moved, .launches = eager ? 9 : 4 });
+    add(b, (struct step_op){ .name = "attention",
+                             .phase = STEP_BACKWARD,
+                             .kind = STEP_ATTENTION,
+                             .flops = 2.5 * flops,
+                             .bytes = 2 * moved,
+                             .launches = eager ? 9 : 4 });
 }
 
 static void add_feed_forward(struct build *b, enum model_layer kind,
@@ -274,7 +288,8 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
     bool saved = false;
-    double tokens = b->tokens, size = element_bytes(b), input = size * b->own_tokens * (double)model->width;
+    double tokens = b->tokens, size = element_bytes(b),
+           input = size * b->own_tokens * (double)model->width;
     bool remakes = kernels == STACK_COMPILED && recipe->method == RECIPE_FULL;
     double inner[3] = { 0 }; // width of what each kind of network holds between up and down
     inner[0] = kind == MODEL_DENSE ? (double)model->ffn_width : 0;
@@ -336,18 +351,20 @@ static void add_layer(struct build *b, enum model_layer kind)
         saved |= needs && !output;
     }
     if (!model->learned_positions)
-        add_elementwise(b, "rotary", rotary_traffic[kernels],
-                        b->tokens * (double)(model_query_width(model) + model_key_width(model)) /
-                            b->tensor, 0);
+        add_elementwise(
+            b, "rotary", rotary_traffic[kernels],
+            b->tokens * (double)(model_query_width(model) + model_key_width(model)) / b->tensor, 0);
     add_attention(b);
     add_feed_forward(b, kind, linears, count);
     add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
 
     double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
-                    b->step->quantized_weights - quantized) / b->repeats;
+                    b->step->quantized_weights - quantized) /
+                   b->repeats;
     b->step->largest_layer_weights = fmax(b->step->largest_layer_weights, layer);
     b->step->layer_kept_bytes = fmax(b->step->layer_kept_bytes, b->kept);
-    b->step->layer_lean_bytes = fmax(b->step->layer_lean_bytes, b->lean + 2 * size * b->own_tokens * width);
+    b->step->layer_lean_bytes =
+        fmax(b->step->layer_lean_bytes, b->lean + 2 * size * b->own_tokens * width);
 }
 
 // --- around the layers -------------------------------------------------------
@@ -376,7 +393,8 @@ static void add_head(struct build *b)
     double moved = r->stack->loss_moved_bytes, kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
     add_elementwise(b, "loss", (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels },
                     scored * vocabulary, 0);
-    add_elementwise(b, "embedding", (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1 },
+    add_elementwise(b, "embedding",
+                    (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1 },
                     b->own_tokens * width, 0);
     double embedding = (double)model_embedding_parameters(model) / b->tensor * b->repeats;
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
@@ -397,11 +415,16 @@ static void add_update(struct build *b)
     double states = recipe_state_bytes(recipe, recipe->states);
     double weight = recipe_dtype_bytes(recipe->weights);
     b->repeats = 1;
-    add(b, (struct step_op){ .name = "optimizer", .phase = STEP_UPDATE, .kind = STEP_OPTIMIZER,
+    add(b, (struct step_op){ .name = "optimizer",
+                             .phase = STEP_UPDATE,
+                             .kind = STEP_OPTIMIZER,
                              .bytes = weights * (gradient + 2 * states + 2 * weight),
                              .launches = 64 });
-    add(b, (struct step_op){ .name = "clip", .phase = STEP_UPDATE, .kind = STEP_OPTIMIZER,
-                             .bytes = weights * gradient * 3, .launches = 16 });
+    add(b, (struct step_op){ .name = "clip",
+                             .phase = STEP_UPDATE,
+                             .kind = STEP_OPTIMIZER,
+                             .bytes = weights * gradient * 3,
+                             .launches = 16 });
 }
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
