@@ -8,21 +8,27 @@
 // as a share of that rate. The other rows are assumptions of the same kind, corrected by what
 // stacks reach.
 static const struct generation {
-    const char *architecture;
+    const char *capability; // how the compute capability begins
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
     double measured_share;  // of the best measured product
     double flash2, modern;  // attention forward against products: FlashAttention-2; cuDNN, FA3
 } generations[] = {
-    { "Hopper", 0.68, 0.86, 0.48, 0.92 }, { "Blackwell", 0.66, 0.90, 0.35, 0.80 },
-    { "Ampere", 0.78, 0.92, 0.78, 0.80 }, { "Ada", 0.72, 0.92, 0.78, 0.80 },
-    { "Turing", 0.65, 0.92, 0.40, 0.40 }, { "Volta", 0.68, 0.92, 0.40, 0.40 },
-    { "CDNA", 0.50, 0.88, 0.50, 0.60 },   { "", 0.60, 0.90, 0.50, 0.60 },
+    { "9.0", 0.68, 0.86, 0.48, 0.92 }, // Hopper
+    { "10.", 0.58, 0.76, 0.35, 0.80 }, // Blackwell for data centres
+    { "12.", 0.80, 0.95, 0.78, 0.80 }, // Blackwell for desks
+    { "8.9", 0.72, 0.92, 0.78, 0.80 }, // Ada
+    { "8.", 0.78, 0.92, 0.78, 0.80 },  // Ampere
+    { "7.", 0.65, 0.92, 0.40, 0.40 },  // Volta, Turing
+    { "gfx", 0.46, 0.76, 0.50, 0.60 }, // CDNA
+    { "", 0.60, 0.90, 0.50, 0.60 },    // anything else
 };
 
 static const struct generation *generation_of(const struct gpu *gpu)
 {
     const struct generation *g = generations;
-    while (*g->architecture && (!gpu->architecture || !strstr(gpu->architecture, g->architecture)))
+    while (*g->capability &&
+           (!gpu->compute_capability ||
+            strncmp(gpu->compute_capability, g->capability, strlen(g->capability))))
         g++;
     return g;
 }
@@ -142,7 +148,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double hidden = fmin(network.hideable * r->stack->overlap, 0.9 * busy);
     out->exposed_seconds = network.per_layer - hidden;
     // Reduction of gradients overlaps with the backward of the last micro-batch.
-    out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, 0.5 * busy);
+    out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, 0.9 * busy);
     out->micro_seconds = busy + out->exposed_seconds;
 
     double stages = r->layout->split ? 1 : (double)r->layout->pipeline;

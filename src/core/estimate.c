@@ -23,10 +23,13 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
 {
     struct recipe recipe = estimate_recipe(setup);
     TRY(recipe_check(&recipe, setup->model));
+    struct layout layout = setup->layout;
+    if (layout.zero == 0 && layout.data > 1)
+        layout.zero = (int)setup->stack->zero;
     struct step_request request = {
         .model = setup->model,
         .recipe = &recipe,
-        .layout = &setup->layout,
+        .layout = &layout,
         .stack = setup->stack,
         .batch = setup->worst.tokens > 0 ? setup->worst : setup->batch,
         .accumulation = setup->accumulation,

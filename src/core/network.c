@@ -5,24 +5,25 @@
 
 struct links links_of(const struct gpu *gpu, const struct node *node)
 {
-    bool linked = gpu->link_bytes_per_s > 0;
     struct links links = {
-        .node_gpus = node ? (double)node->link_domain_gpus : 8,
+        .node_gpus = node                                      ? (double)node->gpus
+                     : gpu->link && strstr(gpu->link, "NVL72") ? 72
+                                                               : 8,
         .pcie_bytes_per_s = gpu->pcie_bytes_per_s > 0 ? gpu->pcie_bytes_per_s : 25e9,
         .node_latency_seconds = 8e-6,
         .network_latency_seconds = 20e-6,
     };
-    if (node && !(links.node_gpus > 1))
-        links.node_gpus = (double)node->gpus;
-    double link = node && node->link_bytes_per_s > 0 ? node->link_bytes_per_s
-                  : linked                           ? gpu->link_bytes_per_s
-                                                     : 0;
+    if (node && node->link_domain_gpus > 1)
+        links.node_gpus = (double)node->link_domain_gpus;
+    // A bridge between pairs is bought apart and often absent: without a node that has it, PCIe.
+    const char *name = node ? node->link : gpu->link;
+    double link = node ? node->link_bytes_per_s : gpu->link_bytes_per_s;
+    bool fast = link > 0 && name && !strstr(name, "PCIe") && (node || !strstr(name, "bridge"));
     // NVLink reaches about four fifths of its figure in collectives; without it, traffic crosses
     // the host's bridges twice and shares them.
-    links.node_bytes_per_s = link > 0 ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
-    double network =
-        node && node->network_bytes_per_s_per_gpu > 0 ? node->network_bytes_per_s_per_gpu : 12.5e9;
-    links.network_bytes_per_s = 0.8 * network;
+    links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
+    double network = node ? node->network_bytes_per_s_per_gpu : NAN;
+    links.network_bytes_per_s = 0.8 * (network > 0 ? network : 12.5e9);
     return links;
 }
 
@@ -67,17 +68,22 @@ static double gradient_bytes(const struct step *step, const struct step_request 
     return step->trained_weights * recipe_dtype_bytes(dtype);
 }
 
-// The optimizer in host memory: gradients go down, weights come back, and the host updates its
-// shard at the speed of its own memory.
-static double offload_seconds(const struct step *step, const struct step_request *r,
-                              const struct links *links)
+// The optimizer in host memory: gradients go down with every micro-batch and are added up there;
+// once per step the host updates its shard at the speed of its own memory and sends the weights
+// back.
+static void add_offload(struct network_seconds *out, const struct step *step,
+                        const struct step_request *r, const struct links *links)
 {
     if (!r->layout->offload_optimizer)
-        return 0;
+        return;
     double weights = step->trained_weights / (double)layout_shards(r->layout);
-    double host_bytes_per_s = 15e9; // per GPU's share of the host, streaming
+    double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
-    return weights * 6 / links->pcie_bytes_per_s + weights * 2 * states / host_bytes_per_s;
+    bool fast = r->stack->labelled_head || r->stack->launch_seconds < 5e-6; // streams to the GPU
+    if (!fast)
+        out->per_layer += weights * (2 / links->pcie_bytes_per_s + 8 / host_bytes_per_s);
+    out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
+                        : weights * (4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s);
 }
 
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
@@ -121,6 +127,6 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     else
         out.per_step = hierarchical(gradients, shards, 1, links) +
                        hierarchical(gradients / shards, data / shards, 2, links);
-    out.offload = offload_seconds(step, r, links);
+    add_offload(&out, step, r, links);
     return out;
 }

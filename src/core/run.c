@@ -152,6 +152,11 @@ static void read_batch(struct setup *setup, const struct run *run)
     double rows = run->micro_batch >= 1 ? run->micro_batch : 1;
     double width = run->seq_len > 0 ? (double)run->seq_len : 2048;
     double ranks = (double)setup->layout.data;
+    if (run->packed &&
+        !strcmp(run->packed, "no")) { // rows are shorter than the cap; the worst is not
+        setup->worst = batch_of(rows, width);
+        width = fmin(width, 512);
+    }
     setup->batch = batch_of(rows, width);
     setup->accumulation = 1;
     if (run->grad_accum >= 1)

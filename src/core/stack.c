@@ -29,6 +29,7 @@ const struct field stack_fields[] = {
     FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
+    FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
     FIELD_OF(stack, checkpointing, checkpointing_names, "its default"),
     FIELD(stack, batching, TEXT, "its default"),
     FIELD(stack, source, TEXT, "where this comes from"),

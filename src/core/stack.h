@@ -33,6 +33,7 @@ struct stack {
     double overlap;          // share of communication that can hide behind compute
     double slack;            // reserved over allocated memory when shapes repeat
     double context_bytes;    // CUDA context, libraries and communicators, per GPU
+    int64_t zero;            // stage of ZeRO that plain data parallelism runs under
     int checkpointing;       // its default
     const char *batching;    // its default: packed, longest, …
     const char *source, *as_of;

@@ -315,7 +315,7 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
                     tokens * width, held * size * tokens * width);
     if (kind == MODEL_SPARSE) { // each token's copies are gathered for the experts and summed again
         double copies = tokens * (double)model->experts_active * (double)model->width;
-        add_elementwise(b, "dispatch", (struct traffic){ 8, 8, 6, 6 }, copies, size * copies);
+        add_elementwise(b, "dispatch", (struct traffic){ 16, 16, 60, 60 }, copies, size * copies);
     }
 }
 
