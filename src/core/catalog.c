@@ -257,10 +257,10 @@ static enum err check(const struct catalog *catalog)
 // --- opening -----------------------------------------------------------------
 
 // Words that do not tell rows apart.
-static const char *const model_noise[] = { "instruct", "chat", "it",   "base", "hf",   "meta",
-                                           "text",     "pt",   "bnb",  "4bit", "8bit", "nf4",
-                                           "gptq",     "awq",  "gguf", "int4", "int8", "fp8",
-                                           "bf16",     "fp16", NULL };
+static const char *const model_noise[] = { "instruct", "chat",    "it",   "base", "hf",   "meta",
+                                           "text",     "deduped", "pt",   "bnb",  "4bit", "8bit",
+                                           "nf4",      "gptq",    "awq",  "gguf", "int4", "int8",
+                                           "fp8",      "bf16",    "fp16", NULL };
 static const char *const gpu_noise[] = { "nvidia",   "amd", "intel", "geforce", "tesla",
                                          "instinct", "gpu", "card",  "quadro",  NULL };
 static const char *const gpu_strict[] = { "laptop", "mobile", "max", "ti", "super", "d", NULL };
