@@ -14,6 +14,8 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.weights = recipe.method == RECIPE_FULL ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
         recipe.states = recipe.method == RECIPE_FULL ? stack->states : recipe.adapter_dtype;
+    if (isnan(recipe.dropout))
+        recipe.dropout = stack->dropout;
     if (recipe.precision == RECIPE_FP32)
         recipe.weights = recipe.states = recipe.adapter_dtype = RECIPE_FP32;
     return recipe;

@@ -28,7 +28,7 @@ static struct rates rates_of(const struct step_request *r)
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     if (full && r->stack->copies_weights && rates.weight == 4)
-        rates.copy = 2; // the 16-bit weights that the products read; the fp32 ones are the master
+        rates.copy = recipe->precision == RECIPE_FP8 && r->stack->fp8_weights ? 1 : 2; // the 16-bit weights that the products read; the fp32 ones are the master
     return rates;
 }
 
@@ -39,8 +39,11 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double of_weights = r->layout->zero >= 3 ? shards : 1;
     double of_gradients = r->layout->zero >= 2 ? shards : 1;
     double of_states = r->layout->zero >= 1 ? shards : 1;
-    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
     bool full = r->recipe->method == RECIPE_FULL;
+    bool small = r->recipe->precision == RECIPE_FP8 && r->stack->fp8_weights;
+    bool wide = r->recipe->precision == RECIPE_FP32 ||
+                (r->recipe->method == RECIPE_QLORA && r->stack->widens_unquantized);
+    double element = wide ? 4 : small ? 1 : 2;
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;
     double main_copy = rate.copy ? rate.copy / of_weights : rate.weight / of_weights;
@@ -57,8 +60,8 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : element);
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // buckets of the reduction
-    if (r->layout->data > 1 && r->layout->zero && full)
-        parts[MEMORY_BUFFERS] += fmin(2e8, trained) * rate.gradient * 2;
+    if (full && (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
+        parts[MEMORY_BUFFERS] += fmin(5e8, trained) * rate.gradient * 2; // reduce and gather buckets
 }
 
 // Moves to host memory what the layout says; returns the host's bytes.
@@ -116,6 +119,9 @@ static double temporaries(const struct step *step, const struct step_request *r)
         bytes += step->layer_kept_bytes;
     if (r->recipe->checkpointing == RECIPE_SELECTIVE)
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
+    if (r->recipe->method != RECIPE_FULL && r->recipe->adapter_dtype == RECIPE_FP32 &&
+        r->stack->adapters == STACK_ADAPTERS_PLAIN)
+        bytes += 12 * tokens * (double)model->ffn_width / tensor; // an adapter's sum, in fp32
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;
     return bytes;
@@ -140,7 +146,14 @@ static const char *take_peak(double *parts, const struct step *step, const struc
     double first_layer = activations + passing + (holds_gradients ? gradients : 0);
     double last_layer = activations / fmax(1, step->layers) + passing + gradients;
     double at_backward = fmax(first_layer, last_layer);
-    double at_update = gradients;
+    // An fp32 master is updated from an fp32 copy of 16-bit gradients.
+    struct rates rate = rates_of(r);
+    double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
+    double widened = rate.copy > 0 && rate.gradient < 4 && !r->stack->fp8_weights
+                         ? 4 * step->trained_weights / shards : 0;
+    widened += r->stack->update_copies * step->trained_weights / shards *
+               recipe_state_bytes(r->recipe, r->recipe->states) / 2;
+    double at_update = gradients + widened;
     if (at_loss >= at_backward && at_loss >= at_update) {
         parts[MEMORY_ACTIVATIONS] = activations;
         parts[MEMORY_LOGITS] = step->loss_peak_bytes;
@@ -154,6 +167,7 @@ static const char *take_peak(double *parts, const struct step *step, const struc
         parts[MEMORY_GRADIENTS] = early && !holds_gradients ? 0 : gradients;
         return "backward";
     }
+    parts[MEMORY_TEMPORARIES] = widened;
     return "update";
 }
 

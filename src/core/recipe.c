@@ -36,6 +36,7 @@ struct recipe recipe_default(void)
         .rank = 16,
         .alpha = NAN,
         .targets = "all-linear",
+        .dropout = NAN,
         .adapter_dtype = RECIPE_DTYPE_AUTO,
         .quantization = RECIPE_NF4_NESTED,
         .optimizer = RECIPE_ADAMW,

@@ -33,7 +33,7 @@ struct recipe {
     int64_t rank;
     double alpha;        // NAN: twice the rank
     const char *targets; // "all-linear", "attention", "mlp", or names: "q,v"
-    double dropout;      // on the adapters' input
+    double dropout;      // on the adapters' input; NAN: as the stack does
     int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does
     int quantization;    // of the frozen base under QLoRA
     int optimizer;

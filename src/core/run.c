@@ -58,6 +58,15 @@ static bool says(const char *text, const char *word)
     return text && strstr(text, word) != NULL;
 }
 
+double run_memory(const struct run *run, const struct memory *memory)
+{
+    if (says(run->notes, "mem column = nvidia-smi"))
+        return memory->total_bytes;
+    if (says(run->mem_kind, "allocated"))
+        return memory->allocated_bytes;
+    return says(run->mem_kind, "reserved") ? memory->reserved_bytes : memory->total_bytes;
+}
+
 // --- precision and method ----------------------------------------------------
 
 static void read_precision(struct recipe *recipe, const char *precision)
@@ -108,15 +117,18 @@ static enum err read_method(struct recipe *recipe, const struct run *run, struct
     struct out list = { .arena = arena };
     if (says(targets, "default") && bracket)
         targets = bracket + 1;
+    if (says(targets, "c_attn"))
+        return recipe->targets = "q,k,v", OK; // as Qwen's first models call it
     for (const char *c = targets; *c && *c != (targets == run->lora_targets ? '(' : ')'); c++)
         if (*c != ' ')
-            out_char(&list, *c == '+' ? ',' : *c);
+            out_char(&list, *c == '+' || *c == '/' ? ',' : *c);
     recipe->targets = out_string(&list);
     return OK;
 }
 
 // Conditions that sources state in words.
-static void read_notes(struct setup *setup, const char *notes, struct arena *arena)
+static void read_notes(struct setup *setup, const char *notes, const char *framework,
+                       struct arena *arena)
 {
     struct recipe *recipe = &setup->recipe;
     struct stack *stack = ARENA_NEW(arena, struct stack, 1);
@@ -128,19 +140,23 @@ static void read_notes(struct setup *setup, const char *notes, struct arena *are
         stack->gradients = RECIPE_BF16;
         stack->copies_weights = false;
     }
-    if (says(notes, "fp32 master") || says(notes, "memory implies fp32 states")) {
+    if ((says(notes, "fp32 master") && !says(notes, "no fp32 master")) || says(notes, "memory implies fp32 states")) {
         recipe->states = recipe->weights = RECIPE_FP32;
         stack->gradients = RECIPE_FP32;
     }
     if (says(notes, "8-bit AdamW") || says(notes, "adamw_8bit") || says(notes, "8-bit optimizer"))
         recipe->optimizer = RECIPE_ADAMW_8BIT;
+    if (says(notes, "paged Adam"))
+        recipe->optimizer = RECIPE_ADAMW_PAGED;
     if (says(notes, "head also trained"))
         recipe->trains_embeddings = true;
     if (says(notes, "foak") || says(notes, "liger")) {
         stack->kernels = STACK_FUSED;
-        stack->loss_bytes = says(notes, "liger") ? 0.5 : 4;
+        stack->loss_bytes = says(notes, "liger") ? 0.5 : 9;
         stack->loss_moved_bytes = 10;
     }
+    if (says(framework, "no compile"))
+        stack->kernels = STACK_EAGER;
     if (says(notes, "cut cross entropy"))
         stack->loss_bytes = 0.5;
 }
@@ -149,13 +165,16 @@ static void read_notes(struct setup *setup, const char *notes, struct arena *are
 
 static void read_batch(struct setup *setup, const struct run *run)
 {
-    double rows = run->micro_batch >= 1 ? run->micro_batch : 1;
+    double rows = run->micro_batch >= 1 ? run->micro_batch : 2; // what notebooks start with
     double width = run->seq_len > 0 ? (double)run->seq_len : 2048;
     double ranks = (double)setup->layout.data;
     if (run->packed &&
         !strcmp(run->packed, "no")) { // rows are shorter than the cap; the worst is not
-        setup->worst = batch_of(rows, width);
-        width = fmin(width, 512);
+        double short_width = fmin(width, 512);
+        bool compact = says(run->notes, "padding-free");
+        setup->worst = batch_of(rows, compact ? short_width : width);
+        setup->varied_widths = !compact && width > 768 && !says(run->notes, "dense sequence");
+        width = short_width;
     }
     setup->batch = batch_of(rows, width);
     setup->accumulation = 1;
@@ -190,7 +209,7 @@ enum err run_setup(struct setup *out, struct arena *arena, const struct run *run
     else
         out->layout.data = gpus;
     read_checkpointing(&out->recipe, run->checkpointing);
-    read_notes(out, run->notes, arena);
+    read_notes(out, run->notes, run->framework, arena);
     read_batch(out, run);
     if (!run->gpu || says(run->gpu, "card")) // a size is all that is known: memory only
         return OK;

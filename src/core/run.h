@@ -30,6 +30,9 @@ enum err run_read(struct run **out, size_t *count, struct arena *arena, struct t
 // Where the row was published, without the version: what leave-one-source-out leaves out.
 struct text run_source(const struct run *run);
 
+// The predicted bytes of the reading that the row quotes: allocated, reserved or the whole device.
+double run_memory(const struct run *run, const struct memory *memory);
+
 // ERR_INPUT with the reason where the row cannot be mapped.
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,
                    const struct catalog *catalog, const struct stack *stacks, size_t stack_count);

@@ -22,6 +22,11 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, gradients, recipe_precisions, "of gradients under full training"),
     FIELD_OF(stack, states, recipe_precisions, "of optimizer states under full training"),
     FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
+    FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
+    FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
+    FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
+    FIELD(stack, remakes, FLAG, "a whole-model compiler computes norm and gate outputs again"),
+    FIELD(stack, dropout, SHARE, "on adapters, unless the recipe says"),
     FIELD(stack, loss_bytes, NUMBER, "alive per logit at the peak"),
     FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
@@ -104,32 +109,48 @@ static size_t plain(char *out, size_t room, const char *name)
     return size;
 }
 
-enum err stack_find(const struct stack **out, const struct stack *stacks, size_t count,
-                    const char *name)
+// The stack with the longest alias in the framework's name, or NULL.
+static const struct stack *find_alias(const struct stack *stacks, size_t count, const char *wanted)
 {
-    char wanted[128], alias[128];
-    plain(wanted, sizeof wanted, name);
-    size_t best = 0;
-    *out = NULL;
+    const struct stack *best = NULL;
+    size_t best_size = 0;
     for (size_t i = 0; i < count; i++) {
         struct text rest = text_of(stacks[i].aliases), piece;
-        plain(alias, sizeof alias, stacks[i].name);
-        if (!strcmp(alias, wanted)) {
-            *out = &stacks[i];
-            return OK;
-        }
-        // The longest alias that stands in the framework's name wins.
         while (stacks[i].aliases && text_next(&rest, '|', &piece)) {
-            char copy[128] = "";
+            char copy[128] = "", alias[128];
             if (piece.size < sizeof copy)
                 memcpy(copy, piece.at, piece.size);
             size_t size = plain(alias, sizeof alias, copy);
-            if (size > best && strstr(wanted, alias)) {
-                best = size;
-                *out = &stacks[i];
+            if (size > best_size && strstr(wanted, alias)) {
+                best_size = size;
+                best = &stacks[i];
             }
         }
     }
+    return best;
+}
+
+enum err stack_find(const struct stack **out, const struct stack *stacks, size_t count,
+                    const char *name)
+{
+    char wanted[128], known[128];
+    plain(wanted, sizeof wanted, name);
+    for (size_t i = 0; i < count; i++) {
+        plain(known, sizeof known, stacks[i].name);
+        if (!strcmp(known, wanted)) {
+            *out = &stacks[i];
+            return OK;
+        }
+    }
+    // "XTuner (HF + DeepSpeed)": what stands before the bracket counts first.
+    char before[128] = "";
+    size_t size = strcspn(name, "(");
+    if (size < sizeof before)
+        memcpy(before, name, size);
+    plain(known, sizeof known, before);
+    *out = find_alias(stacks, count, known);
+    if (!*out)
+        *out = find_alias(stacks, count, wanted);
     if (*out)
         return OK;
     const char *names[64];

@@ -194,6 +194,8 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
                      linear->role != MODEL_ROUTER;
+    if (quantized && b->request->stack->adapters == STACK_ADAPTERS_PLAIN)
+        forward.kept_bytes += 2 * rows * copies * out; // bitsandbytes' linear casts its output
     if (quantized)
         add_dequantize(b, "dequantize", copies * in * out);
     add(b, forward);
@@ -290,7 +292,7 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
     bool saved = false;
     double tokens = b->tokens, size = element_bytes(b),
            input = size * b->own_tokens * (double)model->width;
-    bool remakes = kernels == STACK_COMPILED && recipe->method == RECIPE_FULL;
+    bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
     double inner[3] = { 0 }; // width of what each kind of network holds between up and down
     inner[0] = kind == MODEL_DENSE ? (double)model->ffn_width : 0;
     inner[1] = kind == MODEL_SPARSE ? (double)(model->experts_active * model->expert_width) : 0;
@@ -328,7 +330,7 @@ static void add_layer(struct build *b, enum model_layer kind)
     struct model_norm norms[MODEL_NORMS];
     size_t count = model_linears(model, kind, linears), norm_count = model_norms(model, norms);
     double width = (double)model->width, size = element_bytes(b);
-    bool remakes = kernels == STACK_COMPILED && recipe->method == RECIPE_FULL, saved = false;
+    bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL, saved = false;
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights,
            quantized = b->step->quantized_weights;
     b->kept = b->lean = 0;
@@ -400,7 +402,9 @@ static void add_head(struct build *b)
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
     *(learns ? &b->step->trained_weights : &b->step->frozen_weights) += embedding;
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
-    b->step->loss_peak_bytes = r->stack->loss_bytes * scored * vocabulary;
+    // A model held in fp16 outright, without autocast, keeps its logits in 16 bits throughout.
+    double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
+    b->step->loss_peak_bytes = narrow * r->stack->loss_bytes * scored * vocabulary;
 }
 
 // Once per optimizer step: each trained weight with its gradient and states is read and written.
