@@ -60,7 +60,8 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : element);
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // buckets of the reduction
-    if (full && (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
+    if (full && r->stack->zero == 0 &&
+        (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
         parts[MEMORY_BUFFERS] += fmin(5e8, trained) * rate.gradient * 2; // reduce and gather buckets
 }
 
@@ -209,6 +210,6 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 
 struct range memory_range(const struct memory *memory)
 {
-    return (struct range){ memory->total_bytes * 0.86, memory->total_bytes,
-                           memory->total_bytes * 1.2 };
+    double bytes = memory->total_bytes;
+    return (struct range){ 0.80 * bytes, bytes, 1.26 * bytes };
 }

@@ -155,6 +155,8 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
         stack->loss_bytes = says(notes, "liger") ? 0.5 : 9;
         stack->loss_moved_bytes = 10;
     }
+    if (says(notes, "baseline-peft-bnb") && setup->layout.data == 1)
+        stack->widens_unquantized = true;
     if (says(framework, "no compile"))
         stack->kernels = STACK_EAGER;
     if (says(notes, "cut cross entropy"))

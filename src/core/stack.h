@@ -28,6 +28,7 @@ struct stack {
     bool copies_weights;     // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
     double update_copies;  // of the states, alive in the update (an optimizer over lists)
     bool widens_unquantized; // embedding, head and norms go to fp32 beside a quantised base
+    bool casts_quantized; // a quantised linear casts its output, and both copies are kept
     bool fp8_weights;      // frozen and trained weights are held in 8 bits under fp8
     bool remakes;          // a whole-model compiler computes norm and gate outputs again
     double loss_bytes;       // alive per logit at the peak
