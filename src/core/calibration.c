@@ -42,8 +42,8 @@ static size_t make_cells(struct cell *cells, struct arena *arena, const struct r
                 values[n++] = residuals[j].log_ratio;
                 done[j] = true;
             }
-        cells[cell_count++] = (struct cell){ residuals[i].stack, residuals[i].source,
-                                             stats_median(values, n), n };
+        cells[cell_count++] =
+            (struct cell){ residuals[i].stack, residuals[i].source, stats_median(values, n), n };
     }
     return cell_count;
 }
@@ -56,8 +56,10 @@ static double shrunken(const struct cell *cells, size_t count, const struct stac
     for (size_t i = 0; i < count; i++)
         if (cells[i].stack == stack ||
             (whole_family && !strcmp(cells[i].stack->family, stack->family))) {
-            sum += cells[i].mid;
-            weight += 1;
+            double most = 0.5; // a source that is off by more has a cause of its own
+            double trust = (double)cells[i].count / ((double)cells[i].count + 2); // few rows, less
+            sum += trust * fmin(fmax(cells[i].mid, above - most), above + most);
+            weight += trust;
         }
     return sum / weight;
 }
@@ -133,7 +135,8 @@ enum err calibration_read(struct efficiency **out, size_t *count, struct arena *
                           struct text csv, const char *name)
 {
     void *rows;
-    TRY(field_read_csv(efficiency_fields, sizeof(struct efficiency), &rows, count, arena, csv, name));
+    TRY(field_read_csv(efficiency_fields, sizeof(struct efficiency), &rows, count, arena, csv,
+                       name));
     *out = rows;
     if (!*count)
         return fail(ERR_INPUT, "%s: has no rows", name);

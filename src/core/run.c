@@ -140,7 +140,8 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
         stack->gradients = RECIPE_BF16;
         stack->copies_weights = false;
     }
-    if ((says(notes, "fp32 master") && !says(notes, "no fp32 master")) || says(notes, "memory implies fp32 states")) {
+    if ((says(notes, "fp32 master") && !says(notes, "no fp32 master")) ||
+        says(notes, "memory implies fp32 states")) {
         recipe->states = recipe->weights = RECIPE_FP32;
         stack->gradients = RECIPE_FP32;
     }

@@ -38,8 +38,8 @@ size_t validate_residuals(struct residual **out, struct arena *arena, const stru
         const struct stack *stack = understood ? stack_of(model, setup.stack) : NULL;
         arena_rewind(arena, mark);
         if (understood)
-            (*out)[used++] = (struct residual){ stack, run_source(&runs[i]),
-                                                log(measured / predicted), false };
+            (*out)[used++] =
+                (struct residual){ stack, run_source(&runs[i]), log(measured / predicted), false };
     }
     return used;
 }
@@ -97,11 +97,12 @@ enum err validate_runs(struct validate_row **out, struct arena *arena, const str
         }
         row->setup = setup;
         struct text source = run_source(&runs[i]);
-        if (!efficiencies || !text_equal(source, fitted_without)) { // rows of a source stand together
+        if (!efficiencies ||
+            !text_equal(source, fitted_without)) { // rows of a source stand together
             for (size_t r = 0; r < residual_count; r++)
                 residuals[r].left_out = text_equal(residuals[r].source, source);
-            efficiencies =
-                calibration_fit(arena, model->stacks, model->stack_count, residuals, residual_count);
+            efficiencies = calibration_fit(arena, model->stacks, model->stack_count, residuals,
+                                           residual_count);
             fitted_without = source;
         }
         struct efficiency efficiency =
