@@ -62,6 +62,7 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 
 struct machine {
     double product, fp8_product, memory, flash_forward;
+    double narrow_product; // of fp32 adapters: a rank fills an eighth of a tile
 };
 
 // A product is cut into tiles that are dealt over the multiprocessors; the last wave is partly
@@ -78,6 +79,8 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
     double memory = op->bytes / m->memory;
     switch (op->kind) {
     case STEP_MATMUL: {
+        if (op->fp32)
+            return fmax(op->flops / m->narrow_product, memory);
         double rate = (op->fp8 ? m->fp8_product : m->product) * shape_share(op);
         return fmax(op->flops / rate, memory);
     }
@@ -137,6 +140,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
         .product = product,
         .fp8_product = compute_matmul_flops_per_s(gpu, RECIPE_FP8),
         .memory = compute_memory_bytes_per_s(gpu),
+        // Measured: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s.
+        .narrow_product = 0.26 * gpu->fp32_flops_per_s,
         .flash_forward = attention * product,
     };
     add_ops(out, step, r, &machine);

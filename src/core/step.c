@@ -123,6 +123,7 @@ static void add_adapter(struct build *b, double rows, double in, double out)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (wide)
             ops[i].bytes *= 2;
+        ops[i].fp32 = wide;
         add(b, ops[i]);
     }
     // Plain: scale (r, w) and add (r, r, w) on the output; backward scales the output's gradient

@@ -52,6 +52,7 @@ struct step_op {
     double launches;             // kernels started by the host
     double kept_bytes;           // held from forward to backward when nothing is recomputed
     bool cheap;                  // what selective recomputation computes again
+    bool fp32;                   // runs on the 32-bit units: adapters held in fp32
     bool fp8;                    // runs on the 8-bit units
 };
 
