@@ -1,0 +1,14 @@
+// plan_internal: what the files of plan share.
+
+#pragma once
+
+#include "core/plan.h"
+
+// Fills in alternatives and scaling: searches the whole catalog unless the plan has done so.
+enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *space);
+
+// Lists what the forecast rests on.
+void plan_assume(struct plan *plan);
+
+// Puts words, broken before column 80; the cursor stands at column, later lines at indent.
+void plan_put_wrapped(struct out *out, int indent, int column, const char *text);
