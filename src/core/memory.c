@@ -28,7 +28,10 @@ static struct rates rates_of(const struct step_request *r)
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     if (full && r->stack->copies_weights && rates.weight == 4)
-        rates.copy = recipe->precision == RECIPE_FP8 && r->stack->fp8_weights ? 1 : 2; // the 16-bit weights that the products read; the fp32 ones are the master
+        rates.copy =
+            recipe->precision == RECIPE_FP8 && r->stack->fp8_weights
+                ? 1
+                : 2; // the 16-bit weights that the products read; the fp32 ones are the master
     return rates;
 }
 
@@ -60,8 +63,10 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : element);
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // buckets of the reduction
-    if (full && (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
-        parts[MEMORY_BUFFERS] += fmin(5e8, trained) * rate.gradient * 2; // reduce and gather buckets
+    if (full && r->stack->zero == 0 &&
+        (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
+        parts[MEMORY_BUFFERS] +=
+            fmin(5e8, trained) * rate.gradient * 2; // reduce and gather buckets
 }
 
 // Moves to host memory what the layout says; returns the host's bytes.
@@ -150,7 +155,8 @@ static const char *take_peak(double *parts, const struct step *step, const struc
     struct rates rate = rates_of(r);
     double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
     double widened = rate.copy > 0 && rate.gradient < 4 && !r->stack->fp8_weights
-                         ? 4 * step->trained_weights / shards : 0;
+                         ? 4 * step->trained_weights / shards
+                         : 0;
     widened += r->stack->update_copies * step->trained_weights / shards *
                recipe_state_bytes(r->recipe, r->recipe->states) / 2;
     double at_update = gradients + widened;
@@ -209,6 +215,6 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 
 struct range memory_range(const struct memory *memory)
 {
-    return (struct range){ memory->total_bytes * 0.86, memory->total_bytes,
-                           memory->total_bytes * 1.2 };
+    double bytes = memory->total_bytes;
+    return (struct range){ 0.80 * bytes, bytes, 1.26 * bytes };
 }

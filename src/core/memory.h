@@ -45,5 +45,5 @@ struct memory {
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
                  const struct memory_device *device);
 
-// The uncertainty of total_bytes as a factor: P10 and P90 of measured over predicted.
+// Around total_bytes: the measured peak lies inside in eight runs of ten (gpuhours validate).
 struct range memory_range(const struct memory *memory);

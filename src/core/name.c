@@ -182,8 +182,8 @@ enum err name_unknown(const struct name_list *list, struct text query, const cha
             out_put(&begun, "%s%s", found > 1 ? ", " : "", names[i]);
     }
     if (found)
-        return fail(ERR_USAGE, "there is no %s \"%.*s\"; it begins %s%s", kind, TEXT_ARGS(query),
-                    out_string(&begun), found > 4 ? " and more" : "");
+        return fail(ERR_USAGE, "there is no %s \"%.*s\"; names that begin so are %s%s", kind,
+                    TEXT_ARGS(query), out_string(&begun), found > 4 ? " and more" : "");
     const char *near = text_nearest(query, names, list->count);
     if (near)
         return fail(ERR_USAGE, "there is no %s \"%.*s\"; the nearest is %s", kind, TEXT_ARGS(query),

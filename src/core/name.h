@@ -32,7 +32,7 @@ void name_add(struct name_list *list, const char *name, const char *aliases, int
 int name_find(const struct name_list *list, struct text query);                        // -1: none
 int name_find_exact(const struct name_list *list, struct text query); // the first pass only
 
-// The failure for a name that was not found: entries it begins, else the nearest, else where the
+// The failure for a name that was not found: names that begin so, else the nearest, else where the
 // names are listed. kind is "GPU", table is "gpus".
 enum err name_unknown(const struct name_list *list, struct text query, const char *kind,
                       const char *table);

@@ -140,7 +140,8 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
         stack->gradients = RECIPE_BF16;
         stack->copies_weights = false;
     }
-    if ((says(notes, "fp32 master") && !says(notes, "no fp32 master")) || says(notes, "memory implies fp32 states")) {
+    if ((says(notes, "fp32 master") && !says(notes, "no fp32 master")) ||
+        says(notes, "memory implies fp32 states")) {
         recipe->states = recipe->weights = RECIPE_FP32;
         stack->gradients = RECIPE_FP32;
     }
@@ -155,6 +156,8 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
         stack->loss_bytes = says(notes, "liger") ? 0.5 : 9;
         stack->loss_moved_bytes = 10;
     }
+    if (says(notes, "baseline-peft-bnb") && setup->layout.data == 1)
+        stack->widens_unquantized = true;
     if (says(framework, "no compile"))
         stack->kernels = STACK_EAGER;
     if (says(notes, "cut cross entropy"))

@@ -24,6 +24,7 @@ const struct field stack_fields[] = {
     FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
     FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
+    FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
     FIELD(stack, remakes, FLAG, "a whole-model compiler computes norm and gate outputs again"),
     FIELD(stack, dropout, SHARE, "on adapters, unless the recipe says"),

@@ -26,16 +26,17 @@ struct stack {
     int weights;             // dtype of trained weights under bf16 (fp32: a master copy)
     int gradients, states;   // dtypes under full training
     bool copies_weights;     // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
-    double update_copies;  // of the states, alive in the update (an optimizer over lists)
+    double update_copies;    // of the states, alive in the update (an optimizer over lists)
     bool widens_unquantized; // embedding, head and norms go to fp32 beside a quantised base
-    bool fp8_weights;      // frozen and trained weights are held in 8 bits under fp8
-    bool remakes;          // a whole-model compiler computes norm and gate outputs again
+    bool casts_quantized;    // a quantised linear casts its output, and both copies are kept
+    bool fp8_weights;        // frozen and trained weights are held in 8 bits under fp8
+    bool remakes;            // a whole-model compiler computes norm and gate outputs again
     double loss_bytes;       // alive per logit at the peak
     double loss_moved_bytes; // per logit, forward and backward
     bool labelled_head;      // the head runs on labelled tokens only
     double launch_seconds;   // of the host per operation launched
     double overlap;          // share of communication that can hide behind compute
-    double dropout;           // on adapters, unless the recipe says
+    double dropout;          // on adapters, unless the recipe says
     double slack;            // reserved over allocated memory when shapes repeat
     double context_bytes;    // CUDA context, libraries and communicators, per GPU
     int64_t zero;            // stage of ZeRO that plain data parallelism runs under

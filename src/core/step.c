@@ -194,8 +194,8 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
                      linear->role != MODEL_ROUTER;
-    if (quantized && b->request->stack->adapters == STACK_ADAPTERS_PLAIN)
-        forward.kept_bytes += 2 * rows * copies * out; // bitsandbytes' linear casts its output
+    if (quantized && b->request->stack->casts_quantized)
+        forward.kept_bytes += 2 * rows * copies * out;
     if (quantized)
         add_dequantize(b, "dequantize", copies * in * out);
     add(b, forward);
@@ -450,7 +450,10 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         if (b.repeats > 0)
             add_layer(&b, (enum model_layer)kind);
     }
-    out->layer_input_bytes = element_bytes(&b) * b.own_tokens * (double)request->model->width;
+    // Beside fp32 embeddings and norms the residual stream is fp32 as well.
+    bool wide = request->recipe->method == RECIPE_QLORA && request->stack->widens_unquantized;
+    out->layer_input_bytes =
+        (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
     add_head(&b);
     add_update(&b);
     return OK;

@@ -108,8 +108,9 @@ TEST(catalog_names_the_nearest_where_a_name_is_unknown)
     CHECK(strstr(gpu(""), "there is no GPU"));
     CHECK(!strcmp(model("lama-3.1-8b"),
                   "there is no model \"lama-3.1-8b\"; the nearest is llama-3.1-8b"));
-    CHECK(!strcmp(model("llama-3.1"), "there is no model \"llama-3.1\"; it begins llama-3.1-8b, "
-                                      "llama-3.1-70b, llama-3.1-405b"));
+    CHECK(!strcmp(model("llama-3.1"),
+                  "there is no model \"llama-3.1\"; names that begin so are llama-3.1-8b, "
+                  "llama-3.1-70b, llama-3.1-405b"));
 }
 
 TEST(catalog_cuts_layers_where_a_models_name_says_so)

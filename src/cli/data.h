@@ -1,0 +1,12 @@
+// data: the catalogs and the model that a command line asks for.
+
+#pragma once
+
+#include "cli/command.h"
+#include "core/catalog.h"
+
+// Opens the embedded catalogs, with the files of --data DIR over them.
+enum err data_open(struct catalog *catalog, const struct command_line *line);
+
+// The model of a config.json, of a folder that holds one, or of the catalog.
+enum err data_model(const struct model **out, const struct catalog *catalog, const char *name);
