@@ -23,8 +23,7 @@ static const char *does_not_fit(const struct plan *plan, struct arena *arena)
     const struct memory *memory = &plan->estimate.memory;
     if (plan->fits)
         return NULL;
-    const struct plan_alternative *other =
-        plan->alternative_count ? &plan->alternatives[0] : NULL;
+    const struct plan_alternative *other = plan->alternative_count ? &plan->alternatives[0] : NULL;
     return text_format(
         arena, "needs %s, the GPU has %s; %s", text_bytes(arena, memory->total_bytes),
         text_bytes(arena, memory->device_bytes),
@@ -47,18 +46,26 @@ static const char *deadline_missed(const struct plan *plan, struct arena *arena)
 {
     if (plan->meets_deadline || isnan(plan->request->deadline))
         return NULL;
-    double peak_seconds = plan->estimate.timing.peak_share * plan->forecast.wall_hours.mid * 3600;
-    if (peak_seconds < plan->request->deadline)
-        return text_format(arena,
-                           "at the datasheet's peak rate it would take %s and keep the deadline; "
-                           "training sustains %s of that rate and takes %s",
-                           text_seconds(arena, peak_seconds),
-                           text_share(arena, plan->estimate.timing.peak_share *
-                                                 exp(plan->efficiency.log_mid)),
-                           text_seconds(arena, plan->forecast.wall_hours.mid * 3600));
     return text_format(arena, "takes %s, the deadline is %s; more or faster GPUs are needed",
                        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
                        text_seconds(arena, plan->request->deadline));
+}
+
+static const char *peak_for_sustained(const struct plan *plan, struct arena *arena)
+{
+    if (plan->meets_deadline || isnan(plan->request->deadline))
+        return NULL;
+    double peak_seconds = plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid) *
+                          plan->forecast.middle.seconds[OVERHEAD_TRAINING];
+    if (peak_seconds >= plan->request->deadline)
+        return NULL;
+    return text_format(
+        arena,
+        "at the datasheet's peak rate it would take %s and keep the deadline; "
+        "training sustains %s of that rate and takes %s",
+        text_seconds(arena, peak_seconds),
+        text_share(arena, plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)),
+        text_seconds(arena, plan->forecast.wall_hours.mid * 3600));
 }
 
 static const char *budget_missed(const struct plan *plan, struct arena *arena)
@@ -87,9 +94,10 @@ static const char *context_beyond_model(const struct plan *plan, struct arena *a
     double most = (double)plan->model->max_positions;
     if (most <= 0 || plan->rule.context <= most)
         return NULL;
-    return text_format(arena, "--context %.0f is beyond the %.0f positions of %s; it needs rope "
-                       "scaling or a shorter context", plan->rule.context, most,
-                       plan->model->name);
+    return text_format(arena,
+                       "--context %.0f is beyond the %.0f positions of %s; it needs rope "
+                       "scaling or a shorter context",
+                       plan->rule.context, most, plan->model->name);
 }
 
 // --- the data ----------------------------------------------------------------
@@ -113,10 +121,10 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
     double padding = plan->chosen.workload.padding_share;
     if (plan->rule.batching == WORKLOAD_PACKED || padding < 0.15)
         return NULL;
-    return text_format(
-        arena, "%s of what is processed is padding; --packing on %s%s", text_share(arena, padding),
-        packed ? "brings GPU hours to " : "removes most of it",
-        packed ? text_hours(arena, packed->result.gpu_hours) : "");
+    return text_format(arena, "%s of what is processed is padding; --packing on %s%s",
+                       text_share(arena, padding),
+                       packed ? "brings GPU hours to " : "removes most of it",
+                       packed ? text_hours(arena, packed->result.gpu_hours) : "");
 }
 
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
@@ -194,13 +202,12 @@ static const char *host_memory(const struct plan *plan, struct arena *arena)
     bool known = node->gpus > 0 && node->host_memory_bytes > 0;
     if (bytes < (known ? 0.8 * node->host_memory_bytes : 256e9))
         return NULL;
-    return text_format(arena,
-                       "the processes of one machine need %s of host memory while weights load%s; "
-                       "load on one rank and share, or stage the start",
-                       text_bytes(arena, bytes),
-                       known ? text_format(arena, ", it has %s",
-                                           text_bytes(arena, node->host_memory_bytes))
-                             : "");
+    return text_format(
+        arena,
+        "the processes of one machine need %s of host memory while weights load%s; "
+        "load on one rank and share, or stage the start",
+        text_bytes(arena, bytes),
+        known ? text_format(arena, ", it has %s", text_bytes(arena, node->host_memory_bytes)) : "");
 }
 
 // --- the recipe --------------------------------------------------------------
@@ -222,10 +229,9 @@ static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *
     if (plan->chosen.recipe.method != RECIPE_QLORA || !lora || !lora->result.stable ||
         lora->result.gpu_hours > 0.97 * plan->chosen.gpu_hours)
         return NULL;
-    return text_format(arena,
-                       "LoRA fits the same GPUs without quantization: %s GPU hours instead of %s",
-                       text_hours(arena, lora->result.gpu_hours),
-                       text_hours(arena, plan->chosen.gpu_hours));
+    return text_format(
+        arena, "LoRA fits the same GPUs without quantization: %s GPU hours instead of %s",
+        text_hours(arena, lora->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
 }
 
 static const char *full_under_pressure(const struct plan *plan, struct arena *arena)
@@ -246,8 +252,8 @@ static const char *full_under_pressure(const struct plan *plan, struct arena *ar
 static const char *launch_bound(const struct plan *plan, struct arena *arena)
 {
     const struct timing *t = &plan->estimate.timing;
-    double device = t->matmul_seconds + t->attention_seconds + t->elementwise_seconds +
-                    t->dequantize_seconds;
+    double device =
+        t->matmul_seconds + t->attention_seconds + t->elementwise_seconds + t->dequantize_seconds;
     if (t->host_seconds < device)
         return NULL;
     return text_format(arena,
@@ -261,10 +267,9 @@ static const char *better_settings(const struct plan *plan, struct arena *arena)
     const struct plan_alternative *better = alternative(plan, "better settings");
     if (!better)
         return NULL;
-    return text_format(arena, "%s takes %s GPU hours instead of %s",
-                       plan_spell(&better->result, arena),
-                       text_hours(arena, better->result.gpu_hours),
-                       text_hours(arena, plan->chosen.gpu_hours));
+    return text_format(
+        arena, "%s takes %s GPU hours instead of %s", plan_spell(&better->result, arena),
+        text_hours(arena, better->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
 }
 
 // --- hours and money ---------------------------------------------------------
@@ -291,10 +296,12 @@ static const char *global_batch_raised(const struct plan *plan, struct arena *ar
 {
     double asked = (double)plan->request->global_batch;
     double made = plan->chosen.workload.global_batch;
-    if (asked == 0 || asked == made)
+    if (asked < 0 || asked == made)
         return NULL;
-    return text_format(arena, "--global-batch %.0f becomes %.0f: micro-batch times GPUs must "
-                       "divide it", asked, made);
+    return text_format(arena,
+                       "--global-batch %.0f becomes %.0f: micro-batch times GPUs must "
+                       "divide it",
+                       asked, made);
 }
 
 static const char *no_evaluation(const struct plan *plan, struct arena *arena)
@@ -305,17 +312,17 @@ static const char *no_evaluation(const struct plan *plan, struct arena *arena)
     return "no evaluation is planned; public recipes hold out 5 % of the data (--eval-share 0.05)";
 }
 
-static const char *few_saves(const struct plan *plan, struct arena *arena)
+static const char *no_saves(const struct plan *plan, struct arena *arena)
 {
     const struct overhead_times *times = &plan->forecast.middle;
     if (times->saves > 1 || plan->forecast.wall_hours.mid < 4)
         return NULL;
-    return text_format(arena,
-                       "one save at the end of %s: a failure loses the whole run; --save-interval "
-                       "1h costs %s",
-                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
-                       text_seconds(arena, times->seconds[OVERHEAD_SAVES] *
-                                               plan->forecast.wall_hours.mid));
+    return text_format(
+        arena,
+        "one save at the end of %s: a failure loses the whole run; --save-interval "
+        "1h costs %s",
+        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+        text_seconds(arena, times->seconds[OVERHEAD_SAVES] * plan->forecast.wall_hours.mid));
 }
 
 static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
@@ -344,8 +351,10 @@ static const char *stale_prices(const struct plan *plan, struct arena *arena)
     const struct price *price = &plan->price;
     if (!price->oldest || months(price->newest) - months(price->oldest) < 6)
         return NULL;
-    return text_format(arena, "some of the %zu offers behind the cost are of %s, others of %s; "
-                       "--price sets your own", price->offers, price->oldest, price->newest);
+    return text_format(arena,
+                       "some prices behind the cost are of %s, others of %s; "
+                       "--price sets your own",
+                       price->oldest, price->newest);
 }
 
 static const struct {
@@ -355,6 +364,7 @@ static const struct {
     { "does_not_fit", does_not_fit },
     { "tight_memory", tight_memory },
     { "deadline_missed", deadline_missed },
+    { "peak_for_sustained", peak_for_sustained },
     { "budget_missed", budget_missed },
     { "unsupported_precision", unsupported_precision },
     { "context_beyond_model", context_beyond_model },
@@ -374,7 +384,7 @@ static const struct {
     { "more_gpus_cost_more", more_gpus_cost_more },
     { "global_batch_raised", global_batch_raised },
     { "no_evaluation", no_evaluation },
-    { "few_saves", few_saves },
+    { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },
     { "stale_prices", stale_prices },
 };

@@ -23,10 +23,10 @@ static const struct {
     [FORECAST_RETRIES] = { "repeated runs", NULL },
 };
 
-static void draw_chances(struct chance *chances, uint64_t seed)
+static void draw_chances(struct chance *chances, size_t count, uint64_t seed)
 {
     struct rng rng = rng_seeded(seed);
-    for (size_t i = 0; i < FORECAST_DRAWS; i++)
+    for (size_t i = 0; i < count; i++)
         chances[i] = (struct chance){
             .efficiency = rng_normal(&rng),
             .lengths = rng_normal(&rng),
@@ -58,9 +58,7 @@ static struct chance hold(struct chance chance, enum forecast_driver_kind kind, 
         to->failure = from.failure;
         to->lost = from.lost;
         break;
-    default:
-        to->retry = from.retry;
-        to->failed = from.failed;
+    default: to->retry = from.retry; to->failed = from.failed;
     }
     return *to;
 }
@@ -137,22 +135,36 @@ static void find_drivers(struct forecast *out, double *scratch, const struct for
             .kind = (enum forecast_driver_kind)kind,
             .name = drivers[kind].name,
             .measurement = drivers[kind].measurement,
-            .low = out->gpu_hours.mid,
-            .high = out->gpu_hours.mid,
+            .low = out->middle.wall_seconds / 3600 * input->overheads.gpus,
+            .high = out->middle.wall_seconds / 3600 * input->overheads.gpus,
             .gpu_hours_known = out->gpu_hours,
         };
         if (varies(input, driver.kind)) {
             struct range alone = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, true);
             driver.low = alone.low;
             driver.high = alone.high;
-            driver.gpu_hours_known =
-                gpu_hours(scratch, input, chances, SAMPLE, driver.kind, false);
+            driver.gpu_hours_known = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, false);
         }
         int at = kind;
         for (; at > 0 && width(&out->drivers[at - 1]) < width(&driver); at--)
             out->drivers[at] = out->drivers[at - 1];
         out->drivers[at] = driver;
     }
+}
+
+double forecast_median(struct arena *arena, const struct forecast_input *input)
+{
+    enum { FEWER = FORECAST_DRAWS / 5 }; // the median needs fewer than the tails
+    struct arena_mark mark = arena_mark(arena);
+    struct chance *chances = ARENA_NEW(arena, struct chance, FEWER);
+    double *wall = ARENA_NEW(arena, double, FEWER);
+    struct overhead_times times;
+    draw_chances(chances, FEWER, input->seed);
+    for (size_t i = 0; i < FEWER; i++)
+        wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
+    double median = stats_median(wall, FEWER);
+    arena_rewind(arena, mark);
+    return median;
 }
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
@@ -163,14 +175,14 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
     double *wall = ARENA_NEW(arena, double, FORECAST_DRAWS);
     double *cost = ARENA_NEW(arena, double, FORECAST_DRAWS);
     double gpus = input->overheads.gpus;
-    draw_chances(chances, input->seed);
+    draw_chances(chances, FORECAST_DRAWS, input->seed);
     struct overhead_times times;
     for (size_t i = 0; i < FORECAST_DRAWS; i++) {
         rate[i] = tokens_per_s(input, &chances[i]);
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
-        cost[i] = wall[i] * gpus *
-                  stats_quantile(input->price.usd_per_gpu_hour, input->price.offers,
-                                 chances[i].price);
+        cost[i] =
+            wall[i] * gpus *
+            stats_quantile(input->price.usd_per_gpu_hour, input->price.offers, chances[i].price);
     }
     *out = (struct forecast){ .tokens_per_s = stats_range(rate, FORECAST_DRAWS),
                               .wall_hours = stats_range(wall, FORECAST_DRAWS),

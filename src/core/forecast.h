@@ -50,10 +50,13 @@ struct forecast_driver {
 struct forecast {
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd; // cost NAN without prices
     struct forecast_driver drivers[FORECAST_DRIVERS];           // the widest first
-    struct overhead_times middle; // with every unknown at its middle
+    struct overhead_times middle;                               // with every unknown at its middle
 };
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input);
+
+// The median of wall hours alone.
+double forecast_median(struct arena *arena, const struct forecast_input *input);
 
 // One outcome with every unknown at its middle: what the search compares. Wall seconds.
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input);

@@ -3,15 +3,15 @@
 #include <math.h>
 
 const char *const overhead_names[] = {
-    "training", "start-up", "compilation", "loading weights", "data stalls", "evaluation",
-    "saves",    "failures", "repeated runs",
+    "training",   "start-up", "compilation", "loading weights", "data stalls",
+    "evaluation", "saves",    "failures",    "repeated runs",
 };
 
 static struct assumption certain(const char *name, const char *unit, double value,
                                  const char *source)
 {
-    return (struct assumption){ name, unit, { value, value, value }, ASSUMPTION_ASSUMED, source,
-                                NULL };
+    return (struct assumption){ name,   unit, { value, value, value }, ASSUMPTION_ASSUMED,
+                                source, NULL };
 }
 
 static enum err fact(const struct fact **out, const struct catalog *catalog, const char *topic,
@@ -32,10 +32,13 @@ static enum err assume_failures(struct overheads *out, const struct catalog *cat
     TRY(fact(&jobs, catalog, "failure", "job MTTF 1024 GPUs"));
     const double gpu_hours_per_node_day = 8 * 24;
     out->failures_per_gpu_hour = (struct assumption){
-        "failures", "1/GPU-hour",
+        "failures",
+        "1/GPU-hour",
         { calm->typical / gpu_hours_per_node_day, usual->typical / gpu_hours_per_node_day,
           1 / (jobs->typical * 1024) },
-        ASSUMPTION_CATALOG, usual->source, usual->as_of,
+        ASSUMPTION_CATALOG,
+        usual->source,
+        usual->as_of,
     };
     return OK;
 }
@@ -49,7 +52,7 @@ static enum err assume_storage(struct overheads *out, const struct catalog *cata
     TRY(fact(&local, catalog, "storage", "Samsung 980 PRO sequential-file read"));
     double slow = remote->typical * 1e6, fast = local->typical * 1024 * 1024;
     out->storage_bytes_per_s = (struct assumption){
-        "storage throughput", "bytes/s", { slow, sqrt(slow * fast), fast },
+        "storage throughput", "bytes/s",      { slow, sqrt(slow * fast), fast },
         ASSUMPTION_CATALOG,   remote->source, remote->as_of,
     };
     if (node && node->remote_storage_bytes_per_s > 0) {
@@ -67,17 +70,25 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
     const struct fact *held_out;
     *out = (struct overheads){ .gpus = 1, .epochs = 1 };
     out->startup_seconds = (struct assumption){
-        "start-up", "s", { 60, 180, 600 }, ASSUMPTION_ASSUMED,
-        "container, imports, process groups; a peer's planner takes 300 s flat", NULL,
+        "start-up",
+        "s",
+        { 60, 180, 600 },
+        ASSUMPTION_ASSUMED,
+        "container, imports, process groups; a peer's planner takes 300 s flat",
+        NULL,
     };
     out->compile_seconds = (struct assumption){
-        "compilation", "s", { 30, 75, 240 }, ASSUMPTION_ASSUMED,
-        "first steps of a compiled model; more with model size and varied shapes", NULL,
+        "compilation",
+        "s",
+        { 30, 75, 240 },
+        ASSUMPTION_ASSUMED,
+        "first steps of a compiled model; more with model size and varied shapes",
+        NULL,
     };
     TRY(assume_storage(out, catalog, node));
     TRY(fact(&held_out, catalog, "evaluation", "axolotl val_set_size common values"));
     out->eval_share = (struct assumption){
-        "evaluation share",  "of the tokens",   { held_out->low, held_out->typical, held_out->high },
+        "evaluation share", "of the tokens",  { held_out->low, held_out->typical, held_out->high },
         ASSUMPTION_CATALOG, held_out->source, held_out->as_of,
     };
     out->evals_per_epoch = certain("evaluations", "1/epoch", 1, "once an epoch");

@@ -19,10 +19,10 @@
 #include "core/estimate.h"
 
 struct overheads {
-    struct assumption startup_seconds;       // container, imports, process groups, tokenized data
-    struct assumption compile_seconds;       // of stacks that compile
-    struct assumption storage_bytes_per_s;   // of weights in, saves out and data in
-    struct assumption eval_share;            // of the data, held out and evaluated
+    struct assumption startup_seconds;     // container, imports, process groups, tokenized data
+    struct assumption compile_seconds;     // of stacks that compile
+    struct assumption storage_bytes_per_s; // of weights in, saves out and data in
+    struct assumption eval_share;          // of the data, held out and evaluated
     struct assumption evals_per_epoch;
     struct assumption failures_per_gpu_hour; // that end the run
     struct assumption save_interval_seconds; // NAN: Young–Daly, at most an epoch

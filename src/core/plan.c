@@ -36,8 +36,10 @@ static enum err find_batching(int *out, const struct plan *plan)
             *out = i;
     return *out != WORKLOAD_AUTO
                ? OK
-               : fail(ERR_INPUT, "stack \"%s\": batching \"%s\" is not max, longest, grouped or "
-                      "packed", plan->stack->name, plan->stack->batching);
+               : fail(ERR_INPUT,
+                      "stack \"%s\": batching \"%s\" is not max, longest, grouped or "
+                      "packed",
+                      plan->stack->name, plan->stack->batching);
 }
 
 static enum err make_rule(struct plan *plan)
@@ -45,18 +47,18 @@ static enum err make_rule(struct plan *plan)
     const struct plan_request *request = plan->request;
     struct workload_rule *rule = &plan->rule;
     *rule = workload_rule();
-    rule->tokens = (double)request->tokens;
+    rule->tokens = request->tokens > 0 ? (double)request->tokens : 0;
     rule->mean_length = request->mean_length;
-    if (request->examples)
+    if (request->examples > 0)
         rule->examples = (double)request->examples;
-    if (!request->tokens && request->examples && !isnan(request->mean_length))
+    if (request->tokens < 0 && !isnan(rule->examples) && !isnan(request->mean_length))
         rule->tokens = rint(rule->examples * rule->mean_length);
-    if (!request->tokens && request->examples && isnan(request->mean_length))
+    if (request->tokens < 0 && !isnan(rule->examples) && isnan(request->mean_length))
         return fail(ERR_USAGE, "--examples says how many rows, not how long they are; add --tokens "
-                    "or --mean-length");
+                               "or --mean-length");
     if (!isnan(request->epochs))
         rule->epochs = request->epochs;
-    if (request->context)
+    if (request->context > 0)
         rule->context = (double)request->context;
     else if (plan->model->max_positions > 0)
         rule->context = fmin(rule->context, (double)plan->model->max_positions);
@@ -93,43 +95,24 @@ static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
         double value = settable[i].value;
         if (value < 0 || (value == 0 && settable[i].positive) || value > 1e18)
             return fail(ERR_USAGE, "--%s is %g, must be %s", settable[i].option, value,
-                        value > 1e18             ? "smaller"
+                        value > 1e18           ? "smaller"
                         : settable[i].positive ? "above 0"
-                                                 : "0 or more");
+                                               : "0 or more");
         *settable[i].assumption = assumption_given(*settable[i].assumption, value);
     }
-    return OK;
-}
-
-// Rows per GPU and pass; 0 is auto.
-static enum err read_micro_batch(double *out, const struct plan_request *request)
-{
-    *out = 0;
-    if (!request->micro_batch || !strcmp(request->micro_batch, "auto"))
-        return OK;
-    int64_t rows = 0;
-    if (text_read_count(&rows, text_of(request->micro_batch)) || rows < 1 || rows > 65536)
-        return fail(ERR_USAGE, "--micro-batch is \"%s\", must be auto or from 1 to 65,536",
-                    request->micro_batch);
-    *out = (double)rows;
     return OK;
 }
 
 // How many GPUs in all; 0 is left to the search.
 static enum err count_gpus(struct search_space *space, const struct plan_request *request)
 {
-    enum { MOST = 16384 };
-    space->gpus = request->gpus;
-    if (request->gpus < 0 || request->gpus > MOST)
-        return fail(ERR_USAGE, "--gpus is %lld, must be from 1 to %d", (long long)request->gpus,
-                    MOST);
-    if (!request->nodes)
+    space->gpus = request->gpus > 0 ? request->gpus : 0;
+    if (request->nodes == PLAN_UNSAID)
         return OK;
-    const struct node *node =
-        space->gpu ? catalog_node_of(space->catalog, space->gpu) : NULL;
+    const struct node *node = space->gpu ? catalog_node_of(space->catalog, space->gpu) : NULL;
     if (!space->gpus)
         space->gpus = request->nodes * (node ? node->gpus : 8);
-    if (request->nodes > MOST || space->gpus % request->nodes)
+    if (space->gpus % request->nodes || space->gpus > PLAN_MOST_GPUS)
         return fail(ERR_USAGE, "--nodes is %lld, must divide the %lld GPUs of --gpus",
                     (long long)request->nodes, (long long)space->gpus);
     space->node_gpus = space->gpus / request->nodes;
@@ -147,7 +130,7 @@ static enum err make_space(struct search_space *out, struct plan *plan)
         .rule = plan->rule,
         .efficiency = plan->efficiency,
         .overheads = &plan->overheads,
-        .global_batch = (double)request->global_batch,
+        .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
         .usd_per_gpu_hour = request->price,
         .vendor = "nvidia",
     };
@@ -157,8 +140,8 @@ static enum err make_space(struct search_space *out, struct plan *plan)
         out->vendor = out->gpu->vendor;
     if (request->parallel && strcmp(request->parallel, "auto"))
         out->parallel = request->parallel;
-    TRY(read_micro_batch(&out->micro_batch, request));
-    if (!request->global_batch && !out->micro_batch)
+    TRY(plan_request_rows(&out->micro_batch, request));
+    if (!out->global_batch && !out->micro_batch)
         out->global_batch = USUAL_GLOBAL_BATCH;
     return count_gpus(out, request);
 }
@@ -180,9 +163,11 @@ static enum err nearest(struct search_result *out, struct arena *arena,
     *out = (struct search_result){ .gpu = gpu, .gpus = gpus, .recipe = space->recipe };
     if (node)
         out->node = *node;
-    TRY(layout_read(&out->layout, text_of(space->parallel ? space->parallel
-                                          : gpus > 1      ? "fsdp"
-                                                          : "single"), gpus));
+    TRY(layout_read(&out->layout,
+                    text_of(space->parallel ? space->parallel
+                            : gpus > 1      ? "fsdp"
+                                            : "single"),
+                    gpus));
     if (out->recipe.checkpointing == RECIPE_AUTO)
         out->recipe.checkpointing = RECIPE_RECOMPUTE;
     workload_make(&out->workload, &plan->rule, fmax(1, space->micro_batch),
@@ -220,7 +205,11 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
     if (!plan->fits)
         return nearest(&plan->chosen, arena, space, plan);
     bool limits = !isnan(request->deadline) || !isnan(request->budget);
+    // First one that is in time even if the stack is slow, then one that is at its middle.
+    double slow = exp(1.28 * plan->efficiency.log_spread);
     if (limits || (space->gpu && !space->gpus))
+        best = search_smallest(&search, wall_hours / slow, request->budget);
+    if (!best && limits)
         best = search_smallest(&search, wall_hours, request->budget);
     if (!best && limits) // none keeps them: the one that ends first
         for (size_t i = 0; i < search.count; i++)
@@ -234,33 +223,39 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
 
 // --- the forecast of what was chosen -----------------------------------------
 
+struct forecast_input plan_input(const struct plan *plan, const struct search_result *result,
+                                 const struct setup *setup, const struct estimate *estimate)
+{
+    struct forecast_input input = {
+        .roofline_tokens_per_s = estimate->tokens_per_s,
+        .efficiency = plan->efficiency,
+        .processed_tokens = result->workload.processed_tokens,
+        .processed_factor = result->workload.processed_factor,
+        .overheads = plan->overheads,
+        .seed = (uint64_t)plan->request->seed,
+    };
+    input.overheads.epochs = result->workload.epochs;
+    overhead_configure(&input.overheads, setup, &estimate->step);
+    return input;
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
-    const struct workload *workload = &plan->chosen.workload;
     TRY(estimate_make(&plan->estimate, arena, &setup));
-    plan->overheads.epochs = workload->epochs;
-    overhead_configure(&plan->overheads, &setup, &plan->estimate.step);
-    plan->price = isnan(plan->request->price)
-                      ? price_find(arena, &plan->data->catalog, plan->chosen.gpu,
-                                   (double)plan->chosen.gpus)
-                      : price_given(arena, plan->request->price);
-    struct forecast_input input = {
-        .roofline_tokens_per_s = plan->estimate.tokens_per_s,
-        .efficiency = plan->efficiency,
-        .processed_tokens = workload->processed_tokens,
-        .processed_factor = workload->processed_factor,
-        .overheads = plan->overheads,
-        .price = plan->price,
-        .seed = (uint64_t)plan->request->seed,
-    };
+    plan->price =
+        isnan(plan->request->price)
+            ? price_find(arena, &plan->data->catalog, plan->chosen.gpu, (double)plan->chosen.gpus)
+            : price_given(arena, plan->request->price);
+    struct forecast_input input = plan_input(plan, &plan->chosen, &setup, &plan->estimate);
+    input.price = plan->price;
+    plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
     struct search_result *chosen = &plan->chosen;
     chosen->wall_hours = plan->forecast.wall_hours.mid;
     chosen->gpu_hours = plan->forecast.gpu_hours.mid;
     chosen->cost_usd = plan->forecast.cost_usd.mid;
-    chosen->seconds_per_step =
-        plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
+    chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
     plan->meets_deadline = !(plan->forecast.wall_hours.mid * 3600 > plan->request->deadline);
     plan->meets_budget = !(plan->forecast.cost_usd.mid > plan->request->budget);
     return OK;
@@ -271,8 +266,7 @@ enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data
 {
     *out = (struct plan){ .request = request, .data = data, .model = request->shape };
     out->advice.arena = arena;
-    if (!request->model && !request->shape)
-        return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
+    TRY(plan_request_check(request));
     if (!out->model)
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     TRY(recipe_check(&request->recipe, out->model));

@@ -29,7 +29,9 @@ struct plan_data {
 enum err plan_open(struct plan_data *data, struct arena *arena,
                    const struct catalog_file *overrides, size_t count);
 
-// Counts of 0, texts of NULL and numbers of NAN are "not said".
+enum { PLAN_UNSAID = -1, PLAN_MOST_GPUS = 16384 };
+
+// Counts of PLAN_UNSAID, texts of NULL and numbers of NAN were not said.
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
@@ -48,7 +50,12 @@ struct plan_request {
 extern const struct field plan_fields[]; // without the recipe's
 
 struct plan_request plan_request_default(void);
-struct plan_request plan_request_example(void); // what bare `gpuhours` shows
+
+// ERR_USAGE for counts that no run has.
+enum err plan_request_check(const struct plan_request *request);
+
+// Rows per GPU and pass; 0 is auto.
+enum err plan_request_rows(double *out, const struct plan_request *request);
 
 // Reads a JSON request: keys of plan_fields and recipe_fields.
 enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,

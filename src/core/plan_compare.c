@@ -6,7 +6,10 @@
 static bool is_same(const struct search_result *a, const struct search_result *b)
 {
     return a->gpu == b->gpu && a->gpus == b->gpus && a->recipe.method == b->recipe.method &&
-           a->workload.batching == b->workload.batching;
+           a->workload.batching == b->workload.batching &&
+           a->workload.micro_batch == b->workload.micro_batch &&
+           a->recipe.checkpointing == b->recipe.checkpointing &&
+           !memcmp(&a->layout, &b->layout, sizeof a->layout);
 }
 
 static void suggest(struct plan *plan, const char *why, const struct search_result *result)
@@ -55,8 +58,7 @@ static void scale(struct plan *plan)
     for (int64_t gpus = 1; gpus <= 64; gpus *= 2)
         for (size_t i = 0; i < plan->search.count; i++) {
             const struct search_result *r = &plan->search.best[i];
-            if (r->gpu == plan->chosen.gpu && r->gpus == gpus &&
-                plan->scaling_count < PLAN_SCALING)
+            if (r->gpu == plan->chosen.gpu && r->gpus == gpus && plan->scaling_count < PLAN_SCALING)
                 plan->scaling[plan->scaling_count++] = *r;
         }
 }
@@ -94,6 +96,22 @@ static enum err vary(struct plan *plan, struct arena *arena, const struct search
     return OK;
 }
 
+// The search compares middles; what is shown is the median of the same draws as the plan's own.
+static enum err settle(struct plan *plan, struct arena *arena, struct search_result *result)
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct setup setup = search_setup(result, plan->model, plan->stack);
+    struct estimate estimate;
+    TRY(estimate_make(&estimate, arena, &setup));
+    struct forecast_input input = plan_input(plan, result, &setup, &estimate);
+    double median = forecast_median(arena, &input) / result->wall_hours;
+    arena_rewind(arena, mark);
+    result->wall_hours *= median;
+    result->gpu_hours *= median;
+    result->cost_usd *= median;
+    return OK;
+}
+
 enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *asked)
 {
     const struct plan_request *request = plan->request;
@@ -122,5 +140,10 @@ enum err plan_compare(struct plan *plan, struct arena *arena, const struct searc
         if (r->gpus == plan->chosen.gpus * 2)
             suggest(plan, "more GPUs", r);
     }
-    return vary(plan, arena, asked);
+    TRY(vary(plan, arena, asked));
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        TRY(settle(plan, arena, &plan->alternatives[i].result));
+    for (size_t i = 0; i < plan->scaling_count; i++)
+        TRY(settle(plan, arena, &plan->scaling[i]));
+    return OK;
 }

@@ -34,21 +34,20 @@ static void put_workload(const struct plan *plan, struct arena *a, struct out *o
     put(out, "examples", text_count(a, w->examples),
         text_format(a, "tokens / mean length of %.0f", w->mean_length));
     put(out, "padding", text_share(a, w->padding_share),
-        text_format(a, "%s, micro-batch %.0f; range %s to %s",
-                    workload_batchings[w->batching], w->micro_batch,
+        text_format(a, "%s, micro-batch %.0f; range %s to %s", workload_batchings[w->batching],
+                    w->micro_batch,
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.low),
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.high)));
     put(out, "processed tokens", text_count(a, w->processed_tokens),
         "tokens / (1 - padding) × epochs");
-    put(out, "micro-batch on average",
-        text_format(a, "%.0f × %.0f", w->batch.rows, w->batch.width),
+    put(out, "micro-batch on average", text_format(a, "%.0f × %.0f", w->batch.rows, w->batch.width),
         text_format(a, "rows × width; attention spans %.0f tokens",
                     w->batch.tokens > 0 ? w->batch.squares / w->batch.tokens : 0));
     put(out, "micro-batch at worst", text_format(a, "%.0f × %.0f", w->worst.rows, w->worst.width),
         "what memory is planned for");
     put(out, "global batch", text_format(a, "%.0f", w->global_batch),
-        text_format(a, "micro-batch × %.0f accumulated × %lld data-parallel ranks",
-                    w->accumulation, (long long)plan->chosen.layout.data));
+        text_format(a, "micro-batch × %.0f accumulated × %lld data-parallel ranks", w->accumulation,
+                    (long long)plan->chosen.layout.data));
     put(out, "steps", text_commas(a, llround(w->steps)), "rows / global batch × epochs");
 }
 
@@ -111,12 +110,10 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
 {
     const struct efficiency *e = &plan->efficiency;
     out_put(out, "\n5 Speed\n");
-    put(out, "by the roofline",
-        text_format(a, "%s/s", text_count(a, plan->estimate.tokens_per_s)),
+    put(out, "by the roofline", text_format(a, "%s/s", text_count(a, plan->estimate.tokens_per_s)),
         "tokens of a step over its time");
     put(out, "efficiency", text_format(a, "%.3f", exp(e->log_mid)),
-        text_format(a,
-                    "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources (%s)",
+        text_format(a, "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources (%s)",
                     e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
                     e->stack));
     put(out, "expected", text_format(a, "%s/s", text_count(a, plan->forecast.tokens_per_s.mid)),
@@ -135,13 +132,12 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
             text_format(a, "%s of 16-bit weights at %s/s", text_bytes(a, o->load_bytes),
                         text_bytes(a, o->storage_bytes_per_s.value.mid)),
         [OVERHEAD_STALLS] = "reading slower than training",
-        [OVERHEAD_EVALUATION] =
-            text_format(a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
-                        text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid,
-                        o->eval_cost),
-        [OVERHEAD_SAVES] = text_format(a, "%.0f of %s, every %s", t->saves,
-                                       text_bytes(a, o->save_bytes),
-                                       text_seconds(a, t->save_interval_seconds)),
+        [OVERHEAD_EVALUATION] = text_format(
+            a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
+            text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid, o->eval_cost),
+        [OVERHEAD_SAVES] =
+            text_format(a, "%.0f of %s, every %s", t->saves, text_bytes(a, o->save_bytes),
+                        text_seconds(a, t->save_interval_seconds)),
         [OVERHEAD_FAILURES] =
             text_format(a, "%.2g expected: a restart and half an interval each", t->failures),
         [OVERHEAD_RETRIES] = text_format(a, "%.3g further runs, %.3g lost ones",
@@ -177,13 +173,12 @@ static void put_scaling(const struct plan *plan, struct arena *a, struct out *ou
     out_put(out, "\n8 More of the same GPU\n");
     for (size_t i = 0; i < plan->scaling_count; i++) {
         const struct search_result *r = &plan->scaling[i];
-        double scaled = r->tokens_per_s / (double)r->gpus /
-                        (first->tokens_per_s / (double)first->gpus);
+        double scaled =
+            r->tokens_per_s / (double)r->gpus / (first->tokens_per_s / (double)first->gpus);
         put(out, text_format(a, "%lld × %s", (long long)r->gpus, r->gpu->name),
             text_seconds(a, r->wall_hours * 3600),
-            text_format(a, "%s GPU hours, %s of the speed per GPU, %s",
-                        text_hours(a, r->gpu_hours), text_share(a, scaled),
-                        layout_spell(&r->layout, a)));
+            text_format(a, "%s GPU hours, %s of the speed per GPU, %s", text_hours(a, r->gpu_hours),
+                        text_share(a, scaled), layout_spell(&r->layout, a)));
     }
 }
 

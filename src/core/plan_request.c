@@ -44,6 +44,8 @@ struct plan_request plan_request_default(void)
     struct plan_request request;
     memset(&request, 0, sizeof request);
     field_clear(plan_fields, &request);
+    request.gpus = request.nodes = request.tokens = request.examples = PLAN_UNSAID;
+    request.context = request.global_batch = PLAN_UNSAID;
     request.recipe = recipe_default();
     request.batching = WORKLOAD_AUTO;
     request.seed = 1;
@@ -51,16 +53,43 @@ struct plan_request plan_request_default(void)
     return request;
 }
 
-struct plan_request plan_request_example(void)
+enum err plan_request_check(const struct plan_request *request)
 {
-    struct plan_request request = plan_request_default();
-    request.model = "llama-3.1-8b";
-    request.tokens = 21400000;
-    request.epochs = 3;
-    request.gpu = "h100-sxm";
-    request.gpus = 8;
-    request.stack = "hf-peft";
-    return request;
+    const int64_t many = 1000000000000000;
+    const struct {
+        const char *option;
+        int64_t value, most;
+    } counts[] = {
+        { "gpus", request->gpus, PLAN_MOST_GPUS },
+        { "nodes", request->nodes, PLAN_MOST_GPUS },
+        { "tokens", request->tokens, many },
+        { "examples", request->examples, many },
+        { "context", request->context, 1 << 24 },
+        { "global-batch", request->global_batch, 1 << 24 },
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value != PLAN_UNSAID &&
+            (counts[i].value < 1 || counts[i].value > counts[i].most))
+            return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
+                        (long long)counts[i].value, (long long)counts[i].most);
+    if (!request->model && !request->shape)
+        return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
+    double rows;
+    return plan_request_rows(&rows, request);
+}
+
+enum err plan_request_rows(double *out, const struct plan_request *request)
+{
+    const int64_t most = 65536;
+    int64_t rows = 0;
+    *out = 0;
+    if (!request->micro_batch || !strcmp(request->micro_batch, "auto"))
+        return OK;
+    if (text_read_count(&rows, text_of(request->micro_batch)) || rows < 1 || rows > most)
+        return fail(ERR_USAGE, "--micro-batch is \"%s\", must be auto or from 1 to %lld",
+                    request->micro_batch, (long long)most);
+    *out = (double)rows;
+    return OK;
 }
 
 // The key's field and the object it describes; NULL where there is none.
@@ -86,11 +115,14 @@ enum err plan_request_read(struct plan_request *out, struct arena *arena, struct
         struct text key = tree.items[2 * i].string;
         void *object;
         const struct field *field = find(out, key, &object);
-        if (text_is(key, "kind") || text_is(key, "version"))
+        if (text_is(key, "kind") || text_is(key, "version") ||
+            tree.items[2 * i + 1].kind == JSON_NULL)
             continue;
         if (!field)
-            return fail(ERR_INPUT, "%s: has an unknown key \"%.*s\"; the keys are the options of "
-                        "gpuhours plan", name, TEXT_ARGS(key));
+            return fail(ERR_INPUT,
+                        "%s: has an unknown key \"%.*s\"; the keys are the options of "
+                        "gpuhours plan",
+                        name, TEXT_ARGS(key));
         struct json pair = { .kind = JSON_OBJECT, .items = &tree.items[2 * i], .count = 1 };
         TRY(field_read((const struct field[]){ *field, { 0 } }, object, arena, &pair, name, true));
     }

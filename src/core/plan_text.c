@@ -78,12 +78,12 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
                                                         : ", misses the deadline"));
     const struct price *price = &plan->price;
     const char *from =
-        !price->offers                     ? ""
-        : !isnan(plan->request->price)     ? ""
+        !price->offers                 ? ""
+        : !isnan(plan->request->price) ? ""
         : strcmp(price->oldest, price->newest)
-            ? text_format(arena, "; %zu offers of %s to %s", price->offers, price->oldest,
-                          price->newest)
-            : text_format(arena, "; %zu offers of %s", price->offers, price->oldest);
+            ? text_format(arena, "; %zu providers, prices of %s to %s", price->offers,
+                          price->oldest, price->newest)
+            : text_format(arena, "; %zu providers, prices of %s", price->offers, price->oldest);
     put_line(out, "cost",
              price->offers
                  ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
@@ -96,13 +96,13 @@ static void put_memory(const struct plan *plan, struct arena *arena, struct out 
 {
     const struct memory *memory = &plan->estimate.memory;
     put_line(out, "memory",
-             text_format(arena, "%s of %s on each GPU: %s, fullest %s%s",
-                         text_bytes(arena, memory->total_bytes),
-                         text_bytes(arena, memory->device_bytes),
+             text_format(arena, "%s: %s of %s in use on each GPU at the fullest (%s), %s held",
                          !plan->fits           ? "DOES NOT FIT"
                          : plan->chosen.stable ? "fits"
                                                : "fits, tightly",
-                         !strcmp(memory->moment, "loss") ? "at the " : "in ", memory->moment));
+                         text_bytes(arena, memory->allocated_bytes),
+                         text_bytes(arena, memory->device_bytes), memory->moment,
+                         text_bytes(arena, memory->total_bytes)));
 }
 
 static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
@@ -117,10 +117,11 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
     put_line(out, "run",
              text_format(arena,
-                         "%s tokens × %.6g epochs, %.0f %% padding (%s): %s processed in %s steps "
-                         "of %s",
+                         "%s tokens × %.6g epoch%s, %.0f %% padding (%s): %s processed in %s "
+                         "steps of %s",
                          text_count(arena, workload->tokens), workload->epochs,
-                         100 * workload->padding_share, workload_batchings[workload->batching],
+                         workload->epochs == 1 ? "" : "s", 100 * workload->padding_share,
+                         workload_batchings[workload->batching],
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));
@@ -147,8 +148,8 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
     for (int i = 0; i < FORECAST_DRIVERS; i++) {
         const struct forecast_driver *d = &f->drivers[i];
         double left = d->gpu_hours_known.high - d->gpu_hours_known.low;
-        if (d->measurement && (!narrowest || left < narrowest->gpu_hours_known.high -
-                                                        narrowest->gpu_hours_known.low))
+        if (d->measurement &&
+            (!narrowest || left < narrowest->gpu_hours_known.high - narrowest->gpu_hours_known.low))
             narrowest = d;
         int bar = (int)lround(BAR * (d->high - d->low) / widest);
         if (i >= SHOWN || bar < 1)
@@ -161,7 +162,7 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
     }
     if (narrowest)
         plan_put_wrapped(out, 2, 2,
-                         text_format(arena, "  %s would narrow the range most: to %s to %s.",
+                         text_format(arena, "  Measure first: %s, which leaves %s to %s.",
                                      narrowest->measurement,
                                      text_hours(arena, narrowest->gpu_hours_known.low),
                                      text_hours(arena, narrowest->gpu_hours_known.high)));
@@ -224,5 +225,6 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
     put_drivers(plan, arena, out);
     put_alternatives(plan, arena, out);
     put_advice(plan, out);
-    out_put(out, "\n--explain shows how each number came about; --json is the same as a document.\n");
+    out_put(out,
+            "\n--explain shows how each number came about; --json is the same as a document.\n");
 }

@@ -1,4 +1,4 @@
-#include "core/plan.h"
+#include "core/plan_internal.h"
 
 #include <math.h>
 
@@ -26,12 +26,10 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_close(w, '}');
 }
 
-static void write_memory(const struct plan *plan, struct json_writer *w)
+void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits)
 {
-    const struct memory *memory = &plan->estimate.memory;
     json_open(w, "memory", '{');
-    json_put_bool(w, "fits", plan->fits);
-    json_put_bool(w, "stable", plan->chosen.stable);
+    json_put_bool(w, "fits", fits);
     json_put_number(w, "allocated_bytes", memory->allocated_bytes);
     json_put_number(w, "reserved_bytes", memory->reserved_bytes);
     json_put_number(w, "total_bytes", memory->total_bytes);
@@ -59,10 +57,9 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
     json_put_string(w, "stack", plan->stack->name);
     json_put_string(w, "gpu", result->gpu->name);
     json_put_count(w, "gpus", result->gpus);
-    json_put_count(w, "nodes",
-                   result->node.gpus > 0
-                       ? (result->gpus + result->node.gpus - 1) / result->node.gpus
-                       : 1);
+    json_put_count(
+        w, "nodes",
+        result->node.gpus > 0 ? (result->gpus + result->node.gpus - 1) / result->node.gpus : 1);
     json_put_string(w, "parallel", layout_spell(&result->layout, arena));
     json_put_number(w, "context", plan->rule.context);
     json_put_string(w, "batching", workload_batchings[workload->batching]);
@@ -146,7 +143,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_put_string(&w, "kind", "plan");
     json_put_count(&w, "version", 1);
     write_workload(plan, &w);
-    write_memory(plan, &w);
+    plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
     put_range(&w, "wall_hours", &plan->forecast.wall_hours);
     put_range(&w, "gpu_hours", &plan->forecast.gpu_hours);

@@ -19,10 +19,25 @@ static void note_age(struct price *price, const char *as_of)
         price->newest = as_of;
 }
 
+// A provider counts once, with its cheapest way to so many GPUs.
+static void add_offer(struct price *price, const char **providers, const struct offer *offer,
+                      double usd_per_gpu_hour)
+{
+    size_t at = 0;
+    while (at < price->offers && strcmp(providers[at], offer->provider))
+        at++;
+    if (at == price->offers) {
+        providers[price->offers++] = offer->provider;
+        price->usd_per_gpu_hour[at] = usd_per_gpu_hour;
+    }
+    price->usd_per_gpu_hour[at] = fmin(price->usd_per_gpu_hour[at], usd_per_gpu_hour);
+}
+
 struct price price_find(struct arena *arena, const struct catalog *catalog, const struct gpu *gpu,
                         double gpus)
 {
     struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, catalog->offer_count) };
+    const char **providers = ARENA_NEW(arena, const char *, catalog->offer_count);
     double largest = 0;
     for (size_t i = 0; i < catalog->offer_count; i++)
         if (is_of(&catalog->offers[i], gpu))
@@ -32,7 +47,7 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
         if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))
             continue;
         double instances = ceil(gpus / (double)offer->gpus);
-        price.usd_per_gpu_hour[price.offers++] = offer->on_demand_usd_per_hour * instances / gpus;
+        add_offer(&price, providers, offer, offer->on_demand_usd_per_hour * instances / gpus);
         note_age(&price, offer->as_of);
     }
     stats_sort(price.usd_per_gpu_hour, price.offers);

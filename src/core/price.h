@@ -1,7 +1,7 @@
 // price: what a GPU hour costs, over the offers of the catalog.
 //
-// A simple reading: on-demand prices of instances that hold the GPU, whole instances billed. Where
-// to rent, on which terms, is the hosting stage's matter.
+// A simple reading: each provider's cheapest on-demand instances that hold so many of the GPU,
+// whole instances billed. Where to rent, on which terms, is the hosting stage's matter.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "core/catalog.h"
 
 struct price {
-    double *usd_per_gpu_hour; // per GPU used, ascending
+    double *usd_per_gpu_hour; // per GPU used, one per provider, ascending
     size_t offers;
     const char *oldest, *newest; // as_of of the offers; NULL without any
 };

@@ -8,76 +8,95 @@ enum { LAYOUTS = 24, MICROS = 7 }; // micro-batches of 1 to 64 rows
 
 // --- layouts -----------------------------------------------------------------
 
-// What stacks can split beside the data. Others run data parallelism in its forms.
-static const struct {
+// What stacks can do beside data parallelism in its forms.
+static const struct ability {
     const char *family, *name; // NULL: any
-    bool tensor, pipeline, context;
-} splits[] = {
-    { "megatron", NULL, true, true, true },
-    { NULL, "torchtitan", true, true, true },
-    { NULL, "neuronx", true, true, false },
+    bool tensor, pipeline, context, expert, offload;
+} abilities[] = {
+    { .family = "megatron", .tensor = true, .pipeline = true, .context = true, .expert = true },
+    { .name = "torchtitan", .tensor = true, .pipeline = true, .context = true },
+    { .name = "neuronx", .tensor = true, .pipeline = true },
+    { .name = "hf-deepspeed", .offload = true },
+    { .name = "hf-liger", .offload = true },
+    { .name = "xtuner", .offload = true },
 };
 
-static size_t add_layout(struct layout *out, size_t count, int64_t gpus, int zero, int64_t tensor,
-                         int64_t pipeline, int64_t context)
+static struct ability ability_of(const struct stack *stack)
 {
-    int64_t ranks = tensor * pipeline * context;
-    if (gpus % ranks || count >= LAYOUTS)
-        return count;
-    struct layout layout = layout_single();
-    layout.data = gpus / ranks;
-    layout.tensor = tensor;
-    layout.pipeline = pipeline;
-    layout.context = context;
-    layout.zero = layout.data * context > 1 ? zero : 0;
-    out[count] = layout;
-    return count + 1;
+    for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++)
+        if ((abilities[i].family && !strcmp(abilities[i].family, stack->family)) ||
+            (abilities[i].name && !strcmp(abilities[i].name, stack->name)))
+            return abilities[i];
+    return (struct ability){ 0 };
 }
 
-static size_t add_splits(struct layout *out, size_t count, int64_t gpus,
-                         const struct search_space *space)
+struct layouts {
+    struct layout items[LAYOUTS];
+    size_t count;
+};
+
+// Adds a layout if its parts divide the GPUs and the model; the rest is data parallelism.
+static void add_layout(struct layouts *out, const struct model *model, int64_t gpus,
+                       struct layout layout)
+{
+    int64_t ranks = layout.tensor * layout.pipeline * layout.context;
+    if (gpus % ranks || model->heads % layout.tensor || model->kv_heads % layout.tensor ||
+        model->layers % layout.pipeline || out->count >= LAYOUTS)
+        return;
+    layout.data = gpus / ranks;
+    if (layout.expert > 1 && (layout.data % layout.expert || model->experts % layout.expert))
+        return;
+    if (layout.data * layout.context == 1)
+        layout.zero = 0;
+    out->items[out->count++] = layout;
+}
+
+static struct layout sharded(int zero)
+{
+    struct layout layout = layout_single();
+    layout.zero = zero;
+    return layout;
+}
+
+static void add_splits(struct layouts *out, const struct search_space *space, int64_t gpus)
 {
     const struct model *model = space->model;
-    const struct stack *stack = space->stack;
-    bool tensor = false, pipeline = false, context = false;
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
-        if ((splits[i].family && !strcmp(splits[i].family, stack->family)) ||
-            (splits[i].name && !strcmp(splits[i].name, stack->name))) {
-            tensor |= splits[i].tensor;
-            pipeline |= splits[i].pipeline;
-            context |= splits[i].context;
-        }
-    for (int64_t t = 2; tensor && t <= 8 && t <= gpus; t *= 2) {
-        if (model->heads % t || model->kv_heads % t)
-            continue;
-        count = add_layout(out, count, gpus, 1, t, 1, 1);
-        for (int64_t p = 2; pipeline && p <= 8 && t >= 4 && t * p <= gpus; p *= 2)
-            if (model->layers % p == 0)
-                count = add_layout(out, count, gpus, 1, t, p, 1);
+    struct ability can = ability_of(space->stack);
+    for (int64_t n = 2; n <= 8 && n <= gpus; n *= 2) {
+        struct layout tensor = sharded(1), pipeline = sharded(1), context = sharded(3),
+                      expert = sharded(1);
+        tensor.tensor = pipeline.pipeline = context.context = expert.expert = n;
+        if (can.tensor)
+            add_layout(out, model, gpus, tensor);
+        if (can.pipeline)
+            add_layout(out, model, gpus, pipeline);
+        if (can.context && space->rule.context >= 16384)
+            add_layout(out, model, gpus, context);
+        if (can.expert && model->experts > 0)
+            add_layout(out, model, gpus, expert);
+        tensor.pipeline = 2;
+        for (; can.tensor && can.pipeline && n >= 4 && tensor.pipeline <= 8; tensor.pipeline *= 2)
+            add_layout(out, model, gpus, tensor);
     }
-    for (int64_t p = 2; pipeline && p <= 8 && p <= gpus; p *= 2)
-        if (model->layers % p == 0)
-            count = add_layout(out, count, gpus, 1, 1, p, 1);
-    for (int64_t c = 2; context && space->rule.context >= 16384 && c <= 8 && c <= gpus; c *= 2)
-        count = add_layout(out, count, gpus, 3, 1, 1, c);
-    return count;
+    struct layout offloaded = sharded(gpus > 1 ? 3 : 0);
+    offloaded.offload_optimizer = true;
+    if (can.offload && space->recipe.method == RECIPE_FULL)
+        add_layout(out, model, gpus, offloaded);
 }
 
 // The layouts of that many GPUs, the simplest first.
-static enum err list_layouts(struct layout *out, size_t *count, int64_t gpus,
-                             const struct search_space *space)
+static enum err list_layouts(struct layouts *out, int64_t gpus, const struct search_space *space)
 {
-    *count = 1;
+    *out = (struct layouts){ .count = 1 };
     if (space->parallel)
-        return layout_read(out, text_of(space->parallel), gpus);
-    out[0] = layout_single();
-    if (gpus == 1)
-        return OK;
-    *count = add_layout(out, 0, gpus, 0, 1, 1, 1);
-    if (space->recipe.method == RECIPE_FULL)
-        *count = add_layout(out, *count, gpus, 2, 1, 1, 1);
-    *count = add_layout(out, *count, gpus, 3, 1, 1, 1);
-    *count = add_splits(out, *count, gpus, space);
+        return layout_read(&out->items[0], text_of(space->parallel), gpus);
+    out->count = 0;
+    add_layout(out, space->model, gpus, sharded(0));
+    if (gpus > 1 && space->recipe.method == RECIPE_FULL)
+        add_layout(out, space->model, gpus, sharded(2));
+    if (gpus > 1)
+        add_layout(out, space->model, gpus, sharded(3));
+    add_splits(out, space, gpus);
     return OK;
 }
 
@@ -107,7 +126,7 @@ static struct node node_of(const struct search_space *space, const struct gpu *g
     struct node node = { 0 };
     if (known)
         node = *known;
-    if (space->node_gpus && known)
+    if (space->node_gpus)
         node.gpus = node.link_domain_gpus = space->node_gpus;
     return node;
 }
@@ -117,11 +136,12 @@ static double node_gpus(const struct card *card)
     return card->node.gpus > 0 ? (double)card->node.gpus : 8;
 }
 
-static bool suits(const struct card *card, const struct layout *layout, int64_t gpus)
+static bool suits(const struct search_space *space, const struct card *card,
+                  const struct layout *layout)
 {
-    double inside = node_gpus(card);
-    bool whole = (double)gpus <= inside || fmod((double)gpus, inside) == 0;
-    return whole && (double)layout->tensor <= inside;
+    double inside = node_gpus(card), gpus = (double)layout_gpus(layout);
+    bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
+    return whole && (space->parallel || (double)layout->tensor <= inside);
 }
 
 static bool is_stable(const struct memory *memory)
@@ -196,7 +216,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, double rows, i
     overheads.epochs = space->rule.epochs;
     for (size_t i = 0; i < walk->card_count; i++) {
         struct card *card = &walk->cards[i];
-        if (!suits(card, &setup->layout, layout_gpus(&setup->layout)))
+        if (!suits(space, card, &setup->layout))
             continue;
         struct memory memory;
         struct memory_device device = { card->gpu->memory_bytes, workload.varied_widths };
@@ -260,7 +280,8 @@ static void list_cards(struct walk *walk)
     walk->cards = ARENA_NEW(walk->arena, struct card, catalog->gpu_count);
     for (size_t i = 0; i < catalog->gpu_count; i++) {
         const struct gpu *gpu = &catalog->gpus[i];
-        bool fp8 = space->recipe.precision == RECIPE_FP8, bf16 = space->recipe.precision == RECIPE_BF16;
+        bool fp8 = space->recipe.precision == RECIPE_FP8,
+             bf16 = space->recipe.precision == RECIPE_BF16;
         if (space->gpu ? gpu != space->gpu
                        : strcmp(gpu->vendor, space->vendor) || (fp8 && !gpu->supports_fp8) ||
                              (bf16 && !gpu->supports_bf16))
@@ -289,16 +310,15 @@ static void price_cards(struct walk *walk, int64_t gpus)
 
 static enum err try_count(struct walk *walk, int64_t gpus)
 {
-    struct layout layouts[LAYOUTS];
-    size_t count;
-    enum err err = list_layouts(layouts, &count, gpus, walk->space);
+    struct layouts layouts;
+    enum err err = list_layouts(&layouts, gpus, walk->space);
     if (err)
         return walk->space->gpus ? err : OK; // a layout that needs more GPUs than these
     price_cards(walk, gpus);
     for (size_t i = 0; i < walk->card_count; i++)
         walk->cards[i].found = false;
-    for (size_t i = 0; i < count; i++)
-        TRY(try_layout(walk, &layouts[i]));
+    for (size_t i = 0; i < layouts.count; i++)
+        TRY(try_layout(walk, &layouts.items[i]));
     for (size_t i = 0; i < walk->card_count; i++)
         if (walk->cards[i].found)
             walk->out->best[walk->out->count++] = walk->cards[i].best;

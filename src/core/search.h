@@ -10,7 +10,8 @@
 //
 // A configuration is stable when it fits even if memory turns out as large as the byte plan's
 // range allows. Pruned are heavier recomputation where a lighter one fits, larger micro-batches
-// that gain under 2 %, and everything behind a micro-batch that fits nowhere.
+// that gain under 2 %, and everything behind a micro-batch that fits nowhere. Unless the number of
+// GPUs is given, they fill whole nodes or a part of one.
 
 #pragma once
 
@@ -21,18 +22,18 @@ struct search_space {
     const struct catalog *catalog;
     const struct model *model;
     const struct stack *stack;
-    struct recipe recipe;        // checkpointing RECIPE_AUTO: any
+    struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
     struct efficiency efficiency;
     const struct overheads *overheads; // before overhead_configure()
-    const char *parallel;        // NULL: any
-    double micro_batch;          // 0: any
-    double global_batch;         // 0: micro_batch × data
-    double usd_per_gpu_hour;     // NAN: by the catalog's offers
-    const struct gpu *gpu;       // NULL: all of the vendor
+    const char *parallel;              // NULL: any
+    double micro_batch;                // 0: any
+    double global_batch;               // 0: micro_batch × data
+    double usd_per_gpu_hour;           // NAN: by the catalog's offers
+    const struct gpu *gpu;             // NULL: all of the vendor
     const char *vendor;
-    int64_t gpus;                // 0: 1 … 64
-    int64_t node_gpus;           // 0: as the catalog's node has
+    int64_t gpus;      // 0: 1 … 64
+    int64_t node_gpus; // 0: as the catalog's node has
 };
 
 struct search_result {
@@ -43,7 +44,7 @@ struct search_result {
     struct layout layout;
     struct workload workload;
     struct memory memory;
-    double tokens_per_s; // with the stack's efficiency
+    double tokens_per_s;                    // with the stack's efficiency
     double wall_hours, gpu_hours, cost_usd; // cost NAN without offers
     double seconds_per_step;
     bool stable;
