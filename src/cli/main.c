@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_show;
+extern const struct command command_show, command_validate;
 
-const struct command *const commands[] = { &command_show, NULL };
+const struct command *const commands[] = { &command_show, &command_validate, NULL };
 
 static void print_option(const struct field *f)
 {

@@ -145,7 +145,7 @@ static enum err read_table(struct rows *out, const struct table *table, struct a
     return OK;
 }
 
-static struct text embedded(const char *name)
+struct text catalog_embedded(const char *name)
 {
     for (const struct embedded *e = embedded_files; e->name; e++)
         if (!strcmp(e->name, name))
@@ -164,7 +164,7 @@ static enum err load(void *rows, size_t *count, const struct table *table, struc
     if (override)
         TRY(read_table(&own, table, arena, override->text, override->path));
     if (!override || table->has_names)
-        TRY(read_table(&built_in, table, arena, embedded(table->file), table->file));
+        TRY(read_table(&built_in, table, arena, catalog_embedded(table->file), table->file));
     char *all = arena_alloc(arena, (own.count + built_in.count + 1) * table->size);
     size_t total = own.count;
     if (own.count)

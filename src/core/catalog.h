@@ -83,6 +83,9 @@ struct catalog_file {
     struct text text;
 };
 
+// The text of a file of data/ as it was compiled in; .at is NULL where there is none.
+struct text catalog_embedded(const char *name);
+
 // Reads and checks all tables.
 enum err catalog_open(struct catalog *catalog, struct arena *arena,
                       const struct catalog_file *overrides, size_t count);
