@@ -49,7 +49,7 @@ struct node {
     const char *source, *as_of, *note;
 };
 
-// One operational fact or cost of ownership; of a single known value only typical is set.
+// One operational fact or cost of ownership. A single value is typical; a range may lack it.
 struct fact {
     const char *topic, *item, *unit, *conditions, *confidence;
     double low, typical, high;

@@ -16,12 +16,9 @@
 #include "base/field.h"
 
 enum model_norm_kind { MODEL_RMS_NORM, MODEL_LAYER_NORM, MODEL_LAYER_NORM_NO_BIAS };
-enum model_qk_norm {
-    MODEL_QK_NONE,
-    MODEL_QK_HEAD,
-    MODEL_QK_WIDTH
-}; // one weight per head size,
-   // or per all heads together
+
+// A norm on queries and keys has weights for one head, or for all heads together.
+enum model_qk_norm { MODEL_QK_NONE, MODEL_QK_HEAD, MODEL_QK_WIDTH };
 
 struct model {
     const char *name, *aliases, *family; // aliases are separated by |

@@ -13,7 +13,7 @@ enum group { ALWAYS = 0, WINDOW = 1, MIXTURE = 2, LATENT = 4 };
 struct key {
     size_t offset; // of an int64_t in struct model
     enum group group;
-    const char *names[3]; // spellings, the first found counts
+    const char *names[4]; // spellings, the first found counts
 };
 
 #define KEY(member, group, ...)                  \
@@ -25,12 +25,12 @@ struct key {
     }
 
 static const struct key keys[] = {
-    KEY(width, ALWAYS, "hidden_size", "n_embd", "d_model"),
+    KEY(width, ALWAYS, "hidden_size", "n_embd", "d_model", "n_embed"),
     KEY(layers, ALWAYS, "num_hidden_layers", "n_layer", "n_layers"),
     KEY(heads, ALWAYS, "num_attention_heads", "n_head", "n_heads"),
     KEY(kv_heads, ALWAYS, "num_key_value_heads", "num_kv_heads"),
     KEY(head_size, ALWAYS, "head_dim"),
-    KEY(ffn_width, ALWAYS, "intermediate_size", "n_inner", "ffn_hidden_size"),
+    KEY(ffn_width, ALWAYS, "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"),
     KEY(vocabulary, ALWAYS, "vocab_size"),
     KEY(max_positions, ALWAYS, "max_position_embeddings", "n_positions", "max_seq_len"),
     KEY(sliding_window, WINDOW, "sliding_window"),
@@ -108,7 +108,7 @@ static enum err read_keys(const struct reading *in, int groups)
         bool found = false;
         if (keys[i].group && !(keys[i].group & groups))
             continue;
-        for (int n = 0; n < 3 && keys[i].names[n] && !found; n++)
+        for (int n = 0; n < 4 && keys[i].names[n] && !found; n++)
             TRY(read_whole(in, keys[i].names[n], member, &found));
     }
     return read_flag(in, "tie_word_embeddings", &in->model->tied_embeddings);
@@ -276,6 +276,59 @@ static enum err finish_llama4(const struct reading *in)
     return finish_llama(in);
 }
 
+// Two rows of the position table stand for padding.
+static enum err finish_opt(const struct reading *in)
+{
+    in->model->max_positions += 2;
+    return OK;
+}
+
+static enum err finish_mpt(const struct reading *in)
+{
+    struct model *m = in->model;
+    const struct json *attention = json_get(in->config, "attn_config");
+    int64_t ratio = 4;
+    bool found, no_bias = true;
+    TRY(read_whole(in, "expansion_ratio", &ratio, &found));
+    TRY(read_flag(in, "no_bias", &no_bias));
+    m->ffn_width = ratio * m->width;
+    m->qkv_bias = m->out_bias = m->mlp_bias = !no_bias;
+    m->norm = no_bias ? MODEL_LAYER_NORM_NO_BIAS : MODEL_LAYER_NORM;
+    if (!attention || attention->kind != JSON_OBJECT)
+        return OK;
+    struct reading inner = { m, attention, NULL, in->name };
+    return read_whole(&inner, "kv_n_heads", &m->kv_heads, &found);
+}
+
+static enum err finish_glm_moe(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool normed = false;
+    m->shared_width = m->shared_experts * m->expert_width;
+    TRY(read_flag(in, "use_qk_norm", &normed));
+    m->qk_norm = normed ? MODEL_QK_HEAD : MODEL_QK_NONE;
+    return read_flag(in, "attention_bias", &m->qkv_bias);
+}
+
+static enum err finish_cohere(const struct reading *in)
+{
+    bool normed = false;
+    TRY(read_flag(in, "use_qk_norm", &normed));
+    if (normed)
+        return fail(ERR_INPUT, "%s: use_qk_norm is set, which is not described for cohere",
+                    in->name);
+    return finish_llama(in);
+}
+
+static enum err finish_stablelm(const struct reading *in)
+{
+    struct model *m = in->model;
+    TRY(read_flag(in, "use_parallel_residual", &m->parallel));
+    if (m->parallel)
+        m->norms_per_layer = 1;
+    return read_flag(in, "use_qkv_bias", &m->qkv_bias);
+}
+
 static enum err finish_starcoder2(const struct reading *in)
 {
     bool bias = true;
@@ -375,6 +428,36 @@ static const struct architecture architectures[] = {
     { "granitemoe", MIXTURE, finish_mixtral,
       { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .experts = 8,
         .experts_active = 2, .fused_gate_up = true } },
+    { "olmoe", MIXTURE, finish_mixtral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 4096, .experts = 64,
+        .experts_active = 8, .qk_norm = MODEL_QK_WIDTH } },
+    { "glm4_moe", MIXTURE, finish_glm_moe,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .head_size = 128, .experts = 128, .experts_active = 8, .shared_experts = 1,
+        .expert_width = 1408, .dense_layers = 1, .router_bias = true } },
+    { "cohere", 0, finish_cohere,
+      { .gated = true, .norm = MODEL_LAYER_NORM_NO_BIAS, .norms_per_layer = 1,
+        .max_positions = 8192, .vocabulary = 256000, .parallel = true, .tied_embeddings = true } },
+    { "stablelm", 0, finish_stablelm,
+      { .gated = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 4096,
+        .kv_heads = 32 } },
+    { "apertus", 0, finish_llama,
+      { .norms_per_layer = 2, .max_positions = 65536, .qk_norm = MODEL_QK_HEAD,
+        .activation_parameters = 2 } },
+    { "hunyuan_v1_dense", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .qk_norm = MODEL_QK_HEAD } },
+    { "gptj", 0, finish_gpt2,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 1, .max_positions = 2048, .vocabulary = 50400,
+        .parallel = true, .mlp_bias = true, .head_bias = true } },
+    { "opt", 0, finish_opt,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 2048,
+        .vocabulary = 50272, .tied_embeddings = true, .learned_positions = true, BIASES } },
+    { "bloom", 0, finish_gpt2,
+      { .norms_per_layer = 2, .max_positions = 2048, .vocabulary = 250880, .tied_embeddings = true,
+        .embedding_norm = true, GPT } },
+    { "mpt", 0, finish_mpt,
+      { .norms_per_layer = 2, .max_positions = 2048, .vocabulary = 50368, .tied_embeddings = true,
+        .fused_qkv = true } },
     { "phimoe", WINDOW | MIXTURE, finish_phimoe,
       { .gated = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 131072,
         .kv_heads = 8, .experts = 16, .experts_active = 2 } },

@@ -12,9 +12,12 @@ TEST(folder_gives_the_files_with_an_ending_in_the_order_of_their_names)
         CHECK(folder.files[i].file.text.at[0] == '{');
         CHECK(!i || strcmp(folder.files[i - 1].name, folder.files[i].name) < 0);
     }
-    CHECK(!strcmp(folder.files[0].path, "test/data/config/deepseek_v2_lite.json"));
     folder_close(&folder);
     CHECK(!folder.count);
+    CHECK(!folder_open(&folder, &test_arena, "test/data/catalog/own", ".csv"));
+    CHECK(folder.count == 1 && !strcmp(folder.files[0].name, "gpus.csv"));
+    CHECK(!strcmp(folder.files[0].path, "test/data/catalog/own/gpus.csv"));
+    folder_close(&folder);
 }
 
 TEST(folder_without_such_files_is_empty_and_a_missing_one_is_an_error)
