@@ -49,41 +49,71 @@ static const char *between_values(struct lines_cutter *c, const char *at, const 
     return at;
 }
 
+// Takes the rest of a string; returns behind its closing quote, or NULL where the chunk ends first.
+static const char *through_string(struct lines_cutter *c, const char *at, const char *end)
+{
+    if (c->escaped && at < end) {
+        c->escaped = false;
+        at++;
+    }
+    while ((at = json_string_stop(at, end)) < end) {
+        if (*at == '"') {
+            c->quoted = false;
+            return at + 1;
+        }
+        if (end - at < 2) {
+            c->escaped = true;
+            break;
+        }
+        at += 2;
+    }
+    return NULL;
+}
+
+// Takes a list or an object from inside it; returns behind its closing bracket, or NULL.
+static const char *through_brackets(struct lines_cutter *c, const char *at, const char *end)
+{
+    int64_t depth = c->depth;
+    while (at < end) {
+        char byte = *at++;
+        if (byte == '"') {
+            c->quoted = true;
+            at = through_string(c, at, end);
+            if (!at)
+                break;
+        } else if (byte == '{' || byte == '[') {
+            depth++;
+        } else if ((byte == '}' || byte == ']') && !--depth) {
+            c->depth = 0;
+            return at;
+        }
+    }
+    c->depth = depth;
+    return NULL;
+}
+
 // Takes a value that begins at `at` or began in an earlier chunk; returns where it ends, or NULL
-// where the chunk ends before it.
+// where the chunk ends before it. Whether a number has ended shows only in the byte behind it.
 static const char *through_value(struct lines_cutter *c, const char *at, const char *end)
 {
     if (!c->inside && at < end) {
         c->inside = true;
         c->quoted = *at == '"';
         c->depth = *at == '{' || *at == '[';
-        at++;
+        at += c->quoted || c->depth;
     }
-    while (at < end && c->inside) {
-        if (c->escaped) {
-            c->escaped = false;
+    bool was_quoted = c->quoted;
+    if (was_quoted)
+        at = through_string(c, at, end);
+    if (at && c->depth) {
+        at = through_brackets(c, at, end);
+    } else if (at && !was_quoted) {
+        while (at < end && !is_space(*at) && !(c->open && (*at == ',' || *at == ']')))
             at++;
-        } else if (c->quoted) {
-            at = json_string_stop(at, end);
-            if (at == end)
-                break;
-            c->escaped = *at++ == '\\';
-            c->quoted = c->escaped;
-            c->inside = c->quoted || c->depth;
-        } else if (c->depth) {
-            char byte = *at++;
-            if (byte == '"')
-                c->quoted = true;
-            else if (byte == '{' || byte == '[')
-                c->depth++;
-            else if (byte == '}' || byte == ']')
-                c->inside = --c->depth;
-        } else { // a number or a word
-            c->inside = !is_space(*at) && !(c->open && (*at == ',' || *at == ']'));
-            at += c->inside;
-        }
+        at = at < end ? at : NULL;
     }
-    return c->inside ? NULL : at;
+    c->inside = !at;
+    return at;
 }
 
 static size_t cut_values(struct lines_cutter *c, struct text chunk, size_t from)
