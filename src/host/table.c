@@ -249,6 +249,7 @@ static enum err open_with_library(struct table *t, struct arena *arena)
     TRY(need_library(t->path));
     if (duckdb.open(NULL, &t->database) || duckdb.connect(t->database, &t->connection))
         return fail(ERR_UNAVAILABLE, "%s: DuckDB could not be started", t->path);
+    run(t, "SET enable_external_file_cache = false"); // each byte is read once; older ones lack it
     if (arrow)
         TRY(need_extension(t, "nanoarrow", "INSTALL nanoarrow FROM community"));
     if (inputs_is_remote(t->path))
