@@ -40,12 +40,15 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
+.SECONDARY:
 .PHONY: all build check check-oracles lint web fuzz bench clean FORCE
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM)
 check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
+bench: $(patsubst bench/%.c,$(BUILD)/%,$(wildcard bench/*.c))
+	$(Q)for program in $(filter $(BUILD)/%$(ONLY),$^) ; do $$program || exit 1 ; done
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm
@@ -54,6 +57,9 @@ clean:
 
 $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
+$(BUILD)/bench_%: $(LIBRARY) $(BUILD)/obj/bench/bench_%.c.o
+	@echo "  link $@"
+	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(PROGRAM) $(BUILD)/tests:
 	@echo "  link $@"
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
