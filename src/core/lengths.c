@@ -197,6 +197,7 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                     "[tokens, examples, labelled]; gpuhours profile writes it",
                     name);
     out->bins = ARENA_NEW(arena, struct lengths_bin, in->count);
+    int64_t examples = 0;
     for (size_t i = 0; i < in->count; i++) {
         struct lengths_bin *bin = &out->bins[out->count++];
         if (!read_bin(bin, &in->items[i]) || (i && bin[-1].tokens >= bin->tokens))
@@ -204,6 +205,10 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                         "%s: length.histogram[%zu] must be [tokens, examples, labelled], whole "
                         "numbers by rising tokens; gpuhours profile writes it",
                         name, i);
+        examples += bin->examples;
+        if (examples > LENGTHS_MOST)
+            return fail(ERR_INPUT, "%s: length.histogram has over %d examples; split the profile",
+                        name, LENGTHS_MOST);
     }
     return OK;
 }

@@ -14,7 +14,10 @@
 
 #include "base/json.h"
 
-enum { LENGTHS_LONGEST = 1 << 30 }; // longer examples count as this long
+enum {
+    LENGTHS_LONGEST = 1 << 30, // tokens; longer examples count as this long
+    LENGTHS_MOST = 400000000,  // examples in a tally that is read
+};
 
 struct lengths {
     struct arena *arena;
