@@ -103,10 +103,19 @@ TEST(lengths_written_read_back_equal)
 
 TEST(lengths_refuse_a_histogram_that_cannot_be_one)
 {
-    static const char *const bad[] = { "{}",           "[1]",           "[[1,2]]",
-                                       "[[1,2,3,4]]",  "[[1,2,3]]",     "[[5,1,1],[5,1,1]]",
-                                       "[[5,0,0]]",    "[[-5,1,1]]",    "[[5,1.5,1]]",
-                                       "[[5,1,\"\"]]", "[[5,1e300,1]]", "[[9,1,1],[5,1,1]]", "[[1,900000000,1]]" };
+    static const char *const bad[] = { "{}",
+                                       "[1]",
+                                       "[[1,2]]",
+                                       "[[1,2,3,4]]",
+                                       "[[1,2,3]]",
+                                       "[[5,1,1],[5,1,1]]",
+                                       "[[5,0,0]]",
+                                       "[[-5,1,1]]",
+                                       "[[5,1.5,1]]",
+                                       "[[5,1,\"\"]]",
+                                       "[[5,1e300,1]]",
+                                       "[[9,1,1],[5,1,1]]",
+                                       "[[1,900000000,1]]" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct json tree;
         struct lengths_tally tally;
