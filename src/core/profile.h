@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include "base/field.h"
 #include "core/window.h"
 
 enum profile_kind { // rows worth looking at
@@ -51,6 +52,7 @@ struct profile_settings {
     int64_t micro_batch, accumulation, ranks;
     int64_t seed;
 };
+extern const struct field profile_settings_fields[];
 
 struct profile {
     int64_t rows;                              // read, bad ones too

@@ -2,8 +2,6 @@
 
 #include "core/profile.h"
 
-#include "base/field.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +18,15 @@ static const struct field window_fields[] = {
     { 0 },
 };
 
-static const struct field settings_fields[] = {
-    FIELD(profile_settings, stack, TEXT, "whose batches"),
+const struct field profile_settings_fields[] = {
+    FIELD(profile_settings, stack, TEXT, "trainer whose batches are simulated"),
     FIELD(profile_settings, packer, TEXT, "which of its packings"),
-    FIELD_OF(profile_settings, batching, batching_names, "how"),
-    FIELD(profile_settings, context, COUNT, "tokens"),
-    FIELD(profile_settings, micro_batch, COUNT, "rows"),
+    FIELD_OF(profile_settings, batching, batching_names, "how rows are made"),
+    FIELD(profile_settings, context, COUNT,
+          "tokens a row at most; the recommended ones if not said"),
+    FIELD(profile_settings, micro_batch, COUNT, "rows on a GPU at once"),
     FIELD(profile_settings, accumulation, COUNT, "micro-batches a step"),
-    FIELD(profile_settings, ranks, COUNT, "data-parallel"),
+    FIELD(profile_settings, ranks, COUNT, "data-parallel GPUs"),
     FIELD(profile_settings, seed, COUNT, "of the shuffles"),
     { 0 },
 };
@@ -104,7 +103,7 @@ static void write_lengths(const struct profile *profile, struct json_writer *w)
 static void write_batches(const struct profile *profile, struct json_writer *w)
 {
     json_open(w, "batches", '{');
-    field_write(settings_fields, &profile->settings, w);
+    field_write(profile_settings_fields, &profile->settings, w);
     json_put_string(w, "order", profile->ordered ? "file" : "shuffled");
     field_write(batches_fields, &profile->batches, w);
     json_close(w, '}');
