@@ -9,6 +9,9 @@ struct run {
     struct text text;
     struct tokens *out; // NULL when only counting
     int64_t count;
+    const struct tokenizer_span *spans; // what is counted apart; those behind are ahead
+    size_t span_count;
+    int64_t within; // of count
 };
 
 // --- output ------------------------------------------------------------------
@@ -31,9 +34,21 @@ static void reserve(struct tokens *out, size_t more)
     out->room = room;
 }
 
+// Forgets the spans that end before a place; true if the next one begins before the other place.
+static bool reaches(struct run *run, size_t start, size_t end)
+{
+    while (run->span_count && run->spans->end <= start) {
+        run->spans++;
+        run->span_count--;
+    }
+    return run->span_count && run->spans->start < end;
+}
+
 static void put_token(struct run *run, int32_t id, size_t start, size_t end)
 {
     run->count++;
+    if (run->span_count && end > start)
+        run->within += reaches(run, start, end);
     if (!run->out)
         return;
     reserve(run->out, 1);
@@ -156,10 +171,49 @@ static void put_word(struct run *run, const struct stretch *stretch, struct text
     }
 }
 
+// A word that a span begins or ends in: token by token.
+static void count_divided(struct run *run, struct text word, size_t at)
+{
+    find_ids(run, word);
+    const struct symbols *s = &run->cache->symbols;
+    for (size_t i = 0; i < s->count; at += s->sizes[i++])
+        run->within += reaches(run, at, at + s->sizes[i]);
+    run->count += (int64_t)s->count;
+}
+
+// Words of the text itself, which the spans cut into those within and those without.
+static void count_within(struct run *run, struct text text, const struct span *words, size_t count)
+{
+    size_t offset = (size_t)(text.at - run->text.at);
+    for (size_t i = 0, first; i < count;) {
+        first = i;
+        size_t start = offset + words[i].start, end = offset + words[i].end;
+        bool touched = reaches(run, start, end);
+        size_t border = !run->span_count ? SIZE_MAX : touched ? run->spans->end : run->spans->start;
+        if (end > border || (touched && run->spans->start > start)) {
+            struct text word = { text.at + words[i].start, words[i].end - words[i].start };
+            count_divided(run, word, start);
+            i++;
+            continue;
+        }
+        if (offset + words[count - 1].end <= border)
+            i = count;
+        while (i < count && offset + words[i].end <= border)
+            i++;
+        int64_t tokens = tokenizer_count_words(run->t, run->cache, text, words + first, i - first);
+        run->count += tokens;
+        run->within += touched ? tokens : 0;
+    }
+}
+
 static void put_words(struct run *run, const struct stretch *stretch, const char *base,
                       const struct span *spans, size_t count)
 {
     const char *end = stretch->text.at + stretch->text.size;
+    if (!run->out && run->span_count) {
+        count_within(run, (struct text){ base, (size_t)(end - base) }, spans, count);
+        return;
+    }
     if (!run->out) {
         run->count += tokenizer_count_words(
             run->t, run->cache, (struct text){ base, (size_t)(end - base) }, spans, count);
@@ -255,6 +309,22 @@ int64_t tokenizer_count(const struct tokenizer *tokenizer, struct tokenizer_cach
 {
     struct run run = { .t = tokenizer, .cache = cache, .text = text };
     run_text(&run, flags);
+    return run.count;
+}
+
+int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                              struct text text, int flags, const struct tokenizer_span *spans,
+                              size_t count, int64_t *within)
+{
+    struct run run = {
+        .t = tokenizer, .cache = cache, .text = text, .spans = spans, .span_count = count
+    };
+    // Where words are not bytes of the text as they are, their places have to be worked out.
+    struct tokens tokens = { .arena = &cache->scratch, .places = true };
+    if (count && (tokenizer->normal_count || !tokenizer->scan || tokenizer->normal.first_bytes))
+        run.out = &tokens;
+    run_text(&run, flags);
+    *within = run.within;
     return run.count;
 }
 

@@ -37,6 +37,15 @@ enum {
 int64_t tokenizer_count(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                         struct text text, int flags);
 
+// The same, and how many of the tokens stand for a byte inside one of the spans, which are apart
+// and by rising place: the tokens that a trainer labels when it is told the characters.
+struct tokenizer_span {
+    size_t start, end;
+};
+int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                              struct text text, int flags, const struct tokenizer_span *spans,
+                              size_t count, int64_t *within);
+
 // Tokens of one or more texts; encoding appends. starts and ends are filled if `places` is set:
 // the bytes of the text that a token stands for, whole characters, as the library's offsets.
 // Tokens that were added around the text stand for none.
