@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct command *const commands[] = { NULL };
+extern const struct command command_template;
+
+const struct command *const commands[] = { &command_template, NULL };
 
 static void print_option(const struct field *f)
 {
