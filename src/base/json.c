@@ -138,6 +138,30 @@ bool json_key(struct json_reader *in, struct arena *arena, struct text *key)
     return true;
 }
 
+// Eight bytes at once: the high bit of each byte that equals c, exact up to the first such byte.
+static uint64_t bytes_equal(uint64_t word, unsigned char c)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t differs = word ^ (ones * c);
+    return (differs - ones) & ~differs & (ones << 7);
+}
+
+const char *json_string_stop(const char *at, const char *end)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    for (uint64_t word; end - at >= 8; at += 8) {
+        memcpy(&word, at, 8);
+        uint64_t hits = bytes_equal(word, '"') | bytes_equal(word, '\\');
+        if (hits) { // as many bytes come before it as lie below its lowest bit, little end first
+            uint64_t below = ((hits & -hits) >> 7) - 1;
+            return at + ((below & ones) * ones >> 56);
+        }
+    }
+    while (at < end && *at != '"' && *at != '\\')
+        at++;
+    return at;
+}
+
 struct text json_raw_string(struct json_reader *in, bool *escaped)
 {
     *escaped = false;
@@ -147,24 +171,17 @@ struct text json_raw_string(struct json_reader *in, bool *escaped)
         return (struct text){ "", 0 };
     }
     const char *start = in->at + 1, *at = start;
-    for (;;) {
-        const char *quote = memchr(at, '"', (size_t)(in->end - at));
-        if (!quote) {
-            stop(in, "has a string without an end");
-            in->at = in->end;
-            return (struct text){ "", 0 };
-        }
-        // An escape before the quote moves the search on behind it.
-        const char *slash = memchr(at, '\\', (size_t)(quote - at));
-        if (!slash) {
-            in->at = quote + 1;
-            return (struct text){ start, (size_t)(quote - start) };
-        }
+    while ((at = json_string_stop(at, in->end)) < in->end && *at == '\\') {
         *escaped = true;
-        at = slash + 2;
-        if (at > in->end)
-            at = in->end;
+        at = in->end - at > 2 ? at + 2 : in->end;
     }
+    if (at == in->end) {
+        stop(in, "has a string without an end");
+        in->at = in->end;
+        return (struct text){ "", 0 };
+    }
+    in->at = at + 1;
+    return (struct text){ start, (size_t)(at - start) };
 }
 
 static int hex(const char *at)

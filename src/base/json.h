@@ -60,6 +60,9 @@ double json_number(struct json_reader *in);
 bool json_bool(struct json_reader *in);
 struct text json_skip(struct json_reader *in); // any value; returns its text
 
+// The first quote or backslash, or end: how strings are walked without looking at each byte.
+const char *json_string_stop(const char *at, const char *end);
+
 // Decodes a raw string into room for raw.size bytes; returns the size.
 size_t json_unescape(char *out, struct text raw);
 
