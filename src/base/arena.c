@@ -60,6 +60,15 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memset(at, 0, size);
 }
 
+void *arena_array(struct arena *arena, size_t size, size_t count)
+{
+    if (size && count > PTRDIFF_MAX / size) {
+        fprintf(stderr, "gpuhours: asked for %zu times %zu bytes, a bug\n", count, size);
+        abort();
+    }
+    return arena_alloc(arena, size * count);
+}
+
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t size)
 {
     size_t had = aligned(old_size ? old_size : 1), want = aligned(size ? size : 1);

@@ -38,7 +38,9 @@ void arena_release(struct arena *arena);
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_rewind(struct arena *arena, struct arena_mark mark);
 
-#define ARENA_NEW(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
+void *arena_array(struct arena *arena, size_t size, size_t count); // aborts if the product is none
+
+#define ARENA_NEW(arena, type, count) ((type *)arena_array((arena), sizeof(type), (size_t)(count)))
 
 #ifdef __cplusplus
 }

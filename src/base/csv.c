@@ -94,7 +94,8 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
     struct text cells[MOST_COLUMNS];
     size_t count, room = 0;
     if (!csv_record(&reader, arena, cells, MOST_COLUMNS, &count))
-        return fail(ERR_INPUT, "%s: has no header line", name);
+        return reader.problem ? fail(ERR_INPUT, "%s:%d: %s", name, reader.line, reader.problem)
+                              : fail(ERR_INPUT, "%s: has no header line", name);
     if (count > MOST_COLUMNS)
         return fail(ERR_INPUT, "%s: has %zu columns, at most %d are read", name, count,
                     MOST_COLUMNS);
@@ -126,7 +127,7 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
         line = reader.line;
     }
     if (reader.problem)
-        return fail(ERR_INPUT, "%s:%d: %s", name, reader.line, reader.problem);
+        return fail(ERR_INPUT, "%s:%d: %s", name, line, reader.problem);
     out->rows = rows;
     out->cells = grown.cells;
     out->lines = grown.lines;

@@ -312,7 +312,9 @@ static struct text number_text(struct json_reader *in)
     const char *start = in->at;
     if (in->at < in->end && *in->at == '-')
         in->at++;
-    bool good = skip_digits(in);
+    bool zero = in->at < in->end && *in->at == '0';
+    const char *digits = in->at;
+    bool good = skip_digits(in) && !(zero && in->at - digits > 1); // 01 is no number
     if (good && in->at < in->end && *in->at == '.') {
         in->at++;
         good = skip_digits(in);

@@ -12,8 +12,8 @@
 #include "core/template_value.h"
 
 struct chat_format {
-    struct text source; // the template; .at NULL if the file has none
-    struct text bos, eos; // .at NULL if unknown
+    struct text source;           // the template; .at NULL if the file has none
+    struct text bos, eos;         // .at NULL if unknown
     struct template_value tokens; // all special tokens of the file, a dict of strings
 };
 

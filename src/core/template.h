@@ -52,9 +52,9 @@ struct template_run {
     int64_t steps;
     size_t scratch;
     int depth;
-    int leaving; // a break or continue on its way to its loop
+    int leaving;                    // a break or continue on its way to its loop
     struct template_value captured; // the text of a block that a filter is applied to
-    struct template_span *spans; // of the generation blocks of the last render
+    struct template_span *spans;    // of the generation blocks of the last render
     size_t span_count, span_room;
 };
 

@@ -147,8 +147,7 @@ static struct template_value eval_sum(struct template_run *run, const struct tem
     return sum;
 }
 
-static struct template_value eval_concat(struct template_run *run,
-                                         const struct template_node *node)
+static struct template_value eval_concat(struct template_run *run, const struct template_node *node)
 {
     struct out out = { .arena = &run->arena }, *outer = run->out;
     run->out = &out;
@@ -173,10 +172,11 @@ static bool holds(struct template_run *run, int line, enum operator_kind operato
     default: break;
     }
     int order = template_order(run, line, a, b);
-    return operator == OPERATOR_LESS         ? order < 0
-           : operator == OPERATOR_LESS_EQUAL ? order <= 0
-           : operator == OPERATOR_MORE       ? order > 0
-                                             : order >= 0;
+    return operator== OPERATOR_LESS       ? order < 0 :
+           operator== OPERATOR_LESS_EQUAL ? order <= 0
+           :
+           operator== OPERATOR_MORE ? order > 0
+                                    : order >= 0;
 }
 
 static struct template_value eval_compare(struct template_run *run,
@@ -272,8 +272,7 @@ static struct template_value eval_operator(struct template_run *run,
                                    : template_math(run, node->line, node->operator, a, b);
 }
 
-static struct template_value eval_choice(struct template_run *run,
-                                         const struct template_node *node)
+static struct template_value eval_choice(struct template_run *run, const struct template_node *node)
 {
     if (template_value_truth(template_eval(run, node->a)))
         return template_eval(run, node->b);

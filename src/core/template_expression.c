@@ -60,16 +60,16 @@ static struct template_node *parse_number(struct parser *in)
         return template_refuse(in, "a number of %zu digits is too long", token->text.size);
     if (token->kind == TOKEN_WHOLE)
         return constant(in, template_value_whole(strtoll(digits, NULL, 10)));
-    return constant(in, (struct template_value){ .kind = TEMPLATE_FLOAT,
-                                                 .real = strtod(digits, NULL) });
+    return constant(
+        in, (struct template_value){ .kind = TEMPLATE_FLOAT, .real = strtod(digits, NULL) });
 }
 
 static struct template_node *parse_list(struct parser *in)
 {
     struct template_node *node = template_node(in, NODE_LIST);
     while (!in->err && !template_next_is(in, TOKEN_SIGN, "]")) {
-        if (node->count && (!template_expect(in, TOKEN_SIGN, ",") ||
-                            template_next_is(in, TOKEN_SIGN, "]")))
+        if (node->count &&
+            (!template_expect(in, TOKEN_SIGN, ",") || template_next_is(in, TOKEN_SIGN, "]")))
             break;
         add_item(in, node, template_parse_expression(in, true));
     }
@@ -81,8 +81,8 @@ static struct template_node *parse_dict(struct parser *in)
 {
     struct template_node *node = template_node(in, NODE_DICT);
     while (!in->err && !template_next_is(in, TOKEN_SIGN, "}")) {
-        if (node->count && (!template_expect(in, TOKEN_SIGN, ",") ||
-                            template_next_is(in, TOKEN_SIGN, "}")))
+        if (node->count &&
+            (!template_expect(in, TOKEN_SIGN, ",") || template_next_is(in, TOKEN_SIGN, "}")))
             break;
         add_item(in, node, template_parse_expression(in, true));
         template_expect(in, TOKEN_SIGN, ":");
@@ -136,8 +136,8 @@ static void parse_arguments(struct parser *in, struct template_node *node)
     struct template_argument arguments[TEMPLATE_ARGUMENTS];
     int count = 0;
     while (!in->err && !template_next_is(in, TOKEN_SIGN, ")")) {
-        if (count && (!template_expect(in, TOKEN_SIGN, ",") ||
-                      template_next_is(in, TOKEN_SIGN, ")")))
+        if (count &&
+            (!template_expect(in, TOKEN_SIGN, ",") || template_next_is(in, TOKEN_SIGN, ")")))
             break;
         if (template_next_is(in, TOKEN_SIGN, "*") || template_next_is(in, TOKEN_SIGN, "**")) {
             template_refuse(in, "a call with *arguments is outside the subset of Jinja read here");
@@ -271,8 +271,7 @@ static bool starts_test_argument(const struct parser *in)
     case TOKEN_STRING:
     case TOKEN_WHOLE:
     case TOKEN_REAL: return true;
-    default:
-        return template_next_is(in, TOKEN_SIGN, "[") || template_next_is(in, TOKEN_SIGN, "{");
+    default: return template_next_is(in, TOKEN_SIGN, "[") || template_next_is(in, TOKEN_SIGN, "{");
     }
 }
 
@@ -332,10 +331,10 @@ static struct template_node *parse_unary(struct parser *in, bool with_filters)
 }
 
 static struct template_node *math(struct parser *in, enum operator_kind operator,
-                                  struct template_node *a, struct template_node *b)
+                                  struct template_node * a, struct template_node *b)
 {
     struct template_node *node = pair(in, NODE_MATH, a, b);
-    node->operator = operator;
+    node->operator= operator;
     return node;
 }
 
@@ -399,17 +398,17 @@ static bool accept_comparison(struct parser *in, enum operator_kind *operator)
     static const char *const signs[] = { "==", "!=", "<", "<=", ">", ">=" };
     for (int i = 0; i < 6; i++)
         if (template_accept(in, TOKEN_SIGN, signs[i])) {
-            *operator = (enum operator_kind)(OPERATOR_EQUAL + i);
+            *operator=(enum operator_kind)(OPERATOR_EQUAL + i);
             return true;
         }
     if (template_accept(in, TOKEN_NAME, "in")) {
-        *operator = OPERATOR_IN;
+        *operator= OPERATOR_IN;
         return true;
     }
     if (template_next_is(in, TOKEN_NAME, "not") && in->at[1].kind == TOKEN_NAME &&
         text_is(in->at[1].text, "in")) {
         in->at += 2;
-        *operator = OPERATOR_NOT_IN;
+        *operator= OPERATOR_NOT_IN;
         return true;
     }
     return false;

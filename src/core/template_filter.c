@@ -213,7 +213,8 @@ static struct template_value whole_from(struct call *call, double real,
 
 static struct template_value apply_int(struct call *call, struct template_value of)
 {
-    struct template_value otherwise = template_argument(call, 0, "default", template_value_whole(0));
+    struct template_value otherwise =
+        template_argument(call, 0, "default", template_value_whole(0));
     double real;
     if (template_has_argument(call, 1, "base"))
         return wrong(call, "no base; it is outside the subset of Jinja read here");
@@ -256,7 +257,8 @@ static struct template_value apply_abs(struct call *call, struct template_value 
 // Python rounds halves to even, on the decimal digits of the number.
 static struct template_value apply_round(struct call *call, struct template_value of)
 {
-    struct template_value precision = template_argument(call, 0, "precision", template_value_whole(0));
+    struct template_value precision =
+        template_argument(call, 0, "precision", template_value_whole(0));
     struct template_value method =
         template_argument(call, 1, "method", template_value_string(TEXT("common")));
     bool common = method.kind == TEMPLATE_STRING && text_is(method.string, "common");
@@ -285,8 +287,7 @@ static struct template_value apply_round(struct call *call, struct template_valu
 static struct template_value apply_length(struct call *call, struct template_value of)
 {
     switch (of.kind) {
-    case TEMPLATE_STRING:
-        return template_value_whole((int64_t)template_text_count(of.string));
+    case TEMPLATE_STRING: return template_value_whole((int64_t)template_text_count(of.string));
     case TEMPLATE_DICT: return template_value_whole((int64_t)of.dict->count);
     case TEMPLATE_UNDEFINED: return template_value_whole(0);
     case TEMPLATE_LIST:
@@ -323,8 +324,8 @@ static struct template_value dig(struct call *call, struct template_value item,
             number = part.at[i] >= '0' && part.at[i] <= '9';
             index = index * 10 + (part.at[i] - '0');
         }
-        item = template_item(call->run, call->line, item,
-                             number ? template_value_whole(index) : key);
+        item =
+            template_item(call->run, call->line, item, number ? template_value_whole(index) : key);
     }
     return item;
 }
@@ -395,8 +396,9 @@ static struct template_value apply_items(struct call *call, struct template_valu
         return list;
     if (of.kind != TEMPLATE_DICT)
         return wrong(call, "a dict");
-    struct call items = { .run = call->run, .line = call->line, .what = "filter",
-                          .name = TEXT("items") };
+    struct call items = {
+        .run = call->run, .line = call->line, .what = "filter", .name = TEXT("items")
+    };
     struct template_value view = template_method_apply(&items, of);
     if (!call->run->err)
         view.list->flavour = TEMPLATE_LAZY;
@@ -557,9 +559,9 @@ static struct template_value map_attribute(struct call *call, const struct templ
     struct template_value list = new_list(call, TEMPLATE_LAZY, items->count);
     for (size_t i = 0; i < items->count && !call->run->err; i++) {
         struct template_value item = dig(call, items->items[i], path);
-        append(call, list, item.kind == TEMPLATE_UNDEFINED && otherwise.kind != TEMPLATE_NONE
-                               ? otherwise
-                               : item);
+        append(call, list,
+               item.kind == TEMPLATE_UNDEFINED && otherwise.kind != TEMPLATE_NONE ? otherwise
+                                                                                  : item);
     }
     return list;
 }
@@ -599,8 +601,8 @@ static struct template_value choose(struct call *call, struct template_value of,
         if (by_attribute)
             item = dig(call, item, call->values[0]);
         struct call inner = rest_of(call, 1 + by_attribute, "test", name.string);
-        bool holds = !call->run->err &&
-                     (tested ? template_test_apply(test, &inner, item) : template_value_truth(item));
+        bool holds = !call->run->err && (tested ? template_test_apply(test, &inner, item)
+                                                : template_value_truth(item));
         if (holds == keep)
             append(call, list, items->items[i]);
     }
@@ -699,10 +701,10 @@ static const struct filter filters[] = {
     { "wordcount", apply_wordcount },
 };
 
-static const char *const others[] = { "attr",      "batch",    "center",   "filesizeformat",
-                                      "forceescape", "groupby", "pprint",   "random",
-                                      "slice",     "striptags", "truncate", "urlencode",
-                                      "urlize",    "wordwrap", "xmlattr" };
+static const char *const others[] = { "attr",        "batch",     "center",   "filesizeformat",
+                                      "forceescape", "groupby",   "pprint",   "random",
+                                      "slice",       "striptags", "truncate", "urlencode",
+                                      "urlize",      "wordwrap",  "xmlattr" };
 
 int template_filter_find(struct text name, bool *known_elsewhere)
 {

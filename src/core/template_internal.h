@@ -106,7 +106,7 @@ struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
     int count, room;
-    int fixed; // the first bindings are targets and parameters: nothing to copy on entry
+    int fixed;     // the first bindings are targets and parameters: nothing to copy on entry
     bool isolated; // a macro's: break and continue do not reach out of it
 };
 
@@ -129,7 +129,8 @@ struct template_node {
     struct template_scope *scope;
 };
 
-struct template {
+struct template
+{
     const char *name;
     struct template_node *body;
     struct text *names; // of the variables by number

@@ -28,8 +28,9 @@ static void add(struct lexer *in, enum token_kind kind, struct text text)
 {
     if (in->tokens->count == in->room) {
         size_t room = in->room ? in->room * 2 : 256;
-        in->tokens->items = arena_grow(in->arena, in->tokens->items,
-                                       in->room * sizeof(struct token), room * sizeof(struct token));
+        in->tokens->items =
+            arena_grow(in->arena, in->tokens->items, in->room * sizeof(struct token),
+                       room * sizeof(struct token));
         in->room = room;
     }
     in->tokens->items[in->tokens->count++] = (struct token){ kind, in->line, text };
@@ -107,8 +108,10 @@ static bool is_letter(char c)
 
 static int hex_digit(char c)
 {
-    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                               : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return is_digit(c)            ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 // Decodes an escape of a Python string; at stands behind the backslash. Returns what it read.
@@ -375,8 +378,7 @@ static struct text normal_lines(struct arena *arena, struct text source)
     return (struct text){ out, size };
 }
 
-enum err template_lex(struct tokens *out, struct arena *arena, struct text source,
-                      const char *name)
+enum err template_lex(struct tokens *out, struct arena *arena, struct text source, const char *name)
 {
     *out = (struct tokens){ 0 };
     struct lexer in = { .arena = arena, .name = name, .line = 1, .tokens = out };

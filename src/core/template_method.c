@@ -6,29 +6,30 @@
 
 #include <string.h>
 
-#define NAME(literal)           \
-    {                           \
+#define NAME(literal)               \
+    {                               \
         literal, sizeof literal - 1 \
     }
 
 // All that Python's types have, so that a method read here is told from a key or from nothing.
 static const struct text string_methods[] = {
-    NAME("strip"),        NAME("lstrip"),       NAME("rstrip"),     NAME("split"),
-    NAME("rsplit"),       NAME("splitlines"),   NAME("startswith"), NAME("endswith"),
-    NAME("upper"),        NAME("lower"),        NAME("title"),      NAME("capitalize"),
-    NAME("replace"),      NAME("find"),         NAME("rfind"),      NAME("index"),
-    NAME("count"),        NAME("join"),         NAME("format"),     NAME("isdigit"),
-    NAME("isspace"),      NAME("removeprefix"), NAME("removesuffix"), NAME("partition"),
-    NAME("rpartition"),   NAME("zfill"),        NAME("ljust"),      NAME("rjust"),
-    NAME("isalpha"),      NAME("isalnum"),      NAME("isupper"),    NAME("islower"),
-    NAME("isnumeric"),    NAME("isdecimal"),    NAME("isascii"),    NAME("isidentifier"),
-    NAME("isprintable"),  NAME("istitle"),      NAME("center"),     NAME("swapcase"),
-    NAME("casefold"),     NAME("encode"),       NAME("expandtabs"), NAME("format_map"),
-    NAME("translate"),    NAME("maketrans"),    NAME("rindex"),     { 0 },
+    NAME("strip"),       NAME("lstrip"),       NAME("rstrip"),       NAME("split"),
+    NAME("rsplit"),      NAME("splitlines"),   NAME("startswith"),   NAME("endswith"),
+    NAME("upper"),       NAME("lower"),        NAME("title"),        NAME("capitalize"),
+    NAME("replace"),     NAME("find"),         NAME("rfind"),        NAME("index"),
+    NAME("count"),       NAME("join"),         NAME("format"),       NAME("isdigit"),
+    NAME("isspace"),     NAME("removeprefix"), NAME("removesuffix"), NAME("partition"),
+    NAME("rpartition"),  NAME("zfill"),        NAME("ljust"),        NAME("rjust"),
+    NAME("isalpha"),     NAME("isalnum"),      NAME("isupper"),      NAME("islower"),
+    NAME("isnumeric"),   NAME("isdecimal"),    NAME("isascii"),      NAME("isidentifier"),
+    NAME("isprintable"), NAME("istitle"),      NAME("center"),       NAME("swapcase"),
+    NAME("casefold"),    NAME("encode"),       NAME("expandtabs"),   NAME("format_map"),
+    NAME("translate"),   NAME("maketrans"),    NAME("rindex"),       { 0 },
 };
 static const struct text dict_methods[] = {
-    NAME("items"),   NAME("get"),        NAME("keys"),  NAME("values"),   NAME("copy"),  NAME("pop"),
-    NAME("popitem"), NAME("setdefault"), NAME("clear"), NAME("fromkeys"), NAME("update"), { 0 },
+    NAME("items"), NAME("get"),      NAME("keys"),    NAME("values"),
+    NAME("copy"),  NAME("pop"),      NAME("popitem"), NAME("setdefault"),
+    NAME("clear"), NAME("fromkeys"), NAME("update"),  { 0 },
 };
 static const struct text list_methods[] = {
     NAME("append"), NAME("index"),  NAME("count"),   NAME("copy"), NAME("pop"),   NAME("extend"),
@@ -164,8 +165,7 @@ static void split_from_right(struct call *call, struct template_value of, struct
 static struct template_value split(struct call *call, struct template_value of, bool from_right)
 {
     struct template_value by = template_argument(call, 0, "sep", none);
-    struct template_value most =
-        template_argument(call, 1, "maxsplit", template_value_whole(-1));
+    struct template_value most = template_argument(call, 1, "maxsplit", template_value_whole(-1));
     struct template_value list = template_value_list(&call->run->arena, TEMPLATE_PLAIN, 4);
     if (most.kind != TEMPLATE_INT)
         return wrong(call, "a whole number of splits");
@@ -183,8 +183,8 @@ static struct template_value split(struct call *call, struct template_value of, 
 static struct template_value split_lines(struct call *call, struct template_value of)
 {
     struct template_value list = template_value_list(&call->run->arena, TEMPLATE_PLAIN, 4);
-    bool keep = template_value_truth(
-        template_argument(call, 0, "keepends", template_value_flag(false)));
+    bool keep =
+        template_value_truth(template_argument(call, 0, "keepends", template_value_flag(false)));
     struct text text = of.string;
     size_t start = 0;
     uint32_t code;
@@ -234,8 +234,7 @@ static bool starts(struct text text, struct text with)
 
 static bool ends(struct text text, struct text with)
 {
-    return with.size <= text.size &&
-           !memcmp(text.at + text.size - with.size, with.at, with.size);
+    return with.size <= text.size && !memcmp(text.at + text.size - with.size, with.at, with.size);
 }
 
 static struct template_value starts_or_ends(struct call *call, struct template_value of,
@@ -266,8 +265,7 @@ static struct template_value find_in(struct call *call, struct template_value of
     size_t hit = last ? find_last(of.string, what) : template_text_find(of.string, what, 0);
     if (hit == SIZE_MAX)
         return must ? wrong(call, "a string that occurs") : template_value_whole(-1);
-    return template_value_whole(
-        (int64_t)template_text_count((struct text){ of.string.at, hit }));
+    return template_value_whole((int64_t)template_text_count((struct text){ of.string.at, hit }));
 }
 
 static struct template_value count_in(struct call *call, struct template_value of)
@@ -430,8 +428,8 @@ static struct template_value format(struct call *call, struct template_value of)
     return template_value_string(out_view(&out));
 }
 
-struct template_value template_format_percent(struct template_run *run, int line,
-                                              struct text text, struct template_value with)
+struct template_value template_format_percent(struct template_run *run, int line, struct text text,
+                                              struct template_value with)
 {
     struct out out = { .arena = &run->arena }, *outer = run->out;
     bool tuple = with.kind == TEMPLATE_LIST && with.list->flavour == TEMPLATE_TUPLE;
@@ -561,8 +559,9 @@ static struct template_value dict_parts(struct call *call, const struct template
     struct template_value parts = template_value_list(&run->arena, TEMPLATE_VIEW, dict->count);
     for (size_t i = 0; i < dict->count; i++) {
         const struct template_entry *entry = &dict->entries[i];
-        parts.list->items[parts.list->count++] = text_is(call->name, "keys")     ? entry->key
-                                                 : text_is(call->name, "values") ? entry->value
+        parts.list->items[parts.list->count++] = text_is(call->name, "keys") ? entry->key
+                                                 : text_is(call->name, "values")
+                                                     ? entry->value
                                                      : pair_of(run, entry->key, entry->value);
     }
     return parts;

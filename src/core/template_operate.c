@@ -53,8 +53,8 @@ static struct template_value loop_attribute(struct template_run *run, int line,
     return undefined(name);
 }
 
-static struct template_value method_of(struct template_run *run, int line,
-                                       struct template_value of, struct text name)
+static struct template_value method_of(struct template_run *run, int line, struct template_value of,
+                                       struct text name)
 {
     struct template_method *method = template_take(run, line, sizeof *method);
     if (!method)
@@ -176,7 +176,8 @@ struct template_value template_slice(struct template_run *run, int line, struct 
     int64_t at[3];
     if (of.kind == TEMPLATE_UNDEFINED)
         return not_defined(run, line, of);
-    bool list = of.kind == TEMPLATE_LIST && of.list->flavour <= TEMPLATE_TUPLE;
+    bool list = of.kind == TEMPLATE_LIST && of.list->flavour != TEMPLATE_VIEW &&
+                of.list->flavour != TEMPLATE_LAZY;
     if (!list && of.kind != TEMPLATE_STRING)
         return template_stop(run, line, "a %s cannot be sliced", template_value_kind_name(of));
     int64_t count = (int64_t)(list ? of.list->count : template_text_count(of.string));
@@ -360,8 +361,7 @@ static struct template_value add_strings(struct template_run *run, int line,
 }
 
 static struct template_value add_lists(struct template_run *run, int line,
-                                       const struct template_list *a,
-                                       const struct template_list *b)
+                                       const struct template_list *a, const struct template_list *b)
 {
     size_t count = a->count + b->count, size = sizeof(struct template_value);
     if (!template_take(run, line, count * size))

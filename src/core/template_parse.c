@@ -134,8 +134,8 @@ int template_store(struct parser *in, struct text text)
     if (scope->count == scope->room) {
         int room = scope->room ? scope->room * 2 : 8;
         size_t size = sizeof *scope->bindings;
-        scope->bindings = arena_grow(in->arena, scope->bindings, (size_t)scope->room * size,
-                                     (size_t)room * size);
+        scope->bindings =
+            arena_grow(in->arena, scope->bindings, (size_t)scope->room * size, (size_t)room * size);
         scope->room = room;
     }
     scope->bindings[scope->count++] =
@@ -185,8 +185,7 @@ static void resolve_all(struct parser *in, struct template_scope *root)
              scope = scope->parent)
             for (int b = scope->fixed; b < scope->count; b++)
                 if (scope->bindings[b].outer < 0)
-                    scope->bindings[b].outer =
-                        resolve(in, scope->parent, scope->bindings[b].name);
+                    scope->bindings[b].outer = resolve(in, scope->parent, scope->bindings[b].name);
     }
     t->initial = ARENA_NEW(in->arena, struct template_value, t->slot_count + 1);
     for (int i = 0; i < t->name_count; i++) {
@@ -197,8 +196,8 @@ static void resolve_all(struct parser *in, struct template_scope *root)
         int function = template_function_find(t->names[i], &elsewhere);
         t->initial[slot].string = t->names[i];
         if (function >= 0)
-            t->initial[slot] = (struct template_value){ .kind = TEMPLATE_FUNCTION,
-                                                        .whole = function };
+            t->initial[slot] =
+                (struct template_value){ .kind = TEMPLATE_FUNCTION, .whole = function };
     }
 }
 
@@ -467,8 +466,8 @@ static struct template_node *parse_statement(struct parser *in)
         return parse_scoped(in, node, "endfilter");
     }
     in->at = in->err ? in->at : token;
-    return template_refuse(in, "the statement %.*s is outside the subset of Jinja that is read here",
-                           TEXT_ARGS(name));
+    return template_refuse(
+        in, "the statement %.*s is outside the subset of Jinja that is read here", TEXT_ARGS(name));
 }
 
 static struct template_node *parse_output(struct parser *in)

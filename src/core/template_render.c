@@ -48,8 +48,8 @@ static void enter_scope(struct template_run *run, const struct template_scope *s
 {
     for (int i = scope->fixed; i < scope->count; i++) {
         const struct template_binding *binding = &scope->bindings[i];
-        run->slots[binding->slot] = binding->outer >= 0 ? run->slots[binding->outer]
-                                                        : (struct template_value){ 0 };
+        run->slots[binding->slot] =
+            binding->outer >= 0 ? run->slots[binding->outer] : (struct template_value){ 0 };
     }
 }
 
@@ -97,8 +97,8 @@ static bool takes_arguments(struct template_run *run, const struct call *call,
     for (int k = call->positional; k < call->count; k++) {
         bool known = false;
         for (int i = 0; i < macro->argument_count; i++)
-            known = known || (i >= call->positional &&
-                              text_equal(call->names[k], macro->arguments[i].name));
+            known = known ||
+                    (i >= call->positional && text_equal(call->names[k], macro->arguments[i].name));
         if (!known) {
             template_stop(run, call->line, "macro %.*s has no parameter %.*s",
                           TEXT_ARGS(macro->name), TEXT_ARGS(call->names[k]));
@@ -283,8 +283,7 @@ static void exec_for(struct template_run *run, const struct template_node *node)
                           (long long)run->limits.steps);
         enter_scope(run, node->scope);
         assign(run, node->items, node->count, items->items[loop.index]);
-        run->slots[node->slot] =
-            (struct template_value){ .kind = TEMPLATE_LOOP, .loop = &loop };
+        run->slots[node->slot] = (struct template_value){ .kind = TEMPLATE_LOOP, .loop = &loop };
         template_exec(run, node->body);
         int leaving = run->leaving;
         run->leaving = 0;
@@ -359,7 +358,7 @@ static void exec_one(struct template_run *run, const struct template_node *node)
     case NODE_OUTPUT: emit(run, node->a); break;
     case NODE_IF:
         template_exec(run, template_value_truth(template_eval(run, node->a)) ? node->body
-                                                                              : node->orelse);
+                                                                             : node->orelse);
         break;
     case NODE_FOR: exec_for(run, node); break;
     case NODE_SET: {
@@ -398,7 +397,7 @@ void template_run_init(struct template_run *run, const struct template *template
     arena_alloc(&run->arena, SCRATCH_BYTES); // one block that every render uses again
     run->empty = arena_mark(&run->arena);
     run->empty.used = 0;
-    size_t size = (size_t)template->slot_count + 1;
+    size_t size = (size_t) template->slot_count + 1;
     run->given = ARENA_NEW(&run->kept, struct template_value, size);
     run->slots = ARENA_NEW(&run->kept, struct template_value, size);
     memcpy(run->given, template->initial, (size - 1) * sizeof *run->given);
@@ -426,7 +425,7 @@ enum err template_render(struct template_run *run, struct out *out)
 {
     const struct template *template = run->template;
     arena_rewind(&run->arena, run->empty);
-    memcpy(run->slots, run->given, (size_t)template->slot_count * sizeof *run->slots);
+    memcpy(run->slots, run->given, (size_t) template->slot_count * sizeof *run->slots);
     run->out = run->root = out;
     run->err = OK;
     run->steps = 0;

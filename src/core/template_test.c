@@ -138,8 +138,7 @@ static bool compares(enum test test, struct call *call, struct template_value of
     case TEST_MORE_EQUAL: return template_order(call->run, call->line, of, with) >= 0;
     case TEST_LOWER: return is_cased(call, of, false);
     case TEST_UPPER: return is_cased(call, of, true);
-    case TEST_DIVISIBLE:
-        return divides(call, of, with.kind == TEMPLATE_INT ? with.whole : 0, 0);
+    case TEST_DIVISIBLE: return divides(call, of, with.kind == TEMPLATE_INT ? with.whole : 0, 0);
     case TEST_FILTER:
         return of.kind == TEMPLATE_STRING && template_filter_find(of.string, &elsewhere) >= 0;
     default: return of.kind == TEMPLATE_STRING && template_test_find(of.string, &elsewhere) >= 0;
@@ -263,8 +262,12 @@ static struct template_value call_strftime(struct call *call)
     if (!date->year)
         return template_stop(call->run, call->line,
                              "the template asks for the date; give one with --date");
-    struct tm tm = { .tm_year = date->year - 1900, .tm_mon = date->month - 1, .tm_mday = date->day,
-                     .tm_hour = date->hour, .tm_min = date->minute, .tm_sec = date->second };
+    struct tm tm = { .tm_year = date->year - 1900,
+                     .tm_mon = date->month - 1,
+                     .tm_mday = date->day,
+                     .tm_hour = date->hour,
+                     .tm_min = date->minute,
+                     .tm_sec = date->second };
     tm.tm_wday = day_of_week(date->year, date->month, date->day);
     tm.tm_yday = day_of_year(date->year, date->month, date->day);
     enum { LONGEST = 400 };
@@ -278,14 +281,14 @@ static const struct {
     const char *name;
     struct template_value (*apply)(struct call *call);
 } functions[] = {
-    { "namespace", call_namespace }, { "range", call_range },
-    { "dict", call_dict },           { "raise_exception", call_raise },
-    { "strftime_now", call_strftime },
+    { "namespace", call_namespace },   { "range", call_range },           { "dict", call_dict },
+    { "raise_exception", call_raise }, { "strftime_now", call_strftime },
 };
 
 int template_function_find(struct text name, bool *known_elsewhere)
 {
-    *known_elsewhere = text_is(name, "cycler") || text_is(name, "joiner") || text_is(name, "lipsum");
+    *known_elsewhere =
+        text_is(name, "cycler") || text_is(name, "joiner") || text_is(name, "lipsum");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (text_is(name, functions[i].name))
             return (int)i;

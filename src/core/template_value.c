@@ -281,9 +281,9 @@ bool template_value_equal(struct template_value a, struct template_value b)
 
 const char *template_value_kind_name(struct template_value value)
 {
-    static const char *const names[] = { "undefined", "None",     "bool",   "int",   "float",
-                                         "str",       "list",     "dict",   "namespace",
-                                         "function",  "function", "macro",  "loop" };
+    static const char *const names[] = { "undefined", "None",  "bool", "int",       "float",
+                                         "str",       "list",  "dict", "namespace", "function",
+                                         "function",  "macro", "loop" };
     static const char *const lists[] = { "list", "tuple", "dict_items", "range", "generator" };
     return value.kind == TEMPLATE_LIST ? lists[value.list->flavour] : names[value.kind];
 }
