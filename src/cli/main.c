@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct command *const commands[] = { NULL };
+extern const struct command command_tokenize;
+
+const struct command *const commands[] = { &command_tokenize, NULL };
 
 static void print_option(const struct field *f)
 {
