@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_template;
+extern const struct command command_template, command_tokenize;
 
-const struct command *const commands[] = { &command_template, NULL };
+const struct command *const commands[] = { &command_template, &command_tokenize, NULL };
 
 static void print_option(const struct field *f)
 {

@@ -70,7 +70,7 @@ static bool continues(struct text text, size_t at)
 static size_t start_of(const struct run *run, const struct stretch *stretch, size_t at)
 {
     if (stretch->origin)
-        return stretch->origin[at] & ~TOKENIZER_PLACELESS;
+        return stretch->origin[at];
     at += stretch->start;
     for (int back = 0; back < 3 && at > stretch->start && continues(run->text, at); back++)
         at--;
@@ -79,8 +79,6 @@ static size_t start_of(const struct run *run, const struct stretch *stretch, siz
 
 static size_t end_of(const struct run *run, const struct stretch *stretch, size_t at)
 {
-    if (stretch->origin && stretch->origin[at] & TOKENIZER_PLACELESS)
-        return stretch->origin[at] & ~TOKENIZER_PLACELESS;
     const char *next = run->text.at + start_of(run, stretch, at);
     unicode_next(&next, run->text.at + run->text.size);
     size_t end = (size_t)(next - run->text.at);

@@ -227,14 +227,13 @@ void tokenizer_choose_scan(struct tokenizer *t);
 // --- while running -----------------------------------------------------------
 
 // A stretch between added tokens. origin says for each byte where in the whole text the character
-// it came from starts; the top bit is set in what was put in front and came from none. Where origin
-// is NULL the stretch is the text itself, from byte `start` on.
+// it came from starts; what was put in front shares its place with the first character. Where
+// origin is NULL the stretch is the text itself, from byte `start` on.
 struct stretch {
     struct text text;
     const uint32_t *origin;
     size_t start;
 };
-#define TOKENIZER_PLACELESS UINT32_C(0x80000000)
 
 struct word_entry { // a word of up to WORD_BYTES bytes and how many tokens it has
     uint64_t low, high;

@@ -242,7 +242,7 @@ static struct stretch prepend(struct arena *arena, const struct stretch *in, str
         return *in;
     struct rewrite to = { .arena = arena, .out.arena = arena, .places = places };
     uint32_t start = in->origin ? in->origin[0] : (uint32_t)in->start;
-    put_bytes(&to, what.at, what.size, start | TOKENIZER_PLACELESS);
+    put_bytes(&to, what.at, what.size, start);
     put_same(&to, in, 0, in->text.size);
     return finish(&to, in);
 }

@@ -209,7 +209,7 @@ static void rewrite_piece(struct rewriting *to, const struct stretch *stretch, s
                     (step->prepend == 1 && origin_at(stretch, piece.start) == 0);
     bool replaces = step->kind == SPLIT_METASPACE;
     if (prepends && !begins_with(text, mark) && !(replaces && text.at[0] == ' '))
-        put(to, mark.at, mark.size, origin_at(stretch, piece.start) | TOKENIZER_PLACELESS);
+        put(to, mark.at, mark.size, origin_at(stretch, piece.start));
     for (const char *at = text.at, *end = at + text.size; at < end;) {
         const char *start = at;
         bool space = unicode_next(&at, end) == ' ' && replaces;

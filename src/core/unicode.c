@@ -185,31 +185,23 @@ static size_t decomposition(uint32_t code, bool compatible, uint32_t hangul[3],
     return count;
 }
 
-// Sorts marks by combining class and keeps the order of equals.
+// Sorts marks by combining class and keeps the order of equals. Their origins stay where they are:
+// the n-th mark of the run is said to come from the n-th place, as the library has it.
 static void order_marks(struct arena *arena, struct unicode_point *at, size_t count)
 {
     if (count < 2)
         return;
-    if (count < 24) {
-        for (size_t i = 1; i < count; i++) {
-            struct unicode_point point = at[i];
-            size_t j = i;
-            for (; j && unicode_combining(at[j - 1].code) > unicode_combining(point.code); j--)
-                at[j] = at[j - 1];
-            at[j] = point;
-        }
-        return;
-    }
     struct arena_mark mark = arena_mark(arena);
-    struct unicode_point *sorted = ARENA_NEW(arena, struct unicode_point, count);
+    uint32_t *sorted = ARENA_NEW(arena, uint32_t, count);
     size_t starts[257] = { 0 };
     for (size_t i = 0; i < count; i++)
         starts[unicode_combining(at[i].code) + 1]++;
     for (int i = 0; i < 256; i++)
         starts[i + 1] += starts[i];
     for (size_t i = 0; i < count; i++)
-        sorted[starts[unicode_combining(at[i].code)]++] = at[i];
-    memcpy(at, sorted, count * sizeof *at);
+        sorted[starts[unicode_combining(at[i].code)]++] = at[i].code;
+    for (size_t i = 0; i < count; i++)
+        at[i].code = sorted[i];
     arena_rewind(arena, mark);
 }
 
@@ -261,6 +253,13 @@ static size_t compose_all(struct unicode_point *at, size_t count)
         uint32_t whole = blocked ? 0 : composition(at[starter].code, at[i].code);
         if (whole) {
             at[starter].code = whole;
+            // The place that falls away is the starter's neighbour: those between move up.
+            uint32_t origin = at[i].origin;
+            for (size_t k = written; k-- > starter + 1;) {
+                uint32_t before = at[k].origin;
+                at[k].origin = origin;
+                origin = before;
+            }
             continue;
         }
         if (!combining)
