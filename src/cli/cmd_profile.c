@@ -12,7 +12,7 @@ static struct request {
     bool merge;
 } request;
 
-static struct dataset_options data = DATASET_DEFAULTS;
+static struct dataset_options data;
 static struct profile_settings settings = { .batching = -1 };
 
 static const struct field output_fields[] = {
@@ -74,8 +74,10 @@ static enum err count(struct profile *out, struct command_line *line)
         settings.batching = BATCHING_LONGEST;
     const struct packing_trainer *trainer; // a misspelled one is told before the data is read
     TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
-    TRY(dataset_count(out, &lengths, line->arena, line->positional, (size_t)line->positional_count,
-                      &data, line->common.quiet));
+    struct dataset dataset;
+    TRY(dataset_open(&dataset, line->arena, &data));
+    TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,
+                        line->common.quiet));
     return profile_finish(out, line->arena, &lengths, &settings);
 }
 

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_template, command_tokenize;
+extern const struct command command_pack, command_profile, command_template, command_tokenize;
 
-const struct command *const commands[] = { &command_template, &command_tokenize, NULL };
+const struct command *const commands[] = { &command_pack, &command_profile, &command_template,
+                                           &command_tokenize, NULL };
 
 static void print_option(const struct field *f)
 {

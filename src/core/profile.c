@@ -19,7 +19,7 @@ void profile_note(struct profile *profile, struct arena *arena, enum profile_kin
     for (int i = spots->named - 1; i > at; i--)
         spots->spots[i] = spots->spots[i - 1];
     spots->spots[at] = (struct profile_spot){
-        .file = file,
+        .file = text_copy(arena, text_of(file)),
         .line = line,
         .tokens = tokens,
         .problem = problem ? text_copy(arena, text_of(problem)) : NULL,

@@ -27,7 +27,7 @@ enum profile_kind { // rows worth looking at
     PROFILE_KINDS,
 };
 
-enum { PROFILE_SPOTS = 5, PROFILE_FILES = 1000 };
+enum { PROFILE_SPOTS = 5 };
 
 struct profile_spots {
     int64_t count; // of such rows; the first few, or the longest, are named
