@@ -5,7 +5,7 @@
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
-static const char *const adapter_names[] = { "plain", "fused", NULL };
+static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 static const char *const checkpointing_names[] = { "none", "selective", "full", NULL };
 
 const struct field stack_fields[] = {
@@ -36,6 +36,7 @@ const struct field stack_fields[] = {
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
+    FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD_OF(stack, checkpointing, checkpointing_names, "its default"),
     FIELD(stack, batching, TEXT, "its default"),
     FIELD(stack, source, TEXT, "where this comes from"),

@@ -14,7 +14,11 @@
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
 enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
-enum stack_adapters { STACK_ADAPTERS_PLAIN, STACK_ADAPTERS_FUSED };
+enum stack_adapters { // LoRA products as separate modules; those under autocast; own kernels
+    STACK_ADAPTERS_PLAIN,
+    STACK_ADAPTERS_AUTOCAST,
+    STACK_ADAPTERS_FUSED
+};
 
 struct stack {
     const char *name, *like, *title, *aliases; // aliases: words of framework names, separated by |
@@ -40,6 +44,7 @@ struct stack {
     double slack;            // reserved over allocated memory when shapes repeat
     double context_bytes;    // CUDA context, libraries and communicators, per GPU
     int64_t zero;            // stage of ZeRO that plain data parallelism runs under
+    bool selective;          // it can recompute norms and activation functions alone
     int checkpointing;       // its default
     const char *batching;    // its default: packed, longest, …
     const char *source, *as_of;
