@@ -286,9 +286,10 @@ static const char *more_gpus_cost_more(const struct plan *plan, struct arena *ar
     }
     if (!smaller)
         return NULL;
-    return text_format(arena, "%lld GPUs take %s GPU hours where %lld take %s in %s",
-                       (long long)plan->chosen.gpus, text_hours(arena, plan->chosen.gpu_hours),
-                       (long long)smaller->gpus, text_hours(arena, smaller->gpu_hours),
+    return text_format(arena,
+                       "%s GPU hours on %lld GPUs, but %s on %lld; with fewer it takes %s",
+                       text_hours(arena, plan->chosen.gpu_hours), (long long)plan->chosen.gpus,
+                       text_hours(arena, smaller->gpu_hours), (long long)smaller->gpus,
                        text_seconds(arena, smaller->wall_hours * 3600));
 }
 
