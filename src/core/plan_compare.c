@@ -112,11 +112,10 @@ static enum err settle(struct plan *plan, struct arena *arena, struct search_res
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &setup));
     struct forecast_input input = plan_input(plan, result, &setup, &estimate);
-    double median = forecast_median(arena, &input) / result->wall_hours;
+    input.price = plan_price(plan, arena, result);
+    forecast_medians(&result->wall_hours, &result->cost_usd, arena, &input);
+    result->gpu_hours = result->wall_hours * (double)result->gpus;
     arena_rewind(arena, mark);
-    result->wall_hours *= median;
-    result->gpu_hours *= median;
-    result->cost_usd *= median;
     return OK;
 }
 
