@@ -239,14 +239,19 @@ struct forecast_input plan_input(const struct plan *plan, const struct search_re
     return input;
 }
 
+struct price plan_price(const struct plan *plan, struct arena *arena,
+                        const struct search_result *result)
+{
+    return isnan(plan->request->price)
+               ? price_find(arena, &plan->data->catalog, result->gpu, (double)result->gpus)
+               : price_given(arena, plan->request->price);
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
-    plan->price =
-        isnan(plan->request->price)
-            ? price_find(arena, &plan->data->catalog, plan->chosen.gpu, (double)plan->chosen.gpus)
-            : price_given(arena, plan->request->price);
+    plan->price = plan_price(plan, arena, &plan->chosen);
     struct forecast_input input = plan_input(plan, &plan->chosen, &setup, &plan->estimate);
     input.price = plan->price;
     plan->overheads = input.overheads;

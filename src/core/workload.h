@@ -7,7 +7,7 @@
 //     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = WORKLOAD_PACKED;
 //     workload_make(&workload, &rule, micro_batch, data_ranks, global_batch);
 //
-// A profile of the user's own data fills the same rule: tokens, examples, mean_length, fill.
+// A profile of the user's own data puts its simulated batches into the same rule, as shapes.
 // Formulas: docs/formulas.md, section workload.
 
 #pragma once
@@ -24,6 +24,15 @@ enum workload_batching {
 };
 extern const char *const workload_batchings[]; // their names, ended by NULL
 
+// Batches as simulated on the user's own data, for one micro-batch.
+struct workload_shape {
+    double micro_batch; // rows
+    double fill;        // useful tokens over processed ones
+    double width;       // of a row, on average
+    double attended;    // Σ l² over processed tokens
+    double worst_width;
+};
+
 struct workload_rule {
     double tokens;   // of the data set, once
     double examples; // NAN: unknown
@@ -35,6 +44,8 @@ struct workload_rule {
     struct range length_spread; // deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where it is not known
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
+    const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
+    size_t shape_count;
 };
 
 struct workload {
