@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-struct batch step_batch(double rows, double width)
+struct step_batch step_batch(double rows, double width)
 {
-    return (struct batch){ rows, width, rows * width, rows * width * width, rows * width };
+    return (struct step_batch){ rows, width, rows * width, rows * width * width, rows * width };
 }
 
 // What is known while the list is made. Tokens and shapes are those of one GPU.
@@ -244,7 +244,7 @@ static void add_norm(struct build *b, const char *name, double elements, double 
 }
 
 // Σ l² as a layer with a sliding window sees it: l·(2w − w²/l) for rows longer than the window.
-static double windowed(const struct batch *batch, double window)
+static double windowed(const struct step_batch *batch, double window)
 {
     double length = batch->tokens > 0 ? batch->squares / batch->tokens : 0;
     if (window <= 0 || length <= window)
