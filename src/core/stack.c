@@ -32,6 +32,7 @@ const struct field stack_fields[] = {
     FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
+    FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
     FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
