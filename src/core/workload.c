@@ -139,6 +139,7 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
         .attended = a->attended + share * (b->attended - a->attended),
         .worst_width = fmax(a->worst_width, b->worst_width),
         .rows = a->rows,
+        .widths = fmin(a->widths, b->widths),
     };
 }
 
@@ -186,4 +187,8 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
+    // Of a lognormal two thirds of the rows lie within a spread of the mean: so many widths recur.
+    double likely = 2 * rule->length_spread.mid * mean.mid;
+    out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
+                                        : fmin(out->steps * out->accumulation, likely);
 }

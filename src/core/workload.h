@@ -32,7 +32,8 @@ struct workload_shape {
     double width;       // of a row, on average
     double attended;    // Σ l² over processed tokens
     double worst_width;
-    double rows; // of an epoch: examples, or packs
+    double rows;   // of an epoch: examples, or packs
+    double widths; // distinct ones
 };
 
 struct workload_rule {
@@ -60,6 +61,7 @@ struct workload {
     struct step_batch batch, worst;                 // on average; the one that needs most memory
     int batching;
     bool varied_widths;
+    double distinct_widths;
     struct range processed_factor; // of processed_tokens, by what is not known of the lengths
 };
 

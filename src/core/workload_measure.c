@@ -29,6 +29,7 @@ static struct workload_shape shape_of(const struct batches *sums, double micro_b
         .attended = sums->attended / processed,
         .worst_width = (double)sums->worst.rows * (double)sums->worst.width / micro_batch,
         .rows = rint((double)sums->rows * scale),
+        .widths = (double)sums->distinct_widths,
     };
 }
 
