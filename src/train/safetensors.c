@@ -75,7 +75,7 @@ static enum err read_type(struct header *h, struct safetensors_tensor *tensor)
     if (json_peek(&h->in) != JSON_STRING)
         return fail(ERR_INPUT, "%s: tensor %.60s: dtype is no string", h->file, tensor->name);
     struct text name = json_string(&h->in, h->arena);
-    if (!dtype_find(&tensor->type, name))
+    if (!storage_find(&tensor->type, name))
         return fail(ERR_INPUT, "%s: tensor %.60s: dtype \"%.*s\" is not known", h->file,
                     tensor->name, TEXT_BRIEF(name));
     return OK;
@@ -84,7 +84,7 @@ static enum err read_type(struct header *h, struct safetensors_tensor *tensor)
 // How many bytes type and shape ask for; false if no file could hold them.
 static bool count_bytes(const struct safetensors_tensor *tensor, size_t *bytes)
 {
-    *bytes = dtype_bytes(tensor->type);
+    *bytes = storage_bytes(tensor->type);
     for (int i = 0; i < tensor->rank; i++) {
         if (tensor->shape[i] && *bytes > (size_t)INT64_MAX / (size_t)tensor->shape[i])
             return false;
@@ -105,7 +105,7 @@ static enum err check_entry(const struct header *h, struct entry *entry)
     size_t wanted;
     if (!count_bytes(t, &wanted) || wanted != t->bytes)
         return fail(ERR_INPUT, "%s: tensor %.60s: %s of %s does not take the %zu bytes it is given",
-                    h->file, t->name, dtype_name(t->type),
+                    h->file, t->name, storage_name(t->type),
                     safetensors_shape(h->arena, t->rank, t->shape), t->bytes);
     return OK;
 }

@@ -14,7 +14,7 @@
 //
 //     struct safetensors_writer out;
 //     safetensors_init(&out, arena, "out", "model");
-//     size_t slot = safetensors_declare(&out, "model.norm.weight", DTYPE_BF16, 1, &width);
+//     size_t slot = safetensors_declare(&out, "model.norm.weight", STORAGE_BF16, 1, &width);
 //     err = safetensors_begin(&out);
 //     err = err ? err : safetensors_write(&out, slot, 0, bytes, size);
 //     err = err ? err : safetensors_finish(&out);
@@ -27,13 +27,13 @@
 
 #include "base/json.h"
 #include "host/file.h"
-#include "train/dtype.h"
+#include "train/storage.h"
 
 enum { SAFETENSORS_RANK = 8 };
 
 struct safetensors_tensor {
     const char *name;
-    enum dtype type;
+    enum storage type;
     int rank;
     int64_t shape[SAFETENSORS_RANK];
     const char *at; // in the mapped file; aligned only as the file is
@@ -80,7 +80,7 @@ struct safetensors_writer {
 void safetensors_init(struct safetensors_writer *out, struct arena *arena, const char *folder,
                       const char *stem);
 void safetensors_note(struct safetensors_writer *out, const char *key, const char *value);
-size_t safetensors_declare(struct safetensors_writer *out, const char *name, enum dtype type,
+size_t safetensors_declare(struct safetensors_writer *out, const char *name, enum storage type,
                            int rank, const int64_t *shape); // a slot to write to
 enum err safetensors_begin(struct safetensors_writer *out);
 enum err safetensors_write(struct safetensors_writer *out, size_t slot, size_t from_byte,

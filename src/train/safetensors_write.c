@@ -45,7 +45,7 @@ void safetensors_note(struct safetensors_writer *out, const char *key, const cha
     json_quote(&out->metadata, text_of(value));
 }
 
-size_t safetensors_declare(struct safetensors_writer *out, const char *name, enum dtype type,
+size_t safetensors_declare(struct safetensors_writer *out, const char *name, enum storage type,
                            int rank, const int64_t *shape)
 {
     assert(!out->shards && rank <= SAFETENSORS_RANK);
@@ -60,7 +60,7 @@ size_t safetensors_declare(struct safetensors_writer *out, const char *name, enu
     slot->tensor.type = type;
     slot->tensor.rank = rank;
     memcpy(slot->tensor.shape, shape, (size_t)rank * sizeof *shape);
-    slot->tensor.bytes = dtype_bytes(type) * (size_t)safetensors_elements(&slot->tensor);
+    slot->tensor.bytes = storage_bytes(type) * (size_t)safetensors_elements(&slot->tensor);
     return out->count++;
 }
 
@@ -105,7 +105,7 @@ static void place_shard(struct safetensors_writer *out, size_t shard)
     for (size_t width = 8; width; width /= 2)
         for (size_t i = 0; i < out->count; i++) {
             struct safetensors_slot *slot = &out->slots[i];
-            if (slot->shard != shard || dtype_bytes(slot->tensor.type) != width)
+            if (slot->shard != shard || storage_bytes(slot->tensor.type) != width)
                 continue;
             slot->begin = end;
             end += slot->tensor.bytes;
@@ -125,7 +125,7 @@ static struct text shard_header(const struct safetensors_writer *out, size_t sha
             continue;
         out_char(&header, ',');
         json_quote(&header, text_of(slot->tensor.name));
-        out_put(&header, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(slot->tensor.type));
+        out_put(&header, ":{\"dtype\":\"%s\",\"shape\":[", storage_name(slot->tensor.type));
         for (int d = 0; d < slot->tensor.rank; d++)
             out_put(&header, "%s%lld", d ? "," : "", (long long)slot->tensor.shape[d]);
         out_put(&header, "],\"data_offsets\":[%zu,%zu]}", slot->begin,

@@ -48,8 +48,8 @@ TEST(a_tensor_is_found_by_name_with_type_shape_and_bytes)
     CHECK(in.count == 2);
     const struct safetensors_tensor *a = safetensors_find(&in, "a"),
                                     *b = safetensors_find(&in, "b");
-    CHECK(a && a->type == DTYPE_BF16 && a->rank == 1 && a->shape[0] == 3 && a->bytes == 6);
-    CHECK(b && b->type == DTYPE_F32 && b->rank == 2 && safetensors_elements(b) == 2);
+    CHECK(a && a->type == STORAGE_BF16 && a->rank == 1 && a->shape[0] == 3 && a->bytes == 6);
+    CHECK(b && b->type == STORAGE_F32 && b->rank == 2 && safetensors_elements(b) == 2);
     CHECK(a && a->at[0] == 8 && b && b->at[7] == 7);
     CHECK(!safetensors_find(&in, "c"));
     CHECK(text_is(json_get_text(&in.metadata, "format"), "pt"));
@@ -153,11 +153,11 @@ static enum err write_three(const char *folder, size_t shard_bytes)
     safetensors_init(&out, &test_arena, folder, "model");
     out.shard_bytes = shard_bytes;
     safetensors_note(&out, "step", "12");
-    size_t bytes = safetensors_declare(&out, "bytes", DTYPE_U8, 1, bytes_shape);
-    size_t half = safetensors_declare(&out, "half", DTYPE_BF16, 2, half_shape);
-    size_t real = safetensors_declare(&out, "real", DTYPE_F32, 1, real_shape);
+    size_t bytes = safetensors_declare(&out, "bytes", STORAGE_U8, 1, bytes_shape);
+    size_t half = safetensors_declare(&out, "half", STORAGE_BF16, 2, half_shape);
+    size_t real = safetensors_declare(&out, "real", STORAGE_F32, 1, real_shape);
     char stored[4];
-    dtype_write(stored, DTYPE_BF16, reals, 2);
+    storage_write(stored, STORAGE_BF16, reals, 2);
     enum err err = safetensors_begin(&out);
     err = err ? err : safetensors_write(&out, real, 4, &reals[1], 4);
     err = err ? err : safetensors_write(&out, real, 0, &reals[0], 4);
@@ -178,9 +178,9 @@ static void check_three(const char *folder)
     float values[2] = { 0 };
     CHECK(in.count == 3 && real && half && bytes);
     if (in.count == 3) {
-        dtype_read(values, real->type, real->at, 2);
+        storage_read(values, real->type, real->at, 2);
         CHECK(values[0] == 1.5f && values[1] == -2 && (uintptr_t)real->at % 4 == 0);
-        dtype_read(values, half->type, half->at, 2);
+        storage_read(values, half->type, half->at, 2);
         CHECK(values[0] == 1.5f && values[1] == -2 && (uintptr_t)half->at % 2 == 0);
         CHECK(!memcmp(bytes->at, "\1\2\3", 3));
         CHECK(text_is(json_get_text(&in.metadata, "format"), "pt"));
@@ -216,7 +216,7 @@ TEST(what_was_not_finished_leaves_nothing_behind)
     static const int64_t shape[] = { 4 };
     struct safetensors_writer out;
     safetensors_init(&out, &test_arena, folder, "model");
-    size_t slot = safetensors_declare(&out, "a", DTYPE_U8, 1, shape);
+    size_t slot = safetensors_declare(&out, "a", STORAGE_U8, 1, shape);
     CHECK(!safetensors_begin(&out));
     CHECK(!safetensors_write(&out, slot, 0, "ab", 2));
     CHECK(safetensors_finish(&out) == ERR_BUG && strstr(error_text(), "2 of 4 bytes"));
@@ -266,15 +266,15 @@ TEST(the_first_number_that_is_not_finite_is_found)
 {
     float values[10000] = { 0 };
     char stored[20000];
-    CHECK(dtype_first_not_finite(DTYPE_F32, values, 10000) == 10000);
+    CHECK(storage_first_not_finite(STORAGE_F32, values, 10000) == 10000);
     values[9000] = NAN;
     values[9500] = INFINITY;
-    CHECK(dtype_first_not_finite(DTYPE_F32, values, 10000) == 9000);
-    dtype_write(stored, DTYPE_BF16, values, 10000);
-    CHECK(dtype_first_not_finite(DTYPE_BF16, stored, 10000) == 9000);
-    CHECK(dtype_first_not_finite(DTYPE_BF16, stored, 9000) == 9000);
-    dtype_write(stored, DTYPE_F16, values + 9400, 600);
-    CHECK(dtype_first_not_finite(DTYPE_F16, stored, 600) == 100);
+    CHECK(storage_first_not_finite(STORAGE_F32, values, 10000) == 9000);
+    storage_write(stored, STORAGE_BF16, values, 10000);
+    CHECK(storage_first_not_finite(STORAGE_BF16, stored, 10000) == 9000);
+    CHECK(storage_first_not_finite(STORAGE_BF16, stored, 9000) == 9000);
+    storage_write(stored, STORAGE_F16, values + 9400, 600);
+    CHECK(storage_first_not_finite(STORAGE_F16, stored, 600) == 100);
     double wide[3] = { 1, -INFINITY, 2 };
-    CHECK(dtype_first_not_finite(DTYPE_F64, wide, 3) == 1);
+    CHECK(storage_first_not_finite(STORAGE_F64, wide, 3) == 1);
 }
