@@ -50,12 +50,15 @@ struct adamw {
     int64_t step; // 1 for the first
 };
 
-// A matrix in NF4: see train/nf4.h for the format. Statistics are expanded: one scale per block.
+// A matrix in NF4 (train/nf4.h): codes and a scale per block, as fp32 or, nested, as a byte that
+// stands for levels[byte] · nested[block / nested_block] + offset.
 struct quantized {
-    const uint8_t *codes; // two to a byte, the even element in the high half
-    const float *scales;  // of blocks of `block` elements
-    int64_t block;
-    int64_t rows, columns;
+    const uint8_t *codes; // two to a byte, the even element in the high half; NULL: none
+    const float *scales;  // NULL where they are nested
+    const uint8_t *nested_codes;
+    const float *nested, *levels;
+    float offset;
+    int64_t block, nested_block;
 };
 
 struct backend {

@@ -16,8 +16,8 @@
 #include "train/backend.h"
 
 enum blocks_kind {
-    BLOCKS_WEIGHTS,     // frozen
-    BLOCKS_TRAINABLES,  // masters, and copies to compute with where these have another type
+    BLOCKS_WEIGHTS,    // frozen
+    BLOCKS_TRAINABLES, // masters, and copies to compute with where these have another type
     BLOCKS_GRADIENTS,
     BLOCKS_OPTIMIZER,
     BLOCKS_ACTIVATIONS, // kept from forward to backward

@@ -126,10 +126,9 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
 
 enum err decoder_of(struct decoder *out, struct arena *arena, const struct model *model)
 {
-    *out = (struct decoder){ .model = *model,
-                             .norm_epsilon = 1e-5,
-                             .rope_theta = 10000,
-                             .kind = kind_of(model) };
+    *out = (struct decoder){
+        .model = *model, .norm_epsilon = 1e-5, .rope_theta = 10000, .kind = kind_of(model)
+    };
     TRY(check(model, model->name ? model->name : "the model"));
     plain_frequencies(out, arena);
     return OK;

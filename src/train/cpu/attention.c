@@ -204,7 +204,7 @@ void cpu_attention_forward(struct device *device, struct tensor out, struct tens
 {
     int threads = product_threads(1); // the workers are the threads
     int64_t group = a->heads / a->kv_heads, d = a->head_size;
-#pragma omp parallel for schedule(static, 1)
+#pragma omp parallel for schedule(static, 1) if (tensor_count(q) > CPU_PARALLEL)
     for (int worker = 0; worker < device->workers; worker++) {
         struct space at = space_of(a, q.dtype, workspace, worker);
         for (int64_t item = worker; item < a->kv_heads * a->span_count; item += device->workers) {
@@ -252,7 +252,7 @@ void cpu_attention_backward(struct device *device, struct tensor dq, struct tens
 {
     int threads = product_threads(1);
     int64_t group = a->heads / a->kv_heads, d = a->head_size;
-#pragma omp parallel for schedule(static, 1)
+#pragma omp parallel for schedule(static, 1) if (tensor_count(q) > CPU_PARALLEL)
     for (int worker = 0; worker < device->workers; worker++) {
         struct space at = space_of(a, q.dtype, workspace, worker);
         for (int64_t item = worker; item < a->kv_heads * a->span_count; item += device->workers) {

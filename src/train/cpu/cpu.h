@@ -4,7 +4,10 @@
 
 #include "train/backend.h"
 
-// What product_bf16 converts into: tiles of the three matrices in fp32.
+// Operations on fewer elements than this run on one thread: starting others takes longer.
+enum { CPU_PARALLEL = 1 << 15 };
+
+// What a product of mixed types converts into: tiles of the three matrices in fp32.
 enum { CPU_TILE = 256, CPU_DEPTH = 1024 };
 
 struct cpu {

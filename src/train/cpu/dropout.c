@@ -17,7 +17,7 @@ void cpu_dropout(struct device *device, struct tensor out, struct tensor in, dou
     int64_t count = tensor_count(in);
     out = tensor_shape(out, 1, count);
     in = tensor_shape(in, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double x[TENSOR_CHUNK];

@@ -17,7 +17,7 @@ void cpu_cast(struct device *device, struct tensor out, struct tensor in)
     int64_t count = tensor_count(in);
     out = tensor_shape(out, 1, count);
     in = tensor_shape(in, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         double x[TENSOR_CHUNK];
         tensor_load(x, in, 0, c, tensor_chunk(count, c));
@@ -32,7 +32,7 @@ void cpu_add(struct device *device, struct tensor sum, struct tensor a, struct t
     sum = tensor_shape(sum, 1, count);
     a = tensor_shape(a, 1, count);
     b = tensor_shape(b, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double x[TENSOR_CHUNK], y[TENSOR_CHUNK];
@@ -47,7 +47,7 @@ void cpu_add(struct device *device, struct tensor sum, struct tensor a, struct t
 void cpu_bias_forward(struct device *device, struct tensor y, struct tensor bias)
 {
     (void)device;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(y) > CPU_PARALLEL)
     for (int64_t t = 0; t < y.rows; t++)
         for (int64_t c = 0; c < y.columns; c += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(y.columns, c);
@@ -63,7 +63,7 @@ void cpu_bias_forward(struct device *device, struct tensor y, struct tensor bias
 void cpu_bias_backward(struct device *device, struct tensor dbias, struct tensor dy)
 {
     (void)device;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(dy) > CPU_PARALLEL)
     for (int64_t c = 0; c < dy.columns; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(dy.columns, c);
         double x[TENSOR_CHUNK], sum[TENSOR_CHUNK];
@@ -89,7 +89,7 @@ static void copy_row(struct tensor out, int64_t to, struct tensor in, int64_t fr
 void cpu_gather(struct device *device, struct tensor out, struct tensor in, const int32_t *rows)
 {
     (void)device;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
     for (int64_t i = 0; i < out.rows; i++)
         copy_row(out, i, in, rows[i]);
 }
@@ -97,7 +97,7 @@ void cpu_gather(struct device *device, struct tensor out, struct tensor in, cons
 void cpu_scatter(struct device *device, struct tensor out, struct tensor in, const int32_t *rows)
 {
     (void)device;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(in) > CPU_PARALLEL)
     for (int64_t i = 0; i < in.rows; i++)
         copy_row(out, rows[i], in, i);
 }

@@ -16,7 +16,7 @@ void cpu_embedding_backward(struct device *device, struct tensor dtable, struct 
 {
     (void)device;
     assert(dtable.columns == dout.columns);
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(dout) > CPU_PARALLEL)
     for (int64_t c = 0; c < dout.columns; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(dout.columns, c);
         double x[TENSOR_CHUNK], sum[TENSOR_CHUNK];

@@ -38,7 +38,7 @@ void cpu_cross_entropy(struct device *device, double *losses, struct tensor logi
 {
     (void)device;
     assert(logits.dtype != DTYPE_BF16);
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(logits) > CPU_PARALLEL)
     for (int64_t row = 0; row < logits.rows; row++) {
         double target, exact, x[TENSOR_CHUNK];
         tensor_load(&target, logits, row, targets[row], 1);

@@ -11,7 +11,7 @@
 static void widen(float *out, struct tensor in, int64_t row, int64_t column, int64_t rows,
                   int64_t columns)
 {
-#pragma omp parallel for
+#pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
         int64_t first = (row + r) * in.columns + column;
         for (int64_t c = 0; c < columns; c++)
@@ -25,7 +25,7 @@ static void widen(float *out, struct tensor in, int64_t row, int64_t column, int
 static void narrow(struct tensor out, int64_t row, int64_t column, int64_t rows, int64_t columns,
                    const float *in)
 {
-#pragma omp parallel for
+#pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
         int64_t first = (row + r) * out.columns + column;
         for (int64_t c = 0; c < columns; c++)

@@ -32,7 +32,7 @@ void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor ou
                       double epsilon)
 {
     (void)device;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(a) > CPU_PARALLEL)
     for (int64_t t = 0; t < a.rows; t++) {
         double r = 1 / sqrt(add_row(sum, a, b, t) / (double)a.columns + epsilon);
         tensor_store(rms, t, 0, &r, 1);
@@ -67,7 +67,7 @@ static double row_mean(struct tensor dout, struct tensor x, struct tensor weight
 static void add_weight_gradient(struct tensor dweight, struct tensor dout, struct tensor x,
                                 struct tensor rms)
 {
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
     for (int64_t c = 0; c < x.columns; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(x.columns, c);
         double sum[TENSOR_CHUNK], s[TENSOR_CHUNK], d[TENSOR_CHUNK], r;
@@ -90,7 +90,7 @@ void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dw
     (void)device;
     if (dweight.at)
         add_weight_gradient(dweight, dout, x, rms);
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
     for (int64_t t = 0; t < x.rows; t++) {
         double mean = row_mean(dout, x, weight, t), r;
         tensor_load(&r, rms, t, 0, 1);

@@ -17,7 +17,7 @@ void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, str
     struct tensor *all[] = { &weight, &m, &v, &gradient };
     for (int i = 0; i < 4; i++)
         *all[i] = tensor_shape(*all[i], 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double w[TENSOR_CHUNK], first[TENSOR_CHUNK], square[TENSOR_CHUNK], g[TENSOR_CHUNK];
@@ -48,7 +48,7 @@ void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
     gradient = tensor_shape(gradient, 1, count);
     if (moment.at)
         moment = tensor_shape(moment, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double w[TENSOR_CHUNK], g[TENSOR_CHUNK], m[TENSOR_CHUNK] = { 0 };
@@ -74,7 +74,7 @@ double cpu_squares(struct device *device, struct tensor in)
     int64_t count = tensor_count(in);
     double sums[SLICES] = { 0 }, sum = 0;
     in = tensor_shape(in, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int slice = 0; slice < SLICES; slice++) {
         int64_t end = count * (slice + 1) / SLICES;
         for (int64_t c = count * slice / SLICES; c < end; c += TENSOR_CHUNK) {

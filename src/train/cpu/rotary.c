@@ -9,7 +9,7 @@ void cpu_rotary(struct device *device, struct tensor x, const int32_t *positions
 {
     (void)device;
     int64_t half = head_size / 2;
-#pragma omp parallel for
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
     for (int64_t t = 0; t < x.rows; t++)
         for (int64_t p = 0; p < half; p += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(half, p);

@@ -19,7 +19,7 @@ void cpu_swiglu_forward(struct device *device, struct tensor out, struct tensor 
     out = tensor_shape(out, 1, count);
     gate = tensor_shape(gate, 1, count);
     up = tensor_shape(up, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double g[TENSOR_CHUNK], u[TENSOR_CHUNK];
@@ -41,7 +41,7 @@ void cpu_swiglu_backward(struct device *device, struct tensor dgate, struct tens
     dout = tensor_shape(dout, 1, count);
     gate = tensor_shape(gate, 1, count);
     up = tensor_shape(up, 1, count);
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
         double g[TENSOR_CHUNK], u[TENSOR_CHUNK], d[TENSOR_CHUNK];
