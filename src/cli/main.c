@@ -6,11 +6,21 @@
 #include <string.h>
 
 extern const struct command command_plan, command_profile, command_memory, command_pack,
-    command_tokenize, command_template, command_show, command_validate, command_merge;
+    command_tokenize, command_template, command_show, command_validate, command_merge,
+    command_train;
 
 const struct command *const commands[] = {
-    &command_plan,     &command_profile, &command_memory,   &command_pack,  &command_tokenize,
-    &command_template, &command_show,    &command_validate, &command_merge, NULL,
+    &command_plan,
+    &command_profile,
+    &command_memory,
+    &command_pack,
+    &command_tokenize,
+    &command_template,
+    &command_show,
+    &command_validate,
+    &command_merge,
+    &command_train,
+    NULL,
 };
 
 static void print_option(const struct field *f)

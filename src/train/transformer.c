@@ -80,22 +80,32 @@ struct parameter *transformer_find(struct transformer *t, const char *name)
     return NULL;
 }
 
+bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struct nf4 *nf4)
+{
+    const struct backend *backend = t->device->backend;
+    if (!p->quantized.codes || !nf4->nested || nf4->block != p->quantized.block ||
+        nf4->nested_block != p->quantized.nested_block)
+        return false;
+    int64_t blocks = nf4_blocks(nf4), nested = (blocks + nf4->nested_block - 1) / nf4->nested_block;
+    backend->upload(t->device, (void *)p->quantized.codes, nf4->codes,
+                    (tensor_count(p->value) + 1) / 2);
+    backend->upload(t->device, (void *)p->quantized.nested_codes, nf4->scales, blocks);
+    backend->upload(t->device, (void *)p->quantized.nested, nf4->nested_scales, 4 * nested);
+    backend->upload(t->device, (void *)p->quantized.levels, nf4->nested_levels,
+                    (int64_t)sizeof nf4->nested_levels);
+    p->quantized.offset = nf4->offset;
+    return true;
+}
+
 static void set_quantized(struct transformer *t, struct parameter *p, const float *values,
                           struct arena *arena)
 {
     struct arena_mark mark = arena_mark(arena);
-    const struct backend *backend = t->device->backend;
     struct nf4 nf4;
     nf4_quantize(&nf4, arena, values, p->value.rows, p->value.columns, STORAGE_BF16);
-    assert(nf4.block == p->quantized.block && nf4.nested_block == p->quantized.nested_block);
-    int64_t blocks = nf4_blocks(&nf4), nested = (blocks + nf4.nested_block - 1) / nf4.nested_block;
-    backend->upload(t->device, (void *)p->quantized.codes, nf4.codes,
-                    (tensor_count(p->value) + 1) / 2);
-    backend->upload(t->device, (void *)p->quantized.nested_codes, nf4.scales, blocks);
-    backend->upload(t->device, (void *)p->quantized.nested, nf4.nested_scales, 4 * nested);
-    backend->upload(t->device, (void *)p->quantized.levels, nf4.nested_levels,
-                    (int64_t)sizeof nf4.nested_levels);
-    p->quantized.offset = nf4.offset;
+    bool set = transformer_set_nf4(t, p, &nf4);
+    assert(set);
+    (void)set;
     arena_rewind(arena, mark);
 }
 

@@ -20,6 +20,7 @@
 #include "core/step.h"
 #include "train/blocks.h"
 #include "train/decoder.h"
+#include "train/nf4.h"
 
 enum recompute {
     RECOMPUTE_NONE,
@@ -166,6 +167,9 @@ void transformer_start_adapters(struct transformer *t, uint64_t seed);
 // Puts fp32 values into a frozen or trained weight; a quantised one is quantised here.
 void transformer_set(struct transformer *t, struct parameter *p, const float *values,
                      struct arena *arena);
+
+// As it is, where the weight is quantised here and has blocks of the usual sizes; else false.
+bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struct nf4 *nf4);
 void transformer_refresh(struct transformer *t); // values from masters, behind an update
 
 // Σ of the labelled tokens' losses. The gradient of scale · Σ is left for backward; 0 leaves none.
