@@ -13,6 +13,7 @@
 #include "host/folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -235,6 +236,24 @@ static const char *fingerprint(const struct job *job)
     return out_string(&out);
 }
 
+// One run at a time writes to a folder. The lock goes with the process, however that ends.
+static enum err lock_folder(struct job *job)
+{
+    if (mkdir(request.out, 0777) && errno != EEXIST)
+        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
+    if (job->group.rank)
+        return OK;
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    const char *path = text_format(job->arena, "%s/.lock", request.out);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+    if (fcntl(fd, F_SETLK, &whole))
+        return fail(ERR_INPUT, "%s: another run is writing there; choose another --out",
+                    request.out);
+    return OK; // the file stays open
+}
+
 static enum err save_result(struct job *job)
 {
     if (job->group.rank)
@@ -258,6 +277,7 @@ static enum err train(struct job *job)
                                  .report = train_progress_report,
                                  .stop = &stop };
     TRY(trainer_plan(trainer));
+    TRY(lock_folder(job));
     TRY(trainer_resume(trainer, job->arena));
     train_progress_plan(&progress, trainer);
     enum err err = trainer_run(trainer);
@@ -276,8 +296,6 @@ static enum err run_job(struct job *job, struct command_line *line)
     TRY(open_model(job));
     TRY(read_data(job, line));
     TRY(lay_out(job));
-    if (mkdir(request.out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
     return train(job);
 }
 

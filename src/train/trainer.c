@@ -264,7 +264,10 @@ static enum err save(struct trainer *trainer)
     if (!trainer->group.rank)
         err = checkpoint_write(trainer->out, trainer->transformer, &trainer->state,
                                trainer->settings.keep);
-    group_wait(&trainer->group);
+    double failed = err != OK; // of the first process: the others must not wait for it for ever
+    group_sum(&trainer->group, &failed, 1);
+    if (!err && failed > 0)
+        return fail(ERR_INPUT, "the first process could not write its checkpoint");
     return err;
 }
 
