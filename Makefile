@@ -31,22 +31,25 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 
-BLAS := $(if $(filter 0,$(OPENBLAS)),,$(shell pkg-config --libs openblas 2>/dev/null))
-OPENMP := $(shell echo 'int main(void) { return 0; }' | \
-            $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
-COMPILE += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas) \
-           $(if $(BLAS),$(shell pkg-config --cflags openblas))
-MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(shell pkg-config --libs ompi-c 2>/dev/null))
-COMPILE += $(if $(MPI_LIBS),$(shell pkg-config --cflags ompi-c))
-LDLIBS += $(BLAS) $(OPENMP) $(MPI_LIBS)
+# Looked at once, when the packages are there; make starts anew with what was found.
+ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),all)),)
+-include $(BUILD)/found.mk
+endif
+BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
+MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
+COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
+           $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
+LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS)
 
 # --- sources: a folder is a layer, an option is a file -----------------------
 
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*.c)
 HOST  := $(wildcard src/host/*.c)
+ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
-           $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(wildcard src/train/*.c src/train/cpu/*.c))
+           $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
+PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c test/train/*.c)
 
@@ -71,7 +74,7 @@ $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(PROGRAM) $(BUILD)/tests:
 	@echo "  link $@"
-	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	@mkdir -p $(@D); echo "  cc   $<"
@@ -93,13 +96,13 @@ bench: $(BENCHES)
 	$(Q)for bench in $(BENCHES); do case $$bench in *$(ONLY)*) $$bench || exit 1;; esac; done
 $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 	@mkdir -p $(@D); echo "  link $@"
-	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
 FUZZ_SECONDS ?= 10
 FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -O1 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined \
+FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O1 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined \
                 -fno-sanitize-recover=undefined
 fuzz: $(FUZZERS)
 	$(Q)for fuzzer in $(FUZZERS); do case $$fuzzer in *$(ONLY)*) \
@@ -108,7 +111,7 @@ build/fuzz/obj/%.c.o: %.c Makefile | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
 build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o \
-              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
+              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN)) $(BUILD)/data.o
 	@echo "  link $@"
 	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps
@@ -135,6 +138,16 @@ $(BUILD)/deps: tools/deps
 build/deps-web: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
 	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@
+
+$(BUILD)/found.mk: $(BUILD)/deps
+	@echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && \
+	 echo FOUND_OPENMP := -fopenmp >$@ || : >$@
+	@! pkg-config openblas || echo "FOUND_BLAS := $$(pkg-config --libs openblas)" >>$@
+	@! pkg-config openblas || echo "FOUND_BLAS_FLAGS := $$(pkg-config --cflags openblas)" >>$@
+	@! pkg-config ompi-c || echo "FOUND_MPI := $$(pkg-config --libs ompi-c)" >>$@
+	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
+	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
+	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"
 
 # All is compiled anew when the flags change.
 FLAGS := $(COMPILE)

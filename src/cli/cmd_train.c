@@ -73,7 +73,7 @@ struct job {
     const struct command_line *line;
     struct group group;
     struct decoder decoder;
-    const char *folder; // of the model; NULL where its weights are random
+    const char *folder; // of the model; NULL where there is only a shape
     struct weights weights;
     bool has_weights;
     struct loader loader;
@@ -127,11 +127,11 @@ static enum err open_model(struct job *job)
                                "a name of the catalog for random weights");
     if (folder_has(name, "config.json")) {
         TRY(read_config(job, text_format(job->arena, "%s/config.json", name)));
+        job->folder = name;
         if (!has_weight_files(name))
             return OK;
         TRY(weights_open(&job->weights, job->arena, name));
         job->has_weights = true;
-        job->folder = name;
         return weights_check_finite(&job->weights);
     }
     size_t size = strlen(name);

@@ -54,22 +54,19 @@ static void plain_frequencies(struct decoder *d, struct arena *arena)
 }
 
 // Llama 3.1's rule: long waves are stretched, short ones stay, those between change smoothly.
-static enum err scale_llama3(struct decoder *d, const struct json *scaling, double factor,
-                             const char *name)
+static enum err scale_llama3(struct decoder *d, const char *name)
 {
-    double low = json_get_number(scaling, "low_freq_factor", NAN);
-    double high = json_get_number(scaling, "high_freq_factor", NAN);
-    double trained = json_get_number(scaling, "original_max_position_embeddings", NAN);
-    if (!(low > 0) || !(high > low) || !(trained > 0))
+    const struct decoder_scaling *s = &d->scaling;
+    if (!(s->low > 0) || !(s->high > s->low) || !(s->trained > 0))
         return fail(ERR_INPUT,
                     "%s: rope_scaling llama3 wants low_freq_factor below high_freq_factor and "
                     "original_max_position_embeddings",
                     name);
     for (int64_t i = 0; i < d->model.head_size / 2; i++) {
-        double f = d->frequencies[i], waves = trained * f / 6.283185307179586;
-        double smooth = (waves - low) / (high - low);
+        double f = d->frequencies[i], waves = s->trained * f / 6.283185307179586;
+        double smooth = (waves - s->low) / (s->high - s->low);
         smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
-        d->frequencies[i] = (1 - smooth) * f / factor + smooth * f;
+        d->frequencies[i] = (1 - smooth) * f / s->factor + smooth * f;
     }
     return OK;
 }
@@ -80,17 +77,25 @@ static enum err scale(struct decoder *d, const struct json *scaling, const char 
     type = type.at ? type : json_get_text(scaling, "type");
     if (!type.at || text_is(type, "default"))
         return OK;
-    double factor = json_get_number(scaling, "factor", NAN);
-    if (!(factor >= 1))
-        return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", name);
-    if (text_is(type, "llama3"))
-        return scale_llama3(d, scaling, factor, name);
-    if (!text_is(type, "linear"))
+    d->scaling = (struct decoder_scaling){
+        .type = text_is(type, "llama3")   ? "llama3"
+                : text_is(type, "linear") ? "linear"
+                                          : NULL,
+        .factor = json_get_number(scaling, "factor", NAN),
+        .low = json_get_number(scaling, "low_freq_factor", NAN),
+        .high = json_get_number(scaling, "high_freq_factor", NAN),
+        .trained = json_get_number(scaling, "original_max_position_embeddings", NAN),
+    };
+    if (!d->scaling.type)
         return fail(ERR_INPUT,
                     "%s: rope_scaling \"%.*s\" is not one the engine knows: linear and llama3 are",
                     name, TEXT_BRIEF(type));
+    if (!(d->scaling.factor >= 1))
+        return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", name);
+    if (!strcmp(d->scaling.type, "llama3"))
+        return scale_llama3(d, name);
     for (int64_t i = 0; i < d->model.head_size / 2; i++)
-        d->frequencies[i] /= factor;
+        d->frequencies[i] /= d->scaling.factor;
     return OK;
 }
 
@@ -140,6 +145,19 @@ int64_t decoder_window(const struct decoder *decoder, int64_t layer)
     return layer < m->full_attention_layers ? 0 : m->sliding_window;
 }
 
+static void write_scaling(const struct decoder_scaling *s, struct json_writer *w)
+{
+    json_open(w, "rope_scaling", '{');
+    json_put_string(w, "rope_type", s->type);
+    json_put_number(w, "factor", s->factor);
+    if (!strcmp(s->type, "llama3")) {
+        json_put_number(w, "low_freq_factor", s->low);
+        json_put_number(w, "high_freq_factor", s->high);
+        json_put_number(w, "original_max_position_embeddings", s->trained);
+    }
+    json_close(w, '}');
+}
+
 void decoder_write(const struct decoder *d, struct json_writer *w, const char *torch_dtype)
 {
     static const char *const classes[] = { "LlamaForCausalLM", "MistralForCausalLM",
@@ -164,6 +182,8 @@ void decoder_write(const struct decoder *d, struct json_writer *w, const char *t
     json_put_string(w, "hidden_act", "silu");
     json_put_number(w, "rms_norm_eps", d->norm_epsilon);
     json_put_number(w, "rope_theta", d->rope_theta);
+    if (d->scaling.type)
+        write_scaling(&d->scaling, w);
     json_put_bool(w, "tie_word_embeddings", m->tied_embeddings);
     json_put_bool(w, "attention_bias", false);
     if (m->sliding_window)

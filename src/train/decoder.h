@@ -12,10 +12,16 @@
 
 #include "core/model.h"
 
+struct decoder_scaling { // of positions, as config.json says it
+    const char *type;    // NULL, "linear", "llama3"
+    double factor, low, high, trained;
+};
+
 struct decoder {
     struct model model;
     double norm_epsilon;
     double rope_theta;
+    struct decoder_scaling scaling;
     double *frequencies; // head_size / 2
     const char *kind;    // model_type: "llama", "mistral", "qwen2", "qwen3"
 };

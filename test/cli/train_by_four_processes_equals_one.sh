@@ -1,6 +1,6 @@
 # The same global batch in one process and, by MPI, in four: losses within 1e-6.
 command -v mpirun >/dev/null || { echo "mpirun is not installed"; exit 77; }
-"$GPUHOURS" train --help >/dev/null
+ldd "$GPUHOURS" | grep -q libmpi || { echo "this build is without MPI"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 asked="train --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl --quiet \

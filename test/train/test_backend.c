@@ -1,7 +1,7 @@
 // Every operation with a gradient against differences in fp64, and the others against their words.
 
 #include "test/train/gradient.h"
-#include "train/cpu/product.h"
+#include "train/nf4.h"
 
 #define OP(name) gradient_device()->backend->name
 
@@ -374,4 +374,32 @@ TEST(casting_rounds_to_the_nearest)
     OP(cast)(gradient_device(), back, narrow);
     const float *x = back.at;
     CHECK(x[0] == 1 && x[1] == 1 && x[2] == 1.015625f && x[3] == -3.140625f && isnan(x[4]));
+}
+
+TEST(dequantize_gives_what_the_file_format_says)
+{
+    enum { ROWS = 30, COLUMNS = 1001 }; // an odd end, and more than 256 blocks
+    float *in = ARENA_NEW(&test_arena, float, ROWS *COLUMNS), *wanted = in;
+    struct rng rng = rng_seeded(4);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        in[i] = (float)rng_normal(&rng);
+    struct nf4 nf4;
+    nf4_quantize(&nf4, &test_arena, in, ROWS, COLUMNS, STORAGE_BF16);
+    wanted = ARENA_NEW(&test_arena, float, ROWS *COLUMNS);
+    nf4_dequantize(wanted, &nf4, 0, ROWS * COLUMNS);
+    struct quantized quantized = { .codes = nf4.codes,
+                                   .nested_codes = (const uint8_t *)nf4.scales,
+                                   .nested = (const float *)(const void *)nf4.nested_scales,
+                                   .levels = nf4.nested_levels,
+                                   .offset = nf4.offset,
+                                   .block = nf4.block,
+                                   .nested_block = nf4.nested_block };
+    struct tensor out = gradient_tensor(DTYPE_F32, ROWS, COLUMNS);
+    OP(dequantize)(gradient_device(), out, &quantized);
+    CHECK(!memcmp(out.at, wanted, (size_t)tensor_bytes(out)));
+    float *scales = ARENA_NEW(&test_arena, float, nf4_blocks(&nf4)); // the same, not nested
+    nf4_scales(scales, &nf4, 0, nf4_blocks(&nf4));
+    quantized = (struct quantized){ .codes = nf4.codes, .scales = scales, .block = nf4.block };
+    OP(dequantize)(gradient_device(), out, &quantized);
+    CHECK(!memcmp(out.at, wanted, (size_t)tensor_bytes(out)));
 }

@@ -1,0 +1,87 @@
+#include "test/test.h"
+#include "train/decoder.h"
+
+#include <string.h>
+
+static enum err read_with(struct decoder *out, const char *kind, const char *more)
+{
+    const char *json = text_format(
+        &test_arena,
+        "{\"model_type\": \"%s\", \"hidden_size\": 64, \"num_hidden_layers\": 4, "
+        "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 48, "
+        "\"vocab_size\": 61, \"max_position_embeddings\": 64%s}",
+        kind, more);
+    return decoder_read(out, &test_arena, text_of(json), "config.json");
+}
+
+TEST(decoder_reads_plain_positions)
+{
+    struct decoder d;
+    CHECK(!read_with(&d, "llama", ", \"rope_theta\": 10000.0, \"rms_norm_eps\": 1e-5"));
+    CHECK(d.model.head_size == 16 && d.norm_epsilon == 1e-5);
+    CHECK(d.frequencies[0] == 1);
+    CHECK_NEAR(d.frequencies[4], 0.01, 1e-12); // 10000^(-8/16)
+}
+
+TEST(decoder_reads_scaled_positions)
+{
+    struct decoder plain, linear, smooth;
+    CHECK(!read_with(&plain, "llama", ", \"rope_theta\": 500000.0"));
+    CHECK(!read_with(&linear, "llama",
+                     ", \"rope_theta\": 500000.0, \"rope_scaling\": {\"type\": \"linear\", "
+                     "\"factor\": 4}"));
+    CHECK(!read_with(&smooth, "llama",
+                     ", \"rope_parameters\": {\"rope_theta\": 500000.0, \"rope_type\": \"llama3\", "
+                     "\"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
+                     "\"original_max_position_embeddings\": 8192}"));
+    for (int i = 0; i < 8; i++) {
+        double wave = 6.283185307179586 / plain.frequencies[i];
+        CHECK_NEAR(linear.frequencies[i], plain.frequencies[i] / 4, 1e-12);
+        if (wave < 8192.0 / 4) // shorter than a quarter of the training window: untouched
+            CHECK_NEAR(smooth.frequencies[i], plain.frequencies[i], 1e-12);
+        if (wave > 8192)
+            CHECK_NEAR(smooth.frequencies[i], plain.frequencies[i] / 8, 1e-12);
+    }
+}
+
+TEST(decoder_refuses_what_the_engine_cannot_run)
+{
+    struct decoder d;
+    CHECK(read_with(&d, "gemma", "") == ERR_INPUT);
+    CHECK(strstr(error_text(), "gemma"));
+    CHECK(read_with(&d, "llama", ", \"attention_bias\": true") == ERR_INPUT);
+    CHECK(read_with(&d, "llama", ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}") ==
+          ERR_INPUT);
+    CHECK(strstr(error_text(), "yarn"));
+    CHECK(read_with(&d, "llama",
+                    ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4}") == ERR_INPUT);
+}
+
+TEST(decoder_written_reads_back)
+{
+    struct decoder d, back;
+    CHECK(!read_with(&d, "qwen3",
+                     ", \"head_dim\": 32, \"tie_word_embeddings\": true, \"rope_theta\": 1000.0, "
+                     "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2}"));
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    decoder_write(&d, &w, "float32");
+    CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
+    CHECK(!strcmp(back.kind, "qwen3") && back.model.head_size == 32);
+    CHECK(back.model.tied_embeddings && back.model.qk_norm == MODEL_QK_HEAD);
+    for (int i = 0; i < 16; i++)
+        CHECK(back.frequencies[i] == d.frequencies[i]);
+}
+
+TEST(decoder_gives_windows_to_the_later_layers)
+{
+    struct decoder d;
+    CHECK(!read_with(&d, "mistral", ", \"sliding_window\": 16"));
+    CHECK(decoder_window(&d, 0) == 16);
+    CHECK(!read_with(&d, "qwen2",
+                     ", \"use_sliding_window\": true, \"sliding_window\": 16, "
+                     "\"max_window_layers\": 3"));
+    CHECK(decoder_window(&d, 2) == 0 && decoder_window(&d, 3) == 16);
+    CHECK(!read_with(&d, "qwen2", ", \"use_sliding_window\": false, \"sliding_window\": 16"));
+    CHECK(decoder_window(&d, 3) == 0);
+}
