@@ -234,7 +234,7 @@ enum err safetensors_finish(struct safetensors_writer *out)
 {
     for (size_t i = 0; i < out->count; i++)
         if (out->slots[i].written != out->slots[i].tensor.bytes)
-            return fail(ERR_BUG, "%s/%s.safetensors: %zu of %zu bytes of %.60s were written",
+            return fail(ERR_BUG, "%s/%s.safetensors: %zu of %zu bytes of %.90s were written",
                         out->folder, out->stem, out->slots[i].written, out->slots[i].tensor.bytes,
                         out->slots[i].tensor.name);
     for (size_t i = 0; i < out->shard_count; i++)
