@@ -246,8 +246,11 @@ static enum err sort_one(struct adapter_file *adapter, struct arena *arena,
                    : fail(ERR_INPUT, "%s: %.*s has its lora_B only, lora_A is missing",
                           adapter->folder, TEXT_ARGS(name));
     }
-    if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
-        !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
+    // Beside factors on the head PEFT saves the head itself, under this name.
+    if (cut_ending(&name, ".base_layer.weight"))
+        whole = text_of(text_format(arena, "%.*s.weight", TEXT_ARGS(name)));
+    else if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
+             !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
         return fail(ERR_INPUT, "%s: tensor %.80s: is of a kind that is not supported",
                     adapter->folder, t->name);
     TRY(check_numbers(t, adapter->folder));
