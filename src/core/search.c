@@ -289,7 +289,7 @@ static void list_cards(struct walk *walk)
         struct card *card = &walk->cards[walk->card_count++];
         card->gpu = gpu;
         card->node = node_of(space, gpu);
-        card->links = links_of(gpu, card->node.gpus > 0 ? &card->node : NULL);
+        card->links = network_links(gpu, card->node.gpus > 0 ? &card->node : NULL);
     }
 }
 

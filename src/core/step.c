@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-struct batch batch_of(double rows, double width)
+struct batch step_batch(double rows, double width)
 {
     return (struct batch){ rows, width, rows * width, rows * width * width, rows * width };
 }

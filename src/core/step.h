@@ -22,7 +22,7 @@ struct batch {
     double labelled; // tokens that carry loss
 };
 
-struct batch batch_of(double rows, double width); // full rows, every token labelled
+struct batch step_batch(double rows, double width); // full rows, every token labelled
 
 struct step_request {
     const struct model *model;

@@ -131,7 +131,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .padding_share = 1 - share.mid,
         .micro_batch = micro_batch,
         .batch = average(rule, mean.mid, share.mid, micro_batch),
-        .worst = batch_of(micro_batch, rule->context),
+        .worst = step_batch(micro_batch, rule->context),
         .batching = rule->batching,
         .varied_widths = rule->batching == WORKLOAD_LONGEST,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
