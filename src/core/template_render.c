@@ -266,6 +266,34 @@ static const struct template_list *chosen(struct template_run *run,
     return kept;
 }
 
+// Notes what a turn of a loop wrote for a watched item; a turn that wrote nothing was only looking.
+static void note_turn(struct template_run *run, struct template_value item, size_t start)
+{
+    const struct template_list *watched = run->watched;
+    if (item.kind != TEMPLATE_DICT || run->out != run->root || run->out->size == start)
+        return;
+    size_t count = watched->count;
+    for (size_t i = run->next_turn, tried = 0; tried < count; tried++, i++) {
+        i = i < count ? i : 0;
+        if (watched->items[i].kind != TEMPLATE_DICT || watched->items[i].dict != item.dict)
+            continue;
+        run->turns[i] = (struct template_span){ start, run->out->size };
+        run->next_turn = i + 1;
+        return;
+    }
+}
+
+static void watch(struct template_run *run)
+{
+    size_t count = run->watched->count;
+    if (count > run->turn_room) {
+        run->turns = ARENA_NEW(&run->kept, struct template_span, count * 2);
+        run->turn_room = count * 2;
+    }
+    memset(run->turns, 0, count * sizeof *run->turns);
+    run->next_turn = 0;
+}
+
 static void exec_for(struct template_run *run, const struct template_node *node)
 {
     struct template_value of = template_eval(run, node->a);
@@ -284,7 +312,10 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         enter_scope(run, node->scope);
         assign(run, node->items, node->count, items->items[loop.index]);
         run->slots[node->slot] = (struct template_value){ .kind = TEMPLATE_LOOP, .loop = &loop };
+        size_t start = run->out->size;
         template_exec(run, node->body);
+        if (run->watched)
+            note_turn(run, items->items[loop.index], start);
         int leaving = run->leaving;
         run->leaving = 0;
         if (leaving == NODE_BREAK)
@@ -432,6 +463,10 @@ enum err template_render(struct template_run *run, struct out *out)
     run->scratch = 0;
     run->depth = run->leaving = 0;
     run->span_count = 0;
+    if (run->watched && run->watched->count)
+        watch(run);
+    else
+        run->watched = NULL;
     template_exec(run, template->body);
     return run->err;
 }
