@@ -20,6 +20,7 @@ extern "C" {
 struct arena {
     struct arena_block *block; // the newest; older ones hang behind it
     size_t used;               // of the newest
+    struct arena_block *spare; // given back by a rewind, used again: a loop does not call malloc
 };
 
 struct arena_mark {
