@@ -201,9 +201,9 @@ static void learn_header(struct chat *chat, const struct template_list *messages
         return;
     more = out_view(&chat->with);
     if (more.size > whole.size && !memcmp(more.at, whole.at, whole.size))
-        chat->header = (struct text){ arena_copy(&chat->arena, more.at + whole.size,
-                                                 more.size - whole.size),
-                                      more.size - whole.size };
+        chat->header =
+            (struct text){ arena_copy(&chat->arena, more.at + whole.size, more.size - whole.size),
+                           more.size - whole.size };
 }
 
 // The same from the turn of the template's loop that wrote the message. False if no turn did, or
@@ -221,8 +221,7 @@ static bool turn_extent(struct chat *chat, const struct template_list *messages,
     if (!chat->header.at)
         learn_header(chat, messages);
     size_t size = chat->header.size;
-    if (size > out->end - out->start ||
-        memcmp(chat->out.at + out->start, chat->header.at, size))
+    if (size > out->end - out->start || memcmp(chat->out.at + out->start, chat->header.at, size))
         return false;
     out->start += size;
     return true;

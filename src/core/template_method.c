@@ -341,7 +341,7 @@ struct template_value template_replace(struct template_run *run, int line, struc
     }
     if (at < in.size)
         out_bytes(&out, in.at + at, in.size - at);
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -456,7 +456,7 @@ struct template_value template_format_percent(struct template_run *run, int line
     run->out = outer;
     if (next < count && !run->err && with.kind != TEMPLATE_DICT)
         return template_stop(run, line, "a format with %% has values left over");
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -504,6 +504,7 @@ static struct template_value cut_affix(struct call *call, struct template_value 
 static struct template_value string_method(struct call *call, struct template_value of)
 {
     struct text name = call->name;
+    call->run->steps += (int64_t)(of.string.size >> 6);
     if (text_is(name, "strip") || text_is(name, "lstrip") || text_is(name, "rstrip"))
         return strip(call, of, name.at[0] != 'r', name.at[0] != 'l');
     if (text_is(name, "split") || text_is(name, "rsplit"))
@@ -592,8 +593,8 @@ static struct template_value list_method(struct call *call, struct template_valu
         return of;
     if (!text_is(call->name, "count") && !text_is(call->name, "index"))
         return refuse_change(call, "list");
-    for (size_t i = 0; i < of.list->count; i++) {
-        if (!template_value_equal(of.list->items[i], what))
+    for (size_t i = 0; i < of.list->count && !call->run->err; i++) {
+        if (!template_equal(call->run, call->line, of.list->items[i], what))
             continue;
         if (text_is(call->name, "index"))
             return template_value_whole((int64_t)i);

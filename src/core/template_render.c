@@ -21,26 +21,47 @@ struct template_value template_stop(struct template_run *run, int line, const ch
     return (struct template_value){ 0 };
 }
 
-void *template_take(struct template_run *run, int line, size_t size)
+void template_charge(struct template_run *run, int line, size_t size)
 {
     run->scratch += size;
-    if (run->scratch > run->limits.scratch_bytes) {
+    if (run->scratch > run->limits.scratch_bytes)
         template_stop(run, line, "a render needs more than %zu bytes of scratch",
                       run->limits.scratch_bytes);
-        return NULL;
-    }
-    return arena_alloc(&run->arena, size);
+}
+
+void *template_take(struct template_run *run, int line, size_t size)
+{
+    template_charge(run, line, size + 64); // and what hangs on it
+    return run->err ? NULL : arena_alloc(&run->arena, size);
+}
+
+struct template_budget template_budget(const struct template_run *run)
+{
+    size_t limit = run->out == run->root ? run->limits.output_bytes : run->limits.scratch_bytes;
+    return (struct template_budget){ run->limits.steps - run->steps, limit, run->limits.depth };
+}
+
+bool template_equal(struct template_run *run, int line, struct template_value a,
+                    struct template_value b)
+{
+    struct template_budget budget = template_budget(run);
+    bool equal = template_value_equal_within(a, b, &budget);
+    if (budget.steps < 0)
+        template_stop(run, line, "compares values that are too long or nest too deeply");
+    run->steps = run->limits.steps - budget.steps;
+    return equal;
 }
 
 void template_write(struct template_run *run, int line, struct template_value value)
 {
-    if (!template_value_print(run->out, value)) {
-        bool lazy = value.kind == TEMPLATE_LIST;
+    struct template_budget budget = template_budget(run);
+    if (!template_value_print(run->out, value, &budget) && budget.steps >= 0)
         template_stop(run, line, "a %s is printed, which is outside the subset of Jinja read here",
-                      lazy ? template_value_kind_name(value) : "function");
-    }
-    if (run->out->size > run->limits.output_bytes)
-        template_stop(run, line, "writes more than %zu bytes", run->limits.output_bytes);
+                      template_value_kind_name(value));
+    if (budget.steps < 0 || run->out->size > budget.out_bytes)
+        template_stop(run, line, "writes more than %zu bytes, or nests too deeply",
+                      budget.out_bytes);
+    run->steps = run->limits.steps - budget.steps;
 }
 
 // Takes names of a scope from outside when it is entered.
@@ -60,10 +81,7 @@ static struct template_value capture(struct template_run *run, const struct temp
     run->out = &text;
     template_exec(run, body);
     run->out = outer;
-    run->scratch += text.size;
-    if (run->scratch > run->limits.scratch_bytes)
-        template_stop(run, body ? body->line : 0, "a render needs more than %zu bytes of scratch",
-                      run->limits.scratch_bytes);
+    template_charge(run, body ? body->line : 0, text.room);
     return template_value_string(out_view(&text));
 }
 
