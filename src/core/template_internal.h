@@ -106,8 +106,7 @@ struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
     int count, room;
-    int fixed;     // the first bindings are targets and parameters: nothing to copy on entry
-    bool isolated; // a macro's: break and continue do not reach out of it
+    int fixed; // the first bindings are targets and parameters: nothing to copy on entry
 };
 
 struct template_node {
@@ -146,8 +145,6 @@ struct template
 struct template_loop {
     const struct template_list *items;
     size_t index;
-    int depth;
-    struct template_value *changed; // what loop.changed() saw last; NULL before
 };
 
 struct template_method {

@@ -40,14 +40,14 @@ static struct template_value loop_attribute(struct template_run *run, int line,
     if (text_is(name, "revindex0"))
         return template_value_whole(count - at - 1);
     if (text_is(name, "depth"))
-        return template_value_whole(loop->depth);
+        return template_value_whole(1); // recursive loops are not read
     if (text_is(name, "depth0"))
-        return template_value_whole(loop->depth - 1);
+        return template_value_whole(0);
     if (text_is(name, "previtem"))
         return at ? loop->items->items[at - 1] : undefined(name);
     if (text_is(name, "nextitem"))
         return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
-    if (text_is(name, "cycle") || text_is(name, "changed"))
+    if (text_is(name, "changed"))
         return template_stop(run, line, "loop.%.*s is outside the subset of Jinja read here",
                              TEXT_ARGS(name));
     return undefined(name);
@@ -69,10 +69,10 @@ struct template_value template_attribute(struct template_run *run, int line,
     struct template_value *found = NULL;
     if (of.kind == TEMPLATE_UNDEFINED)
         return not_defined(run, line, of);
-    if (of.kind == TEMPLATE_LOOP)
-        return loop_attribute(run, line, of.loop, name);
     if (template_method_has(of, name))
         return method_of(run, line, of, name);
+    if (of.kind == TEMPLATE_LOOP)
+        return loop_attribute(run, line, of.loop, name);
     if (of.kind == TEMPLATE_DICT || of.kind == TEMPLATE_NAMESPACE) {
         run->steps += (int64_t)(of.dict->count >> 3);
         found = template_value_find(of.dict, name);

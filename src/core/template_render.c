@@ -322,9 +322,8 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         return;
     struct template_value outer = run->slots[node->slot];
     struct template_loop loop = { .items = items };
-    loop.depth = 1;
     for (; loop.index < items->count && !run->err; loop.index++) {
-        if (items->count - loop.index > 0 && ++run->steps > run->limits.steps)
+        if (++run->steps > run->limits.steps)
             template_stop(run, node->line, "takes more than %lld steps",
                           (long long)run->limits.steps);
         enter_scope(run, node->scope);

@@ -133,8 +133,12 @@ def answers(source, variables, whole):
         if "error" in before or "error" in until or not whole.startswith(until["text"]) \
                 or not until["text"].startswith(before["text"]):
             return None
-        spans.append([len(before["text"].encode()), len(until["text"].encode())])
-    return [span for span in spans if span[0] < span[1]]
+        span = [len(before["text"].encode()), len(until["text"].encode())]
+        if spans and spans[-1][1] == span[0]:
+            spans[-1][1] = span[1]
+        elif span[0] < span[1]:
+            spans.append(span)
+    return spans
 
 
 def printed(text, spans):
