@@ -441,7 +441,7 @@ void template_exec(struct template_run *run, const struct template_node *body)
 void template_run_init(struct template_run *run, const struct template *template)
 {
     *run = (struct template_run){ .template = template };
-    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 29, 300 };
+    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 28, 300 };
     arena_alloc(&run->arena, SCRATCH_BYTES); // one block that every render uses again
     run->empty = arena_mark(&run->arena);
     run->empty.used = 0;
