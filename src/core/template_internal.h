@@ -163,6 +163,17 @@ struct call {
     int count, positional;
 };
 
+// Starts a call without clearing its arrays, which are read up to count only.
+static inline void template_begin(struct call *call, struct template_run *run, int line,
+                                  const char *what, struct text name)
+{
+    call->run = run;
+    call->line = line;
+    call->what = what;
+    call->name = name;
+    call->count = call->positional = 0;
+}
+
 // The first failure of a run sticks; what it returns is undefined.
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

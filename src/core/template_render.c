@@ -191,7 +191,8 @@ static void emit_call(struct template_run *run, const struct template_node *node
             template_write(run, node->line, value);
         return;
     }
-    struct call call = { .run = run, .line = node->line, .what = "macro", .name = node->a->name };
+    struct call call;
+    template_begin(&call, run, node->line, "macro", node->a->name);
     template_read_arguments(run, &call, node);
     if (!run->err)
         template_call_macro(run, &call, callee.macro, false);
