@@ -99,7 +99,7 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
 }
 
 // Merges are added in batches: while one is parsed, the memory that the others need is on its way.
-enum { MERGE_BATCH = 64, MERGE_BYTES = 1024 };
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 };
 
 struct merge_batch {
     struct {
