@@ -51,7 +51,8 @@ check-oracles: $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
 bench: $(BUILD)/bench_tokenizer
-	$(Q)$(BUILD)/bench_tokenizer
+	$(Q)$(BUILD)/bench_tokenizer $(TEXTS)
+	$(Q)! command -v node >/dev/null || node bench/peer_tokenizer.mjs $(TEXTS)
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm
