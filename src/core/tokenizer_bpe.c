@@ -92,18 +92,47 @@ static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, c
                 : rank_of(t, s->ids[i], s->ids[i + 1]);
 }
 
+// A rank that is not hot, and not looked up yet.
+#define LATER (NO_RANK - 1)
+
+// Pairs of low rank merge first, so that most others are gone before their rank is needed: only the
+// table of hot pairs, which the processor's caches hold, is asked until none of them is left.
+static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
+{
+    uint32_t rank = tokenizer_merges_rank(&t->hot, left, right);
+    return rank == NO_RANK ? LATER : rank;
+}
+
+static size_t lowest(const uint32_t *ranks, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (ranks[i] < ranks[best])
+            best = i;
+    return best;
+}
+
+static size_t lowest_known(const struct tokenizer *t, const int32_t *ids, uint32_t *ranks,
+                           size_t count)
+{
+    size_t best = lowest(ranks, count);
+    if (ranks[best] < TOKENIZER_HOT)
+        return best;
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i] == LATER)
+            ranks[i] = rank_of(t, ids[i], ids[i + 1]);
+    return lowest(ranks, count);
+}
+
 static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
     uint32_t ranks[SHORT_WORD];
     size_t count = s->count;
     int32_t *ids = s->ids;
     for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = first_rank(t, s, word, i);
+        ranks[i] = word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]);
     while (count > 1) {
-        size_t best = 0;
-        for (size_t i = 1; i + 1 < count; i++)
-            if (ranks[i] < ranks[best])
-                best = i;
+        size_t best = lowest_known(t, ids, ranks, count - 1);
         if (ranks[best] == NO_RANK)
             break;
         ids[best] = t->merges.wholes[ranks[best]];
@@ -115,9 +144,9 @@ static void merge_short(const struct tokenizer *t, struct symbols *s, const char
             ranks[i - 1] = ranks[i];
         }
         if (best)
-            ranks[best - 1] = rank_of(t, ids[best - 1], ids[best]);
+            ranks[best - 1] = hot_rank(t, ids[best - 1], ids[best]);
         if (best + 1 < count)
-            ranks[best] = rank_of(t, ids[best], ids[best + 1]);
+            ranks[best] = hot_rank(t, ids[best], ids[best + 1]);
     }
     s->count = count;
 }
