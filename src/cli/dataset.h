@@ -53,6 +53,7 @@ struct dataset_example {
     uint64_t hash;       // of the text
     const char *problem; // NULL, or why the row cannot be used
     bool is_second;      // of the same row
+    bool is_empty;       // nothing but what template and tokenizer put around it
     const int32_t *ids;  // tokens of them; NULL unless asked for
     const uint8_t *learned;
 };

@@ -66,7 +66,7 @@ static enum err add(void *context, const struct dataset_example *example)
     lengths_add(sums->lengths, example->tokens, example->labelled);
     profile_note(profile, sums->arena, PROFILE_LONGEST, example->file, example->line,
                  example->tokens, NULL);
-    enum profile_kind kind = !example->tokens                          ? PROFILE_EMPTY
+    enum profile_kind kind = example->is_empty                         ? PROFILE_EMPTY
                              : !example->labelled                      ? PROFILE_UNLABELLED
                              : seen_before(&sums->seen, example->hash) ? PROFILE_DUPLICATE
                                                                        : PROFILE_KINDS;

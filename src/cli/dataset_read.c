@@ -149,6 +149,19 @@ static enum err read_row(struct record *record, const struct item *item, struct 
     return record_read_columns(record, item->schema, arena, block->names, cells, block->name_count);
 }
 
+static bool is_blank(struct text text)
+{
+    return !text_trim(text).size;
+}
+
+static bool is_empty(const struct record_sequence *sequence)
+{
+    if (sequence->kind == RECORD_CHAT)
+        return sequence->messages.kind != TEMPLATE_LIST || !sequence->messages.list->count;
+    return is_blank(sequence->prompt) && is_blank(sequence->input) &&
+           is_blank(sequence->completion);
+}
+
 static void work_row(struct run *run, struct item *item, struct worker *worker,
                      const struct lines *rows, struct text row)
 {
@@ -161,6 +174,7 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
             break;
         struct dataset_example *example = add_example(item, rows->line);
         example->is_second = i > 0;
+        example->is_empty = is_empty(&record.sequences[i]);
         tokenise(run, item, worker, example, &text);
     }
     if (err)
