@@ -193,8 +193,9 @@ const char *field_spell(const struct field *field, const void *object, struct ar
     case FIELD_USD: return text_usd(arena, *(const double *)at);
     case FIELD_RATE: {
         double rate = *(const double *)at;
-        return rate >= 1e12 ? text_format(arena, "%.4gT/s", rate / 1e12)
-                            : text_format(arena, "%.4gG/s", rate / 1e9);
+        const char *unit = strstr(field->name, "flops") ? "FLOP/s" : "B/s";
+        return rate >= 1e12 ? text_format(arena, "%.4g T%s", rate / 1e12, unit)
+                            : text_format(arena, "%.4g G%s", rate / 1e9, unit);
     }
     default: return text_format(arena, "%.6g", *(const double *)at);
     }

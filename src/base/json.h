@@ -63,7 +63,7 @@ struct text json_skip(struct json_reader *in); // any value; returns its text
 // The first quote or backslash, or end: how strings are walked without looking at each byte.
 const char *json_string_stop(const char *at, const char *end);
 
-// Decodes a raw string into room for raw.size bytes; returns the size.
+// Decodes a raw string into other memory with room for raw.size bytes; returns the size.
 size_t json_unescape(char *out, struct text raw);
 
 // ERR_INPUT if anything went wrong or something follows; the sentence has name and line.

@@ -418,5 +418,5 @@ const char *text_nearest(struct text word, const char *const *candidates, size_t
         if (!best || n < best_edits)
             best = candidates[i], best_edits = n;
     }
-    return best && best_edits <= (int)(2 + a_size / 3) ? best : NULL;
+    return best && best_edits <= (int)(1 + a_size / 3) ? best : NULL;
 }

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_pack, command_profile, command_template, command_tokenize;
+extern const struct command command_plan, command_profile, command_memory, command_pack,
+    command_tokenize, command_template, command_show, command_validate;
 
-const struct command *const commands[] = { &command_pack, &command_profile, &command_template,
-                                           &command_tokenize, NULL };
+const struct command *const commands[] = {
+    &command_plan,     &command_profile, &command_memory,   &command_pack, &command_tokenize,
+    &command_template, &command_show,    &command_validate, NULL,
+};
 
 static void print_option(const struct field *f)
 {
@@ -45,9 +48,27 @@ static void print_guide(void)
     printf("\ngpuhours COMMAND --help says more.\n");
 }
 
+// Without arguments: the guide, and what a plan looks like.
+static enum err show_example(struct arena *arena)
+{
+    static char *words[] = { "--model",  "llama-3.1-8b", "--tokens", "21.4M",    "--epochs", "3",
+                             "--method", "lora",         "--gpu",    "h100-sxm", "--gpus",   "8",
+                             "--stack",  "hf-peft" };
+    enum { COUNT = sizeof words / sizeof *words };
+    print_guide();
+    printf("\nAn example:\n\n$ gpuhours plan");
+    for (int i = 0; i < COUNT; i++)
+        printf("%s %s", i == 8 ? " \\\n   " : "", words[i]);
+    printf("\n\n");
+    struct command_line line = { .arena = arena, .count = COUNT, .words = words };
+    return command_plan.run(&line);
+}
+
 static enum err run(struct arena *arena, int argc, char **argv)
 {
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+    if (argc < 2)
+        return show_example(arena);
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_guide();
         return OK;
     }

@@ -8,8 +8,8 @@
 // What a file is shows in its first bytes, not in its name. Several gzip members or zstd frames in
 // a row are one stream. Memory is bounded: a buffer, and the window of the format (a zstd window
 // over 128 MiB is refused). A file that unpacks to more than `ratio_limit` times its size is
-// refused with a sentence, once it is past ARCHIVE_FREE_BYTES: text packs 3 to 20 times, a bomb a
-// thousand times and more.
+// refused with a sentence, once it is past ARCHIVE_FREE_BYTES: text packs 3 to 20 times, a bomb
+// a thousand times and more.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 enum archive_kind { ARCHIVE_PLAIN, ARCHIVE_GZIP, ARCHIVE_ZSTD };
 
-enum { ARCHIVE_RATIO_LIMIT = 250 };
+enum { ARCHIVE_RATIO_LIMIT = 100 };
 #define ARCHIVE_FREE_BYTES ((int64_t)256 << 20)
 
 struct archive {

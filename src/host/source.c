@@ -20,6 +20,8 @@ enum err source_open(struct source *s, struct arena *arena, const char *const *w
         s->options.block_bytes = SOURCE_BLOCK_BYTES;
     if (s->options.block_bytes > s->options.row_limit_bytes)
         s->options.block_bytes = s->options.row_limit_bytes;
+    s->too_long = text_format(arena, "the row is longer than %s, the limit, and was left out",
+                              text_bytes(arena, (double)s->options.row_limit_bytes));
     return inputs_find(&s->inputs, arena, words, count);
 }
 
@@ -64,12 +66,12 @@ static enum err make_room(char **buffer, size_t *room, size_t wanted)
 
 // --- opening -----------------------------------------------------------------
 
-static enum err open_table(struct source *s, const char *path)
+static enum err open_table(struct source *s, const char *path, struct text head)
 {
     int64_t size_bytes = s->archive.size_bytes;
     archive_close(&s->archive);
     s->reading = false;
-    TRY(table_open(&s->table, path));
+    TRY(table_open(&s->table, path, head));
     s->archive.size_bytes = size_bytes;
     s->reading = true;
     s->cutter = (struct lines_cutter){ .format = LINES_JSON };
@@ -94,7 +96,7 @@ static enum err open_file(struct source *s)
     s->names = NULL;
     s->name_count = 0;
     if (inputs_is_remote(path))
-        return open_table(s, path);
+        return open_table(s, path, (struct text){ 0 });
     TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
     s->reading = true;
     TRY(make_room(&s->carry, &s->carry_room, HEAD_BYTES));
@@ -102,10 +104,10 @@ static enum err open_file(struct source *s)
         TRY(archive_read(&s->archive, s->carry + s->carry_size, HEAD_BYTES - s->carry_size, &got));
     struct text head = { s->carry, s->carry_size };
     if (table_is_for(path, head)) {
-        if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-"))
+        if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
             return fail(ERR_INPUT, "%s: Parquet and Arrow are read from plain files only",
                         s->archive.name);
-        return open_table(s, path);
+        return open_table(s, path, head);
     }
     drop_byte_order_mark(s);
     head.size = s->carry_size;
@@ -231,7 +233,7 @@ static enum err fill(struct source *s, struct block *b)
             fail_row(s, "the list has no closing bracket; the file seems to be cut off",
                      s->line + lines_count((struct text){ b->buffer, size }));
     } else if (!whole) {
-        fail_row(s, "the row is longer than the limit and was left out", s->line);
+        fail_row(s, s->too_long, s->line);
         s->skipping = true;
         s->line += lines_count((struct text){ b->buffer, size });
         size = 0;
@@ -257,7 +259,7 @@ static enum err fill_from_table(struct source *s, struct block *b)
             break;
         rows++;
         if (row.size > s->options.row_limit_bytes) {
-            fail_row(s, "the row is longer than the limit and was left out", s->line + rows - 1);
+            fail_row(s, s->too_long, s->line + rows - 1);
             break;
         }
         if (size + row.size + 1 > b->room)

@@ -68,6 +68,7 @@ struct source {
     char *carry; // begun rows, and bytes looked at before
     size_t carry_size, carry_room;
     size_t scanned;           // of the carry: bytes that the cutter has taken
+    const char *too_long;     // the sentence for a row over the limit
     const char *late_problem; // the next block's
     int64_t late_line;
 };

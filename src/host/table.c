@@ -1,5 +1,6 @@
 #include "host/table.h"
 
+#include "host/arrow.h"
 #include "host/inputs.h"
 
 #include <dlfcn.h>
@@ -145,7 +146,7 @@ static enum err need_library(const char *path)
     if (loaded)
         return OK;
     return fail(ERR_UNAVAILABLE,
-                "%s: Parquet, Arrow and remote files need DuckDB's library, which was not found; "
+                "%s: Parquet and remote files need DuckDB's library, which was not found; "
                 "\"make duckdb\" installs it, or GPUHOURS_DUCKDB names the file libduckdb.so",
                 path);
 }
@@ -154,6 +155,7 @@ static enum err need_library(const char *path)
 
 struct table {
     const char *path;
+    struct arrow *arrow; // a local Arrow file, which needs no library; NULL if not
     void *database, *connection, *statement, *pending, *chunk;
     struct duckdb_result result;
     bool has_result;
@@ -176,8 +178,8 @@ static bool is_arrow(const char *path, struct text head)
 
 bool table_is_for(const char *path, struct text head)
 {
-    return inputs_is_remote(path) || is_arrow(path, head) || ends_with(path, ".parquet") ||
-           (head.size >= 4 && !memcmp(head.at, "PAR1", 4));
+    bool parquet = head.size >= 4 && !memcmp(head.at, "PAR1", 4);
+    return inputs_is_remote(path) || is_arrow(path, head) || parquet || ends_with(path, ".parquet");
 }
 
 static enum err refused(const struct table *t, enum err code, const char *why)
@@ -244,8 +246,10 @@ static enum err start(struct table *t, const char *sql)
 static enum err open_with_library(struct table *t, struct arena *arena)
 {
     bool arrow = is_arrow(t->path, (struct text){ 0 });
+    TRY(need_library(t->path));
     if (duckdb.open(NULL, &t->database) || duckdb.connect(t->database, &t->connection))
         return fail(ERR_UNAVAILABLE, "%s: DuckDB could not be started", t->path);
+    run(t, "SET enable_external_file_cache = false"); // each byte is read once; older ones lack it
     if (arrow)
         TRY(need_extension(t, "nanoarrow", "INSTALL nanoarrow FROM community"));
     if (inputs_is_remote(t->path))
@@ -253,16 +257,16 @@ static enum err open_with_library(struct table *t, struct arena *arena)
     return start(t, compose(arena, t->path, arrow));
 }
 
-enum err table_open(struct table **out, const char *path)
+enum err table_open(struct table **out, const char *path, struct text head)
 {
     *out = NULL;
-    TRY(need_library(path));
     struct table *t = calloc(1, sizeof *t);
     if (!t)
         return fail(ERR_UNAVAILABLE, "%s: no memory left", path);
     t->path = path;
     struct arena arena = { 0 };
-    enum err err = open_with_library(t, &arena);
+    enum err err = !inputs_is_remote(path) && is_arrow(path, head) ? arrow_open(&t->arrow, path)
+                                                                   : open_with_library(t, &arena);
     arena_release(&arena);
     if (err)
         table_close(t);
@@ -281,6 +285,8 @@ static void drop_chunk(struct table *t)
 
 enum err table_next(struct table *t, struct text *row)
 {
+    if (t->arrow)
+        return arrow_next(t->arrow, row);
     *row = (struct text){ 0 };
     while (t->row == t->row_count) {
         drop_chunk(t);
@@ -309,6 +315,7 @@ void table_close(struct table *t)
 {
     if (!t)
         return;
+    arrow_close(t->arrow);
     drop_chunk(t);
     if (t->has_result)
         duckdb.destroy_result(&t->result);

@@ -3,10 +3,12 @@
 #include "test/files.h"
 #include "test/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 // All rows of some files as one string, "name:line:row|"; a problem is "name:line:!".
 static const char *spelled(const char *const *words, size_t count, struct source_options options)
@@ -220,4 +222,88 @@ TEST(source_stays_small_over_ten_million_empty_rows_and_a_giant_one)
     CHECK(rows == 0 && bad == 1);
     // The row is given up at 64 MiB; the sanitizers' shadow and late frees are allowed for.
     CHECK(peak_kib() - before_kib < 400 * 1024);
+}
+
+TEST(source_reads_standard_input)
+{
+    const char *path = files_gzip("stdin.gz", TEXT("{\"a\":1}\n{\"a\":2}\n")), *word = "-";
+    int kept = dup(STDIN_FILENO), fd = open(path, O_RDONLY);
+    dup2(fd, STDIN_FILENO);
+    CHECK(is(spelled(&word, 1, (struct source_options){ 0 }),
+             "standard input:1:{\"a\":1}|standard input:2:{\"a\":2}|"));
+    dup2(kept, STDIN_FILENO);
+    close(kept);
+    close(fd);
+}
+
+struct summing {
+    struct source source;
+    uint64_t sum; // depends on the order of rows
+};
+
+struct summed {
+    struct block block;
+    uint64_t values[512];
+    int count;
+};
+
+static enum err take(void *context, void *item, bool *more)
+{
+    return source_next(&((struct summing *)context)->source, &((struct summed *)item)->block, more);
+}
+
+static enum err work(void *context, void *item_, int worker)
+{
+    (void)context, (void)worker;
+    struct summed *item = item_;
+    struct lines rows = item->block.rows;
+    item->count = 0;
+    for (struct text row; lines_next(&rows, &row) && item->count < 512;)
+        item->values[item->count++] = (uint64_t)rows.line * 31 + row.size;
+    return OK;
+}
+
+static enum err give(void *context, void *item_)
+{
+    struct summed *item = item_;
+    struct summing *run = context;
+    for (int i = 0; i < item->count; i++)
+        run->sum = run->sum * 1000003 + item->values[i];
+    return OK;
+}
+
+static void drop(void *context, void *item)
+{
+    (void)context;
+    source_block_release(&((struct summed *)item)->block);
+}
+
+static enum err sum_files(const char *const *paths, size_t count, int workers, uint64_t *sum)
+{
+    struct summing run = { 0 };
+    struct pool_job job = { &run, sizeof(struct summed), take, work, give, drop };
+    CHECK(!source_open(&run.source, &test_arena, paths, count,
+                       &(struct source_options){ .block_bytes = 500 }));
+    enum err err = pool_run(&job, workers);
+    *sum = run.sum;
+    source_close(&run.source);
+    return err;
+}
+
+TEST(source_gives_the_same_result_and_failure_for_any_number_of_threads)
+{
+    struct out out = { .arena = &test_arena };
+    for (int i = 0; i < 3000; i++)
+        out_put(&out, "%d %*s\n", i, i % 53, "");
+    const char *paths[2] = { files_write("many.txt", out_view(&out)),
+                             files_write("bad.txt.gz", TEXT("\x1F\x8B\x08 damaged")) };
+    uint64_t one, some, before;
+    CHECK(!sum_files(paths, 1, 1, &one) && one);
+    for (int workers = 2; workers <= 4; workers++)
+        CHECK(!sum_files(paths, 1, workers, &some) && some == one);
+    CHECK(sum_files(paths, 2, 1, &before) == ERR_INPUT && before == one);
+    for (int workers = 2; workers <= 4; workers++) {
+        CHECK(sum_files(paths, 2, workers, &some) == ERR_INPUT && some == one);
+        CHECK(strstr(error_text(), "bad.txt.gz: the gzip data is damaged"));
+    }
 }

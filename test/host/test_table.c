@@ -12,7 +12,7 @@ static const char fixture[] = "test/data/rows.parquet";
 static struct table *opened(void)
 {
     struct table *table;
-    enum err err = table_open(&table, fixture);
+    enum err err = table_open(&table, fixture, TEXT("PAR1"));
     if (err == ERR_UNAVAILABLE)
         test_skip("DuckDB's library is not here; make duckdb installs it");
     else
@@ -80,8 +80,8 @@ TEST(table_refuses_what_is_no_parquet_with_a_sentence)
     table_close(table);
     if (!table)
         return;
-    CHECK(table_open(&table, files_write("it's.parquet", TEXT("PAR1 but not really"))) ==
-          ERR_INPUT);
+    const char *path = files_write("it's.parquet", TEXT("PAR1 but not really"));
+    CHECK(table_open(&table, path, TEXT("PAR1")) == ERR_INPUT);
     CHECK(!table && strstr(error_text(), "it's.parquet: DuckDB says: "));
-    CHECK(table_open(&table, files_path("absent.parquet")) == ERR_INPUT && !table);
+    CHECK(table_open(&table, files_path("absent.parquet"), TEXT("")) == ERR_INPUT && !table);
 }

@@ -1,0 +1,45 @@
+// gpuhours memory: the byte plan by part, and the largest micro-batch and context that fit.
+
+#include "cli/data.h"
+#include "core/fit.h"
+
+#include <stdio.h>
+
+static const struct options *list_options(void)
+{
+    static const struct options groups[] = { { "Job and hardware", plan_fields, NULL },
+                                             { "Recipe", recipe_fields, NULL },
+                                             { 0 } };
+    return groups;
+}
+
+static enum err run(struct command_line *line)
+{
+    struct plan_request request = plan_request_default();
+    const struct options groups[] = { { "Job and hardware", plan_fields, &request },
+                                      { "Recipe", recipe_fields, &request.recipe },
+                                      { 0 } };
+    TRY(command_read(line, groups));
+    if (line->positional_count)
+        return fail(ERR_USAGE, "%s: memory takes options only; see --help", line->positional[0]);
+    struct plan_data data;
+    TRY(data_plan(&data, line));
+    TRY(data_request(&request, &data));
+    struct fit fit;
+    TRY(fit_make(&fit, line->arena, &data, &request));
+    struct out out = { .arena = line->arena };
+    if (line->common.json)
+        fit_write(&fit, line->arena, &out);
+    else
+        fit_text(&fit, line->arena, &out);
+    fwrite(out.at, 1, out.size, stdout);
+    return fit.memory.fits ? OK : ERR_ANSWER;
+}
+
+const struct command command_memory = {
+    "memory",
+    "the byte plan by part; the largest micro-batch and context that fit",
+    "gpuhours memory --model llama-3.1-8b --method qlora --gpu rtx-4090",
+    run,
+    list_options,
+};

@@ -1,0 +1,472 @@
+// gpuhours show: the catalogs, whole or one row in full.
+
+#include "cli/columns.h"
+#include "cli/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct show {
+    struct arena *arena;
+    struct catalog catalog;
+    struct out out;
+    struct json_writer json;
+    bool is_json;
+    const char *name; // of the row asked for, or NULL
+};
+
+// --- cells -------------------------------------------------------------------
+
+static const char *number(struct arena *arena, double value)
+{
+    if (isnan(value))
+        return "";
+    return fabs(value) >= 1e4 && fabs(value) < 1e15 ? text_commas(arena, (int64_t)value)
+                                                    : text_format(arena, "%.4g", value);
+}
+
+static const char *count(struct arena *arena, int64_t value)
+{
+    return value ? text_format(arena, "%lld", (long long)value) : "";
+}
+
+static const char *bytes(struct arena *arena, double value)
+{
+    return isnan(value) ? "" : text_bytes(arena, value);
+}
+
+static const char *usd(struct arena *arena, double value)
+{
+    return isnan(value) ? "" : text_usd(arena, value);
+}
+
+// A rate in units of 1e9 or 1e12, without the unit that the heading names.
+static const char *rate(struct arena *arena, double value, double unit)
+{
+    return isnan(value) ? "" : text_format(arena, "%.4g", value / unit);
+}
+
+static const char *shortened(struct arena *arena, const char *text, size_t most)
+{
+    size_t size = text ? strlen(text) : 0;
+    if (size <= most)
+        return text;
+    for (size = most - 1; size && (text[size] & 0xC0) == 0x80;)
+        size--;
+    return text_format(arena, "%.*s…", (int)size, text);
+}
+
+static void heading(struct columns *columns, const char *const *titles)
+{
+    for (; *titles; titles++)
+        columns_add(columns, *titles);
+}
+
+// --- a row in full -----------------------------------------------------------
+
+// Long texts go on in the next line, under where they began.
+static void put_wrapped(struct out *out, const char *text, int indent)
+{
+    int column = indent;
+    struct text rest = text_of(text), word;
+    while (text_next(&rest, ' ', &word)) {
+        if (column > indent && column + 1 + (int)word.size > 100) {
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        } else if (column > indent) {
+            out_char(out, ' ');
+            column++;
+        }
+        out_bytes(out, word.at, word.size);
+        column += (int)word.size;
+    }
+    out_char(out, '\n');
+}
+
+static bool is_worth_showing(const struct field *field, const void *row)
+{
+    if (!field_known(field, row))
+        return false;
+    if (field->kind == FIELD_FLAG)
+        return *(const bool *)((const char *)row + field->offset);
+    return field->kind != FIELD_COUNT || field_number(field, row) != 0;
+}
+
+// "a|b|c" as "a, b, c".
+static const char *listed(struct arena *arena, const char *aliases)
+{
+    struct out out = { .arena = arena };
+    struct text rest = text_of(aliases), alias;
+    while (text_next(&rest, '|', &alias))
+        out_put(&out, "%s%.*s", out.size ? ", " : "", TEXT_ARGS(alias));
+    return out_string(&out);
+}
+
+static void put_row(struct show *show, const struct field *fields, const void *row)
+{
+    if (show->is_json) {
+        json_open(&show->json, NULL, '{');
+        field_write(fields, row, &show->json);
+        json_close(&show->json, '}');
+        return;
+    }
+    for (const struct field *f = fields; f->name; f++) {
+        if (!is_worth_showing(f, row))
+            continue;
+        out_put(&show->out, "%-30s  ", f->name);
+        const char *value = field_spell(f, row, show->arena);
+        put_wrapped(&show->out, strcmp(f->name, "aliases") ? value : listed(show->arena, value),
+                    32);
+    }
+}
+
+static void put_rows_json(struct show *show, const struct field *fields, const void *rows,
+                          size_t size, size_t row_count)
+{
+    for (size_t i = 0; i < row_count; i++)
+        put_row(show, fields, (const char *)rows + i * size);
+}
+
+// --- models ------------------------------------------------------------------
+
+static void put_linears(struct show *show, const struct model *model)
+{
+    static const char *const titles[] = { "weights of a layer", "in",    "out", "copies",
+                                          "a token passes",     "total", NULL };
+    for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
+        struct model_linear linears[MODEL_LINEARS];
+        int64_t layers = model_layers(model, (enum model_layer)kind);
+        if (!layers)
+            continue;
+        struct columns columns = { .arena = show->arena, .align = "lrrrrr" };
+        heading(&columns, titles);
+        size_t found = model_linears(model, (enum model_layer)kind, linears);
+        for (size_t i = 0; i < found; i++) {
+            const struct model_linear *l = &linears[i];
+            columns_add(&columns, l->name);
+            columns_add(&columns, count(show->arena, l->in));
+            columns_add(&columns, count(show->arena, l->out));
+            columns_add(&columns, count(show->arena, l->count));
+            columns_add(&columns, count(show->arena, l->active));
+            columns_add(&columns, text_commas(show->arena, l->in * l->out * l->count));
+        }
+        out_put(&show->out, "\n%lld %s layers\n", (long long)layers,
+                kind == MODEL_SPARSE ? "sparse" : "dense");
+        columns_write(&columns, &show->out);
+    }
+}
+
+static enum err show_model(struct show *show)
+{
+    const struct model *found;
+    TRY(data_model(&found, &show->catalog, show->name));
+    struct model model = *found;
+    model.parameters = model_parameters(&model);
+    model.active_parameters = model_active_parameters(&model);
+    put_row(show, model_fields, &model);
+    if (!show->is_json)
+        put_linears(show, &model);
+    return OK;
+}
+
+// "32/8" where queries share keys, "128×768" for experts.
+static const char *pair(struct arena *arena, int64_t a, const char *between, int64_t b)
+{
+    return text_format(arena, "%lld%s%lld", (long long)a, between, (long long)b);
+}
+
+static void add_model(struct show *show, struct columns *columns, const struct model *m)
+{
+    struct arena *arena = show->arena;
+    columns_add(columns, m->name);
+    columns_add(columns, text_count(arena, (double)model_parameters(m)));
+    columns_add(columns, m->experts ? text_count(arena, (double)model_active_parameters(m)) : "");
+    columns_add(columns, count(arena, m->layers));
+    columns_add(columns, count(arena, m->width));
+    columns_add(columns, pair(arena, m->heads, "/", m->kv_heads));
+    columns_add(columns, m->experts ? pair(arena, m->experts, "×", m->expert_width)
+                                    : count(arena, m->ffn_width));
+    columns_add(columns, count(arena, m->vocabulary));
+    columns_add(columns, count(arena, m->max_positions));
+}
+
+static enum err show_models(struct show *show)
+{
+    static const char *const titles[] = { "model", "total", "active", "layers",  "width",
+                                          "heads", "ffn",   "vocab",  "context", NULL };
+    const struct catalog *c = &show->catalog;
+    if (show->name)
+        return show_model(show);
+    if (show->is_json) {
+        put_rows_json(show, model_fields, c->models, sizeof *c->models, c->model_count);
+        return OK;
+    }
+    struct columns columns = { .arena = show->arena, .align = "lrrrrrrrr" };
+    heading(&columns, titles);
+    for (size_t i = 0; i < c->model_count; i++)
+        add_model(show, &columns, &c->models[i]);
+    columns_write(&columns, &show->out);
+    return OK;
+}
+
+// --- GPUs and nodes ----------------------------------------------------------
+
+static enum err show_gpus(struct show *show)
+{
+    static const char *const titles[] = { "GPU",      "memory", "GB/s",      "bf16",
+                                          "measured", "fp8",    "link GB/s", "PCIe GB/s",
+                                          "watts",    "as of",  NULL };
+    const struct catalog *c = &show->catalog;
+    if (show->name) {
+        const struct gpu *gpu;
+        TRY(catalog_gpu(&gpu, c, show->name));
+        put_row(show, gpu_fields, gpu);
+        return OK;
+    }
+    if (show->is_json) {
+        put_rows_json(show, gpu_fields, c->gpus, sizeof *c->gpus, c->gpu_count);
+        return OK;
+    }
+    struct columns columns = { .arena = show->arena, .align = "lrrrrrrrrl" };
+    heading(&columns, titles);
+    for (size_t i = 0; i < c->gpu_count; i++) {
+        const struct gpu *g = &c->gpus[i];
+        double half = g->supports_bf16 ? g->bf16_flops_per_s : NAN;
+        columns_add(&columns, g->name);
+        columns_add(&columns, bytes(show->arena, g->memory_bytes));
+        columns_add(&columns, rate(show->arena, g->memory_bytes_per_s, 1e9));
+        columns_add(&columns, rate(show->arena, half, 1e12));
+        columns_add(&columns, rate(show->arena, g->measured_bf16_flops_per_s, 1e12));
+        columns_add(&columns, rate(show->arena, g->fp8_flops_per_s, 1e12));
+        columns_add(&columns, rate(show->arena, g->link_bytes_per_s, 1e9));
+        columns_add(&columns, rate(show->arena, g->pcie_bytes_per_s, 1e9));
+        columns_add(&columns, number(show->arena, g->tdp_watts));
+        columns_add(&columns, g->as_of);
+    }
+    columns_write(&columns, &show->out);
+    out_put(&show->out, "\nbf16, measured (the best product found) and fp8 in dense TFLOP/s; links "
+                        "per direction.\n");
+    return OK;
+}
+
+static enum err show_nodes(struct show *show)
+{
+    static const char *const titles[] = { "node", "GPU",     "GPUs",        "linked",
+                                          "link", "network", "host memory", NULL };
+    const struct catalog *c = &show->catalog;
+    if (show->name) {
+        const struct node *node;
+        TRY(catalog_node(&node, c, show->name));
+        put_row(show, node_fields, node);
+        return OK;
+    }
+    if (show->is_json) {
+        put_rows_json(show, node_fields, c->nodes, sizeof *c->nodes, c->node_count);
+        return OK;
+    }
+    struct columns columns = { .arena = show->arena, .align = "llrrrrr" };
+    heading(&columns, titles);
+    for (size_t i = 0; i < c->node_count; i++) {
+        const struct node *n = &c->nodes[i];
+        columns_add(&columns, n->name);
+        columns_add(&columns, n->gpu);
+        columns_add(&columns, count(show->arena, n->gpus));
+        columns_add(&columns, count(show->arena, n->link_domain_gpus));
+        columns_add(&columns, rate(show->arena, n->link_bytes_per_s, 1e9));
+        columns_add(&columns, rate(show->arena, n->network_bytes_per_s_per_gpu, 1e9));
+        columns_add(&columns, bytes(show->arena, n->host_memory_bytes));
+    }
+    columns_write(&columns, &show->out);
+    out_put(&show->out, "\nlinked: GPUs that share the link; link and network in GB/s per GPU and "
+                        "direction.\n");
+    return OK;
+}
+
+// --- facts -------------------------------------------------------------------
+
+static enum err unknown_topic(struct show *show, const struct fact *facts, size_t fact_count)
+{
+    struct out topics = { .arena = show->arena };
+    const char *last = "";
+    for (size_t i = 0; i < fact_count; i++) {
+        if (strcmp(facts[i].topic, last))
+            out_put(&topics, "%s%s", topics.size ? ", " : "", facts[i].topic);
+        last = facts[i].topic;
+    }
+    return fail(ERR_USAGE, "there is no topic \"%s\"; there are %s", show->name,
+                out_string(&topics));
+}
+
+// With a name, the facts of that topic.
+static enum err show_facts(struct show *show, const struct fact *facts, size_t fact_count)
+{
+    static const char *const titles[] = { "topic", "fact",  "low",   "typical", "high",
+                                          "unit",  "trust", "as of", NULL };
+    struct columns columns = { .arena = show->arena, .align = "llrrrlll" };
+    size_t found = 0;
+    heading(&columns, titles);
+    for (size_t i = 0; i < fact_count; i++) {
+        const struct fact *f = &facts[i];
+        if (show->name && strcmp(show->name, f->topic))
+            continue;
+        found++;
+        if (show->is_json) {
+            put_row(show, fact_fields, f);
+            continue;
+        }
+        columns_add(&columns, shortened(show->arena, f->topic, 13));
+        columns_add(&columns, shortened(show->arena, f->item, 26));
+        columns_add(&columns, number(show->arena, f->low));
+        columns_add(&columns, number(show->arena, f->typical));
+        columns_add(&columns, number(show->arena, f->high));
+        columns_add(&columns, shortened(show->arena, f->unit, 12));
+        columns_add(&columns, f->confidence);
+        columns_add(&columns, text_format(show->arena, "%.7s", f->as_of));
+    }
+    if (!found)
+        return unknown_topic(show, facts, fact_count);
+    if (!show->is_json)
+        columns_write(&columns, &show->out);
+    return OK;
+}
+
+static enum err show_operations(struct show *show)
+{
+    return show_facts(show, show->catalog.operations, show->catalog.operation_count);
+}
+
+static enum err show_colocation(struct show *show)
+{
+    return show_facts(show, show->catalog.colocation, show->catalog.colocation_count);
+}
+
+// --- offers ------------------------------------------------------------------
+
+// With a name, the offers of that provider or instance, else of that GPU.
+static enum err filter(struct show *show, const char **gpu)
+{
+    const struct catalog *c = &show->catalog;
+    for (size_t i = 0; i < c->offer_count; i++)
+        if (!strcmp(c->offers[i].provider, show->name) ||
+            !strcmp(c->offers[i].instance, show->name))
+            return OK;
+    const struct gpu *found;
+    TRY(catalog_gpu(&found, c, show->name));
+    *gpu = found->name;
+    return OK;
+}
+
+static bool is_wanted(const struct show *show, const struct offer *offer, const char *gpu)
+{
+    if (!show->name)
+        return true;
+    return gpu ? !strcmp(offer->gpu, gpu)
+               : !strcmp(offer->provider, show->name) || !strcmp(offer->instance, show->name);
+}
+
+static void add_offer(struct show *show, struct columns *columns, const struct offer *o)
+{
+    columns_add(columns, shortened(show->arena, o->provider, 10));
+    columns_add(columns, shortened(show->arena, o->instance, 15));
+    columns_add(columns, o->gpu);
+    columns_add(columns, count(show->arena, o->gpus));
+    columns_add(columns, shortened(show->arena, o->region, 11));
+    columns_add(columns, usd(show->arena, o->on_demand_usd_per_hour));
+    columns_add(columns, usd(show->arena, o->spot_usd_per_hour));
+    columns_add(columns, usd(show->arena, o->reserved_1y_usd_per_hour));
+    columns_add(columns, text_format(show->arena, "%.7s", o->as_of));
+}
+
+static enum err show_offers(struct show *show)
+{
+    static const char *const titles[] = { "provider",  "instance", "GPU",    "GPUs",  "region",
+                                          "on demand", "spot",     "1 year", "as of", NULL };
+    const struct catalog *c = &show->catalog;
+    const char *gpu = NULL;
+    if (show->name)
+        TRY(filter(show, &gpu));
+    struct columns columns = { .arena = show->arena, .align = "lllrlrrrl" };
+    heading(&columns, titles);
+    for (size_t i = 0; i < c->offer_count; i++) {
+        if (!is_wanted(show, &c->offers[i], gpu))
+            continue;
+        if (show->is_json)
+            put_row(show, offer_fields, &c->offers[i]);
+        else
+            add_offer(show, &columns, &c->offers[i]);
+    }
+    if (show->is_json)
+        return OK;
+    columns_write(&columns, &show->out);
+    out_put(&show->out, "\nUSD per hour of the whole instance, as of the date shown.\n");
+    return OK;
+}
+
+// --- command -----------------------------------------------------------------
+
+static const struct view {
+    const char *name;
+    enum err (*show)(struct show *show);
+} views[] = {
+    { "models", show_models },         { "gpus", show_gpus },     { "nodes", show_nodes },
+    { "operations", show_operations }, { "offers", show_offers }, { "colocation", show_colocation },
+};
+
+static enum err find_view(const struct view **out, const char *name)
+{
+    const char *names[sizeof views / sizeof *views];
+    size_t found = sizeof views / sizeof *views;
+    for (size_t i = 0; i < found; i++) {
+        names[i] = views[i].name;
+        if (!strcmp(name, names[i])) {
+            *out = &views[i];
+            return OK;
+        }
+    }
+    const char *near = text_nearest(text_of(name), names, found);
+    if (near)
+        return fail(ERR_USAGE, "there is no catalog \"%s\"; the nearest is %s", name, near);
+    return fail(ERR_USAGE,
+                "there is no catalog \"%s\"; there are models, gpus, nodes, operations, "
+                "offers, colocation",
+                name);
+}
+
+static enum err run(struct command_line *line)
+{
+    TRY(command_read(line, NULL));
+    if (line->positional_count < 1 || line->positional_count > 2)
+        return fail(ERR_USAGE, "say which catalog: gpuhours show "
+                               "models|gpus|nodes|operations|offers|colocation [NAME]");
+    const struct view *view = NULL;
+    TRY(find_view(&view, line->positional[0]));
+    struct show show = { .arena = line->arena,
+                         .is_json = line->common.json,
+                         .name = line->positional_count > 1 ? line->positional[1] : NULL };
+    TRY(data_open(&show.catalog, line));
+    show.out.arena = line->arena;
+    show.json.out = &show.out;
+    if (show.is_json) {
+        json_open(&show.json, NULL, '{');
+        json_put_string(&show.json, "kind", view->name);
+        json_put_count(&show.json, "version", 1);
+        json_open(&show.json, "rows", '[');
+    }
+    TRY(view->show(&show));
+    if (show.is_json) {
+        json_close(&show.json, ']');
+        json_close(&show.json, '}');
+        out_char(&show.out, '\n');
+    }
+    fwrite(show.out.at, 1, show.out.size, stdout);
+    return OK;
+}
+
+const struct command command_show = {
+    .name = "show",
+    .summary = "the catalogs: models, gpus, nodes, operations, offers, colocation",
+    .example = "gpuhours show gpus h100",
+    .run = run,
+};

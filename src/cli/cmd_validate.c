@@ -1,0 +1,343 @@
+// validate: prints how far the model is from measured runs, leaving out each run's own source.
+
+#include "cli/data.h"
+#include "core/validate.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct options_validate {
+    bool fit;  // print the efficiencies fitted on all reference runs
+    bool rows; // a line per run
+};
+
+static const struct field validate_fields[] = {
+    FIELD(options_validate, rows, FLAG, "a line per run"),
+    FIELD(options_validate, fit, FLAG, "print data/efficiency.csv, fitted on all reference runs"),
+    { 0 },
+};
+
+static const struct options *list_options(void)
+{
+    static const struct options groups[] = { { "Output", validate_fields, NULL }, { 0 } };
+    return groups;
+}
+
+struct job {
+    struct arena *arena;
+    struct catalog catalog;
+    struct stack *stacks;
+    struct run *reference, *runs;
+    size_t stack_count, reference_count, run_count;
+    struct validate_row *rows;
+};
+
+static const char *const quantity_keys[] = { "tokens_per_second", "memory", "wall_hours" };
+
+static struct validate_summary summary(const struct job *job, enum validate_quantity quantity,
+                                       bool (*keep)(const struct validate_row *, const char *),
+                                       const char *key)
+{
+    return validate_summarize(job->rows, job->run_count, quantity, job->arena, keep, key);
+}
+
+// --- groups ------------------------------------------------------------------
+
+static bool of_method(const struct validate_row *row, const char *key)
+{
+    return !strcmp(row->run->method, key);
+}
+
+static bool of_gpu(const struct validate_row *row, const char *key)
+{
+    return row->setup->gpu && !strcmp(row->setup->gpu->name, key);
+}
+
+static bool of_stack(const struct validate_row *row, const char *key)
+{
+    return !strcmp(row->setup->stack->name, key);
+}
+
+static bool of_source(const struct validate_row *row, const char *key)
+{
+    return text_is(run_source(row->run), key);
+}
+
+static const char *method_key(const struct job *job, const struct validate_row *row)
+{
+    (void)job;
+    return row->run->method;
+}
+
+static const char *gpu_key(const struct job *job, const struct validate_row *row)
+{
+    (void)job;
+    return row->setup->gpu ? row->setup->gpu->name : NULL;
+}
+
+static const char *stack_key(const struct job *job, const struct validate_row *row)
+{
+    (void)job;
+    return row->setup->stack->name;
+}
+
+static const char *source_key(const struct job *job, const struct validate_row *row)
+{
+    return text_copy(job->arena, run_source(row->run));
+}
+
+static const struct group {
+    const char *title, *json;
+    const char *(*key)(const struct job *, const struct validate_row *);
+    bool (*keep)(const struct validate_row *, const char *);
+} groups[] = {
+    { "method", "by_method", method_key, of_method },
+    { "GPU", "by_gpu", gpu_key, of_gpu },
+    { "stack", "by_stack", stack_key, of_stack },
+    { "source left out", "by_source", source_key, of_source },
+};
+
+// The distinct keys of a group, in the order of the rows.
+static size_t distinct(const char **out, size_t room, const struct job *job,
+                       const struct group *group)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->run_count && count < room; i++) {
+        const char *key = job->rows[i].setup ? group->key(job, &job->rows[i]) : NULL;
+        bool seen = !key;
+        for (size_t k = 0; k < count && !seen; k++)
+            seen = !strcmp(out[k], key);
+        if (!seen)
+            out[count++] = key;
+    }
+    return count;
+}
+
+// --- text --------------------------------------------------------------------
+
+static void print_line(const struct job *job, const char *name,
+                       bool (*keep)(const struct validate_row *, const char *), const char *key)
+{
+    struct validate_summary t = summary(job, VALIDATE_TOKENS, keep, key);
+    struct validate_summary m = summary(job, VALIDATE_MEMORY, keep, key);
+    if (!t.n && !m.n)
+        return;
+    printf("  %-34.34s", name);
+    if (t.n)
+        printf(" %5lld  %5.2f  %5.2f  %4.0f %%", (long long)t.n, t.median_error, t.p90_error,
+               100 * t.coverage);
+    else
+        printf(" %5s  %5s  %5s  %6s", "-", "-", "-", "-");
+    if (m.n)
+        printf("  %5lld  %5.2f  %4.0f %%", (long long)m.n, m.median_error, 100 * m.coverage);
+    printf("\n");
+}
+
+static void print_rows(const struct job *job)
+{
+    printf("%-10s %-16s %-14s %10s %10s %6s %-3s %7s %7s %6s\n", "run", "stack", "GPU", "tok/s",
+           "measured", "factor", "in", "GiB", "meas.", "factor");
+    for (size_t i = 0; i < job->run_count; i++) {
+        const struct validate_row *row = &job->rows[i];
+        if (!row->setup)
+            continue;
+        const struct validate_value *t = &row->tokens_per_s, *m = &row->memory_bytes;
+        printf("%-10.10s %-16.16s %-14.14s", row->run->id, row->setup->stack->name,
+               row->setup->gpu ? row->setup->gpu->name : "-");
+        if (t->error > 0)
+            printf(" %10.0f %10.0f %6.2f %-3s", t->predicted.mid, t->measured, t->error,
+                   t->inside ? "yes" : "no");
+        else
+            printf(" %10s %10s %6s %-3s", "-", "-", "-", "-");
+        if (m->error > 0)
+            printf(" %7.1f %7.1f %6.2f", m->predicted.mid / 1073741824.0,
+                   m->measured / 1073741824.0, m->error);
+        printf("\n");
+    }
+    printf("\n");
+}
+
+static void print_text(const struct job *job, bool rows)
+{
+    if (rows)
+        print_rows(job);
+    size_t understood = 0;
+    for (size_t i = 0; i < job->run_count; i++)
+        understood += job->rows[i].setup != NULL;
+    printf("%zu runs, %zu understood (%.1f %%); each predicted without its own source\n",
+           job->run_count, understood, 100.0 * (double)understood / (double)job->run_count);
+    for (size_t i = 0; i < job->run_count; i++)
+        if (!job->rows[i].setup)
+            printf("  not understood: %s: %s\n", job->rows[i].run->id, job->rows[i].reason);
+    printf("\n  %-34s  tokens per second            memory\n", "");
+    printf("  %-34s  runs  median  P90  inside   runs  median inside\n", "");
+    print_line(job, "all", NULL, NULL);
+    const char *keys[256];
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        printf("\n  by %s\n", groups[g].title);
+        size_t count = distinct(keys, 256, job, &groups[g]);
+        for (size_t k = 0; k < count; k++)
+            print_line(job, keys[k], groups[g].keep, keys[k]);
+    }
+    printf("\nErrors are factors: 1.08 is 8 %% off. Inside: within P10 to P90.\n");
+}
+
+// --- JSON --------------------------------------------------------------------
+
+static void write_summary(struct json_writer *w, const char *key, struct validate_summary s)
+{
+    json_open(w, key, '{');
+    json_put_number(w, "median_error", s.median_error);
+    json_put_number(w, "p90_error", s.p90_error);
+    json_put_number(w, "coverage", s.coverage);
+    json_put_count(w, "unsafe", s.unsafe);
+    json_put_count(w, "n", s.n);
+    json_close(w, '}');
+}
+
+static const struct validate_value *value_at(const struct validate_row *row, int quantity)
+{
+    return quantity == VALIDATE_TOKENS   ? &row->tokens_per_s
+           : quantity == VALIDATE_MEMORY ? &row->memory_bytes
+                                         : &row->wall_hours;
+}
+
+static void write_row(struct json_writer *w, const struct validate_row *row)
+{
+    static const char *const keys[] = { "tokens_per_second", "memory_bytes", "wall_hours" };
+    json_open(w, NULL, '{');
+    json_put_string(w, "id", row->run->id);
+    json_put_string(w, "source", row->run->source);
+    json_put_bool(w, "understood", row->setup != NULL);
+    if (!row->setup) {
+        json_put_string(w, "reason", row->reason);
+        json_close(w, '}');
+        return;
+    }
+    json_put_string(w, "stack", row->setup->stack->name);
+    json_put_string(w, "gpu", row->setup->gpu ? row->setup->gpu->name : NULL);
+    json_open(w, "predicted", '{');
+    for (int q = 0; q < 3; q++) {
+        struct range range = value_at(row, q)->predicted;
+        json_open(w, keys[q], '{');
+        json_put_number(w, "p10", range.low);
+        json_put_number(w, "p50", range.mid);
+        json_put_number(w, "p90", range.high);
+        json_close(w, '}');
+    }
+    json_close(w, '}');
+    json_open(w, "measured", '{');
+    for (int q = 0; q < 3; q++)
+        json_put_number(w, keys[q], value_at(row, q)->measured);
+    json_close(w, '}');
+    json_open(w, "error", '{');
+    for (int q = 0; q < 3; q++)
+        json_put_number(w, keys[q], value_at(row, q)->error);
+    json_close(w, '}');
+    json_open(w, "inside", '{');
+    for (int q = 0; q < 3; q++)
+        if (value_at(row, q)->error > 0)
+            json_put_bool(w, keys[q], value_at(row, q)->inside);
+    json_close(w, '}');
+    json_close(w, '}');
+}
+
+static void write_json(const struct job *job)
+{
+    struct out out = { .arena = job->arena };
+    struct json_writer w = { .out = &out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "validation");
+    json_put_count(&w, "version", 1);
+    json_open(&w, "summary", '{');
+    for (int q = 0; q < 3; q++)
+        write_summary(&w, quantity_keys[q], summary(job, (enum validate_quantity)q, NULL, NULL));
+    json_close(&w, '}');
+    const char *keys[256];
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        json_open(&w, groups[g].json, '{');
+        size_t count = distinct(keys, 256, job, &groups[g]);
+        for (size_t k = 0; k < count; k++) {
+            json_open(&w, keys[k], '{');
+            for (int q = 0; q < 3; q++)
+                write_summary(&w, quantity_keys[q],
+                              summary(job, (enum validate_quantity)q, groups[g].keep, keys[k]));
+            json_close(&w, '}');
+        }
+        json_close(&w, '}');
+    }
+    json_open(&w, "rows", '[');
+    for (size_t i = 0; i < job->run_count; i++)
+        write_row(&w, &job->rows[i]);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    printf("%s\n", out_string(&out));
+}
+
+static void print_fit(const struct job *job, const struct validate_model *model)
+{
+    struct residual *residuals;
+    size_t count =
+        validate_residuals(&residuals, job->arena, job->reference, job->reference_count, model);
+    const struct efficiency *rows =
+        calibration_fit(job->arena, job->stacks, job->stack_count, residuals, count);
+    printf("stack,family,log_mid,log_spread,runs,sources\n");
+    for (size_t i = 0; i < job->stack_count; i++)
+        printf("%s,%s,%.6f,%.6f,%lld,%lld\n", rows[i].stack, rows[i].family, rows[i].log_mid,
+               rows[i].log_spread, (long long)rows[i].runs, (long long)rows[i].sources);
+}
+
+// --- the command -------------------------------------------------------------
+
+static enum err read_inputs(struct job *job, const struct command_line *line)
+{
+    TRY(data_open(&job->catalog, line));
+    TRY(stack_read(&job->stacks, &job->stack_count, job->arena, NULL, 0,
+                   catalog_embedded("stacks.json"), "stacks.json"));
+    TRY(run_read(&job->reference, &job->reference_count, job->arena, catalog_embedded("runs.csv"),
+                 "runs.csv"));
+    job->runs = job->reference;
+    job->run_count = job->reference_count;
+    if (!line->positional_count)
+        return OK;
+    struct file file;
+    TRY(file_open(&file, line->positional[0]));
+    char *copy = arena_copy(job->arena, file.text.at, file.text.size);
+    struct text text = { copy, file.text.size };
+    file_close(&file);
+    return run_read(&job->runs, &job->run_count, job->arena, text, line->positional[0]);
+}
+
+static enum err run(struct command_line *line)
+{
+    struct options_validate options = { 0 };
+    struct options read[] = { { "Output", validate_fields, &options }, { 0 } };
+    TRY(command_read(line, read));
+    if (line->positional_count > 1)
+        return fail(ERR_USAGE, "validate takes one file of runs, there are %d",
+                    line->positional_count);
+    struct job job = { .arena = line->arena };
+    TRY(read_inputs(&job, line));
+    struct validate_model model = { &job.catalog, job.stacks, job.stack_count };
+    if (options.fit) {
+        print_fit(&job, &model);
+        return OK;
+    }
+    TRY(validate_runs(&job.rows, job.arena, job.runs, job.run_count, job.reference,
+                      job.reference_count, &model));
+    if (line->common.json)
+        write_json(&job);
+    else
+        print_text(&job, options.rows);
+    return OK;
+}
+
+const struct command command_validate = {
+    "validate",
+    "our error on measured runs, each predicted without its own source",
+    "gpuhours validate runs.csv",
+    run,
+    list_options,
+};

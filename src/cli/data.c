@@ -1,0 +1,94 @@
+#include "cli/data.h"
+
+#include "host/folder.h"
+
+#include <string.h>
+
+enum err data_open(struct catalog *catalog, const struct command_line *line)
+{
+    if (!line->common.data)
+        return catalog_open(catalog, line->arena, NULL, 0);
+    struct folder folder;
+    TRY(folder_open(&folder, line->arena, line->common.data, ".csv"));
+    struct catalog_file *files = ARENA_NEW(line->arena, struct catalog_file, folder.count + 1);
+    for (size_t i = 0; i < folder.count; i++)
+        files[i] = (struct catalog_file){ folder.files[i].name, folder.files[i].path,
+                                          folder.files[i].file.text };
+    enum err err = catalog_open(catalog, line->arena, files, folder.count);
+    folder_close(&folder);
+    return err;
+}
+
+enum err data_plan(struct plan_data *data, const struct command_line *line)
+{
+    if (!line->common.data)
+        return plan_open(data, line->arena, NULL, 0);
+    struct folder tables, documents;
+    TRY(folder_open(&tables, line->arena, line->common.data, ".csv"));
+    enum err err = folder_open(&documents, line->arena, line->common.data, ".json");
+    if (err) {
+        folder_close(&tables);
+        return err;
+    }
+    struct catalog_file *files =
+        ARENA_NEW(line->arena, struct catalog_file, tables.count + documents.count + 1);
+    size_t count = 0;
+    const struct folder *folders[] = { &tables, &documents };
+    for (int f = 0; f < 2; f++)
+        for (size_t i = 0; i < folders[f]->count; i++)
+            files[count++] =
+                (struct catalog_file){ folders[f]->files[i].name, folders[f]->files[i].path,
+                                       folders[f]->files[i].file.text };
+    err = plan_open(data, line->arena, files, count);
+    folder_close(&tables);
+    folder_close(&documents);
+    return err;
+}
+
+static bool is_path(const char *name)
+{
+    size_t size = strlen(name);
+    return *name == '/' || *name == '.' || (size > 5 && !strcmp(name + size - 5, ".json"));
+}
+
+enum err data_model(const struct model **out, const struct catalog *catalog, const char *name)
+{
+    const char *path = NULL;
+    if (folder_has(name, "config.json"))
+        path = text_format(catalog->arena, "%s/config.json", name);
+    else if (folder_has(name, "") || is_path(name))
+        path = name;
+    if (!path)
+        return catalog_model(out, catalog, name);
+    struct file file;
+    TRY(file_open(&file, path));
+    struct model *model = ARENA_NEW(catalog->arena, struct model, 1);
+    enum err err = model_read_config(model, catalog->arena, file.text, path);
+    file_close(&file);
+    *out = model;
+    return err;
+}
+
+static enum err read_stack(const struct stack **out, const struct plan_data *data, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    struct stack *own = NULL;
+    size_t count = 0;
+    enum err err = stack_read(&own, &count, data->catalog.arena, data->stacks, data->stack_count,
+                              file.text, path);
+    file_close(&file);
+    if (!err && count != 1)
+        return fail(ERR_INPUT, "%s: holds %zu stacks, one is wanted", path, count);
+    *out = own;
+    return err;
+}
+
+enum err data_request(struct plan_request *request, const struct plan_data *data)
+{
+    if (request->model)
+        TRY(data_model(&request->shape, &data->catalog, request->model));
+    if (request->stack && is_path(request->stack))
+        TRY(read_stack(&request->own_stack, data, request->stack));
+    return OK;
+}

@@ -1,0 +1,29 @@
+// advice: planning mistakes noticed, each with its remedy.
+//
+// A mistake is a row of a table: a code, a predicate on the finished plan and a sentence. Nothing
+// here changes a number.
+//
+//     struct advice advice = { .arena = arena };
+//     advice_give(&advice, &plan);
+//     advice.items[0].code, advice.items[0].text
+
+#pragma once
+
+#include "base/text.h"
+
+struct plan;
+
+struct advice_item {
+    const char *code; // "no_packing"
+    const char *text; // what is wrong, and what to do
+};
+
+enum { ADVICE_ITEMS = 32 };
+
+struct advice {
+    struct arena *arena;
+    struct advice_item items[ADVICE_ITEMS];
+    size_t count;
+};
+
+void advice_give(struct advice *advice, const struct plan *plan);

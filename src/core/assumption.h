@@ -1,0 +1,32 @@
+// assumption: a number with its range and where it comes from.
+//
+// Everything a forecast rests on and the user did not measure is one of these; --explain, the
+// document and the page list them.
+
+#pragma once
+
+#include "base/json.h"
+#include "base/stats.h"
+
+enum assumption_origin {
+    ASSUMPTION_ASSUMED,  // our judgement
+    ASSUMPTION_CATALOG,  // a row with source and date
+    ASSUMPTION_MEASURED, // fitted on measured runs, or measured by a pilot
+    ASSUMPTION_GIVEN,    // by the user
+};
+extern const char *const assumption_origins[];
+
+struct assumption {
+    const char *name, *unit;
+    struct range value; // P10, P50, P90; three times the same where it is certain
+    enum assumption_origin origin;
+    const char *source, *as_of;
+};
+
+struct assumption assumption_given(struct assumption assumed, double value); // NAN: as it was
+
+// The value where a standard normal variable has drawn z: lognormal on both sides of the middle, or
+// normal and cut at zero where the low end is zero.
+double assumption_draw(const struct assumption *assumption, double z);
+
+void assumption_write(const struct assumption *assumption, struct json_writer *w);

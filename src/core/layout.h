@@ -1,0 +1,28 @@
+// layout: how one model is spread over GPUs.
+//
+// A layout is read from what people write ("fsdp8", "tp4pp2 dp4", "zero3 + cpu offload") or made by
+// the search. data × tensor × pipeline × context is the number of GPUs; expert parallelism runs
+// inside the data-parallel ranks.
+
+#pragma once
+
+#include "base/text.h"
+
+struct layout {
+    int64_t data, tensor, pipeline, context, expert; // each at least 1
+    int64_t interleave;                              // virtual pipeline stages per GPU, 1 is none
+    int zero;            // 0 DDP, 1 optimizer, 2 + gradients, 3 + weights (FSDP)
+    int64_t shard_group; // GPUs that share one copy; 0: all data-parallel ranks (hybrid otherwise)
+    bool split;          // layers dealt over GPUs that run one after another (device_map)
+    bool offload_optimizer, offload_weights, offload_activations;
+};
+
+struct layout layout_single(void);
+
+// Reads a layout for that many GPUs; what is not named becomes data parallelism. Fails with
+// ERR_USAGE where the product does not divide the GPUs or a word is unknown.
+enum err layout_read(struct layout *out, struct text text, int64_t gpus);
+const char *layout_spell(const struct layout *layout,
+                         struct arena *arena); // "fsdp8", "tp4 pp2 dp4"
+int64_t layout_gpus(const struct layout *layout);
+int64_t layout_shards(const struct layout *layout); // GPUs that a ZeRO shard is one of

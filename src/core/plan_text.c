@@ -1,0 +1,230 @@
+#include "core/plan_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { COLUMNS = 80, INDENT = 15 };
+
+static int columns_of(const char *text, size_t size)
+{
+    int columns = 0;
+    for (size_t i = 0; i < size; i++)
+        columns += (text[i] & 0xC0) != 0x80; // bytes that continue a character take no column
+    return columns;
+}
+
+void plan_put_wrapped(struct out *out, int indent, int column, const char *text)
+{
+    struct text rest = text_of(text), word;
+    bool first = true;
+    while (text_next(&rest, ' ', &word)) {
+        int size = columns_of(word.at, word.size);
+        if (!first && column + 1 + size > COLUMNS) {
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        } else if (!first) {
+            out_char(out, ' ');
+            column++;
+        }
+        out_bytes(out, word.at, word.size);
+        column += size;
+        first = false;
+    }
+    out_char(out, '\n');
+}
+
+static void put_line(struct out *out, const char *label, const char *text)
+{
+    out_put(out, "  %-*s", INDENT - 2, label);
+    plan_put_wrapped(out, INDENT, INDENT, text);
+}
+
+static const char *method_of(const struct recipe *recipe, struct arena *arena)
+{
+    static const char *const names[] = { "full training", "LoRA", "QLoRA" };
+    return recipe->method == RECIPE_FULL
+               ? names[0]
+               : text_format(arena, "%s of rank %lld", names[recipe->method],
+                             (long long)recipe->rank);
+}
+
+static const char *const checkpointing_names[] = { "none", "selective", "full", "auto" };
+
+const char *plan_spell(const struct search_result *result, struct arena *arena)
+{
+    static const char *const again[] = { "nothing recomputed", "selective recomputation",
+                                         "full recomputation", "" };
+    return text_format(arena, "%lld × %s, %s, micro-batch %.0f, %s", (long long)result->gpus,
+                       result->gpu->name, layout_spell(&result->layout, arena),
+                       result->workload.micro_batch, again[result->recipe.checkpointing]);
+}
+
+// --- the answer --------------------------------------------------------------
+
+static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct forecast *f = &plan->forecast;
+    put_line(out, "GPU hours",
+             text_format(arena, "%s  (%s to %s, eight times in ten)",
+                         text_hours(arena, f->gpu_hours.mid), text_hours(arena, f->gpu_hours.low),
+                         text_hours(arena, f->gpu_hours.high)));
+    put_line(out, "wall clock",
+             text_format(arena, "%s  (%s to %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
+                         text_seconds(arena, f->wall_hours.low * 3600),
+                         text_seconds(arena, f->wall_hours.high * 3600),
+                         isnan(plan->request->deadline) ? ""
+                         : plan->meets_deadline         ? ", within the deadline"
+                                                        : ", misses the deadline"));
+    const struct price *price = &plan->price;
+    const char *from =
+        !price->offers                 ? ""
+        : !isnan(plan->request->price) ? ""
+        : strcmp(price->oldest, price->newest)
+            ? text_format(arena, "; %zu providers, prices of %s to %s", price->offers,
+                          price->oldest, price->newest)
+            : text_format(arena, "; %zu providers, prices of %s", price->offers, price->oldest);
+    put_line(out, "cost",
+             price->offers
+                 ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
+                               text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high),
+                               from, plan->meets_budget ? "" : ", above the budget")
+                 : "unknown: the catalog has no offer of this GPU; --price sets one");
+}
+
+static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct memory *memory = &plan->estimate.memory;
+    put_line(out, "memory",
+             text_format(arena, "%s: %s of %s in use on each GPU at the fullest (%s), %s held",
+                         !plan->fits           ? "DOES NOT FIT"
+                         : plan->chosen.stable ? "fits"
+                                               : "fits, tightly",
+                         text_bytes(arena, memory->allocated_bytes),
+                         text_bytes(arena, memory->device_bytes), memory->moment,
+                         text_bytes(arena, memory->total_bytes)));
+}
+
+static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct workload *workload = &plan->chosen.workload;
+    const struct forecast *f = &plan->forecast;
+    put_line(out, "speed",
+             text_format(arena, "%s tokens/s  (%s to %s), %.0f %% of the GPUs' peak",
+                         text_commas(arena, llround(f->tokens_per_s.mid)),
+                         text_commas(arena, llround(f->tokens_per_s.low)),
+                         text_commas(arena, llround(f->tokens_per_s.high)),
+                         100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
+    put_line(out, "run",
+             text_format(arena,
+                         "%s tokens × %.6g epoch%s, %.0f %% padding (%s): %s processed in %s "
+                         "steps of %s",
+                         text_count(arena, workload->tokens), workload->epochs,
+                         workload->epochs == 1 ? "" : "s", 100 * workload->padding_share,
+                         workload_batchings[workload->batching],
+                         text_count(arena, workload->processed_tokens),
+                         text_commas(arena, llround(workload->steps)),
+                         text_seconds(arena, plan->chosen.seconds_per_step)));
+    put_line(out, "settings",
+             text_format(arena,
+                         "--context %.0f --micro-batch %.0f --global-batch %.0f --checkpointing %s "
+                         "--parallel %s",
+                         plan->rule.context, workload->micro_batch, workload->global_batch,
+                         checkpointing_names[plan->chosen.recipe.checkpointing],
+                         layout_spell(&plan->chosen.layout, arena)));
+}
+
+// --- what drives it ----------------------------------------------------------
+
+static void put_drivers(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct forecast *f = &plan->forecast;
+    enum { BAR = 30, SHOWN = 4 };
+    const struct forecast_driver *narrowest = NULL;
+    double widest = f->drivers[0].high - f->drivers[0].low;
+    if (!(widest > 0))
+        return;
+    out_put(out, "\nWhat drives the GPU hours, each alone\n");
+    for (int i = 0; i < FORECAST_DRIVERS; i++) {
+        const struct forecast_driver *d = &f->drivers[i];
+        double left = d->gpu_hours_known.high - d->gpu_hours_known.low;
+        if (d->measurement &&
+            (!narrowest || left < narrowest->gpu_hours_known.high - narrowest->gpu_hours_known.low))
+            narrowest = d;
+        int bar = (int)lround(BAR * (d->high - d->low) / widest);
+        if (i >= SHOWN || bar < 1)
+            continue;
+        out_put(out, "  %-26s %s to %-9s ", d->name,
+                text_format(arena, "%7s", text_hours(arena, d->low)), text_hours(arena, d->high));
+        for (int b = 0; b < bar; b++)
+            out_put(out, "█");
+        out_char(out, '\n');
+    }
+    if (narrowest)
+        plan_put_wrapped(out, 2, 2,
+                         text_format(arena, "  Measure first: %s, which leaves %s to %s.",
+                                     narrowest->measurement,
+                                     text_hours(arena, narrowest->gpu_hours_known.low),
+                                     text_hours(arena, narrowest->gpu_hours_known.high)));
+}
+
+static void put_result(const struct search_result *r, const char *why, const struct plan *plan,
+                       struct arena *arena, struct out *out)
+{
+    const char *what = text_format(arena, "%lld × %s %s", (long long)r->gpus, r->gpu->name,
+                                   layout_spell(&r->layout, arena));
+    if (r->recipe.method != plan->chosen.recipe.method)
+        what = text_format(arena, "%s, %s", what, recipe_methods[r->recipe.method]);
+    out_put(out, "  %-17s%s", why, what);
+    out_repeat(out, ' ', 30 - columns_of(what, strlen(what)));
+    out_put(out, " %12s %8s %8s\n", text_seconds(arena, r->wall_hours * 3600),
+            text_hours(arena, r->gpu_hours),
+            isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
+}
+
+static void put_alternatives(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    if (!plan->request->search)
+        return;
+    out_put(out, "\n%-49s %12s %8s %8s\n", "Alternatives", "wall clock", "GPU h", "cost");
+    if (plan->fits)
+        put_result(&plan->chosen, "this plan", plan, arena, out);
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        put_result(&plan->alternatives[i].result, plan->alternatives[i].why, plan, arena, out);
+    out_put(out, "  of %s configurations looked at, %s fit\n",
+            text_commas(arena, (int64_t)plan->search.considered),
+            text_commas(arena, (int64_t)plan->search.fitting));
+}
+
+static void put_advice(const struct plan *plan, struct out *out)
+{
+    if (plan->advice.count)
+        out_put(out, "\nNoticed\n");
+    for (size_t i = 0; i < plan->advice.count; i++) {
+        const struct advice_item *item = &plan->advice.items[i];
+        int column = (int)strlen(item->code) + 4;
+        out_put(out, "  %s: ", item->code);
+        plan_put_wrapped(out, 4, column, item->text);
+    }
+}
+
+void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct search_result *chosen = &plan->chosen;
+    plan_put_wrapped(out, 0, 0,
+                     text_format(arena, "%s, %s with %s on %lld × %s", plan->model->name,
+                                 method_of(&chosen->recipe, arena), plan->stack->name,
+                                 (long long)chosen->gpus, chosen->gpu->title));
+    out_char(out, '\n');
+    if (!plan->fits)
+        put_memory(plan, arena, out);
+    put_hours(plan, arena, out);
+    if (plan->fits)
+        put_memory(plan, arena, out);
+    put_run(plan, arena, out);
+    put_drivers(plan, arena, out);
+    put_alternatives(plan, arena, out);
+    put_advice(plan, out);
+    out_put(out,
+            "\n--explain shows how each number came about; --json is the same as a document.\n");
+}

@@ -1,0 +1,76 @@
+#include "host/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t size = strlen(name), end = strlen(ending);
+    return size > end && !strcmp(name + size - end, ending);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct folder_file *)a)->name, ((const struct folder_file *)b)->name);
+}
+
+static void list_files(struct folder *folder, struct arena *arena, DIR *dir, const char *path,
+                       const char *ending)
+{
+    size_t room = 0;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!ends_with(entry->d_name, ending))
+            continue;
+        if (folder->count == room) {
+            size_t more = room ? room * 2 : 8, size = sizeof *folder->files;
+            folder->files = arena_grow(arena, folder->files, room * size, more * size);
+            room = more;
+        }
+        folder->files[folder->count++] = (struct folder_file){
+            .name = text_copy(arena, text_of(entry->d_name)),
+            .path = text_format(arena, "%s/%s", path, entry->d_name),
+        };
+    }
+    if (folder->count)
+        qsort(folder->files, folder->count, sizeof *folder->files, by_name);
+}
+
+enum err folder_open(struct folder *folder, struct arena *arena, const char *path,
+                     const char *ending)
+{
+    *folder = (struct folder){ 0 };
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fail(ERR_INPUT, "%s: cannot be opened as a folder: %s", path, strerror(errno));
+    list_files(folder, arena, dir, path, ending);
+    closedir(dir);
+    for (size_t i = 0; i < folder->count; i++) {
+        enum err err = file_open(&folder->files[i].file, folder->files[i].path);
+        if (err) {
+            folder->count = i;
+            folder_close(folder);
+            return err;
+        }
+    }
+    return OK;
+}
+
+void folder_close(struct folder *folder)
+{
+    for (size_t i = 0; i < folder->count; i++)
+        file_close(&folder->files[i].file);
+    *folder = (struct folder){ 0 };
+}
+
+bool folder_has(const char *path, const char *name)
+{
+    struct arena arena = { 0 };
+    struct stat status;
+    const char *whole = *name ? text_format(&arena, "%s/%s", path, name) : path;
+    bool has = !stat(whole, &status) && !S_ISDIR(status.st_mode);
+    arena_release(&arena);
+    return has;
+}

@@ -1,0 +1,25 @@
+// folder: the files of a folder whose names end alike, mapped, in the order of their names.
+//
+//     struct folder folder = { 0 };
+//     TRY(folder_open(&folder, arena, "my-data", ".csv"));
+//     … folder.files[0].file.text …
+//     folder_close(&folder);
+
+#pragma once
+
+#include "host/file.h"
+
+struct folder_file {
+    const char *name, *path; // "gpus.csv", "my-data/gpus.csv"
+    struct file file;
+};
+
+struct folder {
+    struct folder_file *files;
+    size_t count;
+};
+
+enum err folder_open(struct folder *folder, struct arena *arena, const char *path,
+                     const char *ending);
+void folder_close(struct folder *folder);
+bool folder_has(const char *path, const char *name); // a file of that name; name "" is path itself

@@ -1,0 +1,1 @@
+$GPUHOURS show gpus z9 --data test/data/catalog/own

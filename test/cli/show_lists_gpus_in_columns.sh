@@ -1,0 +1,1 @@
+$GPUHOURS show gpus | head -5

@@ -1,0 +1,1 @@
+$GPUHOURS show models | grep -E "^(model |llama-3.1|mixtral|gpt-2)"

@@ -1,0 +1,1 @@
+$GPUHOURS show gpu

@@ -1,0 +1,1 @@
+$GPUHOURS show models lama-3.1-8b

@@ -1,0 +1,1 @@
+$GPUHOURS show models qwen3

@@ -1,0 +1,1 @@
+$GPUHOURS show gpus "NVIDIA H100 80GB HBM3"

@@ -1,0 +1,1 @@
+$GPUHOURS show models test/data/config/mixtral.json

@@ -1,0 +1,1 @@
+$GPUHOURS show gpus --data test/data/catalog/nan

@@ -1,0 +1,2 @@
+printf %s "{\"model_type\":\"llama\",\"hidden_si" >build/cut.json
+$GPUHOURS show models build/cut.json

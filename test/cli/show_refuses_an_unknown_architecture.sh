@@ -1,0 +1,2 @@
+printf %s "{\"model_type\":\"mamba\"}" >build/mamba.json
+$GPUHOURS show models build/mamba.json
