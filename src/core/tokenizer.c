@@ -110,7 +110,7 @@ static void find_ids(struct run *run, struct text word)
 {
     const struct tokenizer *t = run->t;
     struct tokenizer_cache *cache = run->cache;
-    if (word.size > WORD_BYTES || !t->byte_level) {
+    if (word.size > WORD_BYTES) {
         tokenizer_model(t, cache, word);
         return;
     }

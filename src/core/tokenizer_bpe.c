@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { SHORT_WORD = 48, NOWHERE = -1 };
-#define NO_RANK UINT32_MAX
+#define NO_RANK TOKENIZER_NO_RANK
 
 // --- first symbols -----------------------------------------------------------
 
@@ -81,17 +81,18 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
 
 static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
 {
-    const struct merge *merge = tokenizer_merges_find(&t->merges, left, right);
-    return merge ? merge->rank : NO_RANK;
+    return tokenizer_merges_rank(&t->merges, left, right);
 }
 
-static void merge_short(const struct tokenizer *t, struct symbols *s)
+// word is given where each byte is a symbol.
+static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
     uint32_t ranks[SHORT_WORD];
     size_t count = s->count;
     int32_t *ids = s->ids;
     for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = rank_of(t, ids[i], ids[i + 1]);
+        ranks[i] = word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
+                        : rank_of(t, ids[i], ids[i + 1]);
     while (count > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < count; i++)
@@ -99,7 +100,7 @@ static void merge_short(const struct tokenizer *t, struct symbols *s)
                 best = i;
         if (ranks[best] == NO_RANK)
             break;
-        ids[best] = tokenizer_merges_find(&t->merges, ids[best], ids[best + 1])->whole;
+        ids[best] = t->merges.wholes[ranks[best]];
         s->sizes[best] += s->sizes[best + 1];
         count--;
         for (size_t i = best + 1; i < count; i++) {
@@ -221,7 +222,7 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
     for (int32_t left; (left = queue_first(&q)) >= 0;) {
         int32_t right = q.nodes[left].next, next = q.nodes[right].next;
         int32_t previous = q.nodes[left].previous;
-        s->ids[left] = tokenizer_merges_find(&t->merges, s->ids[left], s->ids[right])->whole;
+        s->ids[left] = t->merges.wholes[q.nodes[left].rank];
         s->sizes[left] += s->sizes[right];
         queue_remove(&q, left);
         queue_remove(&q, right);
@@ -258,5 +259,5 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
     if (s->count > SHORT_WORD)
         merge_long(t, cache, s);
     else if (s->count > 1)
-        merge_short(t, s);
+        merge_short(t, s, t->byte_ranks && s->count == word.size ? word.at : NULL);
 }

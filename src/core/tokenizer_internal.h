@@ -33,12 +33,18 @@ struct span {
 
 // --- vocabulary --------------------------------------------------------------
 
-// Tokens by id and by bytes. Slots are zero or hold a token's hash above its id plus one.
+struct vocabulary_slot {
+    uint64_t key;
+    uint32_t size; // of the token, plus one; 0 if the slot is empty
+    int32_t id;
+};
+
+// Tokens by id and by bytes.
 struct vocabulary {
     struct text *tokens; // .at is NULL for ids without a token
     int32_t size;        // largest id plus one
     int32_t count;
-    uint64_t *slots;
+    struct vocabulary_slot *slots;
     size_t mask;
 };
 
@@ -61,13 +67,17 @@ struct merge {
 struct merges {
     struct merge *slots;
     size_t mask, used;
+    int32_t *wholes; // what a merge makes, by its rank
+    size_t room;
     uint32_t count; // the largest rank plus one
 };
+#define TOKENIZER_NO_RANK UINT32_MAX
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
-const struct merge *tokenizer_merges_find(const struct merges *m, int32_t left, int32_t right);
+// TOKENIZER_NO_RANK if the two do not merge.
+uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
 
 // --- stages as read from the file --------------------------------------------
 
@@ -159,7 +169,7 @@ enum scan_kind {
     SCAN_O200K,
     SCAN_TEKKEN,
     SCAN_DEEPSEEK,
-    SCAN_WHOLE, // no pre-tokenizer: cut where no token can lie across, before a ▁
+    SCAN_WHOLE, // no pre-tokenizer: cut where no token can lie across
 };
 
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
@@ -188,10 +198,11 @@ struct tokenizer {
     struct added_set normal;   // matched after it
     struct normal_step normal_steps[TOKENIZER_STEPS];
     int normal_count;
+    bool marks_spaces; // the steps replace spaces by ▁, and perhaps put one in front
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
     enum scan_kind scan;
-    bool cuts_at[256]; // SCAN_WHOLE: whether text may be cut between this byte and a ▁
+    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: some token has b right behind a
 
     int32_t *before, *after; // post-processor's tokens
     int before_count, after_count;
@@ -222,7 +233,8 @@ bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it i
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // when all is read
-void tokenizer_choose_scan(struct tokenizer *t);
+void tokenizer_choose_normal(struct tokenizer *t);
+void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 
 // --- while running -----------------------------------------------------------
 
@@ -252,7 +264,8 @@ enum {
     WORD_BYTES = 14,
     LONG_BYTES = 30,
     WORD_IDS = 4,
-    WORD_SLOTS = 1 << 16,
+    WORD_SLOTS = 1 << 17,
+    WORD_WAYS = 4,
     LONG_SLOTS = 1 << 14,
     ID_SLOTS = 1 << 15,
 };

@@ -125,6 +125,8 @@ static enum err add_merge(struct reading *r, struct text left, struct text right
                     "vocabulary",
                     r->name, rank, TEXT_ARGS(left), TEXT_ARGS(right));
     tokenizer_merges_add(&r->t->merges, r->arena, merge);
+    if (r->t->byte_level && both.size == 2)
+        r->t->byte_ranks[(unsigned char)bytes[0] << 8 | (unsigned char)bytes[1]] = rank;
     return OK;
 }
 
@@ -160,6 +162,10 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
 {
     // Most tokens are made by two merges at most; the table grows where they are more.
     tokenizer_merges_init(&r->t->merges, r->arena, (size_t)r->t->vocabulary.count * 2);
+    if (r->t->byte_level) {
+        r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
+        memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
+    }
     json_array(in);
     for (uint32_t rank = 0; json_item(in); rank++) {
         struct text left, right;
@@ -419,7 +425,8 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
     normalize_added(t, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
-    tokenizer_choose_scan(t);
+    tokenizer_choose_normal(t);
+    tokenizer_choose_scan(t, arena);
     return OK;
 }
 
