@@ -187,21 +187,31 @@ static void collect_rows(const struct job *job, const struct packing_bins *bins,
         out->pieces[next[bins->rows[i]]++] = pieces[bins->items[i]];
 }
 
-static void pack(const struct job *job, const struct packing_piece *pieces, size_t count)
+// Where each piece goes; returns the sizes that the packer counted.
+static const int32_t *place_pieces(const struct job *job, struct packing_bins *bins,
+                                   struct arena *arena, const struct packing_piece *pieces,
+                                   size_t count)
 {
-    struct arena arena = { 0 };
     struct packing_scratch scratch;
-    packing_scratch_init(&scratch, &arena, job->capacity, longest_chunk(job, pieces, count));
-    struct packing_bins bins = { .items = ARENA_NEW(&arena, uint32_t, count),
-                                 .rows = ARENA_NEW(&arena, uint32_t, count) };
-    int32_t *sizes = ARENA_NEW(&arena, int32_t, count);
+    packing_scratch_init(&scratch, arena, job->capacity, longest_chunk(job, pieces, count));
+    *bins = (struct packing_bins){ .items = ARENA_NEW(arena, uint32_t, count),
+                                   .rows = ARENA_NEW(arena, uint32_t, count) };
+    int32_t *sizes = ARENA_NEW(arena, int32_t, count);
     for (size_t i = 0; i < count; i++)
         sizes[i] = (int32_t)rounded_up(pieces[i].size - job->rule->shift, job->rule->align);
 
     if (job->rule->method == PACKING_VOLUME)
-        pack_volume(job, &bins, &scratch, pieces, sizes, count);
+        pack_volume(job, bins, &scratch, pieces, sizes, count);
     else
-        pack_chunks(job, &bins, &scratch, pieces, sizes, count);
+        pack_chunks(job, bins, &scratch, pieces, sizes, count);
+    return sizes;
+}
+
+static void pack(const struct job *job, const struct packing_piece *pieces, size_t count)
+{
+    struct arena arena = { 0 };
+    struct packing_bins bins;
+    const int32_t *sizes = place_pieces(job, &bins, &arena, pieces, count);
     collect_rows(job, &bins, pieces);
     job->out->sums.fewest_rows = packing_fewest(sizes, count, job->capacity, &arena);
     arena_release(&arena);
@@ -369,9 +379,9 @@ static struct row sum_row(const struct job *job, size_t row)
     return sum;
 }
 
-static struct batch make_batch(const struct job *job, size_t first, size_t count)
+static struct packing_batch make_batch(const struct job *job, size_t first, size_t count)
 {
-    struct batch batch = { .rows = (int64_t)count };
+    struct packing_batch batch = { .rows = (int64_t)count };
     int64_t longest = 0, all = 0, spans = 0;
     for (size_t i = 0; i < count; i++) {
         struct row row = sum_row(job, (first + i) % job->out->rows);
@@ -411,7 +421,7 @@ static void make_batches(const struct job *job)
         }
         out->sums.steps = (int64_t)((out->count + step - 1) / step);
     }
-    out->batches = ARENA_NEW(job->arena, struct batch, out->count);
+    out->batches = ARENA_NEW(job->arena, struct packing_batch, out->count);
     for (size_t i = 0; i < out->count; i++) {
         size_t first = i * each, left = rows - first;
         out->batches[i] = make_batch(job, first, left < each ? left : each);
@@ -424,7 +434,7 @@ static void make_batches(const struct job *job)
     out->sums.rows = (int64_t)rows;
 }
 
-static bool worse(const struct batch *a, const struct batch *b)
+static bool worse(const struct packing_batch *a, const struct packing_batch *b)
 {
     int64_t size_a = a->rows * a->width, size_b = b->rows * b->width;
     return size_a != size_b ? size_a > size_b : a->attended > b->attended;
@@ -437,7 +447,7 @@ static void summarise(const struct job *job)
     struct arena scratch = { 0 };
     double *widths = ARENA_NEW(&scratch, double, out->count);
     for (size_t i = 0; i < out->count; i++) {
-        const struct batch *batch = &out->batches[i];
+        const struct packing_batch *batch = &out->batches[i];
         sums->processed_tokens += batch->rows * batch->width;
         sums->useful_tokens += batch->tokens;
         sums->labelled_tokens += batch->labelled;
@@ -479,12 +489,13 @@ static enum err check(const struct packing_setup *setup, const struct lengths *l
     return OK;
 }
 
-enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
-                      const struct packing_rule *rule, const struct packing_setup *setup)
+static enum err start(struct job *job, struct packing *out, struct arena *arena,
+                      const struct lengths *lengths, const struct packing_rule *rule,
+                      const struct packing_setup *setup)
 {
     *out = (struct packing){ 0 };
     TRY(check(setup, lengths));
-    struct job job = {
+    *job = (struct job){
         .arena = arena,
         .lengths = lengths,
         .rule = rule,
@@ -497,19 +508,53 @@ enum err packing_plan(struct packing *out, struct arena *arena, const struct len
         .out = out,
     };
     if (rule->single_rows) {
-        job.accumulation *= job.micro_batch;
-        job.micro_batch = 1;
+        job->accumulation *= job->micro_batch;
+        job->micro_batch = 1;
     }
-    job.capacity = job.window - rule->reserve;
+    job->capacity = job->window - rule->reserve;
     if (rule->fills_micro_batch) {
-        job.capacity = job.window * job.micro_batch;
-        job.multiple = job.window;
-        if (job.capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
+        job->capacity = job->window * job->micro_batch;
+        job->multiple = job->window;
+        if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
             return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
-                        (long long)job.micro_batch, (long long)job.window);
+                        (long long)job->micro_batch, (long long)job->window);
     }
+    return OK;
+}
+
+enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
+                      const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct job job;
+    TRY(start(&job, out, arena, lengths, rule, setup));
     make_rows(&job);
     make_batches(&job);
     summarise(&job);
+    return OK;
+}
+
+enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
+                       const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct arena arena = { 0 };
+    struct packing out;
+    struct job job;
+    TRY(start(&job, &out, &arena, lengths, rule, setup));
+    size_t count;
+    struct packing_piece *pieces = make_pieces(&job, &count);
+    *tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        *tokens += pieces[i].size - rule->shift;
+    if (rule->method == PACKING_WRAPPED) {
+        wrap(&job, pieces, count);
+        *rows = (int64_t)out.rows;
+    } else if (rule->method == PACKING_NONE || rule->method == PACKING_GROUPED) {
+        *rows = (int64_t)count;
+    } else {
+        struct packing_bins bins;
+        place_pieces(&job, &bins, &arena, pieces, count);
+        *rows = bins.count;
+    }
+    arena_release(&arena);
     return OK;
 }

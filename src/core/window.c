@@ -17,7 +17,7 @@ enum { ROUNDING = 64, MOST_CANDIDATES = 32 };
 // its longest or the window, so one simulation serves all candidates. (In grouped order the one
 // example that is put first of all may be another one.)
 struct padded {
-    const struct batch *batches;
+    const struct packing_batch *batches;
     size_t count;
 };
 
@@ -45,12 +45,23 @@ static struct cost padded_cost(const struct padded *padded, int64_t window)
 {
     struct cost cost = { 0 };
     for (size_t i = 0; i < padded->count; i++) {
-        const struct batch *batch = &padded->batches[i];
+        const struct packing_batch *batch = &padded->batches[i];
         double width = (double)(batch->width < window ? batch->width : window);
         cost.tokens += (double)batch->rows * width;
         cost.attended += (double)batch->rows * width * width;
     }
     return cost;
+}
+
+// Attention within examples that are cut to the window.
+static double squares_within(const struct lengths_tally *tally, int64_t window)
+{
+    double squares = 0;
+    for (size_t i = 0; i < tally->count; i++) {
+        int64_t tokens = tally->bins[i].tokens < window ? tally->bins[i].tokens : window;
+        squares += (double)tally->bins[i].examples * (double)tokens * (double)tokens;
+    }
+    return squares;
 }
 
 // --- candidates --------------------------------------------------------------
@@ -108,16 +119,17 @@ static enum err measure(struct window *out, double *cost, const struct inputs *i
     out->padded_efficiency = kept / random.tokens;
     out->grouped_efficiency = kept / grouped.tokens;
 
-    struct arena scratch = { 0 };
-    struct packing packing;
+    int64_t tokens;
     struct packing_setup setup = { .window = context, .seed = in->request->seed };
-    enum err err = packing_plan(&packing, &scratch, in->list, &in->packed, &setup);
-    arena_release(&scratch);
-    TRY(err);
-    out->packed_efficiency = packing.sums.rows ? packing.sums.fill : NAN;
-    out->packs = packing.sums.rows;
+    TRY(packing_count(&out->packs, &tokens, in->list, &in->packed, &setup));
+    double slots = (double)out->packs * (double)context;
+    out->packed_efficiency = (double)tokens / slots;
 
-    struct cost chosen = { (double)packing.sums.processed_tokens, packing.sums.attended };
+    struct cost chosen = { (double)tokens, squares_within(in->tally, context) };
+    if (in->packed.width == PACKING_WIDTH_WINDOW)
+        chosen.tokens = slots;
+    if (in->packed.attends_across)
+        chosen.attended = slots * (double)context;
     if (in->request->batching == BATCHING_LONGEST)
         chosen = random;
     if (in->request->batching == BATCHING_GROUPED)
@@ -194,8 +206,8 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     if (!trainer)
         TRY(packing_trainer_find(&trainer, NULL, NULL));
     in.packed = packing_rule(trainer, BATCHING_PACKED);
-    in.packed.skips_unlabelled = false; // efficiency is a matter of lengths
-    in.packed.drops_last = false;
+    in.packed.skips_unlabelled = false;  // efficiency is a matter of lengths
+    in.packed.shuffles_examples = false; // the list is shuffled already
 
     int64_t windows[MOST_CANDIDATES];
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };
