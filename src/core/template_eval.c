@@ -157,7 +157,7 @@ static struct template_value eval_concat(struct template_run *run, const struct 
             template_write(run, node->line, piece);
     }
     run->out = outer;
-    template_take(run, node->line, out.size);
+    template_charge(run, node->line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -165,8 +165,8 @@ static bool holds(struct template_run *run, int line, enum operator_kind operato
                   struct template_value a, struct template_value b)
 {
     switch (operator) {
-    case OPERATOR_EQUAL: return template_value_equal(a, b);
-    case OPERATOR_UNEQUAL: return !template_value_equal(a, b);
+    case OPERATOR_EQUAL: return template_equal(run, line, a, b);
+    case OPERATOR_UNEQUAL: return !template_equal(run, line, a, b);
     case OPERATOR_IN: return template_contains(run, line, b, a);
     case OPERATOR_NOT_IN: return !template_contains(run, line, b, a);
     default: break;

@@ -169,7 +169,11 @@ struct call {
 // The first failure of a run sticks; what it returns is undefined.
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void *template_take(struct template_run *run, int line, size_t size); // scratch; NULL over limit
+void *template_take(struct template_run *run, int line, size_t size);   // scratch; NULL over limit
+void template_charge(struct template_run *run, int line, size_t size);  // scratch taken elsewhere
+struct template_budget template_budget(const struct template_run *run); // what is left
+bool template_equal(struct template_run *run, int line, struct template_value a,
+                    struct template_value b);
 
 struct template_value template_eval(struct template_run *run, const struct template_node *node);
 void template_exec(struct template_run *run, const struct template_node *body);

@@ -101,6 +101,7 @@ struct template_value template_item(struct template_run *run, int line, struct t
     }
     if (of.kind == TEMPLATE_STRING && indexed) {
         int64_t count = (int64_t)template_text_count(of.string);
+        run->steps += (int64_t)(of.string.size >> 3);
         index += index < 0 ? count : 0;
         if (index < 0 || index >= count)
             return undefined(TEXT("a character"));
@@ -181,6 +182,7 @@ struct template_value template_slice(struct template_run *run, int line, struct 
     if (!list && of.kind != TEMPLATE_STRING)
         return template_stop(run, line, "a %s cannot be sliced", template_value_kind_name(of));
     int64_t count = (int64_t)(list ? of.list->count : template_text_count(of.string));
+    run->steps += list ? 0 : (int64_t)(of.string.size >> 2);
     slice_bounds(run, line, count, bounds, at);
     if (run->err)
         return of;
@@ -340,7 +342,7 @@ static struct text escaped(struct template_run *run, int line, struct template_v
         else
             out_char(&out, c);
     }
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return out_view(&out);
 }
 
@@ -412,8 +414,8 @@ int template_order(struct template_run *run, int line, struct template_value a,
         return (a.string.size > b.string.size) - (a.string.size < b.string.size);
     }
     if (repeats(a) && repeats(b) && a.kind == b.kind && a.list->flavour == b.list->flavour) {
-        for (size_t i = 0; i < a.list->count && i < b.list->count; i++)
-            if (!template_value_equal(a.list->items[i], b.list->items[i]))
+        for (size_t i = 0; i < a.list->count && i < b.list->count && !run->err; i++)
+            if (!template_equal(run, line, a.list->items[i], b.list->items[i]) && !run->err)
                 return template_order(run, line, a.list->items[i], b.list->items[i]);
         return (a.list->count > b.list->count) - (a.list->count < b.list->count);
     }
@@ -433,12 +435,12 @@ bool template_contains(struct template_run *run, int line, struct template_value
         run->steps += (int64_t)(in.dict->count >> 3);
         return template_value_find_key(in.dict, what) != NULL;
     case TEMPLATE_LIST:
-        run->steps += (int64_t)in.list->count;
-        for (size_t i = 0; i < in.list->count; i++)
-            if (template_value_equal(in.list->items[i], what))
+        for (size_t i = 0; i < in.list->count && !run->err; i++)
+            if (template_equal(run, line, in.list->items[i], what))
                 return true;
         return false;
     case TEMPLATE_STRING:
+        run->steps += (int64_t)(in.string.size >> 4);
         if (what.kind == TEMPLATE_STRING)
             return template_text_find(in.string, what.string, 0) != SIZE_MAX;
         template_stop(run, line, "a %s is looked for in a string", template_value_kind_name(what));
@@ -500,7 +502,7 @@ struct template_value template_string(struct template_run *run, int line, struct
     run->out = &out;
     template_write(run, line, of);
     run->out = outer;
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -514,9 +516,9 @@ struct template_value template_join(struct template_run *run, int line, struct t
             out_bytes(&out, between.at, between.size);
         template_write(run, line, items->items[i]);
         if (out.size > run->limits.scratch_bytes)
-            template_take(run, line, out.size);
+            template_charge(run, line, out.room);
     }
     run->out = outer;
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }

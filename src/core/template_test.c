@@ -130,8 +130,8 @@ static bool compares(enum test test, struct call *call, struct template_value of
     switch (test) {
     case TEST_IN: return template_contains(call->run, call->line, with, of);
     case TEST_SAME: return same(of, with);
-    case TEST_EQUAL: return template_value_equal(of, with);
-    case TEST_UNEQUAL: return !template_value_equal(of, with);
+    case TEST_EQUAL: return template_equal(call->run, call->line, of, with);
+    case TEST_UNEQUAL: return !template_equal(call->run, call->line, of, with);
     case TEST_LESS: return template_order(call->run, call->line, of, with) < 0;
     case TEST_LESS_EQUAL: return template_order(call->run, call->line, of, with) <= 0;
     case TEST_MORE: return template_order(call->run, call->line, of, with) > 0;
@@ -162,9 +162,8 @@ bool template_test_apply(int number, struct call *call, struct template_value of
         return (list && of.list->flavour != TEMPLATE_VIEW && of.list->flavour != TEMPLATE_LAZY) ||
                of.kind == TEMPLATE_DICT || of.kind == TEMPLATE_STRING ||
                of.kind == TEMPLATE_UNDEFINED;
-    case TEST_NUMBER:
-        return of.kind == TEMPLATE_INT || of.kind == TEMPLATE_FLOAT || of.kind == TEMPLATE_BOOL;
-    case TEST_INTEGER: return of.kind == TEMPLATE_INT;
+    case TEST_NUMBER: return of.kind >= TEMPLATE_BOOL && of.kind <= TEMPLATE_BIG;
+    case TEST_INTEGER: return of.kind == TEMPLATE_INT || of.kind == TEMPLATE_BIG;
     case TEST_FLOAT: return of.kind == TEMPLATE_FLOAT;
     case TEST_BOOLEAN: return of.kind == TEMPLATE_BOOL;
     case TEST_TRUE: return of.kind == TEMPLATE_BOOL && of.flag;

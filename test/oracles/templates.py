@@ -109,7 +109,7 @@ def read_config(path):
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     if path.endswith(".jinja"):
-        return {None: text}, {}
+        return {None: text}, TOKENS
     config = json.loads(text)
     tokens = {key: token_text(config[key]) for key in config
               if key in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
