@@ -149,6 +149,11 @@ static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cac
     return (int64_t)cache->symbols.count;
 }
 
+static struct text text_of_span(struct text text, struct span span)
+{
+    return (struct text){ text.at + span.start, span.end - span.start };
+}
+
 int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
                               struct text text, const struct span *spans, size_t count)
 {
@@ -167,16 +172,23 @@ int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache 
         __builtin_prefetch(slot);
         keys[i] = (struct key){ word.low, word.high, slot };
     }
+    uint8_t missing[TOKENIZER_BATCH];
+    size_t missing_count = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct key *key = &keys[i];
-        struct text word = { text.at + spans[i].start, spans[i].end - spans[i].start };
-        int64_t known;
-        if (!key->slot)
-            total += count_long(t, cache, word);
-        else if ((known = count_known(key)) >= 0)
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : -1;
+        if (known >= 0) {
             total += known;
-        else
-            total += count_new(t, cache, word, key);
+            continue;
+        }
+        missing[missing_count++] = (uint8_t)i;
+        if (keys[i].slot && t->ignores_merges)
+            tokenizer_vocabulary_fetch(&t->vocabulary, text_of_span(text, spans[i]));
+    }
+    for (size_t k = 0; k < missing_count; k++) {
+        size_t i = missing[k];
+        struct text word = text_of_span(text, spans[i]);
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_long(t, cache, word);
+        total += known >= 0 ? known : count_new(t, cache, word, &keys[i]);
     }
     return total;
 }

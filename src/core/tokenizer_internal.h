@@ -53,6 +53,8 @@ void tokenizer_vocabulary_init(struct vocabulary *v, struct arena *arena, size_t
 bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct text token,
                               int32_t id);
 int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token);
+// Has the memory fetched that a find will need soon.
+void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token);
 uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
@@ -76,6 +78,7 @@ struct merges {
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
+void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right);
 // TOKENIZER_NO_RANK if the two do not merge.
 uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
 
@@ -233,6 +236,9 @@ bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it i
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // when all is read
+// Every way to write a token as two others becomes a merge, of the rank of the token, which is its
+// id where ranks is NULL. TOKENIZER_NO_RANK keeps a token from being made.
+void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 

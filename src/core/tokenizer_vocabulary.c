@@ -87,6 +87,11 @@ int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token)
     }
 }
 
+void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token)
+{
+    __builtin_prefetch(&v->slots[slot_of_key(v, key_of(token), token.size)]);
+}
+
 bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct text token,
                               int32_t id)
 {
@@ -167,6 +172,11 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
     }
     put(m, merge);
     remember_whole(m, arena, merge);
+}
+
+void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right)
+{
+    __builtin_prefetch(&m->slots[slot_of(m, left, right)]);
 }
 
 uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right)
