@@ -15,8 +15,8 @@
 #include "base/json.h"
 
 enum {
-    LENGTHS_LONGEST = 1 << 30, // tokens; longer examples count as this long
-    LENGTHS_MOST = 400000000,  // examples in a tally that is read
+    LENGTHS_LONGEST = 1 << 30,   // tokens; longer examples count as this long
+    LENGTHS_SIMULATED = 1 << 20, // examples; of more, a sample stands for all
 };
 
 struct lengths {
@@ -48,8 +48,10 @@ struct lengths_sums {
 void lengths_tally(struct lengths_tally *out, struct arena *arena, const struct lengths *list);
 void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct lengths_tally *a,
                    const struct lengths_tally *b);
-void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
-                    uint64_t seed);
+// Of more than LENGTHS_SIMULATED examples the list is a sample with the same shares of all lengths.
+// Returns how many examples of the tally each one of the list stands for: 1 unless it is a sample.
+double lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
+                      uint64_t seed);
 
 struct lengths_sums lengths_sum(const struct lengths_tally *tally);
 

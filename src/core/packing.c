@@ -403,24 +403,34 @@ static struct packing_batch make_batch(const struct job *job, size_t first, size
     return batch;
 }
 
-// How many micro-batches an epoch has, and whether the last of them is short.
+// Of so many rows: how many are processed, in how many micro-batches and steps.
+struct epoch {
+    int64_t rows, each, micro_batches, steps;
+};
+
+static struct epoch count_epoch(int64_t rows, const struct job *job)
+{
+    int64_t each = job->rule->fills_micro_batch ? 1 : job->micro_batch;
+    int64_t step = job->ranks * job->accumulation, count = (rows + each - 1) / each;
+    if (job->rule->drops_last) {
+        count = rows / each / step * step;
+        return (struct epoch){ count * each, each, count, count / step };
+    }
+    if (job->ranks > 1) { // repeats the first rows until every rank has as many full batches
+        count = (count + job->ranks - 1) / job->ranks * job->ranks;
+        rows = count * each;
+    }
+    return (struct epoch){ rows, each, count, (count + step - 1) / step };
+}
+
 static void make_batches(const struct job *job)
 {
     struct packing *out = job->out;
-    size_t each = job->rule->fills_micro_batch ? 1 : (size_t)job->micro_batch;
-    size_t ranks = (size_t)job->ranks, step = ranks * (size_t)job->accumulation, rows = out->rows;
-    if (job->rule->drops_last) {
-        out->count = rows / each / step * step;
-        out->sums.steps = (int64_t)(out->count / step);
-        rows = out->count * each;
-    } else {
-        out->count = (rows + each - 1) / each;
-        if (ranks > 1) { // repeats the first rows until every rank has as many full batches
-            out->count = (out->count + ranks - 1) / ranks * ranks;
-            rows = out->count * each;
-        }
-        out->sums.steps = (int64_t)((out->count + step - 1) / step);
-    }
+    struct epoch epoch = count_epoch((int64_t)out->rows, job);
+    size_t each = (size_t)epoch.each, rows = (size_t)epoch.rows;
+    out->count = (size_t)epoch.micro_batches;
+    out->sums.steps = epoch.steps;
+    out->sums.rows = epoch.rows;
     out->batches = ARENA_NEW(job->arena, struct packing_batch, out->count);
     for (size_t i = 0; i < out->count; i++) {
         size_t first = i * each, left = rows - first;
@@ -431,7 +441,6 @@ static void make_batches(const struct job *job)
         out->sums.examples += !out->pieces[i].start;
     for (size_t i = out->starts[seen]; i < out->starts[out->rows]; i++)
         out->sums.unseen_tokens += out->pieces[i].size;
-    out->sums.rows = (int64_t)rows;
 }
 
 static bool worse(const struct packing_batch *a, const struct packing_batch *b)
@@ -489,15 +498,9 @@ static enum err check(const struct packing_setup *setup, const struct lengths *l
     return OK;
 }
 
-static enum err start(struct job *job, struct packing *out, struct arena *arena,
-                      const struct lengths *lengths, const struct packing_rule *rule,
-                      const struct packing_setup *setup)
+static struct job job_of(const struct packing_rule *rule, const struct packing_setup *setup)
 {
-    *out = (struct packing){ 0 };
-    TRY(check(setup, lengths));
-    *job = (struct job){
-        .arena = arena,
-        .lengths = lengths,
+    struct job job = {
         .rule = rule,
         .window = setup->window,
         .micro_batch = setup->micro_batch ? setup->micro_batch : 1,
@@ -505,20 +508,32 @@ static enum err start(struct job *job, struct packing *out, struct arena *arena,
         .ranks = setup->ranks ? setup->ranks : 1,
         .multiple = setup->multiple ? setup->multiple : rule->multiple,
         .seed = setup->seed,
-        .out = out,
     };
     if (rule->single_rows) {
-        job->accumulation *= job->micro_batch;
-        job->micro_batch = 1;
+        job.accumulation *= job.micro_batch;
+        job.micro_batch = 1;
     }
-    job->capacity = job->window - rule->reserve;
+    job.capacity = job.window - rule->reserve;
     if (rule->fills_micro_batch) {
-        job->capacity = job->window * job->micro_batch;
-        job->multiple = job->window;
-        if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
-            return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
-                        (long long)job->micro_batch, (long long)job->window);
+        job.capacity = job.window * job.micro_batch;
+        job.multiple = job.window;
     }
+    return job;
+}
+
+static enum err start(struct job *job, struct packing *out, struct arena *arena,
+                      const struct lengths *lengths, const struct packing_rule *rule,
+                      const struct packing_setup *setup)
+{
+    *out = (struct packing){ 0 };
+    TRY(check(setup, lengths));
+    *job = job_of(rule, setup);
+    job->arena = arena;
+    job->lengths = lengths;
+    job->out = out;
+    if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
+        return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
+                    (long long)job->micro_batch, (long long)job->window);
     return OK;
 }
 
@@ -531,6 +546,29 @@ enum err packing_plan(struct packing *out, struct arena *arena, const struct len
     make_batches(&job);
     summarise(&job);
     return OK;
+}
+
+static int64_t scaled(int64_t count, double factor)
+{
+    return (int64_t)((double)count * factor + 0.5);
+}
+
+void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
+                   const struct packing_setup *setup)
+{
+    struct job job = job_of(rule, setup);
+    int64_t *const counts[] = { &sums->examples,         &sums->rows,
+                                &sums->processed_tokens, &sums->useful_tokens,
+                                &sums->labelled_tokens,  &sums->fewest_rows,
+                                &sums->cut_examples,     &sums->dropped_examples,
+                                &sums->lost_tokens,      &sums->unseen_tokens };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = scaled(*counts[i], factor);
+    sums->squares *= factor;
+    sums->attended *= factor;
+    struct epoch epoch = count_epoch(sums->rows, &job);
+    sums->micro_batches = epoch.micro_batches;
+    sums->steps = epoch.steps;
 }
 
 enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,

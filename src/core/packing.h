@@ -143,6 +143,11 @@ struct packing {
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
                       const struct packing_rule *rule, const struct packing_setup *setup);
 
+// What the sums would be of `factor` times as many examples: everything that is counted grows, what
+// an average batch is stays. Steps are counted anew, so that they are whole.
+void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
+                   const struct packing_setup *setup);
+
 // Only how many rows there are and how many useful tokens in them, in a fraction of the time.
 enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
                        const struct packing_rule *rule, const struct packing_setup *setup);

@@ -41,14 +41,14 @@ struct cost {
     double tokens, attended;
 };
 
-static struct cost padded_cost(const struct padded *padded, int64_t window)
+static struct cost padded_cost(const struct padded *padded, int64_t window, double each)
 {
     struct cost cost = { 0 };
     for (size_t i = 0; i < padded->count; i++) {
         const struct packing_batch *batch = &padded->batches[i];
         double width = (double)(batch->width < window ? batch->width : window);
-        cost.tokens += (double)batch->rows * width;
-        cost.attended += (double)batch->rows * width * width;
+        cost.tokens += each * (double)batch->rows * width;
+        cost.attended += each * (double)batch->rows * width * width;
     }
     return cost;
 }
@@ -104,6 +104,7 @@ struct inputs {
     struct packing_rule packed;
     struct lengths_sums sums;
     struct padded random, grouped;
+    double each; // examples that one of the list stands for
 };
 
 static enum err measure(struct window *out, double *cost, const struct inputs *in, int64_t context)
@@ -113,8 +114,8 @@ static enum err measure(struct window *out, double *cost, const struct inputs *i
                             .truncated_examples = cut.examples,
                             .truncated_tokens = cut.tokens,
                             .truncated_labelled = cut.labelled };
-    struct cost random = padded_cost(&in->random, context);
-    struct cost grouped = padded_cost(&in->grouped, context);
+    struct cost random = padded_cost(&in->random, context, in->each);
+    struct cost grouped = padded_cost(&in->grouped, context, in->each);
     double kept = (double)(in->sums.tokens - cut.tokens);
     out->padded_efficiency = kept / random.tokens;
     out->grouped_efficiency = kept / grouped.tokens;
@@ -122,10 +123,11 @@ static enum err measure(struct window *out, double *cost, const struct inputs *i
     int64_t tokens;
     struct packing_setup setup = { .window = context, .seed = in->request->seed };
     TRY(packing_count(&out->packs, &tokens, in->list, &in->packed, &setup));
-    double slots = (double)out->packs * (double)context;
-    out->packed_efficiency = (double)tokens / slots;
+    double slots = in->each * (double)out->packs * (double)context;
+    out->packed_efficiency = in->each * (double)tokens / slots;
+    out->packs = (int64_t)(in->each * (double)out->packs + 0.5);
 
-    struct cost chosen = { (double)tokens, squares_within(in->tally, context) };
+    struct cost chosen = { in->each * (double)tokens, squares_within(in->tally, context) };
     if (in->packed.width == PACKING_WIDTH_WINDOW)
         chosen.tokens = slots;
     if (in->packed.attends_across)
@@ -215,7 +217,7 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
 
     struct arena scratch = { 0 };
     struct lengths list;
-    lengths_unroll(&list, &scratch, tally, request->seed);
+    in.each = lengths_unroll(&list, &scratch, tally, request->seed);
     in.list = &list;
     enum err err = pad(&in.random, &scratch, &list, request, PACKING_NONE);
     if (!err)
