@@ -1,0 +1,5 @@
+# The answer is the exit code: a 70B model under full training does not fit one card.
+"$GPUHOURS" memory --model llama-3.1-8b --method qlora --gpu rtx-4090 | grep -o 'fits'
+"$GPUHOURS" memory --model llama-3.1-8b --json | grep -o '"kind": "memory"'
+"$GPUHOURS" memory --model llama-3.1-70b --method full --gpu h100 | grep -o 'DOES NOT FIT'
+"$GPUHOURS" memory --model llama-3.1-70b --method full --gpu h100 > /dev/null
