@@ -93,8 +93,8 @@ void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct 
     *out = (struct lengths_tally){ bins, count };
 }
 
-double lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
-                      uint64_t seed)
+void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
+                    uint64_t seed)
 {
     int64_t all = lengths_sum(tally).examples;
     int64_t wanted = all < LENGTHS_SIMULATED ? all : LENGTHS_SIMULATED, seen = 0;
@@ -119,7 +119,13 @@ double lengths_unroll(struct lengths *out, struct arena *arena, const struct len
         out->items[i - 1] = out->items[other];
         out->items[other] = swap;
     }
-    return out->count ? (double)all / (double)out->count : 1;
+    if (wanted != all)
+        out->each = (double)all / (double)out->count;
+}
+
+double lengths_each(const struct lengths *list)
+{
+    return list->each > 0 ? list->each : 1;
 }
 
 // --- what a tally says -------------------------------------------------------

@@ -567,6 +567,7 @@ void packing_scale(struct batches *sums, double factor, const struct packing_rul
     sums->squares *= factor;
     sums->attended *= factor;
     struct epoch epoch = count_epoch(sums->rows, &job);
+    sums->rows = epoch.rows;
     sums->micro_batches = epoch.micro_batches;
     sums->steps = epoch.steps;
 }

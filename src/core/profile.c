@@ -42,15 +42,14 @@ enum err profile_simulate(struct batches *out, const struct lengths_tally *tally
     struct arena scratch = { 0 };
     struct lengths shuffled;
     struct packing packing;
-    double each = 1;
     if (!list) {
-        each = lengths_unroll(&shuffled, &scratch, tally, setup.seed);
+        lengths_unroll(&shuffled, &scratch, tally, setup.seed);
         list = &shuffled;
     }
     enum err err = packing_plan(&packing, &scratch, list, &rule, &setup);
     *out = packing.sums;
-    if (!err && each != 1)
-        packing_scale(out, each, &rule, &setup);
+    if (!err && list->each > 0)
+        packing_scale(out, list->each, &rule, &setup);
     arena_release(&scratch);
     return err;
 }

@@ -217,7 +217,8 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
 
     struct arena scratch = { 0 };
     struct lengths list;
-    in.each = lengths_unroll(&list, &scratch, tally, request->seed);
+    lengths_unroll(&list, &scratch, tally, request->seed);
+    in.each = lengths_each(&list);
     in.list = &list;
     enum err err = pad(&in.random, &scratch, &list, request, PACKING_NONE);
     if (!err)
