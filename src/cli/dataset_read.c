@@ -2,6 +2,7 @@
 
 #include "cli/dataset.h"
 
+#include "base/embedded.h"
 #include "cli/progress.h"
 #include "host/pool.h"
 #include "host/source.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     DETECT_ROWS = 64,      // looked at to tell what the rows are
@@ -51,7 +53,8 @@ struct run {
     struct dataset *dataset;
     struct dataset_reading *reading;
     struct source source;
-    struct arena source_arena; // of take() alone
+    const struct embedded *example; // in place of the source; NULL once it was taken
+    struct arena source_arena;      // of take() alone
     const struct record_schema *schema;
     size_t schema_file; // plus one; 0 is none yet
     struct worker *workers;
@@ -260,11 +263,25 @@ static bool has_rows(const struct block *block)
     return lines_next(&rows, &row);
 }
 
+static enum err next_block(struct run *run, struct block *block, bool *more)
+{
+    const struct embedded *example = run->example;
+    if (!example)
+        return source_next(&run->source, block, more);
+    run->example = NULL;
+    *block = (struct block){ .name = example->name,
+                             .rows = { .cutter = { .format = LINES_JSON },
+                                       .at = example->at,
+                                       .end = example->at + example->size,
+                                       .next_line = 1 } };
+    return OK;
+}
+
 static enum err take(void *context, void *at, bool *more)
 {
     struct run *run = context;
     struct item *item = at;
-    TRY(source_next(&run->source, &item->block, more));
+    TRY(next_block(run, &item->block, more));
     if (!*more)
         return OK;
     progress_show(&run->progress, item->block.done_bytes);
@@ -320,9 +337,26 @@ static void drop(void *context, void *at)
     free(item->results);
 }
 
+// The word "example", where no file has that name, is the dataset that ships with the program.
+static const struct embedded *find_example(const char *const *words, size_t count)
+{
+    const struct embedded *file = embedded_files;
+    if (count != 1 || strcmp(words[0], "example") || !access("example", F_OK))
+        return NULL;
+    while (file->name && strcmp(file->name, "example.jsonl"))
+        file++;
+    return file->name ? file : NULL;
+}
+
 static void list_files(struct run *run)
 {
     struct dataset_reading *reading = run->reading;
+    if (run->example) {
+        reading->file_count = 1;
+        reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, 1);
+        *reading->files = (struct profile_file){ run->example->name, (int64_t)run->example->size };
+        return;
+    }
     const struct inputs *inputs = &run->source.inputs;
     reading->file_count = inputs->count;
     reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, inputs->count);
@@ -347,8 +381,9 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                             .give = give,
                             .drop = drop };
     enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "there is no memory left");
+    run.example = find_example(words, count);
     if (!err)
-        err = source_open(&run.source, &run.source_arena, words, count,
+        err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
                           &(struct source_options){ .block_bytes = BLOCK_BYTES });
     if (!err) {
         list_files(&run);

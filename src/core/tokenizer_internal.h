@@ -184,11 +184,11 @@ struct tokenizer {
     bool byte_level;    // tokens are bytes, not characters
     bool byte_fallback; // a character without a token becomes <0xNN> tokens
     bool fuses_unknown;
-    bool ignores_merges; // a word that is a token is taken whole
-    bool trims_places;   // white space is not counted to a token's place
-    bool prepends_unprefixed;
-    int32_t unknown;       // or -1
-    int32_t byte_ids[256]; // token of a single byte, or of <0xNN>; -1 if missing
+    bool ignores_merges;    // a word that is a token is taken whole
+    bool trims_places;      // white space is not counted to a token's place
+    bool keeps_first_space; // where trims_places
+    int32_t unknown;        // or -1
+    int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
     struct vocabulary vocabulary;
     struct merges merges;
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none

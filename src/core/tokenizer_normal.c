@@ -224,9 +224,12 @@ static struct stretch replace(struct arena *arena, struct pattern_stack *stack,
     size_t from = 0, at = 0;
     while (at <= in->text.size && find_next(step, stack, in->text, at, &match)) {
         put_same(&to, in, from, match.start);
-        size_t last = match.start;
-        uint32_t origin = in->origin ? in->origin[last < in->text.size ? last : last - !!last]
-                                     : (uint32_t)(in->start + last);
+        size_t last = match.end; // the last character of the match is where its stand-in comes from
+        while (last > match.start && (in->text.at[--last] & 0xC0) == 0x80)
+            ;
+        uint32_t origin = (uint32_t)(in->start + last);
+        if (in->origin)
+            origin = in->origin[last < in->text.size ? last : in->text.size - 1];
         put_bytes(&to, step->to.at, step->to.size, origin);
         from = match.end;
         at = match.end > match.start ? match.end : match.end + 1;

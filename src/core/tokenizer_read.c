@@ -99,7 +99,7 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
 }
 
 // Merges are added in batches: while one is parsed, the memory that the others need is on its way.
-enum { MERGE_BATCH = 64, MERGE_BYTES = 1024 };
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 };
 
 struct merge_batch {
     struct {
@@ -220,8 +220,11 @@ static int32_t find_plain(const struct reading *r, struct text token)
     size_t size = token.size;
     if (!token.at || size > sizeof bytes)
         return TOKENIZER_NONE;
-    if (r->t->byte_level && decode_token(r->alphabet, token, bytes, &size))
+    if (r->t->byte_level) {
+        if (!decode_token(r->alphabet, token, bytes, &size))
+            return TOKENIZER_NONE;
         token = (struct text){ bytes, size };
+    }
     return tokenizer_vocabulary_find(&r->t->vocabulary, token);
 }
 
@@ -365,9 +368,10 @@ static enum err read_added(struct reading *r, const struct json *list)
         if (!text.at)
             return fail(ERR_INPUT, "%s: added token %zu has no content", r->name, i);
         TRY(check_id(r, id, text));
+        int32_t known = find_plain(r, text); // a token that the model has keeps the model's id
         struct added_token token = {
             .text = { arena_copy(r->arena, text.at, text.size), text.size },
-            .id = (int32_t)id,
+            .id = known >= 0 ? known : (int32_t)id,
             .single_word = json_get_bool(item, "single_word", false),
             .strips_left = json_get_bool(item, "lstrip", false),
             .strips_right = json_get_bool(item, "rstrip", false),
