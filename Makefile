@@ -51,9 +51,6 @@ check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
 check-oracles: $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
-bench: $(BUILD)/bench_tokenizer
-	$(Q)$(BUILD)/bench_tokenizer $(TEXTS)
-	$(Q)! command -v node >/dev/null || node bench/peer_tokenizer.mjs $(TEXTS)
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm
@@ -63,8 +60,7 @@ clean:
 $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
-$(BUILD)/bench_tokenizer: $(LIBRARY) $(call object,bench/bench_tokenizer.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/bench_tokenizer:
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode:
 	@echo "  link $@"
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
 

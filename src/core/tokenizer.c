@@ -34,10 +34,11 @@ static void reserve(struct tokens *out, size_t more)
     out->room = room;
 }
 
-// Forgets the spans that end before a place; true if the next one begins before the other place.
+// Forgets spans that are empty or end before a place; true if the next one begins before the other
+// place.
 static bool reaches(struct run *run, size_t start, size_t end)
 {
-    while (run->span_count && run->spans->end <= start) {
+    while (run->span_count && (run->spans->end <= start || run->spans->end <= run->spans->start)) {
         run->spans++;
         run->span_count--;
     }
