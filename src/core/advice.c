@@ -217,9 +217,9 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
     (void)arena;
     const struct recipe *recipe = &plan->chosen.recipe;
     if (recipe->method == RECIPE_FULL || recipe->adapter_dtype != RECIPE_FP32 ||
-        recipe->precision == RECIPE_FP32 || plan->stack->adapters != STACK_ADAPTERS_PLAIN)
+        recipe->precision == RECIPE_FP32 || plan->stack->adapters == STACK_ADAPTERS_FUSED)
         return NULL;
-    return "adapters are fp32, so that their inputs are cast and kept twice as wide; bf16 adapters "
+    return "adapters are fp32, so that the input of each is cast, and the copy kept; bf16 adapters "
            "(--adapter-dtype bf16) save time and memory";
 }
 

@@ -50,7 +50,7 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
         request.batch = setup->batch;
         TRY(step_list(&out->step, arena, &request));
     }
-    struct links links = links_of(setup->gpu, setup->node);
+    struct links links = network_links(setup->gpu, setup->node);
     compute_time(&out->timing, &out->step, &request, setup->gpu, &links);
     out->tokens_per_s = compute_tokens_per_s(&out->timing, &request);
     return OK;

@@ -17,7 +17,7 @@ static enum err plan_bytes(struct memory *out, struct arena *arena, const struct
                                     .recipe = &recipe,
                                     .layout = &fit->layout,
                                     .stack = fit->stack,
-                                    .batch = batch_of(rows, width),
+                                    .batch = step_batch(rows, width),
                                     .accumulation = fit->accumulation };
     struct memory_device device = { .bytes = fit->gpu ? fit->gpu->memory_bytes : NAN };
     struct arena_mark mark = arena_mark(arena);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-struct links links_of(const struct gpu *gpu, const struct node *node)
+struct links network_links(const struct gpu *gpu, const struct node *node)
 {
     struct links links = {
         .node_gpus = node                                      ? (double)node->gpus

@@ -17,7 +17,7 @@ struct links {
     double pcie_bytes_per_s; // to the host
 };
 
-struct links links_of(const struct gpu *gpu, const struct node *node); // node may be NULL
+struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL
 
 struct network_seconds {
     double per_layer; // tensor, context and expert exchanges and gathers of weights, in all layers

@@ -158,6 +158,10 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
     }
     if (says(notes, "baseline-peft-bnb") && setup->layout.data == 1)
         stack->widens_unquantized = true;
+    if (says(notes, "bare loop"))
+        stack->step_seconds = 0;
+    if (says(notes, "no autocast"))
+        stack->adapters = STACK_ADAPTERS_PLAIN;
     if (says(framework, "no compile"))
         stack->kernels = STACK_EAGER;
     if (says(notes, "cut cross entropy"))
@@ -175,11 +179,11 @@ static void read_batch(struct setup *setup, const struct run *run)
         !strcmp(run->packed, "no")) { // rows are shorter than the cap; the worst is not
         double short_width = fmin(width, 512);
         bool compact = says(run->notes, "padding-free");
-        setup->worst = batch_of(rows, compact ? short_width : width);
+        setup->worst = step_batch(rows, compact ? short_width : width);
         setup->varied_widths = !compact && width > 768 && !says(run->notes, "dense sequence");
         width = short_width;
     }
-    setup->batch = batch_of(rows, width);
+    setup->batch = step_batch(rows, width);
     setup->accumulation = 1;
     if (run->grad_accum >= 1)
         setup->accumulation = run->grad_accum;

@@ -289,7 +289,7 @@ static void list_cards(struct walk *walk)
         struct card *card = &walk->cards[walk->card_count++];
         card->gpu = gpu;
         card->node = node_of(space, gpu);
-        card->links = links_of(gpu, card->node.gpus > 0 ? &card->node : NULL);
+        card->links = network_links(gpu, card->node.gpus > 0 ? &card->node : NULL);
     }
 }
 
@@ -363,6 +363,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .worst = result->workload.worst,
         .accumulation = result->workload.accumulation,
         .varied_widths = result->workload.varied_widths,
+        .distinct_widths = result->workload.distinct_widths,
     };
 }
 

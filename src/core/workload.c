@@ -104,19 +104,19 @@ static struct range mean_lengths(const struct workload_rule *rule)
 
 // One micro-batch on average: padded rows attend over their whole width, packed ones within each
 // example, whose mean square is mean² · exp(spread²).
-static struct batch average(const struct workload_rule *rule, double mean, double useful_share,
-                            double micro_batch)
+static struct step_batch average(const struct workload_rule *rule, double mean, double useful_share,
+                                 double micro_batch)
 {
     bool packed = rule->batching == WORKLOAD_PACKED;
     double width = packed ? rule->context : fmin(rule->context, mean / useful_share);
     double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
     double tokens = micro_batch * width;
-    return (struct batch){ .rows = micro_batch,
-                           .width = width,
-                           .tokens = tokens,
-                           .squares = tokens * attended,
-                           .labelled = tokens * useful_share * rule->labelled_share };
+    return (struct step_batch){ .rows = micro_batch,
+                                .width = width,
+                                .tokens = tokens,
+                                .squares = tokens * attended,
+                                .labelled = tokens * useful_share * rule->labelled_share };
 }
 
 // The measured shape at a micro-batch: between two, in proportion to their logarithms.
@@ -138,6 +138,8 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
         .width = a->width + share * (b->width - a->width),
         .attended = a->attended + share * (b->attended - a->attended),
         .worst_width = fmax(a->worst_width, b->worst_width),
+        .rows = a->rows,
+        .widths = fmin(a->widths, b->widths),
     };
 }
 
@@ -149,12 +151,12 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
     out->padding_share = 1 - shape.fill;
     out->processed_factor = (struct range){ 1, 1, 1 };
-    out->batch = (struct batch){ .rows = out->micro_batch,
-                                 .width = shape.width,
-                                 .tokens = tokens,
-                                 .squares = tokens * shape.attended,
-                                 .labelled = tokens * shape.fill * rule->labelled_share };
-    out->worst = batch_of(out->micro_batch, shape.worst_width);
+    out->batch = (struct step_batch){ .rows = out->micro_batch,
+                                      .width = shape.width,
+                                      .tokens = tokens,
+                                      .squares = tokens * shape.attended,
+                                      .labelled = tokens * shape.fill * rule->labelled_share };
+    out->worst = step_batch(out->micro_batch, shape.worst_width);
 }
 
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
@@ -171,7 +173,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .padding_share = 1 - share.mid,
         .micro_batch = micro_batch,
         .batch = average(rule, mean.mid, share.mid, micro_batch),
-        .worst = batch_of(micro_batch, rule->context),
+        .worst = step_batch(micro_batch, rule->context),
         .batching = rule->batching,
         .varied_widths = rule->batching == WORKLOAD_LONGEST,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
@@ -180,8 +182,13 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         measure(out, rule);
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
-    double rows = rule->batching == WORKLOAD_PACKED
+    double rows = rule->shapes ? shape_at(rule, micro_batch).rows
+                  : rule->batching == WORKLOAD_PACKED
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
+    // Of a lognormal two thirds of the rows lie within a spread of the mean: so many widths recur.
+    double likely = 2 * rule->length_spread.mid * mean.mid;
+    out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
+                                        : fmin(out->steps * out->accumulation, likely);
 }

@@ -29,7 +29,7 @@ static inline struct setup knowledge_setup(const struct knowledge *k, const char
 {
     struct setup setup = { .recipe = recipe_default(),
                            .layout = layout_single(),
-                           .batch = batch_of(rows, width),
+                           .batch = step_batch(rows, width),
                            .accumulation = 1 };
     CHECK(!catalog_model(&setup.model, &k->catalog, model));
     CHECK(!stack_find(&setup.stack, k->stacks, k->stack_count, stack));

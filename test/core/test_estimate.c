@@ -17,7 +17,7 @@ TEST(estimate_times_the_average_batch_and_holds_the_worst)
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 8, 200);
     struct estimate average = knowledge_estimate(&setup);
-    setup.worst = batch_of(8, 1000);
+    setup.worst = step_batch(8, 1000);
     struct estimate worst = knowledge_estimate(&setup);
     CHECK(worst.tokens_per_s == average.tokens_per_s);
     CHECK(worst.memory.allocated_bytes > 1.5 * average.memory.allocated_bytes);
