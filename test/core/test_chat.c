@@ -30,8 +30,10 @@ static const char *marked_sequence(const char *row, int sequence)
     CHECK(!record_detect(&schema, &test_arena, &text, 1, RECORD_AUTO, TEXT("")));
     CHECK(!record_read(&record, &schema, &test_arena, text));
     CHECK(!chat_init(&chat, &settings));
-    if (chat_render(&chat, &rendered, &record.sequences[sequence]))
+    if (chat_render(&chat, &rendered, &record.sequences[sequence])) {
+        chat_release(&chat);
         return text_format(&test_arena, "%s", error_text());
+    }
     size_t at = 0;
     for (size_t i = 0; i < rendered.span_count; i++) {
         struct template_span span = rendered.spans[i];
