@@ -63,7 +63,8 @@ $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/bench_tokenizer: $(LIBRARY) $(call object,bench/bench_tokenizer.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/bench_tokenizer:
+$(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/bench_tokenizer $(BUILD)/vocabulary:
 	@echo "  link $@"
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
 

@@ -11,7 +11,7 @@
 //     tokenizer.c         runs them
 //
 // tokenizer_read.c fills the structs below from tokenizer.json, tokenizer_ranks.c from rank files,
-// tokenizer_pieces.c from SentencePiece models.
+// tokenizer_pieces.c from SentencePiece models, tokenizer_builtin.c from what is compiled in.
 
 #pragma once
 
