@@ -480,6 +480,16 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     return assemble(out, &read);
 }
 
+enum err record_from_messages(struct record *out, const struct record_schema *schema,
+                              struct arena *arena, struct template_value messages)
+{
+    struct row row = { .arena = arena, .schema = schema };
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        row.fields[i] = none;
+    row.fields[RECORD_F_MESSAGES] = messages;
+    return assemble(out, &row);
+}
+
 // A cell of a table; lists of messages come as JSON text and are read, everything else is a string.
 static struct template_value cell_value(struct arena *arena, enum record_field field,
                                         struct text cell)

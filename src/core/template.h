@@ -24,11 +24,11 @@ enum { TEMPLATE_ARGUMENTS = 12 };
 
 struct template;
 
-struct template_limits { // 0: the default
-    int64_t steps;       // 20 million
-    size_t output_bytes; // 1 GiB
-    size_t scratch_bytes;
-    int depth; // 300
+struct template_limits {  // 0: the default
+    int64_t steps;        // 20 million
+    size_t output_bytes;  // 1 GiB
+    size_t scratch_bytes; // 256 MiB
+    int depth;            // 300
 };
 
 struct template_date { // for strftime_now; year 0 means that there is none

@@ -106,8 +106,7 @@ struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
     int count, room;
-    int fixed;     // the first bindings are targets and parameters: nothing to copy on entry
-    bool isolated; // a macro's: break and continue do not reach out of it
+    int fixed; // the first bindings are targets and parameters: nothing to copy on entry
 };
 
 struct template_node {
@@ -146,8 +145,6 @@ struct template
 struct template_loop {
     const struct template_list *items;
     size_t index;
-    int depth;
-    struct template_value *changed; // what loop.changed() saw last; NULL before
 };
 
 struct template_method {
@@ -165,6 +162,17 @@ struct call {
     struct text names[TEMPLATE_ARGUMENTS]; // .at NULL when by position
     int count, positional;
 };
+
+// Starts a call without clearing its arrays, which are read up to count only.
+static inline void template_begin(struct call *call, struct template_run *run, int line,
+                                  const char *what, struct text name)
+{
+    call->run = run;
+    call->line = line;
+    call->what = what;
+    call->name = name;
+    call->count = call->positional = 0;
+}
 
 // The first failure of a run sticks; what it returns is undefined.
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)

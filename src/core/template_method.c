@@ -11,7 +11,8 @@
         literal, sizeof literal - 1 \
     }
 
-// All that Python's types have, so that a method read here is told from a key or from nothing.
+// All that Python's types have, and loops, so that a method read here is told from a key or from
+// nothing.
 static const struct text string_methods[] = {
     NAME("strip"),       NAME("lstrip"),       NAME("rstrip"),       NAME("split"),
     NAME("rsplit"),      NAME("splitlines"),   NAME("startswith"),   NAME("endswith"),
@@ -36,11 +37,14 @@ static const struct text list_methods[] = {
     NAME("insert"), NAME("remove"), NAME("reverse"), NAME("sort"), NAME("clear"), { 0 },
 };
 
+static const struct text loop_methods[] = { NAME("cycle"), { 0 } };
+
 bool template_method_has(struct template_value of, struct text name)
 {
     const struct text *known = of.kind == TEMPLATE_DICT     ? dict_methods
                                : of.kind == TEMPLATE_STRING ? string_methods
                                : of.kind == TEMPLATE_LIST   ? list_methods
+                               : of.kind == TEMPLATE_LOOP   ? loop_methods
                                                             : NULL;
     for (; known && known->at; known++)
         if (known->size == name.size && !memcmp(known->at, name.at, name.size))
@@ -604,6 +608,9 @@ struct template_value template_method_apply(struct call *call, struct template_v
     switch (of.kind) {
     case TEMPLATE_STRING: return string_method(call, of);
     case TEMPLATE_DICT: return dict_method(call, of);
+    case TEMPLATE_LOOP: // cycle: its arguments in turn
+        return call->count ? call->values[of.loop->index % (size_t)call->count]
+                           : wrong(call, "arguments");
     default: return list_method(call, of);
     }
 }

@@ -24,33 +24,32 @@ static struct template_value not_defined(struct template_run *run, int line,
 static struct template_value loop_attribute(struct template_run *run, int line,
                                             const struct template_loop *loop, struct text name)
 {
+    static const struct text names[] = {
+        { "index0", 6 }, { "first", 5 },    { "last", 4 },      { "index", 5 },
+        { "length", 6 }, { "revindex", 8 }, { "revindex0", 9 }, { "depth", 5 },
+        { "depth0", 6 }, { "previtem", 8 }, { "nextitem", 8 },  { "changed", 7 },
+    };
+    enum { COUNT = sizeof names / sizeof *names };
     int64_t at = (int64_t)loop->index, count = (int64_t)loop->items->count;
-    if (text_is(name, "index0"))
-        return template_value_whole(at);
-    if (text_is(name, "index"))
-        return template_value_whole(at + 1);
-    if (text_is(name, "first"))
-        return template_value_flag(at == 0);
-    if (text_is(name, "last"))
-        return template_value_flag(at + 1 == count);
-    if (text_is(name, "length"))
-        return template_value_whole(count);
-    if (text_is(name, "revindex"))
-        return template_value_whole(count - at);
-    if (text_is(name, "revindex0"))
-        return template_value_whole(count - at - 1);
-    if (text_is(name, "depth"))
-        return template_value_whole(loop->depth);
-    if (text_is(name, "depth0"))
-        return template_value_whole(loop->depth - 1);
-    if (text_is(name, "previtem"))
-        return at ? loop->items->items[at - 1] : undefined(name);
-    if (text_is(name, "nextitem"))
-        return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
-    if (text_is(name, "cycle") || text_is(name, "changed"))
-        return template_stop(run, line, "loop.%.*s is outside the subset of Jinja read here",
-                             TEXT_ARGS(name));
-    return undefined(name);
+    int found = 0;
+    while (found < COUNT && !text_equal(names[found], name))
+        found++;
+    switch (found) {
+    case 0: return template_value_whole(at);
+    case 1: return template_value_flag(at == 0);
+    case 2: return template_value_flag(at + 1 == count);
+    case 3: return template_value_whole(at + 1);
+    case 4: return template_value_whole(count);
+    case 5: return template_value_whole(count - at);
+    case 6: return template_value_whole(count - at - 1);
+    case 7: return template_value_whole(1); // recursive loops are not read
+    case 8: return template_value_whole(0);
+    case 9: return at ? loop->items->items[at - 1] : undefined(name);
+    case 10: return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
+    case 11:
+        return template_stop(run, line, "loop.changed is outside the subset of Jinja read here");
+    default: return undefined(name);
+    }
 }
 
 static struct template_value method_of(struct template_run *run, int line, struct template_value of,
@@ -69,10 +68,10 @@ struct template_value template_attribute(struct template_run *run, int line,
     struct template_value *found = NULL;
     if (of.kind == TEMPLATE_UNDEFINED)
         return not_defined(run, line, of);
-    if (of.kind == TEMPLATE_LOOP)
-        return loop_attribute(run, line, of.loop, name);
     if (template_method_has(of, name))
         return method_of(run, line, of, name);
+    if (of.kind == TEMPLATE_LOOP)
+        return loop_attribute(run, line, of.loop, name);
     if (of.kind == TEMPLATE_DICT || of.kind == TEMPLATE_NAMESPACE) {
         run->steps += (int64_t)(of.dict->count >> 3);
         found = template_value_find(of.dict, name);

@@ -60,20 +60,19 @@ static void repr_string(struct out *out, struct text string)
 static bool repr_list(struct out *out, const struct template_list *list,
                       struct template_budget *budget)
 {
-    static const char *const opening[] = { "[", "(", "dict_items([", "range(", NULL };
-    static const char *const closing[] = { "]", ")", "])", ")", NULL };
-    if (list->flavour == TEMPLATE_LAZY || list->flavour == TEMPLATE_VIEW ||
-        list->flavour == TEMPLATE_RANGE)
+    if (list->flavour > TEMPLATE_TUPLE)
         return false;
-    out_put(out, "%s", opening[list->flavour]);
+    bool tuple = list->flavour == TEMPLATE_TUPLE;
+    out_char(out, tuple ? '(' : '[');
     bool good = true;
     for (size_t i = 0; i < list->count && good; i++) {
-        out_put(out, "%s", i ? ", " : "");
+        if (i)
+            out_bytes(out, ", ", 2);
         good = template_value_repr(out, list->items[i], budget);
     }
-    if (list->flavour == TEMPLATE_TUPLE && list->count == 1)
+    if (tuple && list->count == 1)
         out_char(out, ',');
-    out_put(out, "%s", closing[list->flavour]);
+    out_char(out, tuple ? ')' : ']');
     return good;
 }
 
@@ -83,9 +82,10 @@ static bool repr_dict(struct out *out, const struct template_dict *dict,
     out_char(out, '{');
     bool good = true;
     for (size_t i = 0; i < dict->count && good; i++) {
-        out_put(out, "%s", i ? ", " : "");
+        if (i)
+            out_bytes(out, ", ", 2);
         good = template_value_repr(out, dict->entries[i].key, budget);
-        out_put(out, ": ");
+        out_bytes(out, ": ", 2);
         good = good && template_value_repr(out, dict->entries[i].value, budget);
     }
     out_char(out, '}');

@@ -191,7 +191,8 @@ static void emit_call(struct template_run *run, const struct template_node *node
             template_write(run, node->line, value);
         return;
     }
-    struct call call = { .run = run, .line = node->line, .what = "macro", .name = node->a->name };
+    struct call call;
+    template_begin(&call, run, node->line, "macro", node->a->name);
     template_read_arguments(run, &call, node);
     if (!run->err)
         template_call_macro(run, &call, callee.macro, false);
@@ -322,9 +323,8 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         return;
     struct template_value outer = run->slots[node->slot];
     struct template_loop loop = { .items = items };
-    loop.depth = 1;
     for (; loop.index < items->count && !run->err; loop.index++) {
-        if (items->count - loop.index > 0 && ++run->steps > run->limits.steps)
+        if (++run->steps > run->limits.steps)
             template_stop(run, node->line, "takes more than %lld steps",
                           (long long)run->limits.steps);
         enter_scope(run, node->scope);
@@ -442,7 +442,7 @@ void template_exec(struct template_run *run, const struct template_node *body)
 void template_run_init(struct template_run *run, const struct template *template)
 {
     *run = (struct template_run){ .template = template };
-    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 29, 300 };
+    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 28, 300 };
     arena_alloc(&run->arena, SCRATCH_BYTES); // one block that every render uses again
     run->empty = arena_mark(&run->arena);
     run->empty.used = 0;

@@ -185,6 +185,7 @@ static struct template_value call_namespace(struct call *call)
 {
     struct template_run *run = call->run;
     struct template_value space = template_value_dict(&run->arena, (size_t)call->count + 1);
+    template_charge(run, call->line, ((size_t)call->count + 2) * sizeof(struct template_entry));
     if (call->positional) {
         struct template_value from = call->values[0];
         if (from.kind != TEMPLATE_DICT)
@@ -223,10 +224,11 @@ static struct template_value call_range(struct call *call)
     double exact = width / (double)step;
     if (exact > LONGEST)
         return template_stop(call->run, call->line, "a range of more than %d numbers", LONGEST);
-    struct template_value list = template_value_list(&call->run->arena, TEMPLATE_RANGE, 4);
+    size_t room = exact > 0 ? (size_t)exact + 1 : 1;
+    template_charge(call->run, call->line, room * sizeof(struct template_value));
+    struct template_value list = template_value_list(&call->run->arena, TEMPLATE_RANGE, room);
     for (int64_t at = bounds[0]; step > 0 ? at < bounds[1] : at > bounds[1]; at += step)
         template_value_append(&call->run->arena, list.list, template_value_whole(at));
-    template_take(call->run, call->line, list.list->count * sizeof list);
     return list;
 }
 

@@ -11,7 +11,7 @@ size_t template_text_step(struct text text, size_t at, uint32_t *code); // bytes
 size_t template_text_count(struct text text);                           // code points
 size_t template_text_offset(struct text text, size_t index);            // in bytes
 bool template_text_is_space(uint32_t code);                             // str.isspace()
-bool template_text_is_printable(uint32_t code); // str.isprintable()
+bool template_text_is_printable(uint32_t code);                         // str.isprintable()
 
 // Strips white space, or the code points of what where it has an .at.
 struct text template_text_strip(struct text text, struct text what, bool left, bool right);
