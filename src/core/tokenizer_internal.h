@@ -74,6 +74,7 @@ struct merges {
     uint32_t count; // the largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
+enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
@@ -191,6 +192,7 @@ struct tokenizer {
     int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
     struct vocabulary vocabulary;
     struct merges merges;
+    struct merges hot;    // those of the lowest ranks once more, in a table that caches hold
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"
@@ -239,6 +241,7 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // when all
 // Every way to write a token as two others becomes a merge, of the rank of the token, which is its
 // id where ranks is NULL. TOKENIZER_NO_RANK keeps a token from being made.
 void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
+void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 

@@ -128,7 +128,7 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
     }
     for (int i = 0; i < batch->count; i++) {
         struct text both = batch->items[i].parts[2];
-        tokenizer_merges_add(&r->t->merges, r->arena, batch->items[i].merge);
+        tokenizer_add_merge(r->t, r->arena, batch->items[i].merge);
         if (r->t->byte_level && both.size == 2)
             r->t->byte_ranks[(unsigned char)both.at[0] << 8 | (unsigned char)both.at[1]] =
                 batch->items[i].merge.rank;
@@ -195,6 +195,7 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
 {
     // Most tokens are made by two merges at most; the table grows where they are more.
     tokenizer_merges_init(&r->t->merges, r->arena, (size_t)r->t->vocabulary.count * 2);
+    tokenizer_merges_init(&r->t->hot, r->arena, TOKENIZER_HOT);
     if (r->t->byte_level) {
         r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
         memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);

@@ -189,3 +189,10 @@ uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t rig
             return TOKENIZER_NO_RANK;
     }
 }
+
+void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge)
+{
+    tokenizer_merges_add(&t->merges, arena, merge);
+    if (merge.rank < TOKENIZER_HOT)
+        tokenizer_merges_add(&t->hot, arena, merge);
+}
