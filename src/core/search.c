@@ -232,7 +232,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, double rows, i
         if (!step.count) {
             request.batch = workload.batch;
             TRY(step_list(&step, walk->arena, &request));
-            setup->batch = workload.batch;
+            setup->varied_widths = workload.varied_widths;
+            setup->distinct_widths = workload.distinct_widths;
             overhead_configure(&overheads, setup, &step);
         }
         request.batch = workload.batch;
@@ -250,9 +251,8 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
     for (size_t i = 0; i < walk->card_count; i++)
         memset(walk->cards[i].lighter, 0, sizeof walk->cards[i].lighter);
     for (int again = RECIPE_KEEP_ALL; again <= RECIPE_RECOMPUTE; again++) {
-        if (any && again == RECIPE_SELECTIVE && !space->stack->selective)
-            continue;
-        if (!any && again != space->recipe.checkpointing)
+        if (any ? again == RECIPE_SELECTIVE && !space->stack->selective
+                : again != space->recipe.checkpointing)
             continue;
         for (int micro = 0; micro < (space->micro_batch > 0 ? 1 : MICROS); micro++) {
             double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << micro);
