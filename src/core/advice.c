@@ -332,14 +332,13 @@ static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 static const char *no_saves(const struct plan *plan, struct arena *arena)
 {
     const struct overhead_times *times = &plan->forecast.middle;
-    if (times->saves > 1 || plan->forecast.wall_hours.mid < 4)
+    if (isnan(plan->request->save_interval) || times->saves > 1 ||
+        plan->forecast.wall_hours.mid < 4)
         return NULL;
-    return text_format(
-        arena,
-        "one save at the end of %s: a failure loses the whole run; --save-interval "
-        "1h costs %s",
-        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
-        text_seconds(arena, times->seconds[OVERHEAD_SAVES] * plan->forecast.wall_hours.mid));
+    return text_format(arena,
+                       "one save at the end of %s: a failure loses the whole run; a save takes %s",
+                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+                       text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
 }
 
 static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
