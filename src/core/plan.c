@@ -68,6 +68,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     bool known = request->examples > 0 || !isnan(request->mean_length);
     bool said = request->batching != WORKLOAD_AUTO || request->packing;
     rule->full_rows = !known && (!said || rule->batching == WORKLOAD_PACKED);
+    rule->token_spread = request->token_spread;
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
                              (uint64_t)request->seed));
