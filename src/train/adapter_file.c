@@ -182,11 +182,9 @@ const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_fi
 
 static bool cut_ending(struct text *name, const char *ending)
 {
-    size_t size = strlen(ending);
-    if (name->size <= size || memcmp(name->at + name->size - size, ending, size))
-        return false;
-    name->size -= size;
-    return true;
+    bool ends = text_ends(*name, ending);
+    name->size -= ends ? strlen(ending) : 0;
+    return ends;
 }
 
 static enum err check_numbers(const struct safetensors_tensor *t, const char *folder)

@@ -110,6 +110,29 @@ static enum err check_entry(const struct header *h, struct entry *entry)
     return OK;
 }
 
+static enum err read_place(struct header *h, struct entry *entry)
+{
+    int64_t place[2] = { 0 };
+    int count;
+    TRY(read_list(h, entry->tensor.name, "data_offsets", place, 2, &count));
+    if (count != 2)
+        return fail(ERR_INPUT, "%s: tensor %.90s: data_offsets has %d numbers, must be 2", h->file,
+                    entry->tensor.name, count);
+    entry->begin = (size_t)place[0];
+    entry->end = (size_t)place[1];
+    return OK;
+}
+
+static void add_entry(struct header *h, struct entry entry)
+{
+    if (h->count == h->room) {
+        size_t more = h->room ? 2 * h->room : 64, size = sizeof *h->entries;
+        h->entries = arena_grow(h->arena, h->entries, h->room * size, more * size);
+        h->room = more;
+    }
+    h->entries[h->count++] = entry;
+}
+
 static enum err read_entry(struct header *h, struct text name)
 {
     struct entry entry = { 0 };
@@ -124,8 +147,6 @@ static enum err read_entry(struct header *h, struct text name)
         return fail(ERR_INPUT, "%s: tensor %.90s: is not described by an object", h->file, t->name);
     json_object(&h->in);
     for (struct text key; json_key(&h->in, h->arena, &key); seen |= part) {
-        int64_t place[2] = { 0 };
-        int count = 0;
         if (text_is(key, "dtype")) {
             part = TYPE;
             TRY(read_type(h, t));
@@ -134,12 +155,7 @@ static enum err read_entry(struct header *h, struct text name)
             TRY(read_list(h, t->name, "shape", t->shape, SAFETENSORS_RANK, &t->rank));
         } else if (text_is(key, "data_offsets")) {
             part = PLACE;
-            TRY(read_list(h, t->name, "data_offsets", place, 2, &count));
-            if (count != 2)
-                return fail(ERR_INPUT, "%s: tensor %.90s: data_offsets has %d numbers, must be 2",
-                            h->file, t->name, count);
-            entry.begin = (size_t)place[0];
-            entry.end = (size_t)place[1];
+            TRY(read_place(h, &entry));
         } else {
             return fail(ERR_INPUT, "%s: tensor %.90s: has a key \"%.*s\" that is not known",
                         h->file, t->name, TEXT_BRIEF(key));
@@ -154,12 +170,7 @@ static enum err read_entry(struct header *h, struct text name)
         return fail(ERR_INPUT, "%s: tensor %.90s: lacks its dtype, shape or data_offsets", h->file,
                     t->name);
     TRY(check_entry(h, &entry));
-    if (h->count == h->room) {
-        size_t more = h->room ? 2 * h->room : 64, size = sizeof *h->entries;
-        h->entries = arena_grow(h->arena, h->entries, h->room * size, more * size);
-        h->room = more;
-    }
-    h->entries[h->count++] = entry;
+    add_entry(h, entry);
     return OK;
 }
 
