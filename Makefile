@@ -5,6 +5,7 @@
 #   make web      the page's module       make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
 #   make duckdb   the library that reads Parquet, Arrow and remote files
+#   make check-oracles   what npm's and Debian's implementations make of the same input
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
@@ -64,6 +65,10 @@ all: build
 build: $(PROGRAM)
 check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
+check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
+	$(Q)INSTALL=$(INSTALL) tools/oracles
+	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
+	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm
@@ -72,7 +77,9 @@ clean:
 
 $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
-$(PROGRAM) $(BUILD)/tests:
+$(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
+$(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
@@ -148,6 +155,9 @@ $(BUILD)/found.mk: $(BUILD)/deps
 	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
 	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
 	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"
+
+build/deps-oracles: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@
 
 # All is compiled anew when the flags change.
 FLAGS := $(COMPILE)

@@ -35,13 +35,15 @@ struct dataset {
     struct arena *arena;
     struct tokenizer *tokenizer;
     const char *tokenizer_name;
-    bool exact;
+    bool exact;            // else counted by the built-in vocabulary, times the family's factor
+    double factor, spread; // of an estimate; 1 and 0 of exact counts
     const struct template *template;
     const char *template_name; // NULL: none
     struct chat_settings chat;
 };
 
-// Finds and reads tokenizer and template.
+// Finds and reads tokenizer and template. Where the model has no tokenizer on this machine, the
+// tokens are estimated with the built-in vocabulary, and with a template of the model's family.
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options);
 
@@ -53,6 +55,7 @@ struct dataset_example {
     uint64_t hash;       // of the text
     const char *problem; // NULL, or why the row cannot be used
     bool is_second;      // of the same row
+    bool is_empty;       // nothing but what template and tokenizer put around it
     const int32_t *ids;  // tokens of them; NULL unless asked for
     const uint8_t *learned;
 };
@@ -70,6 +73,7 @@ struct dataset_reading {
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
 
-// Everything of a profile that comes from the data; the lengths are appended to the list.
+// Everything of a profile that comes from the data. The list gets the lengths in order; of very
+// many examples it stays empty and the profile's tally is filled instead.
 enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
                          const char *const *words, size_t count, bool quiet);

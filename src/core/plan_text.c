@@ -70,6 +70,18 @@ const char *plan_spell(const struct search_result *result, struct arena *arena)
 
 // --- the answer --------------------------------------------------------------
 
+// "; 9 providers, prices of 2024-09-25 to 2026-10-10"
+static const char *price_source(const struct plan *plan, struct arena *arena)
+{
+    const struct price *price = &plan->price;
+    if (!price->oldest || !isnan(plan->request->price))
+        return "";
+    bool same = !strcmp(price->oldest, price->newest);
+    return text_format(arena, "; %zu provider%s, prices of %s%s%s", price->offers,
+                       price->offers == 1 ? "" : "s", price->oldest, same ? "" : " to ",
+                       same ? "" : price->newest);
+}
+
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct forecast *f = &plan->forecast;
@@ -82,16 +94,12 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
                          text_seconds(arena, f->wall_hours.low * 3600),
                          text_seconds(arena, f->wall_hours.high * 3600),
                          isnan(plan->request->deadline) ? ""
-                         : plan->meets_deadline         ? ", within the deadline"
-                                                        : ", misses the deadline"));
+                         : f->wall_hours.high * 3600 <= plan->request->deadline
+                             ? ", within the deadline"
+                         : plan->meets_deadline ? ", likely within the deadline"
+                                                : ", misses the deadline"));
     const struct price *price = &plan->price;
-    const char *from =
-        !price->offers                 ? ""
-        : !isnan(plan->request->price) ? ""
-        : strcmp(price->oldest, price->newest)
-            ? text_format(arena, "; %zu providers, prices of %s to %s", price->offers,
-                          price->oldest, price->newest)
-            : text_format(arena, "; %zu providers, prices of %s", price->offers, price->oldest);
+    const char *from = price_source(plan, arena);
     put_line(out, "cost",
              price->offers
                  ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
@@ -123,13 +131,14 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_commas(arena, llround(f->tokens_per_s.low)),
                          text_commas(arena, llround(f->tokens_per_s.high)),
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
+    const char *rows = plan->rule.full_rows ? "rows taken as full"
+                                            : text_format(arena, "%.0f %% padding (%s)",
+                                                          100 * workload->padding_share,
+                                                          workload_batchings[workload->batching]);
     put_line(out, "run",
-             text_format(arena,
-                         "%s tokens × %.6g epoch%s, %.0f %% padding (%s): %s processed in %s "
-                         "steps of %s",
+             text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s steps of %s",
                          text_count(arena, workload->tokens), workload->epochs,
-                         workload->epochs == 1 ? "" : "s", 100 * workload->padding_share,
-                         workload_batchings[workload->batching],
+                         workload->epochs == 1 ? "" : "s", rows,
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));

@@ -182,11 +182,9 @@ const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_fi
 
 static bool cut_ending(struct text *name, const char *ending)
 {
-    size_t size = strlen(ending);
-    if (name->size <= size || memcmp(name->at + name->size - size, ending, size))
-        return false;
-    name->size -= size;
-    return true;
+    bool ends = text_ends(*name, ending);
+    name->size -= ends ? strlen(ending) : 0;
+    return ends;
 }
 
 static enum err check_numbers(const struct safetensors_tensor *t, const char *folder)
@@ -246,8 +244,11 @@ static enum err sort_one(struct adapter_file *adapter, struct arena *arena,
                    : fail(ERR_INPUT, "%s: %.*s has its lora_B only, lora_A is missing",
                           adapter->folder, TEXT_ARGS(name));
     }
-    if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
-        !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
+    // Beside factors on the head PEFT saves the head itself, under this name.
+    if (cut_ending(&name, ".base_layer.weight"))
+        whole = text_of(text_format(arena, "%.*s.weight", TEXT_ARGS(name)));
+    else if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
+             !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
         return fail(ERR_INPUT, "%s: tensor %.80s: is of a kind that is not supported",
                     adapter->folder, t->name);
     TRY(check_numbers(t, adapter->folder));

@@ -92,20 +92,6 @@ static struct text spell_config(struct arena *arena, const struct adapter_file_c
 
 // --- tensors -----------------------------------------------------------------
 
-static enum err write_values(struct safetensors_writer *out, size_t slot, enum storage type,
-                             const float *values, int64_t count)
-{
-    enum { PIECE = 1 << 12 };
-    char stored[PIECE * sizeof(double)];
-    size_t bytes = storage_bytes(type);
-    for (int64_t done = 0; done < count; done += PIECE) {
-        size_t here = count - done < PIECE ? (size_t)(count - done) : PIECE;
-        storage_write(stored, type, values + done, here);
-        TRY(safetensors_write(out, slot, (size_t)done * bytes, stored, here * bytes));
-    }
-    return OK;
-}
-
 static const char *full_name(struct arena *arena, const char *name, const char *ending)
 {
     return text_format(arena, "base_model.model.%s%s", name, ending);
@@ -134,13 +120,13 @@ static enum err write_tensors(struct safetensors_writer *out, int64_t rank,
     TRY(safetensors_begin(out));
     for (size_t i = 0; i < content->factor_count; i++) {
         const struct adapter_file_factors *f = &content->factors[i];
-        TRY(write_values(out, slot++, content->type, f->a, rank * f->in));
-        TRY(write_values(out, slot++, content->type, f->b, rank * f->out));
+        TRY(safetensors_write_floats(out, slot++, 0, f->a, rank * f->in));
+        TRY(safetensors_write_floats(out, slot++, 0, f->b, rank * f->out));
     }
     for (size_t i = 0; i < content->whole_count; i++) {
         const struct adapter_file_whole *w = &content->whole[i];
         int64_t count = w->rank == 2 ? w->shape[0] * w->shape[1] : w->shape[0];
-        TRY(write_values(out, slot++, content->type, w->values, count));
+        TRY(safetensors_write_floats(out, slot++, 0, w->values, count));
     }
     return safetensors_finish(out);
 }

@@ -1,5 +1,7 @@
 #include "train/nf4.h"
 
+#include "base/half.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -118,12 +120,15 @@ static int nearest(const float *between, int levels, float value)
     return low;
 }
 
+// As whole numbers, whose order is that of the magnitudes: compilers keep several in one register.
 static float largest(const float *values, int64_t count)
 {
-    float most = 0;
-    for (int64_t i = 0; i < count; i++)
-        most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
-    return most;
+    int32_t most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t size = (int32_t)(half_bits(values[i]) & 0x7FFFFFFF);
+        most = size > most ? size : most;
+    }
+    return half_of_bits((uint32_t)most);
 }
 
 // By the reciprocal, as bitsandbytes does, so that the same codes come out. A block of zeros has
@@ -133,14 +138,16 @@ static float reciprocal(float scale)
     return scale > 0 ? 1.0f / scale : 0;
 }
 
-static void encode_block(uint8_t *codes, const float *values, int64_t first, int64_t count,
-                         float scale)
+// All middles are asked for each weight: without a branch this is faster than to search for it.
+static void encode_block(uint8_t *codes, const float *values, int64_t count, float scale)
 {
     float factor = reciprocal(scale);
-    for (int64_t i = first; i < first + count; i++) {
-        int code = nearest(middles, NF4_LEVELS, values[i] * factor);
-        codes[i / 2] |= (uint8_t)(code << (i % 2 ? 0 : 4));
-    }
+    int32_t found[NF4_BLOCK] = { 0 };
+    for (int m = 0; m < NF4_LEVELS - 1; m++)
+        for (int64_t i = 0; i < count; i++)
+            found[i] += values[i] * factor > middles[m];
+    for (int64_t i = 0; i < count; i += 2)
+        codes[i / 2] = (uint8_t)(found[i] << 4 | (i + 1 < count ? found[i + 1] : 0));
 }
 
 static void nest_scales(struct nf4 *out, struct arena *arena, float *scales, int64_t count)
@@ -181,7 +188,7 @@ void nf4_quantize(struct nf4 *out, struct arena *arena, const float *values, int
         int64_t first = i * NF4_BLOCK;
         int64_t here = count - first < NF4_BLOCK ? count - first : NF4_BLOCK;
         scales[i] = largest(values + first, here);
-        encode_block(codes, values, first, here, scales[i]);
+        encode_block(codes + first / 2, values + first, here, scales[i]);
     }
     out->codes = codes;
     nest_scales(out, arena, scales, blocks);

@@ -16,12 +16,6 @@ static const char *joined(struct arena *arena, const char *name, const char *end
     return text_format(arena, "%s%s", name, ending);
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t size = strlen(name), end = strlen(ending);
-    return size > end && !strcmp(name + size - end, ending);
-}
-
 bool nf4_is(const struct safetensors *in, const char *name)
 {
     struct arena scratch = { 0 };
@@ -38,7 +32,7 @@ bool nf4_is_part(const char *name)
                                            ".weight.nested_absmax", ".weight.nested_quant_map",
                                            ".weight.quant_state.bitsandbytes__nf4" };
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends_with(name, endings[i]))
+        if (text_ends(text_of(name), endings[i]))
             return true;
     return false;
 }

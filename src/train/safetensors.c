@@ -45,11 +45,11 @@ struct header {
 static enum err read_whole(struct header *h, const char *tensor, const char *what, int64_t *out)
 {
     if (json_peek(&h->in) != JSON_NUMBER)
-        return fail(ERR_INPUT, "%s: tensor %.60s: %s holds something that is no number", h->file,
+        return fail(ERR_INPUT, "%s: tensor %.90s: %s holds something that is no number", h->file,
                     tensor, what);
     double number = json_number(&h->in);
     if (!(number >= 0 && number <= 9007199254740992.0) || number != (double)(int64_t)number)
-        return fail(ERR_INPUT, "%s: tensor %.60s: %s holds %g, must be whole and not negative",
+        return fail(ERR_INPUT, "%s: tensor %.90s: %s holds %g, must be whole and not negative",
                     h->file, tensor, what, number);
     *out = (int64_t)number;
     return OK;
@@ -59,11 +59,11 @@ static enum err read_list(struct header *h, const char *tensor, const char *what
                           int most, int *count)
 {
     if (json_peek(&h->in) != JSON_ARRAY)
-        return fail(ERR_INPUT, "%s: tensor %.60s: %s is no list", h->file, tensor, what);
+        return fail(ERR_INPUT, "%s: tensor %.90s: %s is no list", h->file, tensor, what);
     json_array(&h->in);
     for (*count = 0; json_item(&h->in); ++*count) {
         if (*count == most)
-            return fail(ERR_INPUT, "%s: tensor %.60s: %s has more than %d numbers", h->file, tensor,
+            return fail(ERR_INPUT, "%s: tensor %.90s: %s has more than %d numbers", h->file, tensor,
                         what, most);
         TRY(read_whole(h, tensor, what, &out[*count]));
     }
@@ -73,10 +73,10 @@ static enum err read_list(struct header *h, const char *tensor, const char *what
 static enum err read_type(struct header *h, struct safetensors_tensor *tensor)
 {
     if (json_peek(&h->in) != JSON_STRING)
-        return fail(ERR_INPUT, "%s: tensor %.60s: dtype is no string", h->file, tensor->name);
+        return fail(ERR_INPUT, "%s: tensor %.90s: dtype is no string", h->file, tensor->name);
     struct text name = json_string(&h->in, h->arena);
     if (!storage_find(&tensor->type, name))
-        return fail(ERR_INPUT, "%s: tensor %.60s: dtype \"%.*s\" is not known", h->file,
+        return fail(ERR_INPUT, "%s: tensor %.90s: dtype \"%.*s\" is not known", h->file,
                     tensor->name, TEXT_BRIEF(name));
     return OK;
 }
@@ -98,16 +98,39 @@ static enum err check_entry(const struct header *h, struct entry *entry)
     struct safetensors_tensor *t = &entry->tensor;
     if (entry->begin > entry->end || entry->end > h->data_bytes)
         return fail(ERR_INPUT,
-                    "%s: tensor %.60s: lies at bytes %zu to %zu of %zu; the file is cut off or its "
+                    "%s: tensor %.90s: lies at bytes %zu to %zu of %zu; the file is cut off or its "
                     "header is wrong",
                     h->file, t->name, entry->begin, entry->end, h->data_bytes);
     t->bytes = entry->end - entry->begin;
     size_t wanted;
     if (!count_bytes(t, &wanted) || wanted != t->bytes)
-        return fail(ERR_INPUT, "%s: tensor %.60s: %s of %s does not take the %zu bytes it is given",
+        return fail(ERR_INPUT, "%s: tensor %.90s: %s of %s does not take the %zu bytes it is given",
                     h->file, t->name, storage_name(t->type),
                     safetensors_shape(h->arena, t->rank, t->shape), t->bytes);
     return OK;
+}
+
+static enum err read_place(struct header *h, struct entry *entry)
+{
+    int64_t place[2] = { 0 };
+    int count;
+    TRY(read_list(h, entry->tensor.name, "data_offsets", place, 2, &count));
+    if (count != 2)
+        return fail(ERR_INPUT, "%s: tensor %.90s: data_offsets has %d numbers, must be 2", h->file,
+                    entry->tensor.name, count);
+    entry->begin = (size_t)place[0];
+    entry->end = (size_t)place[1];
+    return OK;
+}
+
+static void add_entry(struct header *h, struct entry entry)
+{
+    if (h->count == h->room) {
+        size_t more = h->room ? 2 * h->room : 64, size = sizeof *h->entries;
+        h->entries = arena_grow(h->arena, h->entries, h->room * size, more * size);
+        h->room = more;
+    }
+    h->entries[h->count++] = entry;
 }
 
 static enum err read_entry(struct header *h, struct text name)
@@ -121,11 +144,9 @@ static enum err read_entry(struct header *h, struct text name)
                     h->file);
     t->name = text_copy(h->arena, name);
     if (json_peek(&h->in) != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: tensor %.60s: is not described by an object", h->file, t->name);
+        return fail(ERR_INPUT, "%s: tensor %.90s: is not described by an object", h->file, t->name);
     json_object(&h->in);
     for (struct text key; json_key(&h->in, h->arena, &key); seen |= part) {
-        int64_t place[2] = { 0 };
-        int count = 0;
         if (text_is(key, "dtype")) {
             part = TYPE;
             TRY(read_type(h, t));
@@ -134,32 +155,22 @@ static enum err read_entry(struct header *h, struct text name)
             TRY(read_list(h, t->name, "shape", t->shape, SAFETENSORS_RANK, &t->rank));
         } else if (text_is(key, "data_offsets")) {
             part = PLACE;
-            TRY(read_list(h, t->name, "data_offsets", place, 2, &count));
-            if (count != 2)
-                return fail(ERR_INPUT, "%s: tensor %.60s: data_offsets has %d numbers, must be 2",
-                            h->file, t->name, count);
-            entry.begin = (size_t)place[0];
-            entry.end = (size_t)place[1];
+            TRY(read_place(h, &entry));
         } else {
-            return fail(ERR_INPUT, "%s: tensor %.60s: has a key \"%.*s\" that is not known",
+            return fail(ERR_INPUT, "%s: tensor %.90s: has a key \"%.*s\" that is not known",
                         h->file, t->name, TEXT_BRIEF(key));
         }
         if (seen & part)
-            return fail(ERR_INPUT, "%s: tensor %.60s: says %.*s twice", h->file, t->name,
+            return fail(ERR_INPUT, "%s: tensor %.90s: says %.*s twice", h->file, t->name,
                         TEXT_BRIEF(key));
     }
     if (h->in.problem)
         return json_end(&h->in, h->file);
     if (seen != (TYPE | SHAPE | PLACE))
-        return fail(ERR_INPUT, "%s: tensor %.60s: lacks its dtype, shape or data_offsets", h->file,
+        return fail(ERR_INPUT, "%s: tensor %.90s: lacks its dtype, shape or data_offsets", h->file,
                     t->name);
     TRY(check_entry(h, &entry));
-    if (h->count == h->room) {
-        size_t more = h->room ? 2 * h->room : 64, size = sizeof *h->entries;
-        h->entries = arena_grow(h->arena, h->entries, h->room * size, more * size);
-        h->room = more;
-    }
-    h->entries[h->count++] = entry;
+    add_entry(h, entry);
     return OK;
 }
 
@@ -202,16 +213,16 @@ static enum err check_places(struct header *h)
     for (size_t i = 0; i < h->count; i++) {
         const struct entry *e = &h->entries[i];
         if (e->begin < end)
-            return fail(ERR_INPUT, "%s: tensors %.60s and %.60s overlap", h->file, before,
+            return fail(ERR_INPUT, "%s: tensors %.90s and %.90s overlap", h->file, before,
                         e->tensor.name);
         if (e->begin > end)
-            return fail(ERR_INPUT, "%s: between %.60s and tensor %.60s lie %zu bytes of nothing",
+            return fail(ERR_INPUT, "%s: between %.90s and tensor %.90s lie %zu bytes of nothing",
                         h->file, before, e->tensor.name, e->begin - end);
         end = e->end;
         before = e->tensor.name;
     }
     if (end != h->data_bytes)
-        return fail(ERR_INPUT, "%s: behind %.60s lie %zu bytes that belong to no tensor", h->file,
+        return fail(ERR_INPUT, "%s: behind %.90s lie %zu bytes that belong to no tensor", h->file,
                     before, h->data_bytes - end);
     return OK;
 }
@@ -220,7 +231,7 @@ static enum err check_names(const struct safetensors *in, const char *name)
 {
     for (size_t i = 1; i < in->count; i++)
         if (!strcmp(in->tensors[i - 1].name, in->tensors[i].name))
-            return fail(ERR_INPUT, "%s: tensor %.60s: stands there twice", name,
+            return fail(ERR_INPUT, "%s: tensor %.90s: stands there twice", name,
                         in->tensors[i].name);
     return OK;
 }
@@ -382,7 +393,7 @@ static enum err open_shards(struct safetensors *out, struct index *index)
         const struct shard *shard = &index->shards[place->shard];
         const struct safetensors_tensor *found = safetensors_find(&shard->in, place->tensor);
         if (!found)
-            return fail(ERR_INPUT, "%s: tensor %.60s: is not in %s, where the index places it",
+            return fail(ERR_INPUT, "%s: tensor %.90s: is not in %s, where the index places it",
                         index->path, place->tensor, shard->name);
         out->tensors[out->count++] = *found;
     }

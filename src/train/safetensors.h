@@ -85,5 +85,7 @@ size_t safetensors_declare(struct safetensors_writer *out, const char *name, enu
 enum err safetensors_begin(struct safetensors_writer *out);
 enum err safetensors_write(struct safetensors_writer *out, size_t slot, size_t from_byte,
                            const void *bytes, size_t size);
+enum err safetensors_write_floats(struct safetensors_writer *out, size_t slot, int64_t first,
+                                  const float *values, int64_t count); // as the slot's type
 enum err safetensors_finish(struct safetensors_writer *out); // every byte must have been written
 void safetensors_release_writer(struct safetensors_writer *out);

@@ -196,6 +196,21 @@ enum err safetensors_write(struct safetensors_writer *out, size_t slot, size_t f
     return put(shard, shard->data_at + s->begin + from_byte, bytes, size);
 }
 
+enum err safetensors_write_floats(struct safetensors_writer *out, size_t slot, int64_t first,
+                                  const float *values, int64_t count)
+{
+    enum { PIECE = 1 << 12 };
+    char stored[PIECE * sizeof(double)];
+    enum storage type = out->slots[slot].tensor.type;
+    size_t bytes = storage_bytes(type);
+    for (int64_t done = 0; done < count; done += PIECE) {
+        size_t here = count - done < PIECE ? (size_t)(count - done) : PIECE;
+        storage_write(stored, type, values + done, here);
+        TRY(safetensors_write(out, slot, (size_t)(first + done) * bytes, stored, here * bytes));
+    }
+    return OK;
+}
+
 // --- the end -----------------------------------------------------------------
 
 static enum err close_shard(struct safetensors_shard *shard)
@@ -234,7 +249,7 @@ enum err safetensors_finish(struct safetensors_writer *out)
 {
     for (size_t i = 0; i < out->count; i++)
         if (out->slots[i].written != out->slots[i].tensor.bytes)
-            return fail(ERR_BUG, "%s/%s.safetensors: %zu of %zu bytes of %.60s were written",
+            return fail(ERR_BUG, "%s/%s.safetensors: %zu of %zu bytes of %.90s were written",
                         out->folder, out->stem, out->slots[i].written, out->slots[i].tensor.bytes,
                         out->slots[i].tensor.name);
     for (size_t i = 0; i < out->shard_count; i++)

@@ -197,12 +197,6 @@ static int by_file_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t size = strlen(name), end = strlen(ending);
-    return size >= end && !strcmp(name + size - end, ending);
-}
-
 // A tensor that nobody asked for is a part of the model that would silently not be run. Old files
 // hold the rotation's frequencies, and tied ones sometimes the head as well: both are known.
 static enum err check_no_more(const struct weights *w, struct arena *arena)
@@ -215,7 +209,7 @@ static enum err check_no_more(const struct weights *w, struct arena *arena)
         const char *name = w->file.tensors[i].name;
         bool tied_head = w->model.tied_embeddings && !strcmp(name, "lm_head.weight");
         if (!bsearch(&name, names, w->count, sizeof *names, by_file_name) && !tied_head &&
-            !nf4_is_part(name) && !ends_with(name, ".rotary_emb.inv_freq"))
+            !nf4_is_part(name) && !text_ends(text_of(name), ".rotary_emb.inv_freq"))
             return fail(ERR_INPUT, "%s: holds %.80s, which a model of this config does not have",
                         w->folder, name);
     }

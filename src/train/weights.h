@@ -67,10 +67,7 @@ void weights_read(float *out, const struct weights_item *item, int64_t first, in
 // --- writing -----------------------------------------------------------------
 
 struct weights_writer {
-    struct safetensors_writer file;
-    const struct weights_slot *slots;
-    size_t count;
-    char *scratch;
+    struct safetensors_writer file; // its slots are those of weights_create(), by the same number
 };
 
 // Into a folder that is there, each slot as its type says, in any order and any pieces.

@@ -6,13 +6,9 @@
 
 #include <string.h>
 
-enum { PIECE = 1 << 14 }; // elements that are converted together
-
 enum err weights_create(struct weights_writer *out, struct arena *arena, const char *folder,
                         const struct weights_slot *slots, size_t count)
 {
-    *out = (struct weights_writer){ .slots = slots, .count = count };
-    out->scratch = ARENA_NEW(arena, char, PIECE * sizeof(double));
     safetensors_init(&out->file, arena, folder, "model");
     for (size_t i = 0; i < count; i++)
         safetensors_declare(&out->file, slots[i].file_name, slots[i].type, slots[i].rank,
@@ -23,15 +19,7 @@ enum err weights_create(struct weights_writer *out, struct arena *arena, const c
 enum err weights_write(struct weights_writer *out, size_t slot, int64_t first, const float *values,
                        int64_t count)
 {
-    enum storage type = out->slots[slot].type;
-    size_t bytes = storage_bytes(type);
-    for (int64_t done = 0; done < count; done += PIECE) {
-        size_t here = count - done < PIECE ? (size_t)(count - done) : PIECE;
-        storage_write(out->scratch, type, values + done, here);
-        TRY(safetensors_write(&out->file, slot, (size_t)(first + done) * bytes, out->scratch,
-                              here * bytes));
-    }
-    return OK;
+    return safetensors_write_floats(&out->file, slot, first, values, count);
 }
 
 enum err weights_finish(struct weights_writer *out)

@@ -218,8 +218,20 @@ TEST(tensors_of_other_kinds_are_refused)
     CHECK(strstr(error_text(), "lora_magnitude_vector.weight: is of a kind"));
     CHECK(sort_names("base_model.model.x.lora_embedding_A", HEAD, "[1,1]") == ERR_INPUT);
     CHECK(strstr(error_text(), "lora_embedding_A: is of a kind"));
-    CHECK(sort_names(Q ".base_layer.weight", HEAD, "[1,1]") == ERR_INPUT);
-    CHECK(strstr(error_text(), "base_layer.weight: is of a kind"));
+    CHECK(sort_names(Q ".base_layer.bias", HEAD, "[1,1]") == ERR_INPUT);
+    CHECK(strstr(error_text(), "base_layer.bias: is of a kind"));
+}
+
+TEST(a_head_saved_beside_its_factors_is_found_by_its_own_name)
+{
+    struct adapter_file adapter = { .folder = "adapter", .config = { .rank = 1, .alpha = 1 } };
+    static const char header[] = "{\"base_model.model.lm_head.base_layer.weight\":"
+                                 "{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}";
+    char file[8 + sizeof header - 1 + 4] = { (char)(sizeof header - 1) };
+    memcpy(file + 8, header, sizeof header - 1);
+    CHECK(!safetensors_read(&adapter.file, &test_arena, (struct text){ file, sizeof file }, "x"));
+    CHECK(!adapter_file_sort(&adapter, &test_arena) && adapter.saved_count == 1);
+    CHECK(adapter_file_find_saved(&adapter, "lm_head.weight"));
 }
 
 TEST(a_nan_in_an_adapter_is_refused)
