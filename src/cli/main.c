@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_plan, command_memory, command_show, command_validate;
+extern const struct command command_plan, command_memory, command_hosts, command_show,
+    command_validate;
 
-const struct command *const commands[] = { &command_plan, &command_memory, &command_show,
-                                           &command_validate, NULL };
+const struct command *const commands[] = { &command_plan, &command_memory,   &command_hosts,
+                                           &command_show, &command_validate, NULL };
 
 static void print_option(const struct field *f)
 {

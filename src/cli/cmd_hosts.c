@@ -1,0 +1,165 @@
+// gpuhours hosts: where a planned job could run, and for how much.
+
+#include "cli/data.h"
+#include "core/hosting.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct own {
+    const char *plan, *offers, *explain;
+};
+
+static const struct field own_fields[] = {
+    FIELD(own, plan, TEXT, "document of gpuhours plan --json"),
+    FIELD(own, offers, TEXT, "your own offers: our CSV, a SkyPilot or gpuhunt catalog"),
+    { 0 },
+};
+
+static struct own own;
+static struct hosting_request hosting_request;
+static struct plan_request plan_request;
+
+static const struct options groups[] = {
+    { "The job, where the results are compared", own_fields, &own },
+    { "Places and terms", hosting_fields, &hosting_request },
+    { "Without --plan: the options of gpuhours plan", plan_fields, &plan_request },
+    { "Method", recipe_fields, &plan_request.recipe },
+    { 0 },
+};
+
+static const struct options *list_options(void)
+{
+    return groups;
+}
+
+static const char *today(struct arena *arena)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    if (!gmtime_r(&now, &parts))
+        return "1970-01-01";
+    return text_format(arena, "%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                       parts.tm_mday);
+}
+
+// The options once to find the plan, then again over what the plan says.
+static enum err read_options(struct command_line *line, struct efficiency *efficiency)
+{
+    own = (struct own){ 0 };
+    hosting_request = hosting_request_default();
+    plan_request = plan_request_default();
+    *efficiency = (struct efficiency){ .log_mid = NAN };
+    TRY(command_read(line, groups));
+    if (own.plan) {
+        struct file file;
+        TRY(file_open(&file, own.plan));
+        struct text json = { text_copy(line->arena, file.text), file.text.size };
+        file_close(&file);
+        TRY(hosting_read_plan(&plan_request, efficiency, line->arena, json, own.plan));
+        line->positional_count = 0;
+        TRY(command_read(line, groups));
+    }
+    // --explain is a flag that every command has; here the word behind it says of which row.
+    if (line->common.explain && line->positional_count == 1)
+        own.explain = line->positional[0];
+    else if (line->common.explain)
+        return fail(ERR_USAGE, "--explain wants one provider/instance of the table");
+    else if (line->positional_count)
+        return fail(ERR_USAGE, "\"%s\" is not an option; a plan is given as --plan %s",
+                    line->positional[0], line->positional[0]);
+    if (!own.plan && hosting_request.gpu)
+        plan_request.gpu = hosting_request.gpu;
+    if (!own.plan && hosting_request.gpus)
+        plan_request.gpus = hosting_request.gpus;
+    plan_request.search = false;
+    if (!hosting_request.today)
+        hosting_request.today = today(line->arena);
+    if (!own.plan && !plan_request.model)
+        return fail(ERR_USAGE, "no job is given; --plan plan.json reads one that gpuhours plan "
+                               "--json wrote, or --model and --tokens describe it");
+    return OK;
+}
+
+static enum err read_offers(struct offers *offers, struct arena *arena,
+                            const struct catalog *catalog)
+{
+    offers_of_catalog(offers, arena, catalog);
+    if (!own.offers)
+        return OK;
+    struct file file;
+    TRY(file_open(&file, own.offers));
+    struct offers_source source = {
+        .catalog = catalog, .text = file.text, .name = own.offers, .as_of = hosting_request.today
+    };
+    struct offers more;
+    struct offers_report report;
+    enum err err = offers_read(&more, &report, arena, &source);
+    if (!err && report.kept < report.rows)
+        fprintf(stderr, "gpuhours: %s: %s\n", own.offers, offers_report_spell(&report, arena));
+    file_close(&file);
+    if (!err)
+        offers_append(offers, arena, &more);
+    return err;
+}
+
+static enum err print(const struct hosting *hosting, struct command_line *line)
+{
+    struct out out = { .arena = line->arena };
+    if (own.explain) {
+        const struct hosting_row *row = hosting_find(hosting, own.explain);
+        if (!row)
+            return fail(ERR_USAGE,
+                        "no row is called \"%s\"; wanted is provider/instance of the table, such "
+                        "as %s/%s",
+                        own.explain, hosting->rows[0].provider, hosting->rows[0].instance);
+        hosting_explain(hosting, row, line->arena, &out);
+    } else if (line->common.json) {
+        hosting_write(hosting, line->arena, &out);
+    } else {
+        hosting_text(hosting, line->arena, &out);
+    }
+    fwrite(out.at, 1, out.size, stdout);
+    return OK;
+}
+
+static enum err run(struct command_line *line)
+{
+    struct plan_data *data = ARENA_NEW(line->arena, struct plan_data, 1);
+    struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
+    struct efficiency efficiency;
+    struct offers offers;
+    struct billing *billing;
+    size_t billing_count;
+    TRY(read_options(line, &efficiency));
+    TRY(data_plan(data, line));
+    TRY(data_request(&plan_request, data));
+    TRY(plan_make(plan, line->arena, data, &plan_request));
+    if (!isnan(efficiency.log_mid)) {
+        plan->efficiency.log_mid = efficiency.log_mid;
+        plan->efficiency.log_spread = efficiency.log_spread;
+    }
+    TRY(read_offers(&offers, line->arena, &data->catalog));
+    TRY(offers_billing(&billing, &billing_count, line->arena, catalog_embedded("billing.csv"),
+                       "billing.csv"));
+    struct hosting_input input = { plan, &offers, billing, billing_count, &hosting_request };
+    struct hosting hosting;
+    TRY(hosting_make(&hosting, line->arena, &input));
+    if (!hosting.count)
+        return fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+    TRY(print(&hosting, line));
+    return hosting.recommended || own.explain
+               ? OK
+               : fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+}
+
+const struct command command_hosts = {
+    "hosts",
+    "where it could run: on demand, spot, reserved, colocation",
+    "gpuhours hosts --plan plan.json --deadline 48h --region us-east --budget 2000",
+    run,
+    list_options,
+};

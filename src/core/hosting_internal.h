@@ -1,0 +1,71 @@
+// hosting_internal: what the files of hosting share.
+
+#pragma once
+
+#include "core/hosting.h"
+
+// Shared outcomes of what is unknown: standard normal variables, and chances in [0, 1).
+struct hosting_draws {
+    double *speed, *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
+    double *failure, *lost, *retry, *failed;
+    double *queue, *preemption_rate, *preemption, *waiting;
+};
+
+// Preempted runs of a group, at one rate.
+struct hosting_spot_draws {
+    struct hosting_preemption preemption;
+    struct hosting_spot best;
+    struct range billed_hours, wall_hours;
+    double *wall_seconds;
+    struct hosting_spot_draws *next;
+};
+
+struct hosting_group {
+    const struct gpu *gpu;
+    struct node node; // one instance
+    int64_t gpus, instances;
+    bool fits;
+    struct search_result result;
+    struct overheads overheads;
+    struct overhead_times middle;
+    double tokens_per_s, network_share;
+    double *wall_seconds; // one per draw
+    struct range wall_hours;
+    struct hosting_spot_draws *spots;
+};
+
+struct hosting_job {
+    struct arena *arena;
+    const struct plan *plan;
+    const struct hosting_request *request;
+    struct hosting_draws draws;
+    struct hosting_group **groups;
+    size_t group_count, group_room;
+    // Draws of the last ranges met; groups mostly share them.
+    struct range lengths_of, storage_of;
+    double *lengths, *storage;
+};
+
+void hosting_draw(struct hosting_job *job);
+
+// The job on that GPU, count and node; made once for all offers that share them.
+enum err hosting_group_find(struct hosting_group **out, struct hosting_job *job,
+                            const struct gpu *gpu, int64_t gpus, int64_t instances,
+                            const struct node *node);
+
+const struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job,
+                                                 struct hosting_group *group, double own_rate);
+
+// The node that an offer is: the catalog's row of that instance, else the GPU's usual node cut to
+// the instance's size.
+struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
+                         const struct offers_row *row);
+
+// P10, P50 and P90 without sorting; the order of the values changes.
+struct range hosting_range(double *values, size_t count);
+
+// Whether a list of words separated by commas is empty or holds the word.
+bool hosting_lists(const char *list, const char *word);
+
+void hosting_rank(struct hosting *hosting, struct arena *arena);
+void hosting_advise(struct hosting *hosting, struct hosting_job *job);

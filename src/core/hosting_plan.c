@@ -1,0 +1,114 @@
+// Reads a plan's document back as a request.
+
+#include "core/hosting.h"
+
+#include <math.h>
+#include <string.h>
+
+// What the document calls an assumption, and the option that sets it.
+static const struct {
+    const char *name, *option;
+} given[] = {
+    { "start-up", "startup" },
+    { "compilation", "compile" },
+    { "storage throughput", "storage" },
+    { "evaluation share", "eval_share" },
+    { "evaluations", "evals_per_epoch" },
+    { "failures", "failures_per_gpu_hour" },
+    { "retries", "retries" },
+    { "failed runs", "failed_runs" },
+    { "save interval", "save_interval" },
+    { "labelled share", "labelled_share" },
+    { "mean length", "mean_length" },
+};
+
+// Keys of the configuration that say how, not what, or that each place may choose anew.
+static const char *const free_keys[] = { "parallel",      "micro_batch", "accumulation",
+                                         "checkpointing", "nodes",       NULL };
+
+static bool is_free(struct text key)
+{
+    for (size_t i = 0; free_keys[i]; i++)
+        if (text_is(key, free_keys[i]))
+            return true;
+    return false;
+}
+
+static void read_efficiency(struct efficiency *out, const struct json *assumption)
+{
+    const double tenth = 1.2815515655446004;
+    double mid = json_get_number(assumption, "value", NAN);
+    double low = json_get_number(assumption, "low", mid);
+    double high = json_get_number(assumption, "high", mid);
+    if (!(mid > 0 && low > 0 && high >= low))
+        return;
+    out->log_mid = log(mid);
+    out->log_spread = log(high / low) / (2 * tenth);
+}
+
+static enum err read_assumptions(struct plan_request *out, struct efficiency *efficiency,
+                                 struct arena *arena, const struct json *list)
+{
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+        const struct json *item = &list->items[i];
+        struct text name = json_get_text(item, "name"), origin = json_get_text(item, "origin");
+        if (text_is(name, "efficiency of the stack"))
+            read_efficiency(efficiency, item);
+        for (size_t k = 0; text_is(origin, "given") && k < sizeof given / sizeof *given; k++) {
+            double value = json_get_number(item, "value", NAN);
+            const struct field *field = field_find(plan_fields, text_of(given[k].option));
+            if (text_is(name, given[k].name) && field && !isnan(value))
+                TRY(field_set(field, out, arena, text_of(text_format(arena, "%.17g", value))));
+        }
+    }
+    return OK;
+}
+
+// The members of the configuration that are options, as a request's JSON would have them.
+static enum err read_configuration(struct plan_request *out, struct arena *arena,
+                                   const struct json *configuration, const char *name)
+{
+    for (size_t i = 0; i < configuration->count; i++) {
+        const struct json *key = &configuration->items[2 * i];
+        const struct field *field = field_find(plan_fields, key->string);
+        void *object = out;
+        if (!field) {
+            field = field_find(recipe_fields, key->string);
+            object = &out->recipe;
+        }
+        if (!field || is_free(key->string) || key[1].kind == JSON_NULL)
+            continue;
+        struct json pair = { .kind = JSON_OBJECT,
+                             .items = &configuration->items[2 * i],
+                             .count = 1 };
+        TRY(field_read((const struct field[]){ *field, { 0 } }, object, arena, &pair, name, true));
+    }
+    return OK;
+}
+
+enum err hosting_read_plan(struct plan_request *out, struct efficiency *efficiency,
+                           struct arena *arena, struct text json, const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, json, name));
+    const struct json *workload = json_get(&tree, "workload");
+    const struct json *configuration = json_get(&tree, "configuration");
+    if (!text_is(json_get_text(&tree, "kind"), "plan") || !workload || !configuration ||
+        configuration->kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    *out = plan_request_default();
+    *efficiency = (struct efficiency){ .log_mid = NAN, .log_spread = NAN };
+    TRY(read_configuration(out, arena, configuration, name));
+    double tokens = json_get_number(workload, "tokens", NAN);
+    double examples = json_get_number(workload, "examples", NAN);
+    if (!(tokens >= 1 && tokens <= 1e15))
+        return fail(ERR_INPUT, "%s: workload has no tokens; gpuhours plan --json writes them",
+                    name);
+    out->tokens = (int64_t)tokens;
+    if (examples >= 1 && examples <= 1e15)
+        out->examples = (int64_t)examples;
+    out->epochs = json_get_number(workload, "epochs", NAN);
+    out->recipe.checkpointing = RECIPE_AUTO;
+    out->search = false;
+    return read_assumptions(out, efficiency, arena, json_get(&tree, "assumptions"));
+}
