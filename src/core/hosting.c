@@ -100,6 +100,16 @@ void hosting_move_cost(struct hosting_move *m)
     m->out_hours = m->result_bytes / m->link_bytes_per_s / 3600;
 }
 
+// A number of instances of one offer, with every unknown at its middle: what is compared before
+// anything is drawn.
+struct candidate {
+    const struct offers_row *offer;
+    enum offers_kind kind;
+    struct hosting_group *group;
+    double hours, usd;
+    bool in_time, in_budget;
+};
+
 struct maker {
     struct hosting_job job;
     struct hosting *out;
@@ -108,7 +118,8 @@ struct maker {
     size_t room;
     double runs_per_month;
     struct range queue_hours;
-    const struct gpu *gpu; // asked for, or NULL
+    const struct gpu *gpu;    // asked for, or NULL
+    struct candidate fastest; // within the budget
 };
 
 static const struct billing *terms_of(const struct maker *m, const char *provider,
@@ -223,8 +234,9 @@ static void bill_reserved(struct hosting_row *row, const struct maker *m)
 
 static void bill_spot(struct hosting_row *row, struct maker *m, struct hosting_group *group)
 {
-    const struct hosting_spot_draws *spot =
+    struct hosting_spot_draws *spot =
         hosting_spot_of(&m->job, group, row->offer->preemptions_per_hour);
+    hosting_spot_draw(&m->job, group, spot);
     const struct offer *offer = &row->offer->offer;
     row->preemption = spot->preemption;
     row->spot = spot->best;
@@ -351,6 +363,7 @@ static void add_row(struct maker *m, const struct offers_row *offer, enum offers
                     struct hosting_group *group)
 {
     struct hosting_row *row = new_row(m);
+    hosting_group_draw(&m->job, group);
     row->offer = offer;
     row->kind = kind;
     row->provider = offer->offer.provider;
@@ -436,53 +449,136 @@ static enum hosting_reason refuse(const struct maker *m, const struct offers_row
     return HOSTING_REASONS;
 }
 
-// Several instances only of whole nodes: small ones have no network to train over.
-static enum err try_offer(struct maker *m, const struct offers_row *offer, const struct gpu *gpu)
+static struct candidate consider(struct maker *m, const struct offers_row *offer,
+                                 enum offers_kind kind, struct hosting_group *group)
 {
-    enum { MOST_INSTANCES = 8, MOST_GPUS = 64 };
+    const struct hosting_request *r = m->request;
+    // In time even where the stack is slow: the number of instances is to be safe.
+    double slow = exp(1.28 * m->job.plan->efficiency.log_spread);
+    double price = offers_price(&offer->offer, kind) * (double)group->instances;
+    struct candidate c = { offer, kind, group, group->middle.wall_seconds / 3600, 0, true, true };
+    double billed = c.hours;
+    if (kind == OFFERS_SPOT) {
+        const struct hosting_spot *best =
+            &hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->best;
+        c.hours = best->wall_seconds / 3600;
+        billed = best->billed_seconds / 3600;
+    } else if (kind != OFFERS_ON_DEMAND) {
+        billed = hosting_sets(r->pattern, m->runs_per_month, c.hours) * HOSTING_HOURS_PER_MONTH /
+                 m->runs_per_month;
+    }
+    c.usd = price * billed;
+    c.in_time = !(c.hours * slow > r->deadline / 3600);
+    c.in_budget = !(c.usd > r->budget);
+    return c;
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    bool a_meets = a->in_time && a->in_budget, b_meets = b->in_time && b->in_budget;
+    if (!b->group || a_meets != b_meets)
+        return !b->group || a_meets;
+    return a->in_time != b->in_time ? a->in_time : a->usd < b->usd;
+}
+
+// Takes note of one number of instances, for every kind that is wanted.
+static void compare(struct maker *m, struct candidate *best, const struct offers_row *offer,
+                    struct hosting_group *group)
+{
+    for (int kind = OFFERS_ON_DEMAND; kind <= OFFERS_RESERVED_3Y; kind++) {
+        if (!wants(m, (enum offers_kind)kind) ||
+            isnan(offers_price(&offer->offer, (enum offers_kind)kind)))
+            continue;
+        struct candidate c = consider(m, offer, (enum offers_kind)kind, group);
+        if (is_better(&c, &best[kind]))
+            best[kind] = c;
+        if (c.in_budget && (!m->fastest.group || c.hours < m->fastest.hours))
+            m->fastest = c;
+    }
+}
+
+enum { MOST_COUNTS = 4, MOST_GPUS = 64 };
+
+// The groups of an offer: so many GPUs as are asked for, else one, two, four and eight instances.
+// Several only of whole nodes: small ones have no network to train over.
+static size_t list_groups(struct hosting_group **out, struct maker *m,
+                          const struct offers_row *offer, const struct gpu *gpu)
+{
     int64_t size = offer->offer.gpus, wanted = m->request->gpus;
     struct node node = hosting_node(&m->job.plan->data->catalog, gpu, offer);
-    bool fits = false, held = false;
-    for (int64_t n = 1; n <= MOST_INSTANCES; n *= 2) {
-        int64_t instances = wanted ? hosting_instances(wanted, size) : n;
-        int64_t gpus = wanted ? wanted : n * size;
-        struct hosting_group *group;
-        if (gpus > MOST_GPUS && !wanted && n > 1)
-            break;
-        TRY(hosting_group_find(&group, &m->job, gpu, gpus, instances, &node));
-        fits = fits || group->fits;
-        held = held ||
-               !(group->fits && group->result.memory.host_bytes > offer->offer.host_memory_bytes);
-        if (group->fits && held)
-            for (int kind = OFFERS_ON_DEMAND; kind <= OFFERS_RESERVED_3Y; kind++)
-                if (wants(m, (enum offers_kind)kind) &&
-                    !isnan(offers_price(&offer->offer, (enum offers_kind)kind)))
-                    add_row(m, offer, (enum offers_kind)kind, group);
-        if (wanted || size < 4)
-            break;
+    if (wanted) {
+        out[0] = hosting_group_find(&m->job, gpu, wanted, hosting_instances(wanted, size), &node);
+        return 1;
     }
-    if (!fits || !held)
+    size_t count = 0;
+    for (int64_t n = 1; count < MOST_COUNTS; n *= 2) {
+        if (n > 1 && (size < 4 || n * size > MOST_GPUS))
+            break;
+        out[count++] = hosting_group_find(&m->job, gpu, n * size, n, &node);
+    }
+    return count;
+}
+
+static void try_offer(struct maker *m, const struct offers_row *offer, const struct gpu *gpu)
+{
+    struct hosting_group *groups[MOST_COUNTS];
+    struct candidate best[OFFERS_KINDS] = { 0 };
+    size_t count = list_groups(groups, m, offer, gpu);
+    bool fits = false, held = false;
+    for (size_t i = 0; i < count; i++) {
+        struct hosting_group *group = groups[i];
+        fits = fits || group->fits;
+        if (!group->fits || group->result.memory.host_bytes > offer->offer.host_memory_bytes)
+            continue;
+        held = true;
+        compare(m, best, offer, group);
+    }
+    for (int kind = 0; kind < OFFERS_KINDS; kind++)
+        if (best[kind].group)
+            add_row(m, offer, (enum offers_kind)kind, best[kind].group);
+    if (!held)
         m->out->left_out[fits ? HOSTING_NO_HOST_MEMORY : HOSTING_NO_FIT]++;
-    return OK;
+}
+
+// The fastest within the budget may be a number of instances that is not its offer's cheapest.
+static void add_fastest(struct maker *m)
+{
+    const struct candidate *f = &m->fastest;
+    for (size_t i = 0; f->group && i < m->out->count; i++)
+        if (m->out->rows[i].offer == f->offer && m->out->rows[i].kind == f->kind &&
+            m->out->rows[i].group == f->group)
+            return;
+    if (f->group)
+        add_row(m, f->offer, f->kind, f->group);
 }
 
 // --- ownership and managed services ------------------------------------------
 
+// The group of an owned server, or NULL where none of that GPU is compared.
+static struct hosting_group *find_own(struct maker *m, const struct gpu *gpu,
+                                      struct hosting_ownership *owned)
+{
+    const struct catalog *catalog = &m->job.plan->data->catalog;
+    const struct gpu *planned = m->job.plan->chosen.gpu;
+    const struct hosting_request *r = m->request;
+    const struct node *usual = catalog_node_of(catalog, gpu);
+    bool other = m->gpu ? gpu != m->gpu : strcmp(gpu->vendor, planned->vendor) != 0;
+    if (!wants(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") || r->compliance ||
+        r->region || other || !usual || r->gpus > usual->gpus ||
+        (!isnan(r->server_price) && gpu != planned) ||
+        !hosting_ownership_of(owned, catalog, gpu, r))
+        return NULL;
+    return hosting_group_find(&m->job, gpu, r->gpus ? r->gpus : usual->gpus, 1, usual);
+}
+
 static void own_server(struct maker *m, const struct gpu *gpu)
 {
     struct hosting_ownership owned;
-    if ((m->gpu && gpu != m->gpu) ||
-        (!m->gpu && strcmp(gpu->vendor, m->job.plan->chosen.gpu->vendor)) ||
-        (!isnan(m->request->server_price) && gpu != m->job.plan->chosen.gpu) ||
-        !hosting_ownership_of(&owned, &m->job.plan->data->catalog, gpu, m->request))
-        return;
-    const struct node *usual = catalog_node_of(&m->job.plan->data->catalog, gpu);
-    int64_t gpus = m->request->gpus ? m->request->gpus : 8;
-    struct hosting_group *group;
-    if (!usual || gpus > 8 || hosting_group_find(&group, &m->job, gpu, gpus, 1, usual) ||
-        !group->fits)
+    struct hosting_group *group = find_own(m, gpu, &owned);
+    if (!group || !group->fits)
         return;
     struct hosting_row *row = new_row(m);
+    hosting_group_draw(&m->job, group);
     row->kind = OFFERS_COLOCATION;
     row->provider = "own";
     row->instance = text_format(m->job.arena, "8x-%s-server", gpu->name);
@@ -490,7 +586,7 @@ static void own_server(struct maker *m, const struct gpu *gpu)
     row->group = group;
     row->instances = 1;
     row->instance_gpus = 8;
-    row->gpus = gpus;
+    row->gpus = group->gpus;
     row->run_hours = group->wall_hours;
     row->queue_hours = (struct range){ 0 };
     row->as_of = owned.as_of;
@@ -701,9 +797,13 @@ static enum err check_request(struct maker *m)
     return r->queue ? read_queue(&m->queue_hours, r->queue) : OK;
 }
 
+// Twice over the offers: which groups there are, then, once those are estimated, the rows.
 static enum err walk(struct maker *m, const struct offers *offers)
 {
     const struct catalog *catalog = &m->job.plan->data->catalog;
+    const struct gpu **gpus = ARENA_NEW(m->job.arena, const struct gpu *, offers->count + 1);
+    struct hosting_group *groups[MOST_COUNTS];
+    struct hosting_ownership owned;
     for (size_t i = 0; i < offers->count; i++) {
         const struct gpu *gpu = gpu_named(catalog, offers->rows[i].offer.gpu);
         enum hosting_reason reason = refuse(m, &offers->rows[i], gpu);
@@ -712,12 +812,18 @@ static enum err walk(struct maker *m, const struct offers *offers)
             continue;
         }
         m->out->evaluated++;
-        TRY(try_offer(m, &offers->rows[i], gpu));
+        gpus[i] = gpu;
+        list_groups(groups, m, &offers->rows[i], gpu);
     }
-    if (wants(m, OFFERS_COLOCATION) && hosting_lists(m->request->provider, "own") &&
-        !m->request->compliance && !m->request->region)
-        for (size_t i = 0; i < catalog->gpu_count; i++)
-            own_server(m, &catalog->gpus[i]);
+    for (size_t i = 0; i < catalog->gpu_count; i++)
+        find_own(m, &catalog->gpus[i], &owned);
+    TRY(hosting_group_estimate(&m->job));
+    for (size_t i = 0; i < offers->count; i++)
+        if (gpus[i])
+            try_offer(m, &offers->rows[i], gpus[i]);
+    add_fastest(m);
+    for (size_t i = 0; i < catalog->gpu_count; i++)
+        own_server(m, &catalog->gpus[i]);
     if (hosting_lists(m->request->provider, "managed"))
         add_managed(m);
     return OK;

@@ -7,20 +7,17 @@
 
 // --- draws -------------------------------------------------------------------
 
-static double *normals(struct arena *arena, struct rng *rng)
+// The middles of equally likely slices, in random order: a Latin hypercube fills each dimension
+// evenly, so that its quantiles settle sooner than those of independent draws.
+static double *slices(struct arena *arena, struct rng *rng, const double *values)
 {
-    double *values = ARENA_NEW(arena, double, HOSTING_DRAWS);
-    for (size_t i = 0; i < HOSTING_DRAWS; i++)
-        values[i] = rng_normal(rng);
-    return values;
-}
-
-static double *chances(struct arena *arena, struct rng *rng)
-{
-    double *values = ARENA_NEW(arena, double, HOSTING_DRAWS);
-    for (size_t i = 0; i < HOSTING_DRAWS; i++)
-        values[i] = rng_uniform(rng);
-    return values;
+    double *drawn = ARENA_NEW(arena, double, HOSTING_DRAWS);
+    for (size_t i = 0; i < HOSTING_DRAWS; i++) {
+        size_t at = (size_t)rng_below(rng, i + 1);
+        drawn[i] = drawn[at];
+        drawn[at] = values[i];
+    }
+    return drawn;
 }
 
 // Draws of a quantity instead of those of its standard normal variable.
@@ -36,34 +33,43 @@ void hosting_draw(struct hosting_job *job)
     const struct overheads *o = &job->plan->overheads;
     struct rng rng = rng_seeded((uint64_t)job->plan->request->seed);
     struct hosting_draws *d = &job->draws;
+    double *shares = ARENA_NEW(arena, double, HOSTING_DRAWS);
+    double *quantiles = ARENA_NEW(arena, double, HOSTING_DRAWS);
+    for (size_t i = 0; i < HOSTING_DRAWS; i++) {
+        shares[i] = ((double)i + 0.5) / HOSTING_DRAWS;
+        quantiles[i] = stats_normal_quantile(shares[i]);
+    }
     *d = (struct hosting_draws){
-        .speed = normals(arena, &rng),
-        .lengths = normals(arena, &rng),
-        .startup = normals(arena, &rng),
-        .storage = normals(arena, &rng),
-        .evaluation = normals(arena, &rng),
-        .failure_rate = normals(arena, &rng),
-        .failure = chances(arena, &rng),
-        .lost = chances(arena, &rng),
-        .retry = chances(arena, &rng),
-        .failed = chances(arena, &rng),
-        .queue = normals(arena, &rng),
-        .preemption_rate = normals(arena, &rng),
-        .preemption = chances(arena, &rng),
-        .waiting = normals(arena, &rng),
+        .speed = slices(arena, &rng, quantiles),
+        .lengths = slices(arena, &rng, quantiles),
+        .startup = slices(arena, &rng, quantiles),
+        .storage = slices(arena, &rng, quantiles),
+        .evaluation = slices(arena, &rng, quantiles),
+        .failure_rate = slices(arena, &rng, quantiles),
+        .failure = slices(arena, &rng, shares),
+        .lost = slices(arena, &rng, shares),
+        .retry = slices(arena, &rng, shares),
+        .failed = slices(arena, &rng, shares),
+        .queue = slices(arena, &rng, quantiles),
+        .preemption_rate = slices(arena, &rng, quantiles),
+        .preemption = slices(arena, &rng, shares),
+        .waiting = slices(arena, &rng, quantiles),
+        .preemption_normal = ARENA_NEW(arena, double, HOSTING_DRAWS),
         .compile = ARENA_NEW(arena, double, HOSTING_DRAWS),
     };
     const struct efficiency *e = &job->plan->efficiency;
     for (size_t i = 0; i < HOSTING_DRAWS; i++) {
         d->speed[i] = exp(e->log_mid + e->log_spread * d->speed[i]);
         d->compile[i] = assumption_draw(&o->compile_seconds, d->startup[i]);
+        d->preemption_normal[i] = quantiles[(size_t)(d->preemption[i] * HOSTING_DRAWS)];
     }
     apply(d->startup, &o->startup_seconds);
     apply(d->evaluation, &o->eval_share);
     apply(d->failure_rate, &o->failures_per_gpu_hour);
     job->lengths = ARENA_NEW(arena, double, HOSTING_DRAWS);
     job->storage = ARENA_NEW(arena, double, HOSTING_DRAWS);
-    job->lengths_of = job->storage_of = (struct range){ NAN, NAN, NAN };
+    job->rates = ARENA_NEW(arena, double, HOSTING_DRAWS);
+    job->lengths_of = job->storage_of = job->rates_of = (struct range){ NAN, NAN, NAN };
 }
 
 static bool is_same(const struct range *a, const struct range *b)
@@ -172,17 +178,29 @@ static bool is_alike(const struct node *a, const struct node *b, bool alone)
 
 // --- the estimate ------------------------------------------------------------
 
-// The best configuration on exactly these links: the search sees a catalog of one GPU in one node.
-static enum err configure(struct hosting_group *group, struct hosting_job *job)
+// Groups of one count as a catalog in which each is a GPU of its own in its own node: one search
+// then serves them all, and lists each step once.
+static struct catalog *catalog_of(struct hosting_job *job, struct hosting_group **groups,
+                                  size_t count)
+{
+    struct catalog *catalog = ARENA_NEW(job->arena, struct catalog, 1);
+    *catalog = job->plan->data->catalog;
+    catalog->gpus = ARENA_NEW(job->arena, struct gpu, count);
+    catalog->nodes = ARENA_NEW(job->arena, struct node, count);
+    catalog->gpu_count = catalog->node_count = count;
+    for (size_t i = 0; i < count; i++) {
+        catalog->gpus[i] = *groups[i]->gpu;
+        catalog->nodes[i] = groups[i]->node;
+        catalog->gpus[i].name = catalog->nodes[i].gpu = text_format(job->arena, "%zu", i);
+    }
+    return catalog;
+}
+
+// The best configuration of each group of that many GPUs, on exactly its links.
+static enum err configure(struct hosting_job *job, struct hosting_group **groups, size_t count)
 {
     const struct plan *plan = job->plan;
-    struct catalog *catalog = ARENA_NEW(job->arena, struct catalog, 1);
-    *catalog = plan->data->catalog;
-    catalog->nodes = &group->node;
-    catalog->gpus = ARENA_NEW(job->arena, struct gpu, 1);
-    *catalog->gpus = *group->gpu;
-    catalog->node_count = catalog->gpu_count = 1;
-    struct recipe recipe = plan->request->recipe;
+    struct catalog *catalog = catalog_of(job, groups, count);
     double rows = 0;
     TRY(plan_request_rows(&rows, plan->request));
     const char *parallel = plan->request->parallel;
@@ -190,24 +208,28 @@ static enum err configure(struct hosting_group *group, struct hosting_job *job)
         .catalog = catalog,
         .model = plan->model,
         .stack = plan->stack,
-        .recipe = recipe,
+        .recipe = plan->request->recipe,
         .rule = plan->rule,
         .efficiency = plan->efficiency,
-        .overheads = &group->overheads,
+        .overheads = &plan->overheads,
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
         .micro_batch = rows,
         .global_batch = plan->chosen.workload.global_batch,
         .usd_per_gpu_hour = 1,
-        .gpu = catalog->gpus,
-        .vendor = group->gpu->vendor,
-        .gpus = group->gpus,
+        .vendor = groups[0]->gpu->vendor,
+        .gpus = groups[0]->gpus,
     };
     struct search search;
-    enum err err = search_run(&search, job->arena, &space);
-    group->fits = !err && search.count > 0;
-    if (group->fits)
-        group->result = search.best[0];
-    return OK; // a layout that these GPUs cannot have is a place that does not fit
+    if (search_run(&search, job->arena, &space))
+        return OK; // a layout that so many GPUs cannot have: places that do not fit
+    for (size_t i = 0; i < search.count; i++) {
+        struct hosting_group *group = groups[search.best[i].gpu - catalog->gpus];
+        group->fits = true;
+        group->result = search.best[i];
+        group->result.gpu = group->gpu;
+        group->result.node = group->node;
+    }
+    return OK;
 }
 
 static enum err time_group(struct hosting_group *group, struct hosting_job *job)
@@ -234,9 +256,11 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     return OK;
 }
 
-static void draw_group(struct hosting_group *group, struct hosting_job *job)
+void hosting_group_draw(struct hosting_job *job, struct hosting_group *group)
 {
     const struct hosting_draws *d = &job->draws;
+    if (group->wall_seconds)
+        return;
     const struct workload *workload = &group->result.workload;
     refresh(&job->lengths_of, job->lengths, d->lengths, workload->processed_factor);
     refresh(&job->storage_of, job->storage, d->storage, group->overheads.storage_bytes_per_s.value);
@@ -279,17 +303,14 @@ static enum err equip(struct hosting_group *group, const struct hosting_job *job
     return OK;
 }
 
-enum err hosting_group_find(struct hosting_group **out, struct hosting_job *job,
-                            const struct gpu *gpu, int64_t gpus, int64_t instances,
-                            const struct node *node)
+struct hosting_group *hosting_group_find(struct hosting_job *job, const struct gpu *gpu,
+                                         int64_t gpus, int64_t instances, const struct node *node)
 {
     for (size_t i = 0; i < job->group_count; i++) {
         struct hosting_group *known = job->groups[i];
         if (known->gpu == gpu && known->gpus == gpus && known->instances == instances &&
-            is_alike(&known->node, node, instances == 1)) {
-            *out = known;
-            return OK;
-        }
+            is_alike(&known->node, node, instances == 1))
+            return known;
     }
     if (job->group_count == job->group_room) {
         size_t room = job->group_room ? job->group_room * 2 : 64;
@@ -302,13 +323,30 @@ enum err hosting_group_find(struct hosting_group **out, struct hosting_job *job,
     group->node = *node;
     group->gpus = gpus;
     group->instances = instances;
-    job->groups[job->group_count++] = *out = group;
-    TRY(equip(group, job));
-    TRY(configure(group, job));
-    if (!group->fits)
-        return OK;
-    TRY(time_group(group, job));
-    draw_group(group, job);
+    job->groups[job->group_count++] = group;
+    return group;
+}
+
+enum err hosting_group_estimate(struct hosting_job *job)
+{
+    struct hosting_group **same = ARENA_NEW(job->arena, struct hosting_group *, job->group_count);
+    for (size_t i = 0; i < job->group_count; i++) {
+        struct hosting_group *first = job->groups[i];
+        size_t count = 0;
+        if (first->estimated)
+            continue;
+        for (size_t k = i; k < job->group_count; k++)
+            if (job->groups[k]->gpus == first->gpus) {
+                same[count++] = job->groups[k];
+                job->groups[k]->estimated = true;
+            }
+        TRY(configure(job, same, count));
+    }
+    for (size_t i = 0; i < job->group_count; i++) {
+        TRY(equip(job->groups[i], job));
+        if (job->groups[i]->fits)
+            TRY(time_group(job->groups[i], job));
+    }
     return OK;
 }
 
@@ -348,25 +386,37 @@ static double wait_seconds(const struct hosting_job *job, const struct hosting_g
     return rate_per_second > 0 ? (1 - there) / there / rate_per_second : 0;
 }
 
-static void draw_spot(struct hosting_spot_draws *spot, struct hosting_job *job,
-                      const struct hosting_group *group, struct range rates)
+// A Poisson count: inverted where its mean is small, by Cornish and Fisher where it is large.
+static double count_events(double mean, double chance, double normal)
 {
+    if (mean > 4)
+        return fmax(0, rint(mean + sqrt(mean) * normal + (normal * normal - 1) / 6));
+    return overhead_count(mean, chance);
+}
+
+void hosting_spot_draw(struct hosting_job *job, struct hosting_group *group,
+                       struct hosting_spot_draws *spot)
+{
+    if (spot->wall_seconds)
+        return;
+    hosting_group_draw(job, group);
     const struct hosting_draws *d = &job->draws;
     const struct hosting_preemption *p = &spot->preemption;
-    struct assumption rate = { .value = rates };
     double begin = p->restart_seconds, saves = group->middle.seconds[OVERHEAD_SAVES];
+    spot->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_DRAWS);
+    struct arena_mark mark = arena_mark(job->arena);
     double *billed = ARENA_NEW(job->arena, double, HOSTING_DRAWS);
     double *wall = ARENA_NEW(job->arena, double, HOSTING_DRAWS);
-    spot->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_DRAWS);
+    refresh(&job->rates_of, job->rates, d->preemption_rate, spot->rates);
     for (size_t i = 0; i < HOSTING_DRAWS; i++) {
         struct hosting_preemption one = *p;
         one.work_seconds = fmax(1, group->wall_seconds[i] - begin - saves);
-        one.rate_per_second = assumption_draw(&rate, d->preemption_rate[i]) / 3600;
+        one.rate_per_second = job->rates[i] / 3600;
         double count = fmax(1, rint(one.work_seconds / spot->best.interval_seconds));
         double calm = begin + one.work_seconds + count * p->save_seconds;
         double expected = hosting_spot_seconds(&one, count);
         double mean = one.rate_per_second * expected;
-        double events = overhead_count(mean, d->preemption[i]);
+        double events = count_events(mean, d->preemption[i], d->preemption_normal[i]);
         double each = mean > 0 ? (expected - calm) / mean : 0;
         double waited =
             events * p->wait_seconds * fmax(0, 1 + d->waiting[i] / sqrt(fmax(1, events)));
@@ -376,18 +426,20 @@ static void draw_spot(struct hosting_spot_draws *spot, struct hosting_job *job,
     }
     spot->billed_hours = hosting_range(billed, HOSTING_DRAWS);
     spot->wall_hours = hosting_range(wall, HOSTING_DRAWS);
+    arena_rewind(job->arena, mark);
 }
 
-const struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job,
-                                                 struct hosting_group *group, double own_rate)
+struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
+                                           double own_rate)
 {
     struct range rates = preemption_rate(job, (double)group->instances, own_rate);
     for (struct hosting_spot_draws *s = group->spots; s; s = s->next)
-        if (s->preemption.rate_per_second == rates.mid / 3600)
+        if (is_same(&s->rates, &rates))
             return s;
     const double *t = group->middle.seconds;
     double begin = t[OVERHEAD_STARTUP] + t[OVERHEAD_COMPILATION] + t[OVERHEAD_LOADING];
     struct hosting_spot_draws *spot = ARENA_NEW(job->arena, struct hosting_spot_draws, 1);
+    spot->rates = rates;
     spot->preemption = (struct hosting_preemption){
         .work_seconds = fmax(1, group->middle.wall_seconds - begin - t[OVERHEAD_SAVES]),
         .save_seconds = t[OVERHEAD_SAVES] / fmax(1, group->middle.saves),
@@ -396,7 +448,6 @@ const struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job,
         .wait_seconds = wait_seconds(job, group, rates.mid / 3600),
     };
     spot->best = hosting_spot_best(&spot->preemption);
-    draw_spot(spot, job, group, rates);
     spot->next = group->spots;
     group->spots = spot;
     return spot;

@@ -8,15 +8,17 @@
 struct hosting_draws {
     double *speed, *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
     double *failure, *lost, *retry, *failed;
-    double *queue, *preemption_rate, *preemption, *waiting;
+    double *queue, *preemption_rate, *waiting;
+    double *preemption, *preemption_normal; // the same draw as a chance and as a normal variable
 };
 
 // Preempted runs of a group, at one rate.
 struct hosting_spot_draws {
+    struct range rates; // preemptions per hour
     struct hosting_preemption preemption;
     struct hosting_spot best;
     struct range billed_hours, wall_hours;
-    double *wall_seconds;
+    double *wall_seconds; // NULL: not drawn yet
     struct hosting_spot_draws *next;
 };
 
@@ -24,12 +26,12 @@ struct hosting_group {
     const struct gpu *gpu;
     struct node node; // one instance
     int64_t gpus, instances;
-    bool fits;
+    bool estimated, fits;
     struct search_result result;
     struct overheads overheads;
     struct overhead_times middle;
     double tokens_per_s, network_share;
-    double *wall_seconds; // one per draw
+    double *wall_seconds; // one per draw; NULL: not drawn yet
     struct range wall_hours;
     struct hosting_spot_draws *spots;
 };
@@ -42,19 +44,26 @@ struct hosting_job {
     struct hosting_group **groups;
     size_t group_count, group_room;
     // Draws of the last ranges met; groups mostly share them.
-    struct range lengths_of, storage_of;
-    double *lengths, *storage;
+    struct range lengths_of, storage_of, rates_of;
+    double *lengths, *storage, *rates;
 };
 
 void hosting_draw(struct hosting_job *job);
 
-// The job on that GPU, count and node; made once for all offers that share them.
-enum err hosting_group_find(struct hosting_group **out, struct hosting_job *job,
-                            const struct gpu *gpu, int64_t gpus, int64_t instances,
-                            const struct node *node);
+// The group of that GPU, count and node, one for all offers that share them; new ones are to be
+// estimated, all of them at once.
+struct hosting_group *hosting_group_find(struct hosting_job *job, const struct gpu *gpu,
+                                         int64_t gpus, int64_t instances, const struct node *node);
+enum err hosting_group_estimate(struct hosting_job *job);
 
-const struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job,
-                                                 struct hosting_group *group, double own_rate);
+// Draws what is unknown of the group, once.
+void hosting_group_draw(struct hosting_job *job, struct hosting_group *group);
+
+// The group's run on instances that are taken away; own_rate is NAN where the usual one holds.
+struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
+                                           double own_rate);
+void hosting_spot_draw(struct hosting_job *job, struct hosting_group *group,
+                       struct hosting_spot_draws *spot);
 
 // The node that an offer is: the catalog's row of that instance, else the GPU's usual node cut to
 // the instance's size.

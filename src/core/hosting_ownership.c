@@ -102,6 +102,9 @@ bool hosting_ownership_of(struct hosting_ownership *out, const struct catalog *c
     struct range price = gather(catalog, "server_price", is_server, &wanted, &server);
     if (!server && isnan(request->server_price))
         return false;
+    // One figure is no range: street prices are said to lie within 30 % of it.
+    if (price.low == price.high)
+        price = (struct range){ 0.7 * price.mid, price.mid, 1.3 * price.mid };
     struct range years = gather(catalog, "amortisation", is_any, NULL, &other);
     struct range low_power =
         gather(catalog, "electricity", is_item, "US industrial average", &other);

@@ -21,26 +21,6 @@ static int by_rank(const void *a, const void *b)
     return is_before(x, y) ? -1 : is_before(y, x) ? 1 : (x > y) - (x < y);
 }
 
-// Of one offer and kind, the number of instances that does best. Rows of an offer stand together.
-static size_t keep_best(const struct hosting_row **kept, const struct hosting *hosting)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < hosting->count; i++) {
-        const struct hosting_row *row = &hosting->rows[i];
-        size_t first = count, at = count;
-        while (first > 0 && row->offer && kept[first - 1]->offer == row->offer)
-            first--;
-        for (size_t k = first; k < count; k++)
-            if (kept[k]->kind == row->kind)
-                at = k;
-        if (at == count || is_before(row, kept[at]))
-            kept[at] = row;
-        if (at == count)
-            count++;
-    }
-    return count;
-}
-
 static bool meets(const struct hosting_row *row)
 {
     return row->in_time && row->in_budget;
@@ -106,14 +86,14 @@ static const char *reason(const struct hosting *h, struct arena *arena)
 
 void hosting_rank(struct hosting *h, struct arena *arena)
 {
-    const struct hosting_row **kept = ARENA_NEW(arena, const struct hosting_row *, h->count + 1);
-    size_t count = keep_best(kept, h);
-    qsort(kept, count, sizeof *kept, by_rank);
-    struct hosting_row *rows = ARENA_NEW(arena, struct hosting_row, count + 1);
-    for (size_t i = 0; i < count; i++)
-        rows[i] = *kept[i];
+    const struct hosting_row **order = ARENA_NEW(arena, const struct hosting_row *, h->count + 1);
+    struct hosting_row *rows = ARENA_NEW(arena, struct hosting_row, h->count + 1);
+    for (size_t i = 0; i < h->count; i++)
+        order[i] = &h->rows[i];
+    qsort(order, h->count, sizeof *order, by_rank);
+    for (size_t i = 0; i < h->count; i++)
+        rows[i] = *order[i];
     h->rows = rows;
-    h->count = count;
     pick(h);
     if (h->recommended)
         h->reason = reason(h, arena);

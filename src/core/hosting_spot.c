@@ -14,8 +14,8 @@ double hosting_spot_seconds(const struct hosting_preemption *p, double saves)
     double rate = p->rate_per_second, part = p->work_seconds / saves + p->save_seconds;
     if (!(rate > 0))
         return p->restart_seconds + saves * part;
-    return expm1(rate * p->restart_seconds) / rate +
-           saves * exp(rate * p->restart_seconds) * expm1(rate * part) / rate;
+    double restart = expm1(rate * p->restart_seconds);
+    return (restart + saves * (1 + restart) * expm1(rate * part)) / rate;
 }
 
 struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)

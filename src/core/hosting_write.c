@@ -28,7 +28,8 @@ static void put_time(struct json_writer *w, const struct hosting_group *g, struc
     json_open(w, "time", '{');
     json_put_string(w, "parallel", layout_spell(&g->result.layout, arena));
     json_put_number(w, "micro_batch", work->micro_batch);
-    json_put_number(w, "checkpointing", g->result.recipe.checkpointing);
+    const struct field *again = field_find(recipe_fields, TEXT("checkpointing"));
+    json_put_string(w, "checkpointing", field_spell(again, &g->result.recipe, arena));
     json_put_number(w, "memory_bytes", g->result.memory.total_bytes);
     json_put_bool(w, "stable", g->result.stable);
     json_put_number(w, "processed_tokens", work->processed_tokens);
