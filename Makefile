@@ -4,6 +4,7 @@
 #   make build    build only              make check    run the tests (ONLY=word picks)
 #   make web      the page's module       make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
+#   make duckdb   the library that reads Parquet, Arrow and remote files
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
@@ -40,7 +41,7 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles lint web fuzz bench clean FORCE
+.PHONY: all build check check-oracles lint web fuzz bench duckdb clean FORCE
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM)
@@ -63,13 +64,50 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)$(COMPILE) -c $< -o $@
 
 # The catalogs are compiled in: neither the program nor the page opens a file for them.
-DATA := $(sort $(wildcard data/*.csv data/*.json data/*.bin))
+DATA := $(sort $(wildcard data/*.csv data/*.json data/*.jsonl data/*.bin))
 $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA)
 	$(Q)$(BUILD)/embed $(DATA) > $@
 $(BUILD)/embed: tools/embed.c | $(BUILD)/deps
 	$(Q)$(CC) -std=c17 -o $@ $<
+
+# --- benches: each bench/bench_x.c is a program on the library ---------------
+
+BENCHES := $(patsubst bench/bench_%.c,$(BUILD)/bench/%,$(wildcard bench/bench_*.c))
+bench: $(BENCHES)
+	$(Q)for bench in $(BENCHES); do case $$bench in *$(ONLY)*) $$bench || exit 1;; esac; done
+$(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
+	@mkdir -p $(@D); echo "  link $@"
+	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
+
+FUZZ_SECONDS ?= 10
+FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -O1 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined \
+                -fno-sanitize-recover=undefined
+fuzz: $(FUZZERS)
+	$(Q)for fuzzer in $(FUZZERS); do case $$fuzzer in *$(ONLY)*) \
+	    INSTALL=$(INSTALL) tools/fuzz $$fuzzer $(FUZZ_SECONDS) || exit 1;; esac; done
+build/fuzz/obj/%.c.o: %.c Makefile | build/fuzz/deps
+	@mkdir -p $(@D); echo "  fuzz $<"
+	$(Q)$(FUZZ_COMPILE) -c $< -o $@
+build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o \
+              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
+	@echo "  link $@"
+	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined $^ $(LDLIBS) -o $@
+build/fuzz/deps: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
+.SECONDARY:
+
+# --- DuckDB, loaded at run time where it is found ----------------------------
+
+DUCKDB := @duckdb/node-bindings-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)@1.5.5-r.5
+duckdb: build/duckdb/node_modules
+build/duckdb/node_modules:
+	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
+	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/duckdb $(DUCKDB)
 
 # The page is the same core, compiled for the browser.
 build/web/core.wasm: web/exports.c $(BASE) $(CORE) $(BUILD)/data.c $(wildcard src/*/*.h) | build/deps-web
@@ -89,4 +127,4 @@ FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) build/fuzz -name '*.d' 2>/dev/null)

@@ -18,8 +18,20 @@ static size_t aligned(size_t size)
     return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+static void push(struct arena *arena, struct arena_block *block)
+{
+    block->older = arena->block;
+    arena->block = block;
+    arena->used = 0;
+}
+
 static void add_block(struct arena *arena, size_t at_least)
 {
+    if (arena->spare && arena->spare->size >= at_least) {
+        push(arena, arena->spare);
+        arena->spare = NULL;
+        return;
+    }
     size_t size = arena->block ? arena->block->size * 2 : BLOCK_BYTES;
     if (size > (size_t)64 << 20)
         size = (size_t)64 << 20;
@@ -30,10 +42,8 @@ static void add_block(struct arena *arena, size_t at_least)
         fprintf(stderr, "gpuhours: this machine has no memory left (wanted %zu bytes)\n", size);
         abort();
     }
-    block->older = arena->block;
     block->size = size;
-    arena->block = block;
-    arena->used = 0;
+    push(arena, block);
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
@@ -48,6 +58,15 @@ void *arena_alloc(struct arena *arena, size_t size)
     void *at = arena->block->data + arena->used;
     arena->used += size;
     return memset(at, 0, size);
+}
+
+void *arena_array(struct arena *arena, size_t size, size_t count)
+{
+    if (size && count > PTRDIFF_MAX / size) {
+        fprintf(stderr, "gpuhours: asked for %zu times %zu bytes, a bug\n", count, size);
+        abort();
+    }
+    return arena_alloc(arena, size * count);
 }
 
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t size)
@@ -83,7 +102,8 @@ void arena_release(struct arena *arena)
         free(arena->block);
         arena->block = older;
     }
-    arena->used = 0;
+    free(arena->spare);
+    *arena = (struct arena){ 0 };
 }
 
 struct arena_mark arena_mark(const struct arena *arena)
@@ -94,9 +114,14 @@ struct arena_mark arena_mark(const struct arena *arena)
 void arena_rewind(struct arena *arena, struct arena_mark mark)
 {
     while (arena->block != mark.block) {
-        struct arena_block *older = arena->block->older;
-        free(arena->block);
-        arena->block = older;
+        struct arena_block *newest = arena->block;
+        arena->block = newest->older;
+        if (!arena->spare || arena->spare->size < newest->size) { // the largest is kept
+            free(arena->spare);
+            arena->spare = newest;
+        } else {
+            free(newest);
+        }
     }
     arena->used = mark.used;
 }

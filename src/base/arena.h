@@ -20,6 +20,7 @@ extern "C" {
 struct arena {
     struct arena_block *block; // the newest; older ones hang behind it
     size_t used;               // of the newest
+    struct arena_block *spare; // given back by a rewind, used again: a loop does not call malloc
 };
 
 struct arena_mark {
@@ -37,7 +38,9 @@ void arena_release(struct arena *arena);
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_rewind(struct arena *arena, struct arena_mark mark);
 
-#define ARENA_NEW(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
+void *arena_array(struct arena *arena, size_t size, size_t count); // aborts if the product is none
+
+#define ARENA_NEW(arena, type, count) ((type *)arena_array((arena), sizeof(type), (size_t)(count)))
 
 #ifdef __cplusplus
 }

@@ -2,29 +2,34 @@
 
 #include <string.h>
 
+static int line_ends(const char *at, const char *end)
+{
+    int count = 0;
+    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        count++;
+    return count;
+}
+
 // Reads a quoted cell; in->at stands behind the opening quote.
 static struct text quoted(struct csv_reader *in, struct arena *arena)
 {
-    const char *start = in->at;
+    const char *start = in->at, *at = start, *quote;
     bool doubled = false;
-    for (;; in->at++) {
-        if (in->at == in->end) {
+    for (;; at = quote + 2) {
+        quote = at < in->end ? memchr(at, '"', (size_t)(in->end - at)) : NULL;
+        if (!quote) {
+            in->line += line_ends(start, in->end);
+            in->at = in->end;
             in->problem = "has a quoted cell without an end";
             return (struct text){ "", 0 };
         }
-        if (*in->at == '\n')
-            in->line++;
-        if (*in->at != '"')
-            continue;
-        if (in->at + 1 < in->end && in->at[1] == '"') {
-            doubled = true;
-            in->at++;
-            continue;
-        }
-        break;
+        if (quote + 1 == in->end || quote[1] != '"')
+            break;
+        doubled = true;
     }
-    struct text cell = { start, (size_t)(in->at - start) };
-    in->at++;
+    struct text cell = { start, (size_t)(quote - start) };
+    in->line += line_ends(start, quote);
+    in->at = quote + 1;
     if (!doubled)
         return cell;
     char *copy = arena_alloc(arena, cell.size);
@@ -94,7 +99,8 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
     struct text cells[MOST_COLUMNS];
     size_t count, room = 0;
     if (!csv_record(&reader, arena, cells, MOST_COLUMNS, &count))
-        return fail(ERR_INPUT, "%s: has no header line", name);
+        return reader.problem ? fail(ERR_INPUT, "%s:%d: %s", name, reader.line, reader.problem)
+                              : fail(ERR_INPUT, "%s: has no header line", name);
     if (count > MOST_COLUMNS)
         return fail(ERR_INPUT, "%s: has %zu columns, at most %d are read", name, count,
                     MOST_COLUMNS);
@@ -126,7 +132,7 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
         line = reader.line;
     }
     if (reader.problem)
-        return fail(ERR_INPUT, "%s:%d: %s", name, reader.line, reader.problem);
+        return fail(ERR_INPUT, "%s:%d: %s", name, line, reader.problem);
     out->rows = rows;
     out->cells = grown.cells;
     out->lines = grown.lines;

@@ -42,7 +42,7 @@ static enum err set_flag(bool *out, struct text value)
         if (text_is(value, no[i]))
             return *out = false, OK;
     }
-    return fail(ERR_INPUT, "\"%.*s\" is neither on nor off", TEXT_ARGS(value));
+    return fail(ERR_INPUT, "\"%.*s\" is neither on nor off", TEXT_BRIEF(value));
 }
 
 static enum err set_choice(int *out, const char *const *choices, struct text value)
@@ -62,17 +62,36 @@ static enum err set_choice(int *out, const char *const *choices, struct text val
         used += size;
         list[used] = 0;
     }
-    return fail(ERR_INPUT, "\"%.*s\" is not one of %s", TEXT_ARGS(value), list);
+    return fail(ERR_INPUT, "\"%.*s\" is not one of %s", TEXT_BRIEF(value), list);
 }
 
-static bool is_date(struct text value)
+// The number that so many digits spell, or -1.
+static int spelled(const char *at, int count)
 {
-    if (value.size < 4 || value.size > 10) // a year, a month or a day
+    int value = 0;
+    for (int i = 0; i < count; i++) {
+        if (at[i] < '0' || at[i] > '9')
+            return -1;
+        value = value * 10 + at[i] - '0';
+    }
+    return value;
+}
+
+static bool is_date(struct text value) // a year, a month or a day
+{
+    if ((value.size != 4 && value.size != 7 && value.size != 10) || spelled(value.at, 4) < 0)
         return false;
-    for (size_t i = 0; i < value.size; i++)
-        if (i == 4 || i == 7 ? value.at[i] != '-' : value.at[i] < '0' || value.at[i] > '9')
-            return false;
-    return true;
+    int month = value.size >= 7 && value.at[4] == '-' ? spelled(value.at + 5, 2) : -1;
+    int day = value.size == 10 && value.at[7] == '-' ? spelled(value.at + 8, 2) : -1;
+    return (value.size < 7 || (month >= 1 && month <= 12)) &&
+           (value.size < 10 || (day >= 1 && day <= 31));
+}
+
+// Whether a number stands alone: only then does the column's scale say what it means.
+static bool has_no_unit(struct text value)
+{
+    char last = value.size ? value.at[value.size - 1] : 0;
+    return last == '.' || (last >= '0' && last <= '9');
 }
 
 static enum err set(const struct field *field, void *object, struct arena *arena, struct text value)
@@ -80,10 +99,12 @@ static enum err set(const struct field *field, void *object, struct arena *arena
     void *at = member(field, object);
     double number = NAN;
     int64_t count = 0;
+    if (value.size && memchr(value.at, 0, value.size))
+        return fail(ERR_INPUT, "holds a NUL byte");
     switch (field->kind) {
     case FIELD_DATE:
         if (!is_date(value))
-            return fail(ERR_INPUT, "\"%.*s\" is not a date like 2026-08-22", TEXT_ARGS(value));
+            return fail(ERR_INPUT, "\"%.*s\" is not a date like 2026-08-22", TEXT_BRIEF(value));
         // fall through
     case FIELD_TEXT: *(const char **)at = text_copy(arena, value); return OK;
     case FIELD_FLAG: return set_flag(at, value);
@@ -91,7 +112,7 @@ static enum err set(const struct field *field, void *object, struct arena *arena
     case FIELD_COUNT:
         TRY(text_read_count(&count, value));
         if (count < 0)
-            return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_ARGS(value));
+            return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_BRIEF(value));
         *(int64_t *)at = count;
         return OK;
     case FIELD_NUMBER:
@@ -102,12 +123,14 @@ static enum err set(const struct field *field, void *object, struct arena *arena
     case FIELD_RATE: TRY(text_read_rate(&number, value)); break;
     case FIELD_END: return fail(ERR_BUG, "has no kind");
     }
-    if (field->scale)
+    if (field->scale && has_no_unit(value))
         number *= field->scale;
+    if (!isfinite(number))
+        return fail(ERR_INPUT, "\"%.*s\" is too large", TEXT_BRIEF(value));
     if (field->kind != FIELD_NUMBER && number < 0)
-        return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_ARGS(value));
+        return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_BRIEF(value));
     if (field->kind == FIELD_SHARE && number > 1)
-        return fail(ERR_INPUT, "\"%.*s\" is above 1", TEXT_ARGS(value));
+        return fail(ERR_INPUT, "\"%.*s\" is above 1", TEXT_BRIEF(value));
     *(double *)at = number;
     return OK;
 }
@@ -208,8 +231,12 @@ static enum err set_json(const struct field *f, void *object, struct arena *aren
         *(bool *)member(f, object) = value->flag;
         return OK;
     }
-    if (value->kind == JSON_NUMBER && f->kind >= FIELD_COUNT)
-        return field_set(f, object, arena, text_of(text_format(arena, "%.17g", value->number)));
+    if (value->kind == JSON_NUMBER && f->kind >= FIELD_COUNT) {
+        struct field in_base_units = *f; // as field_write() writes them
+        in_base_units.scale = 0;
+        return field_set(&in_base_units, object, arena,
+                         text_of(text_format(arena, "%.17g", value->number)));
+    }
     return fail(ERR_INPUT, "%s: is %s", f->name, json_kind_name(value->kind));
 }
 
@@ -222,7 +249,7 @@ enum err field_read(const struct field *fields, void *object, struct arena *aren
         struct text key = in->items[2 * i].string;
         const struct field *f = field_find(fields, key);
         if (!f && strict)
-            return fail(ERR_INPUT, "%s: has an unknown key \"%.*s\"", name, TEXT_ARGS(key));
+            return fail(ERR_INPUT, "%s: has an unknown key \"%.*s\"", name, TEXT_BRIEF(key));
         if (!f)
             continue;
         enum err err = set_json(f, object, arena, &in->items[2 * i + 1]);
@@ -242,7 +269,10 @@ enum err field_read_csv(const struct field *fields, size_t struct_size, void **r
         of_column[c] = field_find(fields, csv.header[c]);
         if (!of_column[c])
             return fail(ERR_INPUT, "%s: has an unknown column \"%.*s\"", name,
-                        TEXT_ARGS(csv.header[c]));
+                        TEXT_BRIEF(csv.header[c]));
+        for (size_t before = 0; before < c; before++)
+            if (of_column[before] == of_column[c])
+                return fail(ERR_INPUT, "%s: has the column \"%s\" twice", name, of_column[c]->name);
     }
     for (const struct field *f = fields; f->name; f++)
         if (f->required && csv_column(&csv, f->name) < 0)

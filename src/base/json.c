@@ -138,6 +138,35 @@ bool json_key(struct json_reader *in, struct arena *arena, struct text *key)
     return true;
 }
 
+// Eight bytes at once: the high bit of each byte that equals c, exact up to the first such byte.
+static uint64_t bytes_equal(uint64_t word, unsigned char c)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t differs = word ^ (ones * c);
+    return (differs - ones) & ~differs & (ones << 7);
+}
+
+// How many bytes come before the first hit: those below its lowest bit, little end first.
+static size_t bytes_before(uint64_t hits)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t below = ((hits & -hits) >> 7) - 1;
+    return (below & ones) * ones >> 56;
+}
+
+const char *json_string_stop(const char *at, const char *end)
+{
+    for (uint64_t word; end - at >= 8; at += 8) {
+        memcpy(&word, at, 8);
+        uint64_t hits = bytes_equal(word, '"') | bytes_equal(word, '\\');
+        if (hits)
+            return at + bytes_before(hits);
+    }
+    while (at < end && *at != '"' && *at != '\\')
+        at++;
+    return at;
+}
+
 struct text json_raw_string(struct json_reader *in, bool *escaped)
 {
     *escaped = false;
@@ -147,24 +176,17 @@ struct text json_raw_string(struct json_reader *in, bool *escaped)
         return (struct text){ "", 0 };
     }
     const char *start = in->at + 1, *at = start;
-    for (;;) {
-        const char *quote = memchr(at, '"', (size_t)(in->end - at));
-        if (!quote) {
-            stop(in, "has a string without an end");
-            in->at = in->end;
-            return (struct text){ "", 0 };
-        }
-        // An escape before the quote moves the search on behind it.
-        const char *slash = memchr(at, '\\', (size_t)(quote - at));
-        if (!slash) {
-            in->at = quote + 1;
-            return (struct text){ start, (size_t)(quote - start) };
-        }
+    while ((at = json_string_stop(at, in->end)) < in->end && *at == '\\') {
         *escaped = true;
-        at = slash + 2;
-        if (at > in->end)
-            at = in->end;
+        at = in->end - at > 2 ? at + 2 : in->end;
     }
+    if (at == in->end) {
+        stop(in, "has a string without an end");
+        in->at = in->end;
+        return (struct text){ "", 0 };
+    }
+    in->at = at + 1;
+    return (struct text){ start, (size_t)(at - start) };
 }
 
 static int hex(const char *at)
@@ -207,22 +229,38 @@ static size_t put_utf8(char *out, int code)
     return 4;
 }
 
+// Copies what stands before the next backslash; returns its size. Room for end - at bytes.
+static size_t copy_plain(char *to, const char *at, const char *end)
+{
+    const char *start = at;
+    for (uint64_t word; end - at >= 8; at += 8, to += 8) {
+        memcpy(&word, at, 8);
+        memcpy(to, &word, 8);
+        uint64_t hits = bytes_equal(word, '\\');
+        if (hits)
+            return (size_t)(at - start) + bytes_before(hits);
+    }
+    while (at < end && *at != '\\')
+        *to++ = *at++;
+    return (size_t)(at - start);
+}
+
 // Returns the size, or SIZE_MAX for an escape that JSON does not have.
 static size_t unescape(char *out, struct text raw)
 {
     const char *at = raw.at, *end = raw.at + raw.size;
     char *to = out;
-    while (at < end) {
-        const char *slash = memchr(at, '\\', (size_t)(end - at));
-        size_t plain = (size_t)((slash ? slash : end) - at);
-        memmove(to, at, plain);
+    for (;;) {
+        size_t plain = copy_plain(to, at, end);
         to += plain;
-        if (!slash)
+        at += plain;
+        if (at == end)
             break;
-        at = slash + 2;
-        if (at > end)
+        if (end - at < 2)
             return SIZE_MAX;
-        switch (slash[1]) {
+        char kind = at[1];
+        at += 2;
+        switch (kind) {
         case 'n': *to++ = '\n'; break;
         case 't': *to++ = '\t'; break;
         case 'r': *to++ = '\r'; break;
@@ -230,7 +268,7 @@ static size_t unescape(char *out, struct text raw)
         case 'f': *to++ = '\f'; break;
         case '"':
         case '\\':
-        case '/': *to++ = slash[1]; break;
+        case '/': *to++ = kind; break;
         case 'u': {
             int code = end - at >= 4 ? hex(at) : -1;
             if (code < 0)
@@ -295,7 +333,9 @@ static struct text number_text(struct json_reader *in)
     const char *start = in->at;
     if (in->at < in->end && *in->at == '-')
         in->at++;
-    bool good = skip_digits(in);
+    bool zero = in->at < in->end && *in->at == '0';
+    const char *digits = in->at;
+    bool good = skip_digits(in) && !(zero && in->at - digits > 1); // 01 is no number
     if (good && in->at < in->end && *in->at == '.') {
         in->at++;
         good = skip_digits(in);

@@ -60,7 +60,10 @@ double json_number(struct json_reader *in);
 bool json_bool(struct json_reader *in);
 struct text json_skip(struct json_reader *in); // any value; returns its text
 
-// Decodes a raw string into room for raw.size bytes; returns the size.
+// The first quote or backslash, or end: how strings are walked without looking at each byte.
+const char *json_string_stop(const char *at, const char *end);
+
+// Decodes a raw string into other memory with room for raw.size bytes; returns the size.
 size_t json_unescape(char *out, struct text raw);
 
 // ERR_INPUT if anything went wrong or something follows; the sentence has name and line.

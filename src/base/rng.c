@@ -1,5 +1,6 @@
 #include "base/rng.h"
 
+#include <assert.h>
 #include <math.h>
 
 static uint64_t rotate(uint64_t x, int by)
@@ -34,6 +35,7 @@ uint64_t rng_next(struct rng *rng)
 
 uint64_t rng_below(struct rng *rng, uint64_t limit)
 {
+    assert(limit);
     uint64_t threshold = -limit % limit; // below it the remainders would not be equally likely
     for (;;) {
         uint64_t draw = rng_next(rng);

@@ -13,6 +13,6 @@ struct rng {
 
 struct rng rng_seeded(uint64_t seed);
 uint64_t rng_next(struct rng *rng);
-uint64_t rng_below(struct rng *rng, uint64_t limit); // 0 … limit-1, without bias
+uint64_t rng_below(struct rng *rng, uint64_t limit); // 0 … limit-1, without bias; limit > 0
 double rng_uniform(struct rng *rng);                 // in [0, 1)
 double rng_normal(struct rng *rng);                  // mean 0, deviation 1

@@ -6,6 +6,8 @@
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
+    if (isnan(x) || isnan(y)) // last, so that the order is one
+        return isnan(x) - isnan(y);
     return (x > y) - (x < y);
 }
 
@@ -18,10 +20,14 @@ double stats_quantile(const double *sorted, size_t count, double share)
 {
     if (!count)
         return NAN;
+    if (!(share > 0))
+        return isnan(share) ? NAN : sorted[0];
     double at = share * (double)(count - 1);
-    size_t below = (size_t)at;
-    if (below + 1 >= count)
+    if (at >= (double)(count - 1))
         return sorted[count - 1];
+    size_t below = (size_t)at;
+    if (sorted[below] == sorted[below + 1]) // also where both are infinite
+        return sorted[below];
     return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 

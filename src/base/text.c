@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+int text_precision(size_t size, int most)
+{
+    return size < (size_t)most ? (int)size : most;
+}
+
 struct text text_of(const char *string)
 {
     return (struct text){ string ? string : "", string ? strlen(string) : 0 };
@@ -14,7 +19,7 @@ struct text text_of(const char *string)
 
 bool text_is(struct text text, const char *string)
 {
-    return text.size == strlen(string) && !memcmp(text.at, string, text.size);
+    return text_equal(text, text_of(string));
 }
 
 bool text_equal(struct text a, struct text b)
@@ -153,10 +158,18 @@ const char *text_commas(struct arena *arena, int64_t count)
     return out_string(&out);
 }
 
+// With commas as far as an integer goes.
+static const char *whole(struct arena *arena, double value)
+{
+    return value < 9e18 ? text_commas(arena, llround(value)) : text_format(arena, "%.3g", value);
+}
+
 const char *text_bytes(struct arena *arena, double bytes)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     int unit = 0;
+    if (!isfinite(bytes))
+        return "unknown";
     while (fabs(bytes) >= 1023.5 && unit < 6)
         bytes /= 1024, unit++;
     return text_format(arena, "%s %s",
@@ -167,6 +180,8 @@ const char *text_bytes(struct arena *arena, double bytes)
 const char *text_count(struct arena *arena, double count)
 {
     static const char *const units[] = { "", " k", " M", " B", " T" };
+    if (!isfinite(count))
+        return "unknown";
     if (fabs(count) < 9999.5)
         return text_commas(arena, (int64_t)llround(count));
     int unit = 0;
@@ -184,11 +199,11 @@ const char *text_seconds(struct arena *arena, double seconds)
     if (seconds < 99.5)
         return text_format(arena, "%s s", three_digits(arena, seconds));
     if (seconds < 3599.5)
-        return text_format(arena, "%.0f min %02.0f s", floor(seconds / 60),
-                           floor(fmod(seconds, 60)));
+        return text_format(arena, "%.0f min %02.0f s", floor(nearbyint(seconds) / 60),
+                           fmod(nearbyint(seconds), 60));
     if (seconds < 48 * 3600)
-        return text_format(arena, "%.0f h %02.0f min", floor(seconds / 3600),
-                           floor(fmod(seconds, 3600) / 60));
+        return text_format(arena, "%.0f h %02.0f min", floor(nearbyint(seconds / 60) / 60),
+                           fmod(nearbyint(seconds / 60), 60));
     return text_format(arena, "%s days", three_digits(arena, seconds / 86400));
 }
 
@@ -196,20 +211,20 @@ const char *text_hours(struct arena *arena, double hours)
 {
     if (!isfinite(hours))
         return "unknown";
-    return hours >= 999.5 ? text_commas(arena, llround(hours)) : three_digits(arena, hours);
+    return hours >= 999.5 ? whole(arena, hours) : three_digits(arena, hours);
 }
 
 const char *text_usd(struct arena *arena, double usd)
 {
     if (!isfinite(usd))
         return "unknown";
-    return usd >= 99.5 ? text_format(arena, "$%s", text_commas(arena, llround(usd)))
+    return usd >= 99.5 ? text_format(arena, "$%s", whole(arena, usd))
                        : text_format(arena, "$%.2f", usd);
 }
 
 const char *text_share(struct arena *arena, double share)
 {
-    return text_format(arena, "%.1f %%", share * 100);
+    return isfinite(share * 100) ? text_format(arena, "%.1f %%", share * 100) : "unknown";
 }
 
 // --- reading -----------------------------------------------------------------
@@ -237,7 +252,7 @@ static enum err split_number(double *value, struct text *unit, struct text text)
     char *end;
     *value = strtod(digits, &end);
     if (!size || *end || !isfinite(*value))
-        return fail(ERR_INPUT, "\"%.*s\" is not a number", TEXT_ARGS(text));
+        return fail(ERR_INPUT, "\"%.*s\" is not a number", TEXT_BRIEF(text));
     *unit = text_trim((struct text){ text.at + size, text.size - size });
     return OK;
 }
@@ -256,9 +271,9 @@ static enum err scaled(double *out, struct text text, const struct spelling *spe
     for (const struct spelling *s = spellings; s->unit; s++)
         if (text_is(unit, s->unit)) {
             *out = value * s->factor;
-            return OK;
+            return isfinite(*out) ? OK : fail(ERR_INPUT, "\"%.*s\" is too large", TEXT_BRIEF(text));
         }
-    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, wanted %s", TEXT_ARGS(text), wanted);
+    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, wanted %s", TEXT_BRIEF(text), wanted);
 }
 
 enum err text_read_number(double *out, struct text text)
@@ -287,9 +302,10 @@ enum err text_read_count(int64_t *out, struct text text)
     double value;
     TRY(text_read_number(&value, text));
     if (fabs(value) > 9e18)
-        return fail(ERR_INPUT, "\"%.*s\" is too large, the limit is 9e18", TEXT_ARGS(text));
-    if (value != floor(value) && fabs(value - nearbyint(value)) > 1e-6 * fabs(value))
-        return fail(ERR_INPUT, "\"%.*s\" is not a whole number", TEXT_ARGS(text));
+        return fail(ERR_INPUT, "\"%.*s\" is too large, the limit is 9e18", TEXT_BRIEF(text));
+    // 21.4M is whole although 21.4 × 1e6 need not be, in the last bits.
+    if (fabs(value - nearbyint(value)) > 1e-12 * fabs(value))
+        return fail(ERR_INPUT, "\"%.*s\" is not a whole number", TEXT_BRIEF(text));
     *out = (int64_t)nearbyint(value);
     return OK;
 }

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,8 +27,10 @@ struct text {
 };
 
 #define TEXT(literal) ((struct text){ (literal), sizeof(literal) - 1 })
-#define TEXT_ARGS(text) (int)(text).size, (text).at // for "%.*s"
+#define TEXT_ARGS(text) text_precision((text).size, INT_MAX), (text).at // for "%.*s"
+#define TEXT_BRIEF(text) text_precision((text).size, 60), (text).at // for a sentence that quotes
 
+int text_precision(size_t size, int most);
 struct text text_of(const char *string);
 bool text_is(struct text text, const char *string);
 bool text_equal(struct text a, struct text b);

@@ -1,27 +1,93 @@
-// gpuhours plan: the whole chain, from a model and a token count to hours, money and mistakes.
+// gpuhours plan: the whole chain, from data or a token count to hours, money and mistakes.
 
 #include "cli/data.h"
+#include "cli/dataset.h"
+#include "host/file.h"
 
 #include <stdio.h>
+#include <string.h>
+
+struct source {
+    const char *profile;
+};
+
+static const struct field source_fields[] = {
+    FIELD(source, profile, TEXT, "profile.json in the place of the data"),
+    { 0 },
+};
 
 static const struct options *list_options(void)
 {
     static const struct options groups[] = { { "Job and hardware", plan_fields, NULL },
                                              { "Recipe", recipe_fields, NULL },
+                                             { "Data", dataset_fields, NULL },
+                                             { "Profile", source_fields, NULL },
                                              { 0 } };
     return groups;
+}
+
+static enum err read_profile(struct profile *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return profile_read(out, arena, text, path);
+}
+
+// Counts the data, or unrolls a profile of it, and lets the lengths speak for the token count.
+static enum err measure(struct plan_request *request, struct dataset_options *options,
+                        const char *profile_path, const struct command_line *line)
+{
+    struct arena *arena = line->arena;
+    struct lengths *lengths = ARENA_NEW(arena, struct lengths, 1);
+    lengths->arena = arena;
+    struct profile profile = { 0 };
+    if (profile_path) {
+        TRY(read_profile(&profile, arena, profile_path));
+        lengths_unroll(lengths, arena, &profile.tally, (uint64_t)request->seed);
+    } else {
+        struct dataset dataset;
+        options->model = request->model;
+        TRY(dataset_open(&dataset, arena, options));
+        TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
+                            (size_t)line->positional_count, line->common.quiet));
+        profile.exact = dataset.exact;
+    }
+    if (!lengths->count)
+        return fail(ERR_INPUT, "%s: holds no example",
+                    profile_path ? profile_path : line->positional[0]);
+    if (request->context == PLAN_UNSAID) { // what the data asks for
+        struct profile_settings settings = { .batching = BATCHING_LONGEST };
+        TRY(profile_finish(&profile, arena, profile_path ? NULL : lengths, &settings));
+        request->context = profile.windows.rows[profile.windows.recommended].context;
+    }
+    request->lengths = lengths;
+    request->examples = (int64_t)lengths->count;
+    request->tokens = 0;
+    for (size_t i = 0; i < lengths->count; i++)
+        request->tokens += lengths->items[i].tokens;
+    request->mean_length = (double)request->tokens / (double)lengths->count;
+    request->estimated = !profile.exact;
+    return OK;
 }
 
 static enum err run(struct command_line *line)
 {
     struct plan_request request = plan_request_default();
+    struct dataset_options data_options = { 0 };
+    struct source source = { 0 };
     const struct options groups[] = { { "Job and hardware", plan_fields, &request },
                                       { "Recipe", recipe_fields, &request.recipe },
+                                      { "Data", dataset_fields, &data_options },
+                                      { "Profile", source_fields, &source },
                                       { 0 } };
     TRY(command_read(line, groups));
-    if (line->positional_count)
-        return fail(ERR_USAGE, "%s: plan reads no data yet; --tokens 21.4M says how many there are",
-                    line->positional[0]);
+    if (line->positional_count && source.profile)
+        return fail(ERR_USAGE, "%s and --profile %s: one of them says what the data is",
+                    line->positional[0], source.profile);
+    if (line->positional_count || source.profile)
+        TRY(measure(&request, &data_options, source.profile, line));
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));
@@ -41,7 +107,7 @@ static enum err run(struct command_line *line)
 const struct command command_plan = {
     "plan",
     "GPU hours, cost, what fits, alternatives and mistakes",
-    "gpuhours plan --model llama-3.1-8b --tokens 21.4M --epochs 3 --gpu h100 --gpus 8",
+    "gpuhours plan train.jsonl --model llama-3.1-8b --epochs 3 --gpu h100 --gpus 8",
     run,
     list_options,
 };

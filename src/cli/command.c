@@ -73,7 +73,11 @@ static enum err read_option(struct command_line *line, const struct options *gro
             ++*i;
         }
     }
-    return field_set(field, object, line->arena, value) ? error_prefix(ERR_USAGE, "--") : OK;
+    if (!field_set(field, object, line->arena, value))
+        return OK;
+    // The sentence begins with the field's name; the option is spelled as the user did.
+    const char *sentence = text_format(line->arena, "%s", error_text() + strlen(field->name));
+    return fail(ERR_USAGE, "--%.*s%s", TEXT_ARGS(name), sentence);
 }
 
 enum err command_read(struct command_line *line, const struct options *groups)

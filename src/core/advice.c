@@ -217,9 +217,9 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
     (void)arena;
     const struct recipe *recipe = &plan->chosen.recipe;
     if (recipe->method == RECIPE_FULL || recipe->adapter_dtype != RECIPE_FP32 ||
-        recipe->precision == RECIPE_FP32 || plan->stack->adapters != STACK_ADAPTERS_PLAIN)
+        recipe->precision == RECIPE_FP32 || plan->stack->adapters == STACK_ADAPTERS_FUSED)
         return NULL;
-    return "adapters are fp32, so that their inputs are cast and kept twice as wide; bf16 adapters "
+    return "adapters are fp32, so that the input of each is cast, and the copy kept; bf16 adapters "
            "(--adapter-dtype bf16) save time and memory";
 }
 
@@ -227,7 +227,7 @@ static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *
 {
     const struct plan_alternative *lora = alternative(plan, "lora");
     if (plan->chosen.recipe.method != RECIPE_QLORA || !lora || !lora->result.stable ||
-        lora->result.gpu_hours > 0.97 * plan->chosen.gpu_hours)
+        lora->result.gpu_hours > plan->chosen.gpu_hours)
         return NULL;
     return text_format(
         arena, "LoRA fits the same GPUs without quantization: %s GPU hours instead of %s",
@@ -286,9 +286,9 @@ static const char *more_gpus_cost_more(const struct plan *plan, struct arena *ar
     }
     if (!smaller)
         return NULL;
-    return text_format(arena, "%lld GPUs take %s GPU hours where %lld take %s in %s",
-                       (long long)plan->chosen.gpus, text_hours(arena, plan->chosen.gpu_hours),
-                       (long long)smaller->gpus, text_hours(arena, smaller->gpu_hours),
+    return text_format(arena, "%s GPU hours on %lld GPUs, but %s on %lld; with fewer it takes %s",
+                       text_hours(arena, plan->chosen.gpu_hours), (long long)plan->chosen.gpus,
+                       text_hours(arena, smaller->gpu_hours), (long long)smaller->gpus,
                        text_seconds(arena, smaller->wall_hours * 3600));
 }
 

@@ -160,7 +160,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->bubble_seconds = (stages - 1) * out->micro_seconds / (double)r->layout->interleave;
     out->offload_seconds = network.offload;
     out->step_seconds = r->accumulation * out->micro_seconds + out->bubble_seconds +
-                        out->reduce_seconds + out->update_seconds + out->offload_seconds;
+                        out->reduce_seconds + out->update_seconds + out->offload_seconds +
+                        r->stack->step_seconds;
     out->peak_share = out->flops / out->step_seconds / datasheet(gpu, r->recipe->precision);
 }
 

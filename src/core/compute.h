@@ -21,9 +21,9 @@ struct timing {
     double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.
     double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;
-    double step_seconds;
-    double flops;      // executed per step on one GPU
-    double peak_share; // of the datasheet's rate, executed
+    double step_seconds; // all of it, with the stack's own time between steps
+    double flops;        // executed per step on one GPU
+    double peak_share;   // of the datasheet's rate, executed
 };
 
 // Sustained rates of a GPU, from what was measured where there is such a figure.

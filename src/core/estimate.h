@@ -18,10 +18,11 @@ struct setup {
     const struct node *node; // NULL: the GPU's own links
     struct recipe recipe;
     struct layout layout;
-    struct batch batch;  // one micro-batch of one data-parallel rank, on average
-    struct batch worst;  // the one that needs most memory; zero: as batch
-    double accumulation; // micro-batches per optimizer step
-    bool varied_widths;  // batches padded to ever other widths, in random order
+    struct step_batch batch; // one micro-batch of one data-parallel rank, on average
+    struct step_batch worst; // the one that needs most memory; zero: as batch
+    double accumulation;     // micro-batches per optimizer step
+    bool varied_widths;      // batches padded to ever other widths, in random order
+    double distinct_widths;  // how many of them a run meets
 };
 
 struct estimate {

@@ -152,19 +152,27 @@ static void find_drivers(struct forecast *out, double *scratch, const struct for
     }
 }
 
-double forecast_median(struct arena *arena, const struct forecast_input *input)
+static double usd_per_gpu_hour(const struct forecast_input *input, const struct chance *chance)
+{
+    return stats_quantile(input->price.usd_per_gpu_hour, input->price.offers, chance->price);
+}
+
+void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
+                      const struct forecast_input *input)
 {
     enum { FEWER = FORECAST_DRAWS / 5 }; // the median needs fewer than the tails
     struct arena_mark mark = arena_mark(arena);
     struct chance *chances = ARENA_NEW(arena, struct chance, FEWER);
-    double *wall = ARENA_NEW(arena, double, FEWER);
+    double *wall = ARENA_NEW(arena, double, FEWER), *cost = ARENA_NEW(arena, double, FEWER);
     struct overhead_times times;
     draw_chances(chances, FEWER, input->seed);
-    for (size_t i = 0; i < FEWER; i++)
+    for (size_t i = 0; i < FEWER; i++) {
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
-    double median = stats_median(wall, FEWER);
+        cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &chances[i]);
+    }
+    *wall_hours = stats_median(wall, FEWER);
+    *cost_usd = input->price.offers ? stats_median(cost, FEWER) : NAN;
     arena_rewind(arena, mark);
-    return median;
 }
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
@@ -180,9 +188,7 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
     for (size_t i = 0; i < FORECAST_DRAWS; i++) {
         rate[i] = tokens_per_s(input, &chances[i]);
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
-        cost[i] =
-            wall[i] * gpus *
-            stats_quantile(input->price.usd_per_gpu_hour, input->price.offers, chances[i].price);
+        cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
     }
     *out = (struct forecast){ .tokens_per_s = stats_range(rate, FORECAST_DRAWS),
                               .wall_hours = stats_range(wall, FORECAST_DRAWS),

@@ -55,8 +55,9 @@ struct forecast {
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input);
 
-// The median of wall hours alone.
-double forecast_median(struct arena *arena, const struct forecast_input *input);
+// The medians of wall hours and cost alone.
+void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
+                      const struct forecast_input *input);
 
 // One outcome with every unknown at its middle: what the search compares. Wall seconds.
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input);

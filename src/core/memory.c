@@ -57,16 +57,21 @@ static void plan_states(double *parts, const struct step *step, const struct ste
         step->quantized_weights / stages * recipe_weight_bytes(r->recipe) / of_weights;
     parts[MEMORY_GRADIENTS] += trained * rate.gradient / of_gradients;
     parts[MEMORY_OPTIMIZER] += trained * (rate.state / of_states + master);
-    if (r->layout->zero == 3 && shards > 1) // the layer at work and the one fetched ahead
+    if (r->layout->zero == 3 && shards > 1) {
+        // The layer at work and the one fetched ahead; embedding and head stay for the whole step.
+        double gathered = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+        double ends =
+            (double)(model_embedding_parameters(r->model) +
+                     (r->model->tied_embeddings ? 0 : r->model->vocabulary * r->model->width));
         parts[MEMORY_GATHERED] +=
             2 * step->largest_layer_weights *
-            (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : element);
+                (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : gathered) +
+            ends / (double)r->layout->tensor * gathered;
+    }
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // buckets of the reduction
-    if (full && r->stack->zero == 0 &&
-        (r->stack->copies_weights || (r->layout->data > 1 && r->layout->zero)))
-        parts[MEMORY_BUFFERS] +=
-            fmin(5e8, trained) * rate.gradient * 2; // reduce and gather buckets
+    if (full && r->stack->copies_weights && r->stack->zero == 0)
+        parts[MEMORY_BUFFERS] += fmin(5e8, trained) * rate.gradient * 2; // DeepSpeed's buckets
 }
 
 // Moves to host memory what the layout says; returns the host's bytes.
@@ -125,7 +130,7 @@ static double temporaries(const struct step *step, const struct step_request *r)
     if (r->recipe->checkpointing == RECIPE_SELECTIVE)
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
     if (r->recipe->method != RECIPE_FULL && r->recipe->adapter_dtype == RECIPE_FP32 &&
-        r->stack->adapters == STACK_ADAPTERS_PLAIN)
+        r->stack->adapters != STACK_ADAPTERS_FUSED)
         bytes += 12 * tokens * (double)model->ffn_width / tensor; // an adapter's sum, in fp32
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;

@@ -5,6 +5,8 @@
 static const char *const norm_names[] = { "rms", "layer", "layer-no-bias", NULL };
 static const char *const qk_norm_names[] = { "none", "head", "width", NULL };
 
+static const char *const total_names[] = { "unknown", "published", "remembered", "computed", NULL };
+
 const struct field model_fields[] = {
     FIELD_NEEDED(model, name, TEXT, "as people call it"),
     FIELD(model, aliases, TEXT, "other names, separated by |"),
@@ -49,8 +51,9 @@ const struct field model_fields[] = {
     FIELD(model, qk_nope_size, COUNT, "latent attention: head elements without rotation"),
     FIELD(model, qk_rope_size, COUNT, "latent attention: head elements with rotation"),
     FIELD(model, v_head_size, COUNT, "latent attention: elements of a value head"),
-    FIELD(model, parameters, COUNT, "total, as published"),
+    FIELD(model, parameters, COUNT, "total"),
     FIELD(model, active_parameters, COUNT, "that one token passes, by the same count"),
+    FIELD_OF(model, total_from, total_names, "where the total comes from"),
     FIELD_NEEDED(model, source, TEXT, "where the figures come from"),
     FIELD_NEEDED(model, as_of, DATE, "when that was"),
     FIELD(model, note, TEXT, "what to know"),

@@ -20,6 +20,15 @@ enum model_norm_kind { MODEL_RMS_NORM, MODEL_LAYER_NORM, MODEL_LAYER_NORM_NO_BIA
 // A norm on queries and keys has weights for one head, or for all heads together.
 enum model_qk_norm { MODEL_QK_NONE, MODEL_QK_HEAD, MODEL_QK_WIDTH };
 
+// Whether a catalog's total was seen in print, is one that a person remembered, or was computed
+// from the shape: the last agrees with model_parameters() by construction and proves nothing.
+enum model_total {
+    MODEL_TOTAL_UNKNOWN,
+    MODEL_TOTAL_PUBLISHED,
+    MODEL_TOTAL_REMEMBERED,
+    MODEL_TOTAL_COMPUTED,
+};
+
 struct model {
     const char *name, *aliases, *family; // aliases are separated by |
     int64_t layers, width, heads, kv_heads, head_size, ffn_width, vocabulary;
@@ -49,7 +58,8 @@ struct model {
     // Latent attention (DeepSeek). kv_lora_rank is 0 for ordinary attention.
     int64_t q_lora_rank, kv_lora_rank, qk_nope_size, qk_rope_size, v_head_size;
 
-    int64_t parameters, active_parameters; // as published; 0 where read from a config.json
+    int64_t parameters, active_parameters; // of the catalog; 0 where read from a config.json
+    int total_from;                        // enum model_total
     const char *source, *as_of, *note;
 };
 

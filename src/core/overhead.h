@@ -32,7 +32,8 @@ struct overheads {
     // Of the configuration, set by the caller.
     double gpus, epochs;
     double load_bytes, save_bytes;
-    double eval_cost; // seconds of an evaluated token over those of a trained one
+    double eval_cost;          // seconds of an evaluated token over those of a trained one
+    double allocation_seconds; // that the caching allocator takes to meet every width once
     bool compiles;
 };
 
@@ -41,6 +42,7 @@ enum overhead_kind {
     OVERHEAD_STARTUP,
     OVERHEAD_COMPILATION,
     OVERHEAD_LOADING,
+    OVERHEAD_ALLOCATION,
     OVERHEAD_STALLS,
     OVERHEAD_EVALUATION,
     OVERHEAD_SAVES,

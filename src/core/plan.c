@@ -42,7 +42,7 @@ static enum err find_batching(int *out, const struct plan *plan)
                       plan->stack->name, plan->stack->batching);
 }
 
-static enum err make_rule(struct plan *plan)
+static enum err make_rule(struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
     struct workload_rule *rule = &plan->rule;
@@ -65,6 +65,9 @@ static enum err make_rule(struct plan *plan)
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
     TRY(find_batching(&rule->batching, plan));
+    if (request->lengths)
+        TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
+                             (uint64_t)request->seed));
     return workload_check(rule);
 }
 
@@ -239,14 +242,19 @@ struct forecast_input plan_input(const struct plan *plan, const struct search_re
     return input;
 }
 
+struct price plan_price(const struct plan *plan, struct arena *arena,
+                        const struct search_result *result)
+{
+    return isnan(plan->request->price)
+               ? price_find(arena, &plan->data->catalog, result->gpu, (double)result->gpus)
+               : price_given(arena, plan->request->price);
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
-    plan->price =
-        isnan(plan->request->price)
-            ? price_find(arena, &plan->data->catalog, plan->chosen.gpu, (double)plan->chosen.gpus)
-            : price_given(arena, plan->request->price);
+    plan->price = plan_price(plan, arena, &plan->chosen);
     struct forecast_input input = plan_input(plan, &plan->chosen, &setup, &plan->estimate);
     input.price = plan->price;
     plan->overheads = input.overheads;
@@ -272,7 +280,7 @@ enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data
     TRY(recipe_check(&request->recipe, out->model));
     TRY(find_stack(out));
     out->efficiency = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
-    TRY(make_rule(out));
+    TRY(make_rule(out, arena));
     struct search_space space;
     TRY(make_overheads(out, NULL));
     TRY(make_space(&space, out));

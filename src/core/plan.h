@@ -45,6 +45,8 @@ struct plan_request {
     // Not options: shapes and stacks that the caller read from files.
     const struct model *shape;
     const struct stack *own_stack;
+    const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
+    bool estimated;                // the lengths were counted with another tokenizer
 };
 
 extern const struct field plan_fields[]; // without the recipe's

@@ -3,13 +3,20 @@
 #include <math.h>
 #include <string.h>
 
+static bool is_spread_alike(const struct layout *a, const struct layout *b)
+{
+    return a->data == b->data && a->tensor == b->tensor && a->pipeline == b->pipeline &&
+           a->context == b->context && a->expert == b->expert && a->zero == b->zero &&
+           a->offload_optimizer == b->offload_optimizer && a->split == b->split;
+}
+
 static bool is_same(const struct search_result *a, const struct search_result *b)
 {
     return a->gpu == b->gpu && a->gpus == b->gpus && a->recipe.method == b->recipe.method &&
            a->workload.batching == b->workload.batching &&
            a->workload.micro_batch == b->workload.micro_batch &&
            a->recipe.checkpointing == b->recipe.checkpointing &&
-           !memcmp(&a->layout, &b->layout, sizeof a->layout);
+           is_spread_alike(&a->layout, &b->layout);
 }
 
 static void suggest(struct plan *plan, const char *why, const struct search_result *result)
@@ -75,7 +82,8 @@ static enum err vary(struct plan *plan, struct arena *arena, const struct search
     space.parallel = NULL;
     struct search search;
     TRY(search_run(&search, arena, &space));
-    if (!plan->fits || (search.count && search.best[0].gpu_hours < 0.97 * plan->chosen.gpu_hours))
+    double middle = plan->forecast.middle.wall_seconds / 3600 * (double)plan->chosen.gpus;
+    if (!plan->fits || (search.count && search.best[0].gpu_hours < 0.97 * middle))
         suggest(plan, plan->fits ? "better settings" : "settings that fit",
                 search.count ? &search.best[0] : NULL);
     if (space.rule.batching != WORKLOAD_PACKED) {
@@ -104,11 +112,10 @@ static enum err settle(struct plan *plan, struct arena *arena, struct search_res
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &setup));
     struct forecast_input input = plan_input(plan, result, &setup, &estimate);
-    double median = forecast_median(arena, &input) / result->wall_hours;
+    input.price = plan_price(plan, arena, result);
+    forecast_medians(&result->wall_hours, &result->cost_usd, arena, &input);
+    result->gpu_hours = result->wall_hours * (double)result->gpus;
     arena_rewind(arena, mark);
-    result->wall_hours *= median;
-    result->gpu_hours *= median;
-    result->cost_usd *= median;
     return OK;
 }
 
@@ -123,6 +130,7 @@ enum err plan_compare(struct plan *plan, struct arena *arena, const struct searc
         space.gpus = space.node_gpus = 0;
         space.micro_batch = 0;
         space.global_batch = plan->chosen.workload.global_batch;
+        space.recipe.checkpointing = RECIPE_AUTO;
         space.parallel = NULL;
         TRY(search_run(&plan->search, arena, &space));
     }

@@ -155,7 +155,7 @@ static void put_forecast(const struct plan *plan, struct arena *a, struct out *o
     const struct forecast *f = &plan->forecast;
     out_put(out, "\n7 Forecast: %s draws, seed %lld\n", text_commas(a, FORECAST_DRAWS),
             (long long)plan->request->seed);
-    out_put(out, "  %-24s %14s  P10 to P90 alone; P10 to P90 if it were known\n", "", "");
+    put(out, "", "", "P10 to P90 alone; and if it were known");
     for (int i = 0; i < FORECAST_DRIVERS; i++) {
         const struct forecast_driver *d = &f->drivers[i];
         put(out, d->name, "",

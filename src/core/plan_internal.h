@@ -11,6 +11,9 @@ enum err plan_compare(struct plan *plan, struct arena *arena, const struct searc
 struct forecast_input plan_input(const struct plan *plan, const struct search_result *result,
                                  const struct setup *setup, const struct estimate *estimate);
 
+struct price plan_price(const struct plan *plan, struct arena *arena,
+                        const struct search_result *result);
+
 // Lists what the forecast rests on.
 void plan_assume(struct plan *plan);
 

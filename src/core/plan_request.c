@@ -1,7 +1,5 @@
 #include "core/plan.h"
 
-#include "base/embedded.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -138,10 +136,7 @@ static struct text file_of(const struct catalog_file *overrides, size_t count, c
             *path = overrides[i].path;
             return overrides[i].text;
         }
-    for (const struct embedded *file = embedded_files; file->name; file++)
-        if (!strcmp(file->name, name))
-            return (struct text){ file->at, file->size };
-    return (struct text){ 0 };
+    return catalog_embedded(name);
 }
 
 enum err plan_open(struct plan_data *data, struct arena *arena,

@@ -27,6 +27,14 @@ void plan_put_wrapped(struct out *out, int indent, int column, const char *text)
             out_char(out, ' ');
             column++;
         }
+        for (; column + size > COLUMNS; size = columns_of(word.at, word.size)) {
+            size_t piece = (size_t)(COLUMNS - column); // a word longer than a line: an address
+            out_bytes(out, word.at, piece);
+            word = (struct text){ word.at + piece, word.size - piece };
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        }
         out_bytes(out, word.at, word.size);
         column += size;
         first = false;
@@ -171,12 +179,15 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
 static void put_result(const struct search_result *r, const char *why, const struct plan *plan,
                        struct arena *arena, struct out *out)
 {
-    const char *what = text_format(arena, "%lld × %s %s", (long long)r->gpus, r->gpu->name,
-                                   layout_spell(&r->layout, arena));
+    enum { ROOM = 30 };
+    const char *what = text_format(arena, "%lld × %s", (long long)r->gpus, r->gpu->name);
     if (r->recipe.method != plan->chosen.recipe.method)
         what = text_format(arena, "%s, %s", what, recipe_methods[r->recipe.method]);
+    const char *spread = text_format(arena, "%s, %s", what, layout_spell(&r->layout, arena));
+    if (columns_of(spread, strlen(spread)) <= ROOM)
+        what = spread;
     out_put(out, "  %-17s%s", why, what);
-    out_repeat(out, ' ', 30 - columns_of(what, strlen(what)));
+    out_repeat(out, ' ', ROOM - columns_of(what, strlen(what)));
     out_put(out, " %12s %8s %8s\n", text_seconds(arena, r->wall_hours * 3600),
             text_hours(arena, r->gpu_hours),
             isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));

@@ -158,6 +158,10 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
     }
     if (says(notes, "baseline-peft-bnb") && setup->layout.data == 1)
         stack->widens_unquantized = true;
+    if (says(notes, "bare loop"))
+        stack->step_seconds = 0;
+    if (says(notes, "no autocast"))
+        stack->adapters = STACK_ADAPTERS_PLAIN;
     if (says(framework, "no compile"))
         stack->kernels = STACK_EAGER;
     if (says(notes, "cut cross entropy"))

@@ -363,6 +363,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .worst = result->workload.worst,
         .accumulation = result->workload.accumulation,
         .varied_widths = result->workload.varied_widths,
+        .distinct_widths = result->workload.distinct_widths,
     };
 }
 

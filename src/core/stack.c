@@ -5,7 +5,7 @@
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
-static const char *const adapter_names[] = { "plain", "fused", NULL };
+static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 static const char *const checkpointing_names[] = { "none", "selective", "full", NULL };
 
 const struct field stack_fields[] = {
@@ -32,10 +32,12 @@ const struct field stack_fields[] = {
     FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
+    FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
     FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
+    FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD_OF(stack, checkpointing, checkpointing_names, "its default"),
     FIELD(stack, batching, TEXT, "its default"),
     FIELD(stack, source, TEXT, "where this comes from"),

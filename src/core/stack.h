@@ -14,7 +14,11 @@
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
 enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
-enum stack_adapters { STACK_ADAPTERS_PLAIN, STACK_ADAPTERS_FUSED };
+enum stack_adapters { // LoRA products as separate modules; those under autocast; own kernels
+    STACK_ADAPTERS_PLAIN,
+    STACK_ADAPTERS_AUTOCAST,
+    STACK_ADAPTERS_FUSED
+};
 
 struct stack {
     const char *name, *like, *title, *aliases; // aliases: words of framework names, separated by |
@@ -35,13 +39,15 @@ struct stack {
     double loss_moved_bytes; // per logit, forward and backward
     bool labelled_head;      // the head runs on labelled tokens only
     double launch_seconds;   // of the host per operation launched
-    double overlap;          // share of communication that can hide behind compute
-    double dropout;          // on adapters, unless the recipe says
-    double slack;            // reserved over allocated memory when shapes repeat
-    double context_bytes;    // CUDA context, libraries and communicators, per GPU
-    int64_t zero;            // stage of ZeRO that plain data parallelism runs under
-    int checkpointing;       // its default
-    const char *batching;    // its default: packed, longest, …
+    double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
+    double overlap;       // share of communication that can hide behind compute
+    double dropout;       // on adapters, unless the recipe says
+    double slack;         // reserved over allocated memory when shapes repeat
+    double context_bytes; // CUDA context, libraries and communicators, per GPU
+    int64_t zero;         // stage of ZeRO that plain data parallelism runs under
+    bool selective;       // it can recompute norms and activation functions alone
+    int checkpointing;    // its default
+    const char *batching; // its default: packed, longest, …
     const char *source, *as_of;
 };
 

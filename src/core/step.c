@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-struct batch step_batch(double rows, double width)
+struct step_batch step_batch(double rows, double width)
 {
-    return (struct batch){ rows, width, rows * width, rows * width * width, rows * width };
+    return (struct step_batch){ rows, width, rows * width, rows * width * width, rows * width };
 }
 
 // What is known while the list is made. Tokens and shapes are those of one GPU.
@@ -102,15 +102,34 @@ static bool is_trained(const struct build *b, const struct model_linear *linear)
            (linear->role == MODEL_HEAD && recipe->trains_embeddings);
 }
 
-// The two small products of an adapter and the traffic around them: B(A(x)) · scale is added to the
-// linear's output, and its gradient to the input's.
+// The traffic around an adapter's products, per element of the linear's output and input: B(A(x)) ·
+// scale is added to the output, its gradient to the input's. fp32 adapters cast their input; the
+// copy is kept instead of the input itself. Held against PEFT on an H200 (bench/results/h200.md).
+struct adapter_way {
+    struct traffic on_output, on_input;
+    double copy_bytes; // of the input, kept for A; 0: the input itself is kept
+    bool fp32;         // products run on the 32-bit units
+};
+
+static const struct adapter_way *adapter_way(const struct build *b)
+{
+    static const struct adapter_way bf16 = { { 10, 4, 2, 1 }, { 0, 6, 0, 1 }, 0, false },
+                                    fp32 = { { 24, 28, 4, 5 }, { 6, 16, 1, 3 }, 4, true },
+                                    autocast = { { 10, 4, 2, 1 }, { 12, 18, 3, 5 }, 2, false },
+                                    fused = { { 2, 2, 0, 0 }, { 0, 2, 0, 0 }, 0, false };
+    bool wide = b->request->recipe->adapter_dtype == RECIPE_FP32;
+    switch (b->request->stack->adapters) {
+    case STACK_ADAPTERS_FUSED: return &fused;
+    case STACK_ADAPTERS_AUTOCAST: return wide ? &autocast : &bf16;
+    default: return wide ? &fp32 : &bf16;
+    }
+}
+
 static void add_adapter(struct build *b, double rows, double in, double out)
 {
-    const struct stack *stack = b->request->stack;
     const struct recipe *recipe = b->request->recipe;
+    const struct adapter_way *way = adapter_way(b);
     double rank = (double)recipe->rank;
-    bool wide = recipe->adapter_dtype == RECIPE_FP32 && stack->adapters == STACK_ADAPTERS_PLAIN;
-    bool plain = stack->adapters == STACK_ADAPTERS_PLAIN;
     struct step_op ops[] = {
         product(b, "adapter a", STEP_FORWARD, rows, rank, in),
         product(b, "adapter b", STEP_FORWARD, rows, out, rank),
@@ -119,29 +138,22 @@ static void add_adapter(struct build *b, double rows, double in, double out)
         product(b, "adapter a", STEP_BACKWARD, rank, in, rows),
         product(b, "adapter a", STEP_BACKWARD, rows, in, rank),
     };
-    ops[0].kept_bytes = rows * rank * (wide ? 4 : 2);
+    ops[0].kept_bytes = rows * rank * (way->fp32 ? 4 : 2);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        if (wide)
-            ops[i].bytes *= 2;
-        ops[i].fp32 = wide;
+        ops[i].bytes *= way->fp32 ? 2 : 1;
+        ops[i].fp32 = way->fp32;
         add(b, ops[i]);
     }
-    // Plain: scale (r, w) and add (r, r, w) on the output; backward scales the output's gradient
-    // and adds to the input's. In fp32, each of these is wider and casts come on top.
-    struct traffic on_output =
-        plain ? wide ? (struct traffic){ 24, 28, 4, 5 } : (struct traffic){ 10, 4, 2, 1 }
-              : (struct traffic){ 2, 2, 0, 0 };
-    struct traffic on_input =
-        plain ? wide ? (struct traffic){ 6, 16, 1, 3 } : (struct traffic){ 0, 6, 0, 1 }
-              : (struct traffic){ 0, 2, 0, 0 };
-    if (recipe->dropout > 0 && plain) {
-        on_input.forward_bytes += 5;
+    struct traffic on_input = way->on_input;
+    double copy = way->copy_bytes;
+    if (recipe->dropout > 0 && b->request->stack->adapters != STACK_ADAPTERS_FUSED) {
+        on_input.forward_bytes += 5; // the input, its mask and the product
         on_input.backward_bytes += 5;
         on_input.forward_launches += 1;
         on_input.backward_launches += 1;
+        copy = fmax(copy, 2) + 1;
     }
-    double copy = wide ? 4 : recipe->dropout > 0 && plain ? 3 : 0; // of the input, kept for A
-    add_elementwise(b, "adapter sum", on_output, rows * out, 0);
+    add_elementwise(b, "adapter sum", way->on_output, rows * out, 0);
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
 }
 
@@ -191,7 +203,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
             linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER ? copies : 1;
         ops[i]->fp8 = fp8;
     }
-    if ((trained || adapted) && saves_input)
+    if (saves_input && (trained || (adapted && adapter_way(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
                      linear->role != MODEL_ROUTER;
@@ -232,7 +244,7 @@ static void add_norm(struct build *b, const char *name, double elements, double 
 }
 
 // Σ l² as a layer with a sliding window sees it: l·(2w − w²/l) for rows longer than the window.
-static double windowed(const struct batch *batch, double window)
+static double windowed(const struct step_batch *batch, double window)
 {
     double length = batch->tokens > 0 ? batch->squares / batch->tokens : 0;
     if (window <= 0 || length <= window)

@@ -15,21 +15,21 @@
 #include "core/stack.h"
 
 // One micro-batch as one data-parallel rank sees it.
-struct batch {
+struct step_batch {
     double rows, width;
     double tokens;   // processed: rows × width, padding in it
     double squares;  // Σ l² over the pieces that attend to themselves
     double labelled; // tokens that carry loss
 };
 
-struct batch step_batch(double rows, double width); // full rows, every token labelled
+struct step_batch step_batch(double rows, double width); // full rows, every token labelled
 
 struct step_request {
     const struct model *model;
     const struct recipe *recipe; // no AUTO left but checkpointing NONE, SELECTIVE or FULL
     const struct layout *layout;
     const struct stack *stack;
-    struct batch batch;
+    struct step_batch batch;
     double accumulation; // micro-batches per optimizer step
 };
 

@@ -19,7 +19,7 @@ struct workload_rule workload_rule(void)
         .batching = WORKLOAD_PACKED,
         .labelled_share = 1,
         .mean_length = NAN,
-        .length_spread = { 0.36, 0.70, 1.15 },
+        .length_spread = { 0.336, 0.590, 1.054 },
         .mean_share = { 0.04, 0.12, 0.32 },
         .grouped_fill = { 0.875, 0.95, 0.98 },
         .packed_fill = { 0.96, 0.98, 0.99 },
@@ -51,13 +51,15 @@ double workload_longest(double spread, double examples)
 {
     if (examples <= 1)
         return 1;
-    enum { POINTS = 48 }; // of the integral over the distribution of the maximum
+    // E[max] / E[x] of n is n ∫ φ(z) Φ(z + σ)ⁿ⁻¹ dz, here by the trapezoidal rule.
+    enum { POINTS = 48 };
+    const double end = 6, step = 2 * end / POINTS;
     double sum = 0;
-    for (int i = 0; i < POINTS; i++) {
-        double below = pow((i + 0.5) / POINTS, 1 / examples);
-        sum += exp(spread * stats_normal_quantile(below) - spread * spread / 2);
+    for (int i = 0; i <= POINTS; i++) {
+        double z = i * step - end;
+        sum += exp(-z * z / 2) * pow(stats_normal_below(z + spread), examples - 1);
     }
-    return sum / POINTS;
+    return examples * sum * step / sqrt(2 * acos(-1));
 }
 
 // Useful over processed tokens, for lengths of that mean and spread.
@@ -102,19 +104,59 @@ static struct range mean_lengths(const struct workload_rule *rule)
 
 // One micro-batch on average: padded rows attend over their whole width, packed ones within each
 // example, whose mean square is mean² · exp(spread²).
-static struct batch average(const struct workload_rule *rule, double mean, double useful_share,
-                            double micro_batch)
+static struct step_batch average(const struct workload_rule *rule, double mean, double useful_share,
+                                 double micro_batch)
 {
     bool packed = rule->batching == WORKLOAD_PACKED;
     double width = packed ? rule->context : fmin(rule->context, mean / useful_share);
     double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
     double tokens = micro_batch * width;
-    return (struct batch){ .rows = micro_batch,
-                           .width = width,
-                           .tokens = tokens,
-                           .squares = tokens * attended,
-                           .labelled = tokens * useful_share * rule->labelled_share };
+    return (struct step_batch){ .rows = micro_batch,
+                                .width = width,
+                                .tokens = tokens,
+                                .squares = tokens * attended,
+                                .labelled = tokens * useful_share * rule->labelled_share };
+}
+
+// The measured shape at a micro-batch: between two, in proportion to their logarithms.
+static struct workload_shape shape_at(const struct workload_rule *rule, double micro_batch)
+{
+    const struct workload_shape *shapes = rule->shapes;
+    size_t above = 0;
+    while (above < rule->shape_count && shapes[above].micro_batch < micro_batch)
+        above++;
+    if (above == rule->shape_count)
+        return shapes[above - 1];
+    if (above == 0 || shapes[above].micro_batch == micro_batch)
+        return shapes[above];
+    const struct workload_shape *a = &shapes[above - 1], *b = &shapes[above];
+    double share = log(micro_batch / a->micro_batch) / log(b->micro_batch / a->micro_batch);
+    return (struct workload_shape){
+        .micro_batch = micro_batch,
+        .fill = a->fill + share * (b->fill - a->fill),
+        .width = a->width + share * (b->width - a->width),
+        .attended = a->attended + share * (b->attended - a->attended),
+        .worst_width = fmax(a->worst_width, b->worst_width),
+        .rows = a->rows,
+        .widths = fmin(a->widths, b->widths),
+    };
+}
+
+// Puts what was measured in the place of what was assumed.
+static void measure(struct workload *out, const struct workload_rule *rule)
+{
+    struct workload_shape shape = shape_at(rule, out->micro_batch);
+    double tokens = out->micro_batch * shape.width;
+    out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
+    out->padding_share = 1 - shape.fill;
+    out->processed_factor = (struct range){ 1, 1, 1 };
+    out->batch = (struct step_batch){ .rows = out->micro_batch,
+                                      .width = shape.width,
+                                      .tokens = tokens,
+                                      .squares = tokens * shape.attended,
+                                      .labelled = tokens * shape.fill * rule->labelled_share };
+    out->worst = step_batch(out->micro_batch, shape.worst_width);
 }
 
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
@@ -136,10 +178,17 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .varied_widths = rule->batching == WORKLOAD_LONGEST,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
     };
+    if (rule->shapes)
+        measure(out, rule);
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
-    double rows = rule->batching == WORKLOAD_PACKED
-                      ? ceil(rule->tokens / (share.mid * rule->context))
+    double rows = rule->shapes ? shape_at(rule, micro_batch).rows
+                  : rule->batching == WORKLOAD_PACKED
+                      ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
+    // Of a lognormal two thirds of the rows lie within a spread of the mean: so many widths recur.
+    double likely = 2 * rule->length_spread.mid * mean.mid;
+    out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
+                                        : fmin(out->steps * out->accumulation, likely);
 }

@@ -7,12 +7,13 @@
 //     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = WORKLOAD_PACKED;
 //     workload_make(&workload, &rule, micro_batch, data_ranks, global_batch);
 //
-// A profile of the user's own data fills the same rule: tokens, examples, mean_length, fill.
+// A profile of the user's own data puts its simulated batches into the same rule, as shapes.
 // Formulas: docs/formulas.md, section workload.
 
 #pragma once
 
 #include "base/stats.h"
+#include "core/lengths.h"
 #include "core/step.h"
 
 enum workload_batching {
@@ -23,6 +24,17 @@ enum workload_batching {
     WORKLOAD_AUTO,    // as the stack does
 };
 extern const char *const workload_batchings[]; // their names, ended by NULL
+
+// Batches as simulated on the user's own data, for one micro-batch.
+struct workload_shape {
+    double micro_batch; // rows
+    double fill;        // useful tokens over processed ones
+    double width;       // of a row, on average
+    double attended;    // Σ l² over processed tokens
+    double worst_width;
+    double rows;   // of an epoch: examples, or packs
+    double widths; // distinct ones
+};
 
 struct workload_rule {
     double tokens;   // of the data set, once
@@ -35,6 +47,8 @@ struct workload_rule {
     struct range length_spread; // deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where it is not known
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
+    const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
+    size_t shape_count;
 };
 
 struct workload {
@@ -44,9 +58,10 @@ struct workload {
     double steps;
     double mean_length;
     double micro_batch, global_batch, accumulation; // rows; as a step really takes them
-    struct batch batch, worst;                      // on average; the one that needs most memory
+    struct step_batch batch, worst;                 // on average; the one that needs most memory
     int batching;
     bool varied_widths;
+    double distinct_widths;
     struct range processed_factor; // of processed_tokens, by what is not known of the lengths
 };
 
@@ -59,6 +74,13 @@ enum err workload_check(const struct workload_rule *rule);
 // global_batch 0 is micro_batch × data.
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch);
+
+// Puts the lengths of the user's own examples in the place of assumed ones: tokens, examples, and
+// the micro-batches that the stack's trainer would make of them, simulated for each size up to 256.
+// The rule's context, batching and epochs are set. Beyond a few hundred thousand examples an even
+// sample is simulated.
+enum err workload_measure(struct workload_rule *rule, struct arena *arena,
+                          const struct lengths *lengths, const char *stack, uint64_t seed);
 
 // The longest of that many examples over the mean length, when lengths are lognormal.
 double workload_longest(double spread, double examples);

@@ -22,15 +22,44 @@ TEST(json_reads_every_kind_of_value)
 
 TEST(json_refuses_what_is_not_json_and_names_line_and_column)
 {
-    static const char *const bad[] = { "",          "{",         "[1,]",  "{\"a\":1,}", "[1 2]",
-                                       "{\"a\" 1}", "nul",       "[NaN]", "\"\\x\"",    "\"\\u12\"",
-                                       "01a",       "[1]]",      "-",     "1.",         "\"abc",
-                                       "[1}",       "{\"a\":1]", "1e999" };
+    static const char *const bad[] = { "",          "{",    "[1,]",  "{\"a\":1,}", "[1 2]",
+                                       "{\"a\" 1}", "nul",  "[NaN]", "\"\\x\"",    "\"\\u12\"",
+                                       "01a",       "[1]]", "-",     "1.",         "\"abc",
+                                       "[1}",       "01",   "[-01]", "\"\\",       "{\"a\":1]",
+                                       "1e999" };
     struct json out;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(json_read(&out, &test_arena, text_of(bad[i]), "t") == ERR_INPUT);
     json_read(&out, &test_arena, TEXT("{\n \"a\": ?}"), "file.json");
     CHECK(!strcmp(error_text(), "file.json:2: column 7: wants a value here"));
+}
+
+TEST(json_finds_the_end_of_strings_at_every_offset)
+{
+    char text[64];
+    for (size_t start = 0; start < 9; start++)
+        for (size_t stop = start; stop <= sizeof text; stop++)
+            for (int byte = 0; byte < 2; byte++) {
+                memset(text, '\xA2', sizeof text); // a quote but for its highest bit
+                if (stop < sizeof text)
+                    text[stop] = "\"\\"[byte];
+                if (stop + 1 < sizeof text)
+                    text[stop + 1] = '"';
+                CHECK(json_string_stop(text + start, text + sizeof text) == text + stop);
+            }
+}
+
+TEST(json_reads_a_giant_string_of_escapes_in_one_pass)
+{
+    size_t size = 16 << 20;
+    char *text = arena_alloc(&test_arena, size);
+    for (size_t i = 0; i < size; i += 2)
+        memcpy(text + i, "\\n", 2);
+    text[0] = text[size - 1] = '"';
+    text[1] = text[size - 2] = 'x';
+    struct json_reader in = json_reader((struct text){ text, size });
+    struct text found = json_string(&in, &test_arena);
+    CHECK(!json_end(&in, "t") && found.size == size / 2 && found.at[1] == '\n');
 }
 
 TEST(json_refuses_endless_nesting)

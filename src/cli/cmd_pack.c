@@ -1,0 +1,318 @@
+// gpuhours pack: the dataset as token ids in rows, ready for the engine.
+//
+// Two passes: the tokens of all examples go to a file as they come, then the rows are planned from
+// the lengths and gathered from it. Memory is a few bytes an example, whatever the data's size. The
+// folder appears under its name only when everything in it is whole.
+
+#include "cli/command.h"
+#include "cli/dataset.h"
+#include "host/file.h"
+#include "host/npy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct request {
+    const char *out;
+} request;
+
+static struct dataset_options data;
+static struct profile_settings settings = { .batching = BATCHING_PACKED };
+
+static const struct field output_fields[] = {
+    FIELD(request, out, TEXT, "folder to write; must not be there yet"),
+    { 0 },
+};
+
+static const struct options *options(void)
+{
+    static const struct options groups[] = {
+        { "Data", dataset_fields, &data },
+        { "Rows", profile_settings_fields, &settings },
+        { "Output", output_fields, &request },
+        { 0 },
+    };
+    return groups;
+}
+
+struct job {
+    struct arena *arena;
+    struct dataset dataset;
+    struct lengths lengths;
+    const char *folder; // where it is being made
+    struct npy ids, labels;
+    int64_t bad_rows;
+    struct packing packing;
+    struct packing_rule rule;
+    int64_t tokens, labelled, documents;
+};
+
+static const char *path_in(struct job *job, const char *name)
+{
+    return text_format(job->arena, "%s/%s", job->folder, name);
+}
+
+// --- first pass: tokens ------------------------------------------------------
+
+static enum err add(void *context, const struct dataset_example *example)
+{
+    struct job *job = context;
+    if (example->problem) {
+        job->bad_rows++;
+        return OK;
+    }
+    lengths_add(&job->lengths, example->tokens, example->labelled);
+    TRY(npy_append(&job->ids, example->ids, (size_t)example->tokens));
+    return npy_append(&job->labels, example->learned, (size_t)example->tokens);
+}
+
+static enum err tokenise(struct job *job, struct command_line *line)
+{
+    TRY(npy_create(&job->ids, path_in(job, "examples.ids"), NPY_INT32));
+    TRY(npy_create(&job->labels, path_in(job, "examples.labels"), NPY_UINT8));
+    struct dataset_reading reading = {
+        .context = job, .give = add, .wants_ids = true, .quiet = line->common.quiet
+    };
+    TRY(dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading));
+    TRY(npy_finish(&job->ids));
+    return npy_finish(&job->labels);
+}
+
+// --- second pass: rows -------------------------------------------------------
+
+struct gather {
+    const int32_t *ids;
+    const uint8_t *labels;
+    int64_t *starts; // of each example in them
+    struct npy out_ids, out_labels, rows, documents;
+};
+
+static enum err put(struct job *job, struct gather *from, int64_t start, int64_t size)
+{
+    for (int64_t i = 0; i < size; i++)
+        job->labelled += from->labels[start + i];
+    job->tokens += size;
+    TRY(npy_append(&from->out_ids, from->ids + start, (size_t)size));
+    return npy_append(&from->out_labels, from->labels + start, (size_t)size);
+}
+
+// LLaMA-Factory shortens the end of the prompt and the end of the answer; all others the end.
+static enum err put_piece(struct job *job, struct gather *from, const struct packing_piece *piece)
+{
+    struct length length = job->lengths.items[piece->example];
+    int64_t start = from->starts[piece->example] + piece->start;
+    bool shared = job->rule.excess == PACKING_CUT_SHARE && piece->size < length.tokens;
+    if (!shared)
+        return put(job, from, start, piece->size);
+    TRY(put(job, from, start, piece->size - piece->labelled));
+    return put(job, from, start + length.tokens - length.labelled, piece->labelled);
+}
+
+static enum err put_rows(struct job *job, struct gather *from)
+{
+    const struct packing *packing = &job->packing;
+    for (size_t row = 0; row < packing->rows; row++) {
+        TRY(npy_append(&from->rows, &job->tokens, 1));
+        for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++) {
+            if (i == packing->starts[row] || !job->rule.attends_across) {
+                TRY(npy_append(&from->documents, &job->tokens, 1));
+                job->documents++;
+            }
+            TRY(put_piece(job, from, &packing->pieces[i]));
+        }
+    }
+    TRY(npy_append(&from->rows, &job->tokens, 1));
+    return npy_append(&from->documents, &job->tokens, 1);
+}
+
+static enum err create_all(struct job *job, struct gather *from)
+{
+    TRY(npy_create(&from->out_ids, path_in(job, "ids.npy"), NPY_INT32));
+    TRY(npy_create(&from->out_labels, path_in(job, "labels.npy"), NPY_UINT8));
+    TRY(npy_create(&from->rows, path_in(job, "rows.npy"), NPY_INT64));
+    return npy_create(&from->documents, path_in(job, "documents.npy"), NPY_INT64);
+}
+
+static enum err finish_all(struct gather *from)
+{
+    TRY(npy_finish(&from->out_ids));
+    TRY(npy_finish(&from->out_labels));
+    TRY(npy_finish(&from->rows));
+    return npy_finish(&from->documents);
+}
+
+static enum err gather(struct job *job)
+{
+    struct gather from = { .starts = ARENA_NEW(job->arena, int64_t, job->lengths.count + 1) };
+    for (size_t i = 0; i < job->lengths.count; i++)
+        from.starts[i + 1] = from.starts[i] + job->lengths.items[i].tokens;
+    struct file ids, labels = { 0 };
+    int64_t count;
+    TRY(file_open(&ids, job->ids.path));
+    enum err err = file_open(&labels, job->labels.path);
+    if (!err)
+        err = npy_read((const void **)&from.ids, &count, ids.text, NPY_INT32, job->ids.path);
+    if (!err)
+        err =
+            npy_read((const void **)&from.labels, &count, labels.text, NPY_UINT8, job->labels.path);
+    if (!err)
+        err = create_all(job, &from);
+    if (!err)
+        err = put_rows(job, &from);
+    if (!err)
+        err = finish_all(&from);
+    npy_release(&from.out_ids);
+    npy_release(&from.out_labels);
+    npy_release(&from.rows);
+    npy_release(&from.documents);
+    file_close(&ids);
+    file_close(&labels);
+    return err;
+}
+
+// --- the index ---------------------------------------------------------------
+
+static enum err write_index(struct job *job, struct out *document)
+{
+    struct json_writer w = { .out = document };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "packed");
+    json_put_count(&w, "version", 1);
+    json_put_count(&w, "rows", (int64_t)job->packing.rows);
+    json_put_count(&w, "documents", job->documents);
+    json_put_count(&w, "tokens", job->tokens);
+    json_put_count(&w, "labelled_tokens", job->labelled);
+    json_put_count(&w, "examples", (int64_t)job->lengths.count);
+    json_put_count(&w, "bad_rows", job->bad_rows);
+    field_write(profile_settings_fields, &settings, &w);
+    json_put_count(&w, "steps", job->packing.sums.steps);
+    json_put_number(&w, "fill", job->packing.sums.fill);
+    json_put_count(&w, "vocabulary", tokenizer_size(job->dataset.tokenizer));
+    json_open(&w, "tokenizer", '{');
+    json_put_string(&w, "name", job->dataset.tokenizer_name);
+    json_put_bool(&w, "exact", job->dataset.exact);
+    json_close(&w, '}');
+    json_put_string(&w, "template", job->dataset.template_name);
+    json_put_string(&w, "labels", chat_label_names[data.labels]);
+    json_open(&w, "files", '{');
+    json_put_string(&w, "ids", "ids.npy");
+    json_put_string(&w, "labels", "labels.npy");
+    json_put_string(&w, "rows", "rows.npy");
+    json_put_string(&w, "documents", "documents.npy");
+    json_close(&w, '}');
+    json_close(&w, '}');
+    out_char(document, '\n');
+    return file_write(path_in(job, "index.json"), out_view(document));
+}
+
+static void print_result(struct job *job)
+{
+    struct arena *arena = job->arena;
+    const struct batches *sums = &job->packing.sums;
+    printf("  rows        %s of up to %s tokens, %s full\n",
+           text_commas(arena, (int64_t)job->packing.rows), text_commas(arena, settings.context),
+           text_share(arena, sums->fill));
+    printf("  tokens      %s in %s documents, %s of them labelled\n",
+           text_commas(arena, job->tokens), text_commas(arena, job->documents),
+           text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
+    if (sums->cut_examples + sums->dropped_examples + job->bad_rows)
+        printf("  lost        %s cut, %s left out, %s unusable rows: %s tokens\n",
+               text_commas(arena, sums->cut_examples), text_commas(arena, sums->dropped_examples),
+               text_commas(arena, job->bad_rows), text_commas(arena, sums->lost_tokens));
+    printf("  written     %s: ids.npy (int32), labels.npy (uint8), rows.npy and\n"
+           "              documents.npy (int64: where each begins), index.json\n",
+           request.out);
+}
+
+// --- the command -------------------------------------------------------------
+
+// The window of the rows, where the command line leaves it open, is the one the data asks for.
+static enum err choose_rows(struct job *job)
+{
+    struct profile profile = { 0 };
+    TRY(profile_finish(&profile, job->arena, &job->lengths, &settings));
+    settings = profile.settings;
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
+    job->rule = packing_rule(trainer, (enum batching)settings.batching);
+    struct packing_setup setup = { .window = settings.context,
+                                   .micro_batch = settings.micro_batch,
+                                   .accumulation = settings.accumulation,
+                                   .ranks = settings.ranks,
+                                   .seed = (uint64_t)settings.seed };
+    return packing_plan(&job->packing, job->arena, &job->lengths, &job->rule, &setup);
+}
+
+static enum err make(struct job *job, struct command_line *line, struct out *document)
+{
+    TRY(tokenise(job, line));
+    TRY(choose_rows(job));
+    if (!job->packing.rows)
+        return fail(ERR_INPUT, "%s: no row is left to write", line->positional[0]);
+    TRY(gather(job));
+    TRY(write_index(job, document));
+    remove(job->ids.path);
+    remove(job->labels.path);
+    if (rename(job->folder, request.out))
+        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
+    return OK;
+}
+
+static void remove_folder(struct job *job)
+{
+    static const char *const names[] = { "examples.ids", "examples.labels", "ids.npy",
+                                         "labels.npy",   "rows.npy",        "documents.npy",
+                                         "index.json" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        remove(path_in(job, names[i]));
+    rmdir(job->folder);
+}
+
+static enum err run(struct command_line *line)
+{
+    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
+        if (!strcmp(line->words[i], "-o"))
+            line->words[i] = "--out";
+    TRY(command_read(line, options()));
+    if (!line->positional_count)
+        return fail(ERR_USAGE, "pack wants data: files, folders or - for standard input");
+    if (!request.out)
+        return fail(ERR_USAGE, "pack wants --out with the folder to write");
+    if (!access(request.out, F_OK))
+        return fail(ERR_USAGE, "%s: is there already; remove it or choose another --out",
+                    request.out);
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, settings.stack ? settings.stack : "native",
+                             settings.packer));
+    settings.stack = settings.stack ? settings.stack : "native";
+    struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
+    TRY(dataset_open(&job.dataset, line->arena, &data));
+    job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
+    if (mkdir(job.folder, 0777))
+        return fail(ERR_INPUT, "%s: cannot be made: %s", job.folder, strerror(errno));
+    struct out document = { .arena = line->arena };
+    enum err err = make(&job, line, &document);
+    npy_release(&job.ids);
+    npy_release(&job.labels);
+    if (err) {
+        remove_folder(&job);
+        return err;
+    }
+    if (line->common.json)
+        fwrite(document.at, 1, document.size, stdout);
+    else
+        print_result(&job);
+    return OK;
+}
+
+const struct command command_pack = {
+    "pack",
+    "the data as token ids in rows, for the engine",
+    "gpuhours pack train.jsonl --model ./llama --context 4096 --out packed",
+    run,
+    options,
+};

@@ -1,0 +1,132 @@
+// gpuhours template: renders a chat template, to see what a model would be trained on.
+
+#include "cli/command.h"
+
+#include "core/chat_format.h"
+#include "core/template.h"
+#include "host/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct template_options {
+    const char *template, *messages, *which, *date;
+    bool generation_prompt, spans;
+};
+
+static struct template_options given;
+
+static const struct field fields[] = {
+    FIELD(template_options, template, TEXT,
+          "tokenizer_config.json, a .jinja file, or chatml, llama3, plain"),
+    FIELD(template_options, messages, TEXT,
+          "JSON file: a list of messages, or an object of the template's variables"),
+    FIELD(template_options, which, TEXT, "name of the template where a file has several"),
+    FIELD(template_options, date, DATE, "what the template sees as today"),
+    FIELD(template_options, generation_prompt, FLAG, "end with the header of an answer"),
+    FIELD(template_options, spans, FLAG, "print the byte ranges of generation blocks as well"),
+    { 0 },
+};
+
+static const struct options *groups(void)
+{
+    static const struct options all[] = { { "Template", fields, &given }, { 0 } };
+    return all;
+}
+
+static enum err load_format(struct chat_format *format, struct arena *arena, struct file *file)
+{
+    if (!given.template)
+        return fail(ERR_USAGE, "--template wants a file or one of chatml, llama3, plain");
+    if (chat_format_built_in(format, given.template))
+        return OK;
+    TRY(file_open(file, given.template));
+    TRY(chat_format_read(format, arena, file->text, given.template, given.which));
+    if (!format->source.at)
+        return fail(ERR_INPUT, "%s: has no chat_template", given.template);
+    return OK;
+}
+
+static void set_token(struct template_run *run, const char *name, struct text token)
+{
+    if (token.at)
+        template_set(run, name, template_value_string(token));
+}
+
+// What trainers set: the tokens, no tools and no documents unless the file says so.
+static void set_defaults(struct template_run *run, const struct chat_format *format)
+{
+    struct template_value none = { .kind = TEMPLATE_NONE };
+    const struct template_dict *tokens = format->tokens.dict;
+    template_set(run, "tools", none);
+    template_set(run, "documents", none);
+    template_set(run, "add_generation_prompt", template_value_flag(given.generation_prompt));
+    set_token(run, "bos_token", format->bos);
+    set_token(run, "eos_token", format->eos);
+    for (size_t i = 0; tokens && i < tokens->count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", TEXT_ARGS(tokens->entries[i].key.string));
+        template_set(run, name, tokens->entries[i].value);
+    }
+}
+
+static void set_variables(struct template_run *run, struct arena *arena,
+                          struct template_value variables)
+{
+    if (variables.kind != TEMPLATE_DICT) {
+        template_set(run, "messages", variables);
+        return;
+    }
+    for (size_t i = 0; i < variables.dict->count; i++)
+        template_set(run, text_copy(arena, variables.dict->entries[i].key.string),
+                     variables.dict->entries[i].value);
+}
+
+static enum err render(struct template_run *run, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    if (given.date)
+        sscanf(given.date, "%d-%d-%d", &run->date.year, &run->date.month, &run->date.day);
+    TRY(template_render(run, &out));
+    TRY(file_write("-", out_view(&out)));
+    for (size_t i = 0; given.spans && i < run->span_count; i++)
+        printf("\n%zu %zu", run->spans[i].start, run->spans[i].end);
+    return OK;
+}
+
+static enum err run_template(struct command_line *line)
+{
+    struct chat_format format = { 0 };
+    struct file source = { 0 }, messages = { 0 };
+    const struct template *template;
+    struct template_value variables;
+    struct template_run run = { 0 };
+    TRY(command_read(line, groups()));
+    if (!given.messages)
+        return fail(ERR_USAGE, "--messages wants a JSON file, or - for standard input");
+    enum err err = load_format(&format, line->arena, &source);
+    if (!err)
+        err = file_open(&messages, given.messages);
+    if (!err)
+        err = template_value_read(&variables, line->arena, messages.text, given.messages);
+    if (!err)
+        err = template_compile(&template, line->arena, format.source, given.template);
+    if (!err) {
+        template_run_init(&run, template);
+        set_defaults(&run, &format);
+        set_variables(&run, line->arena, variables);
+        err = render(&run, line->arena);
+        template_run_release(&run);
+    }
+    file_close(&source);
+    file_close(&messages);
+    return err;
+}
+
+const struct command command_template = {
+    .name = "template",
+    .summary = "render a chat template",
+    .example = "gpuhours template --template tokenizer_config.json --messages chat.json",
+    .run = run_template,
+    .options = groups,
+};

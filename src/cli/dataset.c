@@ -1,0 +1,131 @@
+#include "cli/dataset.h"
+
+#include "core/chat_format.h"
+#include "host/file.h"
+#include "host/hub.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const bad_rows_names[] = { "stop", "skip", NULL };
+
+const struct field dataset_fields[] = {
+    FIELD(dataset_options, model, TEXT, "whose tokenizer and template: a folder, or a cached name"),
+    FIELD(dataset_options, tokenizer, TEXT,
+          "tokenizer.json, .model or .tiktoken; a folder; a name"),
+    FIELD(dataset_options, template, TEXT, "a .jinja file, a built-in name, or none"),
+    FIELD_OF(dataset_options, format, record_format_names, "what a row is"),
+    FIELD(dataset_options, fields, TEXT, "columns by hand: instruction=query,output=reply"),
+    FIELD_OF(dataset_options, labels, chat_label_names, "which tokens carry loss"),
+    FIELD(dataset_options, system, TEXT, "system message for conversations that have none"),
+    FIELD(dataset_options, date, DATE, "today, for templates that ask"),
+    FIELD_OF(dataset_options, bad_rows, bad_rows_names, "a row that cannot be used"),
+    FIELD(dataset_options, threads, COUNT, "0: all cores"),
+    { 0 },
+};
+
+// --- tokenizer and template --------------------------------------------------
+
+static const char *beside(struct arena *arena, const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? text_format(arena, "%.*s/%s", (int)(slash - path), path, name) : name;
+}
+
+static enum err read_tokenizer(struct dataset *dataset, const char **path)
+{
+    const struct dataset_options *options = &dataset->options;
+    const char *name = options->tokenizer ? options->tokenizer : options->model;
+    if (!name)
+        return fail(ERR_USAGE, "tokens are counted by a model's own tokenizer: give --model with a "
+                               "folder or a name of the local cache, or --tokenizer with a file");
+    TRY(hub_find_tokenizer(path, dataset->arena, name));
+    struct file file;
+    TRY(file_open(&file, *path));
+    enum err err = tokenizer_read(&dataset->tokenizer, dataset->arena, file.text, *path);
+    file_close(&file);
+    dataset->tokenizer_name = options->model ? options->model : name;
+    dataset->exact = true;
+    return err;
+}
+
+// Reads a tokenizer_config.json or a template; the text stays in the arena.
+static enum err read_format(struct chat_format *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    struct text copy = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return chat_format_read(out, arena, copy, path, NULL);
+}
+
+// The model's own: chat_template.jinja beside the tokenizer, else in tokenizer_config.json, which
+// has the special tokens in any case.
+static enum err find_format(struct chat_format *format, struct dataset *dataset,
+                            const char *tokenizer_path)
+{
+    const char *config = beside(dataset->arena, tokenizer_path, "tokenizer_config.json");
+    const char *jinja = beside(dataset->arena, tokenizer_path, "chat_template.jinja");
+    const char *asked = dataset->options.template;
+    if (!access(config, R_OK)) {
+        TRY(read_format(format, dataset->arena, config));
+        dataset->template_name = config;
+    }
+    struct chat_format other = { 0 };
+    if (asked && !strcmp(asked, "none")) {
+        format->source = (struct text){ 0 };
+        return OK;
+    }
+    if (asked && !chat_format_built_in(&other, asked)) {
+        TRY(read_format(&other, dataset->arena, asked));
+        if (!other.source.at)
+            return fail(ERR_INPUT, "%s: has no chat template in it", asked);
+    } else if (!asked && !access(jinja, R_OK)) {
+        TRY(read_format(&other, dataset->arena, jinja));
+    }
+    if (!other.source.at)
+        return OK;
+    dataset->template_name = asked ? asked : jinja;
+    format->source = other.source;
+    format->bos = other.bos.at ? other.bos : format->bos;
+    format->eos = other.eos.at ? other.eos : format->eos;
+    return OK;
+}
+
+static enum err read_date(struct template_date *out, const char *date)
+{
+    time_t now = time(NULL);
+    struct tm today;
+    gmtime_r(&now, &today);
+    *out = (struct template_date){ .year = today.tm_year + 1900,
+                                   .month = today.tm_mon + 1,
+                                   .day = today.tm_mday };
+    if (date && sscanf(date, "%d-%d-%d", &out->year, &out->month, &out->day) != 3)
+        return fail(ERR_USAGE, "--date %s must be a day like 2026-08-22", date);
+    return OK;
+}
+
+enum err dataset_open(struct dataset *dataset, struct arena *arena,
+                      const struct dataset_options *options)
+{
+    *dataset = (struct dataset){ .options = *options, .arena = arena };
+    struct chat_format format = { 0 };
+    const char *path;
+    TRY(read_tokenizer(dataset, &path));
+    TRY(find_format(&format, dataset, path));
+    if (format.source.at)
+        TRY(template_compile(&dataset->template, arena, format.source, dataset->template_name));
+    else
+        dataset->template_name = NULL;
+    dataset->chat = (struct chat_settings){
+        .template = dataset->template,
+        .bos = format.bos,
+        .eos = format.eos,
+        .tokens = format.tokens,
+        .labels = (enum chat_labels)options->labels,
+        .system = options->system ? text_of(options->system) : (struct text){ 0 },
+    };
+    return read_date(&dataset->chat.date, options->date);
+}

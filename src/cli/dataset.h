@@ -1,0 +1,75 @@
+// dataset: data files as examples of tokens, read, rendered and tokenised with all cores.
+//
+//     struct dataset dataset;
+//     TRY(dataset_open(&dataset, arena, &options));
+//     struct dataset_reading reading = { .context = &sums, .give = add, .quiet = quiet };
+//     err = dataset_read(&dataset, words, count, &reading);
+//     dataset_close(&dataset);
+//
+// The examples come in the order of the files whatever the number of threads; memory is a few
+// blocks of the data per thread. A row that cannot be used is an example with a problem. Ids are
+// made only where asked for: counting is much faster.
+
+#pragma once
+
+#include "base/field.h"
+#include "core/chat.h"
+#include "core/profile.h"
+#include "core/tokenizer.h"
+
+enum dataset_bad_rows { DATASET_STOP, DATASET_SKIP };
+
+struct dataset_options {
+    const char *model, *tokenizer; // where the tokenizer and the template come from
+    const char *template;          // overrides the model's; "none" applies none
+    const char *fields, *system, *date;
+    int format;   // enum record_format
+    int labels;   // enum chat_labels
+    int bad_rows; // enum dataset_bad_rows
+    int64_t threads;
+};
+extern const struct field dataset_fields[];
+
+struct dataset {
+    struct dataset_options options;
+    struct arena *arena;
+    struct tokenizer *tokenizer;
+    const char *tokenizer_name;
+    bool exact;
+    const struct template *template;
+    const char *template_name; // NULL: none
+    struct chat_settings chat;
+};
+
+// Finds and reads tokenizer and template.
+enum err dataset_open(struct dataset *dataset, struct arena *arena,
+                      const struct dataset_options *options);
+
+struct dataset_example {
+    const char *file;
+    int64_t line;
+    int64_t tokens, labelled;
+    int64_t text_bytes;
+    uint64_t hash;       // of the text
+    const char *problem; // NULL, or why the row cannot be used
+    bool is_second;      // of the same row
+    const int32_t *ids;  // tokens of them; NULL unless asked for
+    const uint8_t *learned;
+};
+
+struct dataset_reading {
+    void *context;
+    enum err (*give)(void *context, const struct dataset_example *example); // in order
+    bool wants_ids;
+    bool quiet;
+    struct profile_file *files; // filled, in the dataset's arena
+    size_t file_count;
+    const char *format; // what kind of records they are
+};
+
+enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
+                      struct dataset_reading *reading);
+
+// Everything of a profile that comes from the data; the lengths are appended to the list.
+enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
+                         const char *const *words, size_t count, bool quiet);

@@ -1,0 +1,331 @@
+// How a dataset is read: blocks of rows to workers, examples back in order.
+
+#include "cli/dataset.h"
+
+#include "cli/progress.h"
+#include "host/pool.h"
+#include "host/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DETECT_ROWS = 64 }; // looked at to tell what the rows are
+
+// --- a block of rows ---------------------------------------------------------
+
+struct worker {
+    struct chat chat;
+    struct tokenizer_cache *cache;
+    struct arena rows;            // of one row
+    struct tokenizer_span *spans; // of one text
+    size_t span_room;
+    struct arena kept;
+};
+
+struct item {
+    struct block block;
+    const struct record_schema *schema; // NULL for plain text
+    struct arena kept;                  // what grows and is used again
+    struct arena scratch;               // what belongs to one block
+    struct dataset_example *examples;
+    size_t count, room;
+    struct tokens tokens; // of all examples, where ids are wanted
+};
+
+struct run {
+    struct dataset *dataset;
+    struct dataset_reading *reading;
+    struct source source;
+    struct arena source_arena; // of take() alone
+    const struct record_schema *schema;
+    size_t schema_file; // plus one; 0 is none yet
+    struct worker *workers;
+    struct progress progress;
+};
+
+// 64 bits that tell texts apart: eight bytes at a time, multiplied and folded.
+static uint64_t hash_of(struct text text)
+{
+    uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t at = 0; at < text.size; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, text.at + at, text.size - at < 8 ? text.size - at : 8);
+        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+// Marks the tokens that stand for a byte of a labelled span.
+static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t first,
+                           const struct chat_text *text, bool all)
+{
+    int64_t labelled = 0;
+    size_t span = 0;
+    for (size_t i = first; i < tokens->count; i++) {
+        uint32_t start = tokens->starts[i], end = tokens->ends[i];
+        while (span < text->span_count && text->spans[span].end <= start)
+            span++;
+        bool inside = span < text->span_count && text->spans[span].start < end && start < end;
+        learned[i - first] = all || inside;
+        labelled += learned[i - first];
+    }
+    return labelled;
+}
+
+// Which of the tokens are learned is asked of the tokenizer in its own words.
+static const struct tokenizer_span *spans_of(struct worker *worker, const struct chat_text *text)
+{
+    if (worker->span_room < text->span_count) {
+        worker->span_room = 2 * text->span_count;
+        worker->spans = ARENA_NEW(&worker->kept, struct tokenizer_span, worker->span_room);
+    }
+    for (size_t i = 0; i < text->span_count; i++)
+        worker->spans[i] = (struct tokenizer_span){ text->spans[i].start, text->spans[i].end };
+    return worker->spans;
+}
+
+// Everything is labelled, the tokens that stand around the text too.
+static bool labels_all(const struct chat_text *text)
+{
+    return text->span_count == 1 && !text->spans[0].start && text->spans[0].end == text->text.size;
+}
+
+static void tokenise(struct run *run, struct item *item, struct worker *worker,
+                     struct dataset_example *example, const struct chat_text *text)
+{
+    const struct tokenizer *tokenizer = run->dataset->tokenizer;
+    int flags = text->wants_special_tokens ? TOKENIZER_SPECIAL : 0;
+    bool all = labels_all(text);
+    example->hash = hash_of(text->text);
+    example->text_bytes = (int64_t)text->text.size;
+    if (run->reading->wants_ids) {
+        size_t first = item->tokens.count;
+        tokenizer_encode(tokenizer, worker->cache, text->text, flags, &item->tokens);
+        example->tokens = (int64_t)(item->tokens.count - first);
+        uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, example->tokens);
+        example->labelled = mark_labels(learned, &item->tokens, first, text, all);
+        example->learned = learned;
+    } else if (all) {
+        example->tokens = tokenizer_count(tokenizer, worker->cache, text->text, flags);
+        example->labelled = example->tokens;
+    } else {
+        example->tokens =
+            tokenizer_count_spans(tokenizer, worker->cache, text->text, flags,
+                                  spans_of(worker, text), text->span_count, &example->labelled);
+    }
+}
+
+static struct dataset_example *add_example(struct item *item, int64_t line)
+{
+    if (item->count == item->room) {
+        size_t room = item->room ? item->room * 2 : 1024;
+        item->examples =
+            arena_grow(&item->kept, item->examples, item->room * sizeof *item->examples,
+                       room * sizeof *item->examples);
+        item->room = room;
+    }
+    struct dataset_example *example = &item->examples[item->count++];
+    *example = (struct dataset_example){ .file = item->block.name, .line = line };
+    return example;
+}
+
+static enum err read_row(struct record *record, const struct item *item, struct arena *arena,
+                         const struct lines *rows, struct text row)
+{
+    const struct block *block = &item->block;
+    if (rows->cutter.format == LINES_TEXT) {
+        *record = (struct record){ .count = 1 };
+        record->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
+        return OK;
+    }
+    if (rows->cutter.format != LINES_CSV)
+        return record_read(record, item->schema, arena, row);
+    struct text *cells = ARENA_NEW(arena, struct text, block->name_count);
+    const char *problem = lines_cells(row, rows->cutter.separator, arena, cells, block->name_count);
+    if (problem)
+        return fail(ERR_INPUT, "%s", problem);
+    return record_read_columns(record, item->schema, arena, block->names, cells, block->name_count);
+}
+
+static void work_row(struct run *run, struct item *item, struct worker *worker,
+                     const struct lines *rows, struct text row)
+{
+    struct record record;
+    enum err err = read_row(&record, item, &worker->rows, rows, row);
+    for (int i = 0; i < record.count && !err; i++) {
+        struct chat_text text;
+        err = chat_render(&worker->chat, &text, &record.sequences[i]);
+        if (err)
+            break;
+        struct dataset_example *example = add_example(item, rows->line);
+        example->is_second = i > 0;
+        tokenise(run, item, worker, example, &text);
+    }
+    if (err)
+        add_example(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
+}
+
+static enum err work(void *context, void *at, int number)
+{
+    struct run *run = context;
+    struct item *item = at;
+    struct worker *worker = &run->workers[number];
+    item->count = 0;
+    item->tokens = (struct tokens){ .arena = &item->kept,
+                                    .places = true,
+                                    .ids = item->tokens.ids,
+                                    .starts = item->tokens.starts,
+                                    .ends = item->tokens.ends,
+                                    .room = item->tokens.room };
+    arena_rewind(&item->scratch, (struct arena_mark){ 0 });
+    if (!worker->cache) { // made by the thread that uses it
+        TRY(chat_init(&worker->chat, &run->dataset->chat));
+        worker->cache = tokenizer_cache_init(run->dataset->tokenizer);
+    }
+    struct arena_mark mark = arena_mark(&worker->rows);
+    struct lines rows = item->block.rows;
+    for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
+        work_row(run, item, worker, &rows, row);
+    if (item->block.problem)
+        add_example(item, item->block.rows.next_line)->problem = item->block.problem;
+    size_t first = 0; // the ids have moved while they grew
+    for (size_t i = 0; run->reading->wants_ids && i < item->count; i++) {
+        item->examples[i].ids = item->tokens.ids + first;
+        first += (size_t)item->examples[i].tokens;
+    }
+    return OK;
+}
+
+// --- blocks in, examples out -------------------------------------------------
+
+static enum err detect(struct run *run, const struct block *block)
+{
+    struct record_schema *schema = ARENA_NEW(&run->source_arena, struct record_schema, 1);
+    const struct dataset_options *options = &run->dataset->options;
+    struct text fields = options->fields ? text_of(options->fields) : (struct text){ 0 };
+    enum record_format format = (enum record_format)options->format;
+    struct lines rows = block->rows;
+    enum err err;
+    if (rows.cutter.format == LINES_CSV) {
+        err = record_detect_columns(schema, &run->source_arena, block->names, block->name_count,
+                                    format, fields);
+    } else {
+        struct text first[DETECT_ROWS];
+        size_t count = 0;
+        while (count < DETECT_ROWS && lines_next(&rows, &first[count]))
+            count++;
+        err = record_detect(schema, &run->source_arena, first, count, format, fields);
+    }
+    if (err)
+        return error_prefix(err, "%s: ", block->name);
+    const char *name = record_format_names[schema->format];
+    if (run->reading->format && strcmp(run->reading->format, name))
+        name = "mixed";
+    run->reading->format = name;
+    run->schema = schema;
+    return OK;
+}
+
+static bool has_rows(const struct block *block)
+{
+    struct lines rows = block->rows;
+    struct text row;
+    return lines_next(&rows, &row);
+}
+
+static enum err take(void *context, void *at, bool *more)
+{
+    struct run *run = context;
+    struct item *item = at;
+    TRY(source_next(&run->source, &item->block, more));
+    if (!*more)
+        return OK;
+    progress_show(&run->progress, item->block.done_bytes);
+    item->schema = NULL;
+    if (item->block.rows.cutter.format == LINES_TEXT) {
+        run->reading->format = run->reading->format ? run->reading->format : "text";
+        return OK;
+    }
+    if (run->schema_file != item->block.file + 1 && has_rows(&item->block)) {
+        TRY(detect(run, &item->block));
+        run->schema_file = item->block.file + 1;
+    }
+    item->schema = run->schema;
+    return OK;
+}
+
+static enum err give(void *context, void *at)
+{
+    struct run *run = context;
+    const struct item *item = at;
+    for (size_t i = 0; i < item->count; i++) {
+        const struct dataset_example *example = &item->examples[i];
+        if (example->problem && run->dataset->options.bad_rows == DATASET_STOP)
+            return fail(ERR_INPUT, "%s:%lld: %s; --bad-rows skip counts such rows and goes on",
+                        example->file, (long long)example->line, example->problem);
+        TRY(run->reading->give(run->reading->context, example));
+    }
+    return OK;
+}
+
+static void drop(void *context, void *at)
+{
+    (void)context;
+    struct item *item = at;
+    source_block_release(&item->block);
+    arena_release(&item->kept);
+    arena_release(&item->scratch);
+}
+
+static void list_files(struct run *run)
+{
+    struct dataset_reading *reading = run->reading;
+    const struct inputs *inputs = &run->source.inputs;
+    reading->file_count = inputs->count;
+    reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, inputs->count);
+    for (size_t i = 0; i < inputs->count; i++) {
+        struct stat about;
+        struct profile_file *file = &reading->files[i];
+        file->name = text_copy(run->dataset->arena, text_of(inputs->paths[i]));
+        file->bytes = stat(inputs->paths[i], &about) ? 0 : (int64_t)about.st_size;
+    }
+}
+
+enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
+                      struct dataset_reading *reading)
+{
+    struct run run = { .dataset = dataset, .reading = reading };
+    int workers = pool_workers((int)dataset->options.threads);
+    run.workers = calloc((size_t)workers, sizeof *run.workers);
+    struct pool_job job = { .context = &run,
+                            .item_size = sizeof(struct item),
+                            .take = take,
+                            .work = work,
+                            .give = give,
+                            .drop = drop };
+    enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "there is no memory left");
+    if (!err)
+        err = source_open(&run.source, &run.source_arena, words, count,
+                          &(struct source_options){ 0 });
+    if (!err) {
+        list_files(&run);
+        run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
+        err = pool_run(&job, workers);
+        progress_end(&run.progress);
+        source_close(&run.source);
+    }
+    for (int i = 0; run.workers && i < workers; i++) {
+        struct worker *worker = &run.workers[i];
+        if (worker->cache) {
+            chat_release(&worker->chat);
+            tokenizer_cache_release(worker->cache);
+        }
+        arena_release(&worker->rows);
+        arena_release(&worker->kept);
+    }
+    free(run.workers);
+    arena_release(&run.source_arena);
+    return err;
+}

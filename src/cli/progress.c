@@ -1,0 +1,77 @@
+#include "cli/progress.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUIET_SECONDS 0.5
+#define STEP_SECONDS 0.2
+
+enum { BAR_CELLS = 24 };
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct progress progress_start(const char *what, int64_t total_bytes, bool quiet)
+{
+    double now = now_seconds();
+    return (struct progress){
+        .what = what,
+        .total_bytes = total_bytes,
+        .on = !quiet && isatty(STDERR_FILENO),
+        .began_seconds = now,
+        .last_seconds = now + QUIET_SECONDS - STEP_SECONDS,
+    };
+}
+
+static void put_bar(struct out *out, double share)
+{
+    int full = (int)(share * BAR_CELLS);
+    for (int i = 0; i < BAR_CELLS; i++)
+        out_put(out, "%s", i < full ? "█" : "░");
+}
+
+void progress_show(struct progress *p, int64_t done_bytes)
+{
+    if (!p->on)
+        return;
+    double now = now_seconds();
+    if (now - p->last_seconds < STEP_SECONDS)
+        return;
+    p->last_seconds = now;
+    p->shown = true;
+    struct arena arena = { 0 };
+    struct out line = { .arena = &arena };
+    double rate = (double)done_bytes / (now - p->began_seconds);
+    out_put(&line, "\r%s ", p->what);
+    if (p->total_bytes > 0) {
+        double share = (double)done_bytes / (double)p->total_bytes;
+        share = share > 1 ? 1 : share;
+        put_bar(&line, share);
+        out_put(&line, " %3.0f %% of %s", 100 * share, text_bytes(&arena, (double)p->total_bytes));
+    } else {
+        out_put(&line, "%s", text_bytes(&arena, (double)done_bytes));
+    }
+    out_put(&line, ", %s/s", text_bytes(&arena, rate));
+    if (p->total_bytes > done_bytes && rate > 0)
+        out_put(&line, ", %s left",
+                text_seconds(&arena, (double)(p->total_bytes - done_bytes) / rate));
+    out_put(&line, "\033[K");
+    fwrite(line.at, 1, line.size, stderr);
+    fflush(stderr);
+    arena_release(&arena);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->on = p->shown = false;
+}

@@ -1,0 +1,37 @@
+// pattern: a small regular-expression engine for the pre-tokenizers of odd models.
+//
+// Knows what tokenizer files use, with the meaning it has in Oniguruma, the engine behind Hugging
+// Face's library: classes, \p{..}, greedy, lazy and possessive quantifiers, groups, (?i:),
+// lookahead, lookbehind of one character, anchors. Anything else is refused by name. It backtracks,
+// but no match takes more than a bounded number of steps: one that would counts as none.
+//
+//     struct pattern *pattern;
+//     TRY(pattern_read(&pattern, arena, TEXT("\\p{L}+|\\s+(?!\\S)"), "tokenizer.json"));
+//     struct pattern_stack stack = { .arena = arena };
+//     while (pattern_find(pattern, &stack, text, at, &match)) …
+//
+// A pattern never changes once it is read; each thread has a stack of its own.
+
+#pragma once
+
+#include "base/text.h"
+
+struct pattern;
+struct pattern_frame;
+
+struct pattern_stack {
+    struct arena *arena;
+    struct pattern_frame *frames;
+    size_t count, room;
+};
+
+struct pattern_match {
+    size_t start, end;
+};
+
+enum err pattern_read(struct pattern **out, struct arena *arena, struct text source,
+                      const char *name);
+
+// The leftmost match that starts at byte `from` or behind it.
+bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
+                  size_t from, struct pattern_match *match);

@@ -1,0 +1,110 @@
+// template_value: the values that chat templates compute with, as Python has them.
+//
+// A value is 24 bytes and is passed by copy. Strings are views; lists and dicts point into an
+// arena. JSON becomes a value without a tree in between:
+//
+//     struct template_value messages;
+//     TRY(template_value_read(&messages, arena, text, "row 12"));
+//
+// Lists remember their flavour, because Python prints, tests and indexes a list, a tuple, a view
+// of a dict and a generator differently, and real templates depend on it.
+
+#pragma once
+
+#include "base/json.h"
+
+enum template_kind {
+    TEMPLATE_UNDEFINED, // string holds its name
+    TEMPLATE_NONE,
+    TEMPLATE_BOOL,
+    TEMPLATE_INT,
+    TEMPLATE_FLOAT,
+    TEMPLATE_STRING,
+    TEMPLATE_LIST,
+    TEMPLATE_DICT,
+    TEMPLATE_NAMESPACE,
+    TEMPLATE_FUNCTION,
+    TEMPLATE_METHOD,
+    TEMPLATE_MACRO,
+    TEMPLATE_LOOP,
+};
+
+enum template_flavour {
+    TEMPLATE_PLAIN, // a list
+    TEMPLATE_TUPLE,
+    TEMPLATE_VIEW,  // dict.items() and the like: no index
+    TEMPLATE_RANGE, // prints as range(…)
+    TEMPLATE_LAZY,  // a generator: always true, no length, empty once walked
+};
+
+struct template_value {
+    enum template_kind kind;
+    bool markup; // a string that went through |safe or |escape
+    union {
+        bool flag;
+        int64_t whole; // also the number of a function
+        double real;
+        struct text string;
+        struct template_list *list;
+        struct template_dict *dict; // also of a namespace
+        struct template_method *method;
+        const struct template_node *macro;
+        const struct template_loop *loop;
+    };
+};
+
+struct template_list {
+    struct template_value *items;
+    size_t count, room;
+    enum template_flavour flavour;
+    bool walked;
+};
+
+struct template_entry {
+    struct template_value key, value;
+};
+
+struct template_dict { // keys in order of their first arrival, each once
+    struct template_entry *entries;
+    size_t count, room;
+};
+
+struct template_value template_value_string(struct text string);
+struct template_value template_value_whole(int64_t whole);
+struct template_value template_value_flag(bool flag);
+struct template_value template_value_list(struct arena *arena, enum template_flavour flavour,
+                                          size_t room);
+struct template_value template_value_dict(struct arena *arena, size_t room);
+
+void template_value_append(struct arena *arena, struct template_list *list,
+                           struct template_value item);
+void template_value_put(struct arena *arena, struct template_dict *dict, struct template_value key,
+                        struct template_value value);
+struct template_value *template_value_find(const struct template_dict *dict, struct text key);
+struct template_value *template_value_find_key(const struct template_dict *dict,
+                                               struct template_value key);
+
+// One value of a JSON stream. A whole number beyond 64 bits is the reader's problem.
+struct template_value template_value_take(struct json_reader *in, struct arena *arena);
+enum err template_value_read(struct template_value *out, struct arena *arena, struct text in,
+                             const char *name);
+
+bool template_value_truth(struct template_value value);
+bool template_value_equal(struct template_value a, struct template_value b);
+const char *template_value_kind_name(struct template_value value); // as Python calls its type
+
+// What Python's str() and repr() write. False, with nothing said, for what has no portable
+// spelling: functions, generators, namespaces.
+bool template_value_print(struct out *out, struct template_value value);
+bool template_value_repr(struct out *out, struct template_value value);
+void template_value_print_real(struct out *out, double real);
+
+// What Python's json.dumps() writes with ensure_ascii=False unless ascii. A negative indent is
+// none. NULL on success, else what cannot be written.
+struct template_json {
+    int indent;
+    struct text item_separator, key_separator;
+    bool ascii, sorted;
+};
+const char *template_value_json(struct out *out, struct arena *arena, struct template_value value,
+                                const struct template_json *style);

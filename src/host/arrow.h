@@ -1,0 +1,16 @@
+// arrow: rows of Arrow IPC files (.arrow, .feather), as dataset libraries keep them, as JSON text.
+//
+// Reads the stream and the file format, batch by batch: memory is one batch. Columns of numbers,
+// truth values, text, lists and structs come out as such; times and dates as their numbers; bytes,
+// which JSON cannot hold, as null. Dictionaries, unions, views and packed batches are refused by
+// name. Nothing in the file is trusted: each offset is checked.
+
+#pragma once
+
+#include "base/text.h"
+
+struct arrow;
+
+enum err arrow_open(struct arrow **out, const char *path);
+enum err arrow_next(struct arrow *arrow, struct text *row); // .at NULL at the end; valid until next
+void arrow_close(struct arrow *arrow);                      // accepts NULL

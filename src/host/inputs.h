@@ -1,0 +1,20 @@
+// inputs: the files that the words of a command line mean.
+//
+// A word is a file, a folder (all data files in it and below, in order of their names), a pattern
+// such as "part-*.jsonl", a remote address ("hf://", "s3://", "https://"), or "-" for standard
+// input. What a folder holds besides data (notes, hidden files, the descriptions that dataset
+// libraries write) is passed over.
+
+#pragma once
+
+#include "base/text.h"
+
+struct inputs {
+    const char **paths; // in the arena
+    size_t count;
+    int64_t total_bytes; // of the files; 0 where one cannot be known
+};
+
+enum err inputs_find(struct inputs *out, struct arena *arena, const char *const *words,
+                     size_t count);
+bool inputs_is_remote(const char *path);

@@ -1,0 +1,38 @@
+// pool: threads that work on a stream of items and give the results back in order.
+//
+//     struct pool_job job = { .context = &run, .item_size = sizeof(struct item),
+//                             .take = take, .work = work, .give = give, .drop = drop };
+//     TRY(pool_run(&job, 0));
+//
+// take() fills the next item, one call at a time, in order. work() runs on many items at once.
+// give() gets the items in the order they were taken, one call at a time. None of the three runs
+// on a fixed thread; the calling thread takes part, and with one worker there is no other.
+//
+// An item's memory is zeroed once and then used again for a later item, so that its buffers can
+// be kept; drop() is called at the end for each, and accepts a zeroed
+// one. Items in flight are at most
+// POOL_AHEAD per worker: memory is bounded.
+//
+// An error stops the run. All items before the one that failed are given first, so that the same
+// input ends in the same sentence however many threads there are.
+
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { POOL_AHEAD = 4, POOL_MOST_WORKERS = 256 };
+
+struct pool_job {
+    void *context;
+    size_t item_size;
+    enum err (*take)(void *context, void *item, bool *more); // more = false: there are no more
+    enum err (*work)(void *context, void *item, int worker); // worker: 0 … workers-1
+    enum err (*give)(void *context, void *item);             // may be NULL
+    void (*drop)(void *context, void *item);                 // may be NULL; accepts zeros
+};
+
+int pool_workers(int wanted); // wanted, or for 0 the cores that are online
+enum err pool_run(const struct pool_job *job, int workers);

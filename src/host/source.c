@@ -1,0 +1,312 @@
+#include "host/source.h"
+
+#include "base/csv.h"
+#include "host/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEAD_BYTES = 64 * 1024, MOST_COLUMNS = 4096 };
+
+enum err source_open(struct source *s, struct arena *arena, const char *const *words, size_t count,
+                     const struct source_options *options)
+{
+    *s = (struct source){ .arena = arena, .options = *options };
+    if (!s->options.row_limit_bytes)
+        s->options.row_limit_bytes = SOURCE_ROW_LIMIT_BYTES;
+    if (s->options.row_limit_bytes < HEAD_BYTES)
+        s->options.row_limit_bytes = HEAD_BYTES;
+    if (!s->options.block_bytes)
+        s->options.block_bytes = SOURCE_BLOCK_BYTES;
+    if (s->options.block_bytes > s->options.row_limit_bytes)
+        s->options.block_bytes = s->options.row_limit_bytes;
+    s->too_long = text_format(arena, "the row is longer than %s, the limit, and was left out",
+                              text_bytes(arena, (double)s->options.row_limit_bytes));
+    return inputs_find(&s->inputs, arena, words, count);
+}
+
+static void close_file(struct source *s)
+{
+    if (!s->reading)
+        return;
+    s->before_bytes += s->archive.size_bytes;
+    if (s->table)
+        table_close(s->table);
+    else
+        archive_close(&s->archive);
+    s->table = NULL;
+    s->archive = (struct archive){ 0 };
+    s->reading = false;
+}
+
+void source_close(struct source *s)
+{
+    close_file(s);
+    free(s->carry);
+    *s = (struct source){ 0 };
+}
+
+void source_block_release(struct block *block)
+{
+    free(block->buffer);
+    *block = (struct block){ 0 };
+}
+
+static enum err make_room(char **buffer, size_t *room, size_t wanted)
+{
+    if (*room >= wanted)
+        return OK;
+    char *grown = realloc(*buffer, wanted);
+    if (!grown)
+        return fail(ERR_UNAVAILABLE, "this machine has no memory left (wanted %zu bytes)", wanted);
+    *buffer = grown;
+    *room = wanted;
+    return OK;
+}
+
+// --- opening -----------------------------------------------------------------
+
+static enum err open_table(struct source *s, const char *path, struct text head)
+{
+    int64_t size_bytes = s->archive.size_bytes;
+    archive_close(&s->archive);
+    s->reading = false;
+    TRY(table_open(&s->table, path, head));
+    s->archive.size_bytes = size_bytes;
+    s->reading = true;
+    s->cutter = (struct lines_cutter){ .format = LINES_JSON };
+    return OK;
+}
+
+static void drop_byte_order_mark(struct source *s)
+{
+    if (s->carry_size >= 3 && !memcmp(s->carry, "\xEF\xBB\xBF", 3)) {
+        s->carry_size -= 3;
+        memmove(s->carry, s->carry + 3, s->carry_size);
+    }
+}
+
+// Opens the next file and looks at its first bytes, which stay in the carry.
+static enum err open_file(struct source *s)
+{
+    const char *path = s->inputs.paths[s->next_file++];
+    s->line = 1;
+    s->carry_size = s->scanned = 0;
+    s->skipping = s->header_taken = s->ended = false;
+    s->names = NULL;
+    s->name_count = 0;
+    if (inputs_is_remote(path))
+        return open_table(s, path, (struct text){ 0 });
+    TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
+    s->reading = true;
+    TRY(make_room(&s->carry, &s->carry_room, HEAD_BYTES));
+    for (size_t got = 1; got && s->carry_size < HEAD_BYTES; s->carry_size += got)
+        TRY(archive_read(&s->archive, s->carry + s->carry_size, HEAD_BYTES - s->carry_size, &got));
+    struct text head = { s->carry, s->carry_size };
+    if (table_is_for(path, head)) {
+        if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
+            return fail(ERR_INPUT, "%s: Parquet and Arrow are read from plain files only",
+                        s->archive.name);
+        return open_table(s, path, head);
+    }
+    drop_byte_order_mark(s);
+    head.size = s->carry_size;
+    enum lines_format format = s->options.format;
+    s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
+    if (s->cutter.format == LINES_CSV) {
+        const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
+        s->cutter.separator =
+            lines_separator((struct text){ head.at, end ? (size_t)(end - head.at) : head.size });
+    }
+    return OK;
+}
+
+// --- filling a block ---------------------------------------------------------
+
+static void begin_block(struct source *s, struct block *b, struct text rows)
+{
+    b->file = s->next_file - 1;
+    b->name = strcmp(s->inputs.paths[b->file], "-") ? s->inputs.paths[b->file] : "standard input";
+    b->rows = (struct lines){ .cutter = { .format = s->cutter.format,
+                                          .separator = s->cutter.separator,
+                                          .open = s->cutter.open },
+                              .at = rows.at,
+                              .end = rows.at + rows.size,
+                              .next_line = s->line };
+    b->is_table = s->table;
+    b->names = s->names;
+    b->name_count = s->name_count;
+    b->problem = NULL;
+    b->done_bytes = s->before_bytes + (s->table ? 0 : s->archive.in_bytes);
+}
+
+// Takes the header off the first block of a CSV file.
+static enum err take_header(struct source *s, struct block *b)
+{
+    struct text row, cells[MOST_COLUMNS];
+    size_t count;
+    if (!lines_next(&b->rows, &row))
+        return OK;
+    s->header_taken = true;
+    row.at = text_copy(s->arena, row); // the block goes, the names stay
+    struct csv_reader in = { row.at, row.at + row.size, s->cutter.separator, 1, NULL };
+    if (!csv_record(&in, s->arena, cells, MOST_COLUMNS, &count) || count > MOST_COLUMNS)
+        return fail(ERR_INPUT, "%s:%lld: the header %s", b->name, (long long)b->rows.line,
+                    in.problem ? in.problem : "has over 4096 columns");
+    s->names = ARENA_NEW(s->arena, struct text, count);
+    memcpy(s->names, cells, count * sizeof *cells);
+    s->name_count = count;
+    b->names = s->names;
+    b->name_count = count;
+    return OK;
+}
+
+// Reads until the buffer holds `wanted` bytes or the file ends.
+static enum err read_to(struct source *s, struct block *b, size_t *size, size_t wanted, bool *ended)
+{
+    TRY(make_room(&b->buffer, &b->room, wanted));
+    while (*size < wanted) {
+        size_t got;
+        TRY(archive_read(&s->archive, b->buffer + *size, wanted - *size, &got));
+        if (!got) {
+            *ended = true;
+            break;
+        }
+        *size += got;
+    }
+    return OK;
+}
+
+static enum err keep(struct source *s, const char *at, size_t size)
+{
+    TRY(make_room(&s->carry, &s->carry_room, size));
+    if (size)
+        memcpy(s->carry, at, size);
+    s->carry_size = size;
+    return OK;
+}
+
+static void fail_row(struct source *s, const char *problem, int64_t line)
+{
+    s->late_problem = problem;
+    s->late_line = line;
+}
+
+// Leaves out what remains of a row that was too long.
+static enum err skip_long_row(struct source *s, struct block *b, size_t *size, bool *ended)
+{
+    while (s->skipping && !*ended) {
+        TRY(read_to(s, b, size, s->options.block_bytes, ended));
+        size_t row = lines_skip(&s->cutter, (struct text){ b->buffer, *size });
+        s->skipping = row == SIZE_MAX;
+        if (s->skipping)
+            row = *size;
+        s->line += lines_count((struct text){ b->buffer, row });
+        *size -= row;
+        memmove(b->buffer, b->buffer + row, *size);
+    }
+    return OK;
+}
+
+// Fills the block's buffer with whole rows and keeps the begun one for the next block.
+static enum err fill(struct source *s, struct block *b)
+{
+    size_t size = s->carry_size, scanned = s->scanned, whole = 0,
+           limit = s->options.row_limit_bytes;
+    size_t wanted = size > s->options.block_bytes ? size : s->options.block_bytes;
+    TRY(make_room(&b->buffer, &b->room, wanted));
+    if (size)
+        memcpy(b->buffer, s->carry, size);
+    TRY(skip_long_row(s, b, &size, &s->ended));
+    bool open = s->cutter.open;
+    for (;;) {
+        TRY(read_to(s, b, &size, wanted, &s->ended));
+        whole = lines_cut(&s->cutter, (struct text){ b->buffer, size }, scanned);
+        scanned = size;
+        if (whole || s->ended || size > limit)
+            break;
+        wanted = size * 2 > limit ? limit + 1 : size * 2;
+    }
+    if (s->ended) {
+        whole = size;
+        if (s->cutter.open && !s->cutter.inside)
+            fail_row(s, "the list has no closing bracket; the file seems to be cut off",
+                     s->line + lines_count((struct text){ b->buffer, size }));
+    } else if (!whole) {
+        fail_row(s, s->too_long, s->line);
+        s->skipping = true;
+        s->line += lines_count((struct text){ b->buffer, size });
+        size = 0;
+    }
+    begin_block(s, b, (struct text){ b->buffer, whole });
+    b->rows.cutter.open = open;
+    s->line += lines_count((struct text){ b->buffer, whole });
+    s->scanned = size - whole;
+    return keep(s, b->buffer + whole, size - whole);
+}
+
+// The same for a table, whose rows come one by one.
+static enum err fill_from_table(struct source *s, struct block *b)
+{
+    size_t size = 0;
+    int64_t rows = 0;
+    TRY(make_room(&b->buffer, &b->room, s->options.block_bytes));
+    while (size < s->options.block_bytes && !s->late_problem) {
+        struct text row;
+        TRY(table_next(s->table, &row));
+        s->ended = !row.at;
+        if (s->ended)
+            break;
+        rows++;
+        if (row.size > s->options.row_limit_bytes) {
+            fail_row(s, s->too_long, s->line + rows - 1);
+            break;
+        }
+        if (size + row.size + 1 > b->room)
+            TRY(make_room(&b->buffer, &b->room, 2 * (size + row.size + 1)));
+        memcpy(b->buffer + size, row.at, row.size);
+        size += row.size;
+        b->buffer[size++] = '\n';
+    }
+    begin_block(s, b, (struct text){ b->buffer, size });
+    s->line += rows;
+    return OK;
+}
+
+static enum err fill_any(struct source *s, struct block *b)
+{
+    if (b->room > 8 * s->options.block_bytes) { // a long row is not kept room for
+        free(b->buffer);
+        b->buffer = NULL;
+        b->room = 0;
+    }
+    if (s->table)
+        return fill_from_table(s, b);
+    TRY(fill(s, b));
+    return s->cutter.format == LINES_CSV && !s->header_taken ? take_header(s, b) : OK;
+}
+
+enum err source_next(struct source *s, struct block *b, bool *more)
+{
+    *more = true;
+    for (;;) {
+        if (s->late_problem) {
+            begin_block(s, b, (struct text){ b->buffer, 0 });
+            b->problem = s->late_problem;
+            b->rows.next_line = s->late_line;
+            s->late_problem = NULL;
+            return OK;
+        }
+        if (s->reading && s->ended)
+            close_file(s);
+        if (!s->reading && s->next_file == s->inputs.count) {
+            *more = false;
+            return OK;
+        }
+        if (!s->reading)
+            TRY(open_file(s));
+        TRY(fill_any(s, b));
+        if (b->rows.at < b->rows.end)
+            return OK;
+    }
+}

@@ -1,0 +1,22 @@
+// table: Parquet, Arrow and remote files, row by row as JSON text.
+//
+// Local Arrow files are read by host/arrow; all else goes through DuckDB, whose C library is loaded
+// when the first such table is opened. It is looked for in GPUHOURS_DUCKDB (the file or its
+// folder), where `make duckdb` puts it, in ~/.local/share/gpuhours, and on the library path.
+// Without it table_open() is ERR_UNAVAILABLE and says how to get it.
+//
+//     struct table *table;
+//     TRY(table_open(&table, "train.parquet", head));
+//     for (struct text row; !(err = table_next(table, &row)) && row.at;) …
+//     table_close(table);
+
+#pragma once
+
+#include "base/text.h"
+
+struct table;
+
+bool table_is_for(const char *path, struct text head); // by name, address or first bytes
+enum err table_open(struct table **out, const char *path, struct text head); // its first bytes
+enum err table_next(struct table *table, struct text *row); // .at NULL at the end; valid until next
+void table_close(struct table *table);                      // accepts NULL

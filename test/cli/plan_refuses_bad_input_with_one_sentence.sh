@@ -1,0 +1,52 @@
+# Each wrong request ends with one sentence and the exit code of its kind; none crashes.
+export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
+try() {
+    echo "plan $*"
+    "$GPUHOURS" plan "$@"
+    echo "exit $?"
+}
+good="--model llama-3.1-8b --tokens 21.4M"
+try
+try --model llama-3.1-8b
+try --model lama-3.1-8b --tokens 1M
+try --model test/data/plan/broken.json --tokens 1M
+try --model test/data/plan/nowhere/config.json --tokens 1M
+try --model llama-3.1-8b --tokens -5
+try --model llama-3.1-8b --tokens 0
+try --model llama-3.1-8b --tokens 1e30
+try --model llama-3.1-8b --tokens nan
+try --model llama-3.1-8b --tokens many
+try --model llama-3.1-8b --tokens
+try $good --gpus 0
+try $good --gpus 1000000
+try $good --gpus -1
+try $good --gpu h1000
+try $good --context 0
+try $good --context 1e12
+try $good --epochs 0
+try $good --epochs -1
+try $good --epochs nan
+try $good --epochs 1e9
+try $good --micro-batch 0
+try $good --micro-batch two
+try $good --global-batch 0
+try $good --method lorra
+try $good --rank 0
+try $good --rank 100000
+try $good --targets nothing
+try $good --parallel tp3 --gpu h100 --gpus 8
+try $good --parallel zero9 --gpu h100 --gpus 8
+try $good --nodes 3 --gpu h100 --gpus 8
+try $good --stack hugging
+try $good --stack test/data/plan/broken.json
+try $good --packing perhaps
+try $good --batching sorted
+try $good --eval-share 2
+try $good --labelled-share -1
+try $good --storage 0
+try $good --deadline soon
+try $good --retries -1
+try $good --examples 1e12
+try $good --contxt 2048
+try $good extra
+try --examples 52002 --model llama-3.1-8b

@@ -1,0 +1,65 @@
+#include "test/core/planning.h"
+
+static struct fit fit_of(const char *json)
+{
+    struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
+    struct fit fit = { 0 };
+    CHECK(!plan_request_read(request, &test_arena, text_of(json), "request"));
+    CHECK(!fit_make(&fit, &test_arena, planning_data(), request));
+    return fit;
+}
+
+TEST(fit_finds_the_last_micro_batch_that_fits)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"method\":\"lora\","
+                            "\"checkpointing\":\"full\"}");
+    int64_t most = fit.largest[RECIPE_RECOMPUTE].micro_batch;
+    CHECK(most > 1);
+    for (int more = 0; more < 2; more++) {
+        struct fit tried = fit_of(
+            text_format(&test_arena,
+                        "{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"checkpointing\":\"full\","
+                        "\"micro_batch\":\"%lld\"}",
+                        (long long)most + more));
+        CHECK(tried.memory.fits == !more);
+    }
+}
+
+TEST(fit_finds_the_last_context_that_fits)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"gpu\":\"rtx-4090\","
+                            "\"method\":\"qlora\",\"checkpointing\":\"full\"}");
+    int64_t most = fit.largest[RECIPE_RECOMPUTE].context;
+    CHECK(most >= 1024 && most % FIT_CONTEXT_STEP == 0);
+    for (int more = 0; more < 2; more++) {
+        struct fit tried = fit_of(
+            text_format(&test_arena,
+                        "{\"model\":\"llama-3.1-8b\",\"gpu\":\"rtx-4090\",\"method\":\"qlora\","
+                        "\"checkpointing\":\"full\",\"context\":%lld}",
+                        (long long)most + more * FIT_CONTEXT_STEP));
+        CHECK(tried.memory.fits == !more);
+    }
+}
+
+TEST(fit_takes_more_rows_the_more_is_recomputed)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\"}");
+    CHECK(fit.largest[RECIPE_KEEP_ALL].micro_batch <= fit.largest[RECIPE_SELECTIVE].micro_batch);
+    CHECK(fit.largest[RECIPE_SELECTIVE].micro_batch <= fit.largest[RECIPE_RECOMPUTE].micro_batch);
+}
+
+TEST(fit_without_a_gpu_is_a_byte_plan_alone)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\"}");
+    CHECK(fit.memory.fits && isnan(fit.memory.device_bytes));
+    CHECK(fit.memory.parts[MEMORY_WEIGHTS] > 15e9);
+    CHECK(fit.largest[0].micro_batch == 0);
+}
+
+TEST(fit_shards_what_one_gpu_cannot_hold)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-70b\",\"gpu\":\"h100\",\"gpus\":8}");
+    CHECK(fit.memory.fits && fit.layout.zero == 3);
+    fit = fit_of("{\"model\":\"llama-3.2-1b\",\"gpu\":\"h100\",\"gpus\":8}");
+    CHECK(fit.layout.zero == 0);
+}

@@ -1,0 +1,115 @@
+#include "host/archive.h"
+#include "test/files.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Reads a file in pieces of that many bytes; NULL if it failed.
+static const char *unpacked(const char *path, size_t piece, size_t *size)
+{
+    struct archive in;
+    struct out out = { .arena = &test_arena };
+    char *buffer = arena_alloc(&test_arena, piece);
+    enum err err = archive_open(&in, path, 0);
+    for (size_t got = 1; !err && got;) {
+        err = archive_read(&in, buffer, piece, &got);
+        if (!err)
+            out_bytes(&out, buffer, got);
+    }
+    archive_close(&in);
+    *size = out.size;
+    return err ? NULL : out_string(&out);
+}
+
+static bool reads(const char *path, const char *wanted)
+{
+    size_t size;
+    for (size_t piece = 1; piece < 100; piece = piece * 3 + 1) {
+        const char *found = unpacked(path, piece, &size);
+        if (!found || strcmp(found, wanted))
+            return false;
+    }
+    return true;
+}
+
+static bool refuses(const char *path, const char *word)
+{
+    size_t size;
+    return !unpacked(path, 4096, &size) && strstr(error_text(), word);
+}
+
+TEST(archive_reads_plain_gzip_and_zstd_by_their_first_bytes)
+{
+    CHECK(reads(files_write("plain.gz", TEXT("not packed")), "not packed"));
+    CHECK(reads(files_gzip("one.bin", TEXT("hello gzip")), "hello gzip"));
+    CHECK(reads(files_zstd("two.bin", TEXT("hello zstd")), "hello zstd"));
+    CHECK(reads(files_write("none", TEXT("")), ""));
+    CHECK(reads(files_write("one", TEXT("x")), "x"));
+}
+
+TEST(archive_joins_members_and_frames)
+{
+    files_gzip("joined.gz", TEXT(""));
+    files_gzip("joined.gz", TEXT("ab"));
+    files_gzip("joined.gz", TEXT(""));
+    CHECK(reads(files_gzip("joined.gz", TEXT("cd")), "abcd"));
+    files_zstd("joined.zst", TEXT("ab"));
+    files_zstd("joined.zst", TEXT(""));
+    CHECK(reads(files_zstd("joined.zst", TEXT("cd")), "abcd"));
+}
+
+// A file whose last bytes are missing, or that has others behind it.
+static const char *changed(const char *path, const char *name, size_t drop, struct text append)
+{
+    char bytes[4096];
+    FILE *in = fopen(path, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes - append.size, in);
+    fclose(in);
+    size -= drop;
+    memcpy(bytes + size, append.at, append.size);
+    return files_write(name, (struct text){ bytes, size + append.size });
+}
+
+TEST(archive_refuses_damage_with_a_sentence)
+{
+    const char *gzip = files_gzip("whole.gz", TEXT("some text to pack"));
+    const char *zstd = files_zstd("whole.zst", TEXT("some text to pack"));
+    CHECK(refuses(changed(gzip, "cut.gz", 5, TEXT("")), "ends in the middle"));
+    CHECK(refuses(changed(zstd, "cut.zst", 3, TEXT("")), "ends in the middle"));
+    CHECK(refuses(changed(gzip, "tail.gz", 0, TEXT("tail")), "not gzip"));
+    CHECK(reads(changed(gzip, "zeros.gz", 0, TEXT("\0\0\0")), "some text to pack"));
+    CHECK(refuses(changed(gzip, "crc.gz", 8, TEXT("12345678")), "damaged"));
+    CHECK(refuses(changed(zstd, "tail.zst", 0, TEXT("tail of other bytes")), "zstd data"));
+    CHECK(refuses(files_write("short.gz", TEXT("\x1F\x8B")), "ends in the middle"));
+}
+
+TEST(archive_says_how_to_unpack_what_it_does_not_read)
+{
+    CHECK(refuses(files_write("a.zip", TEXT("PK\3\4........")), "unzip"));
+    CHECK(refuses(files_write("a.xz", TEXT("\xFD"
+                                           "7zXZ....")),
+                  "unxz"));
+    CHECK(refuses(files_write("a.bz2", TEXT("BZh9....")), "bunzip2"));
+    CHECK(refuses(files_folder(), "is a folder"));
+}
+
+TEST(archive_stops_at_a_bomb)
+{
+    size_t size = 32 << 20;
+    char *zeros = calloc(1, size);
+    const char *path = NULL;
+    for (int i = 0; i < 10; i++)
+        path = files_zstd("bomb.zst", (struct text){ zeros, size });
+    free(zeros);
+    struct archive in;
+    CHECK(!archive_open(&in, path, 0));
+    char *buffer = arena_alloc(&test_arena, 1 << 20);
+    enum err err = OK;
+    for (size_t got = 1; !err && got;)
+        err = archive_read(&in, buffer, 1 << 20, &got);
+    CHECK(err == ERR_INPUT && strstr(error_text(), "times its size"));
+    CHECK(in.out_bytes <= ARCHIVE_FREE_BYTES + (1 << 20));
+    archive_close(&in);
+}
