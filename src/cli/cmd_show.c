@@ -10,6 +10,7 @@
 struct show {
     struct arena *arena;
     struct catalog catalog;
+    struct plan_data data; // the catalog and what goes with it
     struct out out;
     struct json_writer json;
     bool is_json;
@@ -406,12 +407,69 @@ static enum err show_offers(struct show *show)
 
 // --- command -----------------------------------------------------------------
 
+// --- stacks ------------------------------------------------------------------
+
+static const char *spelled(struct show *show, const struct stack *stack, const char *field)
+{
+    return field_spell(field_find(stack_fields, text_of(field)), stack, show->arena);
+}
+
+// What a stack reaches of its own roofline: the middle, and the range that holds eight in ten.
+static const char *reached(struct show *show, const struct stack *stack, int64_t *runs)
+{
+    struct efficiency e =
+        calibration_of(show->data.efficiencies, show->data.efficiency_count, stack);
+    double z = stats_normal_quantile(0.9) * e.log_spread;
+    *runs = e.runs;
+    return text_format(show->arena, "%.2f (%.2f to %.2f)", exp(e.log_mid), exp(e.log_mid - z),
+                       exp(e.log_mid + z));
+}
+
+static enum err show_stacks(struct show *show)
+{
+    static const char *const titles[] = { "stack",           "kernels", "attention",
+                                          "adapters",        "loss",    "launch",
+                                          "of its roofline", "runs",    NULL };
+    const struct plan_data *data = &show->data;
+    if (show->name) {
+        const struct stack *stack;
+        TRY(stack_find(&stack, data->stacks, data->stack_count, show->name));
+        put_row(show, stack_fields, stack);
+        return OK;
+    }
+    if (show->is_json) {
+        put_rows_json(show, stack_fields, data->stacks, sizeof *data->stacks, data->stack_count);
+        return OK;
+    }
+    struct columns columns = { .arena = show->arena, .align = "llllrrlr" };
+    heading(&columns, titles);
+    for (size_t i = 0; i < data->stack_count; i++) {
+        const struct stack *stack = &data->stacks[i];
+        int64_t runs;
+        const char *share = reached(show, stack, &runs);
+        columns_add(&columns, stack->name);
+        columns_add(&columns, spelled(show, stack, "kernels"));
+        columns_add(&columns, spelled(show, stack, "attention"));
+        columns_add(&columns, spelled(show, stack, "adapters"));
+        columns_add(&columns, text_format(show->arena, "%g", stack->loss_bytes));
+        columns_add(&columns, text_format(show->arena, "%.0f", stack->launch_seconds * 1e6));
+        columns_add(&columns, share);
+        columns_add(&columns, count(show->arena, runs));
+    }
+    columns_write(&columns, &show->out);
+    out_put(&show->out,
+            "\nloss: bytes alive per logit; launch: µs of the host per operation; runs: "
+            "measured ones behind\nthe share, else it is the family's.\n");
+    return OK;
+}
+
 static const struct view {
     const char *name;
     enum err (*show)(struct show *show);
 } views[] = {
     { "models", show_models },         { "gpus", show_gpus },     { "nodes", show_nodes },
     { "operations", show_operations }, { "offers", show_offers }, { "colocation", show_colocation },
+    { "stacks", show_stacks },
 };
 
 static enum err find_view(const struct view **out, const char *name)
@@ -430,7 +488,7 @@ static enum err find_view(const struct view **out, const char *name)
         return fail(ERR_USAGE, "there is no catalog \"%s\"; the nearest is %s", name, near);
     return fail(ERR_USAGE,
                 "there is no catalog \"%s\"; there are models, gpus, nodes, operations, "
-                "offers, colocation",
+                "offers, colocation, stacks",
                 name);
 }
 
@@ -439,13 +497,14 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, NULL));
     if (line->positional_count < 1 || line->positional_count > 2)
         return fail(ERR_USAGE, "say which catalog: gpuhours show "
-                               "models|gpus|nodes|operations|offers|colocation [NAME]");
+                               "models|gpus|nodes|operations|offers|colocation|stacks [NAME]");
     const struct view *view = NULL;
     TRY(find_view(&view, line->positional[0]));
     struct show show = { .arena = line->arena,
                          .is_json = line->common.json,
                          .name = line->positional_count > 1 ? line->positional[1] : NULL };
-    TRY(data_open(&show.catalog, line));
+    TRY(data_plan(&show.data, line));
+    show.catalog = show.data.catalog;
     show.out.arena = line->arena;
     show.json.out = &show.out;
     if (show.is_json) {
@@ -466,7 +525,7 @@ static enum err run(struct command_line *line)
 
 const struct command command_show = {
     .name = "show",
-    .summary = "the catalogs: models, gpus, nodes, operations, offers, colocation",
+    .summary = "the catalogs: models, gpus, nodes, operations, offers, colocation, stacks",
     .example = "gpuhours show gpus h100",
     .run = run,
 };

@@ -250,6 +250,8 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
     for (size_t i = 0; i < walk->card_count; i++)
         memset(walk->cards[i].lighter, 0, sizeof walk->cards[i].lighter);
     for (int again = RECIPE_KEEP_ALL; again <= RECIPE_RECOMPUTE; again++) {
+        if (any && again == RECIPE_SELECTIVE && !space->stack->selective)
+            continue;
         if (!any && again != space->recipe.checkpointing)
             continue;
         for (int micro = 0; micro < (space->micro_batch > 0 ? 1 : MICROS); micro++) {

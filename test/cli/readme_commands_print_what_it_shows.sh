@@ -1,0 +1,2 @@
+[ "$GPUHOURS" = build/gpuhours ] || { echo "the README shows the plain build"; exit 77; }
+tools/readme check
