@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 struct own {
     const char *plan, *offers, *explain;
@@ -36,30 +35,20 @@ static const struct options *list_options(void)
     return groups;
 }
 
-static const char *today(struct arena *arena)
-{
-    time_t now = time(NULL);
-    struct tm parts;
-    if (!gmtime_r(&now, &parts))
-        return "1970-01-01";
-    return text_format(arena, "%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1,
-                       parts.tm_mday);
-}
-
 // The options once to find the plan, then again over what the plan says.
-static enum err read_options(struct command_line *line, struct efficiency *efficiency)
+static enum err read_options(struct command_line *line, struct hosting_document *document)
 {
     own = (struct own){ 0 };
     hosting_request = hosting_request_default();
     plan_request = plan_request_default();
-    *efficiency = (struct efficiency){ .log_mid = NAN };
+    *document = (struct hosting_document){ .efficiency = { .log_mid = NAN } };
     TRY(command_read(line, groups));
     if (own.plan) {
         struct file file;
         TRY(file_open(&file, own.plan));
         struct text json = { text_copy(line->arena, file.text), file.text.size };
         file_close(&file);
-        TRY(hosting_read_plan(&plan_request, efficiency, line->arena, json, own.plan));
+        TRY(hosting_read_plan(&plan_request, document, line->arena, json, own.plan));
         line->positional_count = 0;
         TRY(command_read(line, groups));
     }
@@ -77,7 +66,7 @@ static enum err read_options(struct command_line *line, struct efficiency *effic
         plan_request.gpus = hosting_request.gpus;
     plan_request.search = false;
     if (!hosting_request.today)
-        hosting_request.today = today(line->arena);
+        hosting_request.today = data_today(line->arena);
     if (!own.plan && !plan_request.model)
         return fail(ERR_USAGE, "no job is given; --plan plan.json reads one that gpuhours plan "
                                "--json wrote, or --model and --tokens describe it");
@@ -130,22 +119,19 @@ static enum err run(struct command_line *line)
 {
     struct plan_data *data = ARENA_NEW(line->arena, struct plan_data, 1);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
-    struct efficiency efficiency;
+    struct hosting_document document;
     struct offers offers;
     struct billing *billing;
     size_t billing_count;
-    TRY(read_options(line, &efficiency));
+    TRY(read_options(line, &document));
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    if (!isnan(efficiency.log_mid)) {
-        plan->efficiency.log_mid = efficiency.log_mid;
-        plan->efficiency.log_spread = efficiency.log_spread;
-    }
+    double scale = hosting_adopt(plan, &document);
     TRY(read_offers(&offers, line->arena, &data->catalog));
     TRY(offers_billing(&billing, &billing_count, line->arena, catalog_embedded("billing.csv"),
                        "billing.csv"));
-    struct hosting_input input = { plan, &offers, billing, billing_count, &hosting_request };
+    struct hosting_input input = { plan, &offers, billing, billing_count, &hosting_request, scale };
     struct hosting hosting;
     TRY(hosting_make(&hosting, line->arena, &input));
     if (!hosting.count)

@@ -833,7 +833,10 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
 {
     *out = (struct hosting){ .input = input };
     struct maker m = {
-        .job = { .arena = arena, .plan = input->plan, .request = input->request },
+        .job = { .arena = arena,
+                 .plan = input->plan,
+                 .request = input->request,
+                 .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1 },
         .out = out,
         .input = input,
         .request = input->request,

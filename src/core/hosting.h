@@ -50,12 +50,23 @@ struct hosting_input {
     const struct billing *billing;
     size_t billing_count;
     const struct hosting_request *request;
+    double processed_scale; // of the tokens processed, by what a document knew better; 0 is 1
+};
+
+// What a plan's document says beyond the request that made it. NAN where it does not.
+struct hosting_document {
+    struct efficiency efficiency; // only its numbers
+    double processed_tokens, micro_batch, accumulation, global_batch;
 };
 
 // Reads a plan's document back as the request that made it, free in what may differ from place to
-// place (layout, micro-batch, recomputation), and the efficiency it used.
-enum err hosting_read_plan(struct plan_request *out, struct efficiency *efficiency,
+// place (layout, micro-batch, recomputation).
+enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
                            struct arena *arena, struct text json, const char *name);
+
+// Takes over the document's efficiency, which a pilot may have measured, and returns its processed
+// tokens over those that the plan's assumptions give: lengths may have been profiled.
+double hosting_adopt(struct plan *plan, const struct hosting_document *document);
 
 // --- parts of the arithmetic, each alone -------------------------------------
 

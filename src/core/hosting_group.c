@@ -126,6 +126,9 @@ struct range hosting_range(double *values, size_t count)
 
 // --- nodes -------------------------------------------------------------------
 
+// Assumed of an instance that is a part of a node: 10 Gb/s.
+static const double part_network_bytes_per_s = 1.25e9;
+
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
                          const struct offers_row *row)
 {
@@ -152,6 +155,8 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
             node.link_domain_gpus = offer->gpus;
         node.network = NULL;
         node.network_bytes_per_s_per_gpu = node.network_bytes_per_s = NAN;
+        if (!usual || offer->gpus < usual->gpus) // a part of a node has a virtual machine's network
+            node.network_bytes_per_s_per_gpu = part_network_bytes_per_s / (double)offer->gpus;
         node.local_disk_bytes = node.remote_storage_bytes_per_s = NAN;
     }
     if (!isnan(row->network_bytes_per_s_per_gpu))
@@ -228,6 +233,7 @@ static enum err configure(struct hosting_job *job, struct hosting_group **groups
         group->result = search.best[i];
         group->result.gpu = group->gpu;
         group->result.node = group->node;
+        group->result.workload.processed_tokens *= job->processed_scale;
     }
     return OK;
 }

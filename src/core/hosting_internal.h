@@ -40,6 +40,7 @@ struct hosting_job {
     struct arena *arena;
     const struct plan *plan;
     const struct hosting_request *request;
+    double processed_scale;
     struct hosting_draws draws;
     struct hosting_group **groups;
     size_t group_count, group_room;

@@ -19,7 +19,6 @@ static const struct {
     { "failed runs", "failed_runs" },
     { "save interval", "save_interval" },
     { "labelled share", "labelled_share" },
-    { "mean length", "mean_length" },
 };
 
 // Keys of the configuration that say how, not what, or that each place may choose anew.
@@ -47,13 +46,16 @@ static void read_efficiency(struct efficiency *out, const struct json *assumptio
 }
 
 static enum err read_assumptions(struct plan_request *out, struct efficiency *efficiency,
-                                 struct arena *arena, const struct json *list)
+                                 struct arena *arena, const struct json *list, double examples)
 {
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         const struct json *item = &list->items[i];
         struct text name = json_get_text(item, "name"), origin = json_get_text(item, "origin");
         if (text_is(name, "efficiency of the stack"))
             read_efficiency(efficiency, item);
+        if (text_is(name, "mean length") && text_is(origin, "given") && examples >= 1 &&
+            examples <= 1e15)
+            out->examples = (int64_t)examples;
         for (size_t k = 0; text_is(origin, "given") && k < sizeof given / sizeof *given; k++) {
             double value = json_get_number(item, "value", NAN);
             const struct field *field = field_find(plan_fields, text_of(given[k].option));
@@ -86,7 +88,7 @@ static enum err read_configuration(struct plan_request *out, struct arena *arena
     return OK;
 }
 
-enum err hosting_read_plan(struct plan_request *out, struct efficiency *efficiency,
+enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
                            struct arena *arena, struct text json, const char *name)
 {
     struct json tree;
@@ -97,7 +99,13 @@ enum err hosting_read_plan(struct plan_request *out, struct efficiency *efficien
         configuration->kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
     *out = plan_request_default();
-    *efficiency = (struct efficiency){ .log_mid = NAN, .log_spread = NAN };
+    *document = (struct hosting_document){
+        .efficiency = { .log_mid = NAN, .log_spread = NAN },
+        .processed_tokens = json_get_number(workload, "processed_tokens", NAN),
+        .micro_batch = json_get_number(configuration, "micro_batch", NAN),
+        .accumulation = json_get_number(configuration, "accumulation", NAN),
+        .global_batch = json_get_number(configuration, "global_batch", NAN),
+    };
     TRY(read_configuration(out, arena, configuration, name));
     double tokens = json_get_number(workload, "tokens", NAN);
     double examples = json_get_number(workload, "examples", NAN);
@@ -105,10 +113,24 @@ enum err hosting_read_plan(struct plan_request *out, struct efficiency *efficien
         return fail(ERR_INPUT, "%s: workload has no tokens; gpuhours plan --json writes them",
                     name);
     out->tokens = (int64_t)tokens;
-    if (examples >= 1 && examples <= 1e15)
-        out->examples = (int64_t)examples;
     out->epochs = json_get_number(workload, "epochs", NAN);
     out->recipe.checkpointing = RECIPE_AUTO;
     out->search = false;
-    return read_assumptions(out, efficiency, arena, json_get(&tree, "assumptions"));
+    return read_assumptions(out, &document->efficiency, arena, json_get(&tree, "assumptions"),
+                            examples);
+}
+
+double hosting_adopt(struct plan *plan, const struct hosting_document *d)
+{
+    if (!isnan(d->efficiency.log_mid)) {
+        plan->efficiency.log_mid = d->efficiency.log_mid;
+        plan->efficiency.log_spread = d->efficiency.log_spread;
+    }
+    double ranks = d->global_batch / (d->micro_batch * d->accumulation);
+    if (!(d->processed_tokens > 0) || !(d->micro_batch >= 1) || !(ranks >= 1) || ranks > 1e6)
+        return 1;
+    struct workload same;
+    workload_make(&same, &plan->rule, d->micro_batch, rint(ranks), d->global_batch);
+    double scale = d->processed_tokens / same.processed_tokens;
+    return scale > 0.01 && scale < 100 ? scale : 1;
 }

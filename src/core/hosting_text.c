@@ -149,10 +149,12 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
 {
     if (!row)
         return;
-    out_put(out, "  %-18s %s %s%s%s, %s: %s h, %s\n", title, row->provider, row->instance,
-            strcmp(row->region, "-") ? " in " : "", strcmp(row->region, "-") ? row->region : "",
-            offers_kind_names[row->kind], text_hours(arena, row->elapsed_hours.mid),
-            text_usd(arena, row->cost_usd.mid));
+    bool placed = strcmp(row->region, "-") != 0;
+    out_put(out, "  %-18s %s%s %s%s%s, %s: %s h, %s\n", title,
+            row->instances > 1 ? text_format(arena, "%lld × ", (long long)row->instances) : "",
+            row->provider, shortened(arena, row->instance, 26), placed ? " in " : "",
+            placed ? shortened(arena, row->region, 16) : "", offers_kind_names[row->kind],
+            text_hours(arena, row->elapsed_hours.mid), text_usd(arena, row->cost_usd.mid));
 }
 
 void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
