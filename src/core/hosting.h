@@ -165,10 +165,13 @@ struct hosting_row {
     double on_demand_usd; // of the same instance, expected; NAN if it is not offered
     double commitment_usd, break_even, sets; // of reserved and colocation
     struct hosting_ownership ownership;
+    double rent_usd_per_gpu_hour; // the cheapest on demand of an owned GPU; NAN if there is none
+    double disk_needed_bytes, local_disk_bytes; // base model, data and two saves; NAN: unknown
     double managed_tokens;
     double chance_in_time; // NAN without a deadline
     const char *limit;     // what bounds it: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
+    bool pareto; // no other row ends sooner for less
 };
 
 // Offers that were not held against the job, or could not run it, and why.

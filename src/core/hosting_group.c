@@ -126,8 +126,14 @@ struct range hosting_range(double *values, size_t count)
 
 // --- nodes -------------------------------------------------------------------
 
-// Assumed of an instance that is a part of a node: 10 Gb/s.
-static const double part_network_bytes_per_s = 1.25e9;
+// Of a network that no catalog row tells, for each GPU: 10 Gb/s of an instance that is a part of a
+// node, 100 Gb/s of a node without a fabric of its own; NAN, the network stage's guess, of others.
+static double assumed_network(const struct node *usual, int64_t gpus)
+{
+    if (!usual || gpus < usual->gpus)
+        return 1.25e9 / (double)gpus;
+    return usual->network_bytes_per_s_per_gpu > 0 ? NAN : 12.5e9 / (double)gpus;
+}
 
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
                          const struct offers_row *row)
@@ -154,9 +160,8 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
         if (node.link_domain_gpus > offer->gpus)
             node.link_domain_gpus = offer->gpus;
         node.network = NULL;
-        node.network_bytes_per_s_per_gpu = node.network_bytes_per_s = NAN;
-        if (!usual || offer->gpus < usual->gpus) // a part of a node has a virtual machine's network
-            node.network_bytes_per_s_per_gpu = part_network_bytes_per_s / (double)offer->gpus;
+        node.network_bytes_per_s_per_gpu = assumed_network(usual, offer->gpus);
+        node.network_bytes_per_s = NAN;
         node.local_disk_bytes = node.remote_storage_bytes_per_s = NAN;
     }
     if (!isnan(row->network_bytes_per_s_per_gpu))

@@ -79,3 +79,39 @@ bool hosting_lists(const char *list, const char *word);
 
 void hosting_rank(struct hosting *hosting, struct arena *arena);
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);
+
+// A number of instances of one offer, with every unknown at its middle: what is compared before
+// anything is drawn.
+struct hosting_candidate {
+    const struct offers_row *offer;
+    enum offers_kind kind;
+    struct hosting_group *group;
+    double hours, usd;
+    bool in_time, in_budget;
+};
+
+struct hosting_maker {
+    struct hosting_job job;
+    struct hosting *out;
+    const struct hosting_input *input;
+    const struct hosting_request *request;
+    size_t room;
+    double runs_per_month;
+    struct range queue_hours;
+    const struct gpu *gpu;            // asked for, or NULL
+    struct hosting_candidate fastest; // within the budget
+};
+
+// Reads what options say, ERR_USAGE where they say nothing.
+enum err hosting_check(struct hosting_maker *m);
+enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers);
+enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers); // of --price
+bool hosting_wants(const struct hosting_maker *m, enum offers_kind kind);
+
+void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
+                       enum offers_kind kind, struct hosting_group *group);
+// The group of an owned server, or NULL where none of that GPU is compared.
+struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
+                                          struct hosting_ownership *owned);
+void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu);
+void hosting_add_managed(struct hosting_maker *m);

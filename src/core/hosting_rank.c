@@ -31,6 +31,28 @@ static bool is_stable(const struct hosting_row *row)
     return !row->group || row->group->result.stable;
 }
 
+static double cheapest_rent(const struct hosting *h, const struct gpu *gpu)
+{
+    double usd = NAN;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        if (r->kind == OFFERS_ON_DEMAND && !r->stale && r->group->gpu == gpu)
+            usd = fmin(isnan(usd) ? INFINITY : usd, r->usd_per_hour / (double)r->instance_gpus);
+    }
+    return usd;
+}
+
+static bool is_pareto(const struct hosting *h, const struct hosting_row *row)
+{
+    double hours = row->elapsed_hours.mid, usd = row->cost_usd.mid;
+    for (size_t i = 0; i < h->count; i++) {
+        double other_hours = h->rows[i].elapsed_hours.mid, other_usd = h->rows[i].cost_usd.mid;
+        if (other_hours <= hours && other_usd <= usd && (other_hours < hours || other_usd < usd))
+            return false;
+    }
+    return row->group != NULL;
+}
+
 // --- picks -------------------------------------------------------------------
 
 // How far a row may be recommended: in time nine times in ten, of a fresh price, stable.
@@ -94,6 +116,11 @@ void hosting_rank(struct hosting *h, struct arena *arena)
     for (size_t i = 0; i < h->count; i++)
         rows[i] = *order[i];
     h->rows = rows;
+    for (size_t i = 0; i < h->count; i++) {
+        rows[i].pareto = is_pareto(h, &rows[i]);
+        if (rows[i].kind == OFFERS_COLOCATION)
+            rows[i].rent_usd_per_gpu_hour = cheapest_rent(h, rows[i].ownership.gpu);
+    }
     pick(h);
     if (h->recommended)
         h->reason = reason(h, arena);
@@ -128,10 +155,17 @@ static double use_of(const struct hosting *h, const struct hosting_row *row)
     return h->runs_per_month * row->run_hours.mid / sets / HOSTING_HOURS_PER_MONTH;
 }
 
+// "20 runs a month one after another keep".
 static const char *runs_spelled(const struct hosting *h, struct arena *arena)
 {
-    return text_format(arena, "%.3g run%s a month%s", h->runs_per_month,
-                       h->runs_per_month == 1 ? "" : "s", h->runs_assumed ? " (assumed)" : "");
+    bool one = h->runs_per_month == 1;
+    bool burst = h->input->request->pattern == HOSTING_BURST;
+    return text_format(arena, "%.3g run%s a month%s%s keep%s", h->runs_per_month, one ? "" : "s",
+                       h->runs_assumed ? " (assumed)" : "",
+                       one     ? ""
+                       : burst ? " at once"
+                               : " one after another",
+                       one ? "s" : "");
 }
 
 // Elastic or reserved: the share of a month in use against where a commitment begins to pay.
@@ -149,37 +183,23 @@ static void advise_commitment(struct hosting *h, struct arena *arena)
         return;
     double used = use_of(h, best), hours = best->break_even * HOSTING_HOURS_PER_MONTH;
     bool pays = used > best->break_even;
-    say(h,
-        text_format(arena,
-                    "%s: %s %s use such GPUs %.2g %% of the time; a commitment (%s %s, %s) pays "
-                    "above %.0f %%, %.0f hours a month, and binds %s",
-                    pays ? "Reserve" : "Stay elastic", runs_spelled(h, arena),
-                    h->input->request->pattern == HOSTING_BURST ? "at once" : "one after another",
-                    100 * used, best->provider, best->instance, offers_kind_names[best->kind],
-                    100 * best->break_even, hours, text_usd(arena, best->commitment_usd)));
-}
-
-static double cheapest_rent(const struct hosting *h, const struct gpu *gpu)
-{
-    double usd = NAN;
-    for (size_t i = 0; i < h->count; i++) {
-        const struct hosting_row *r = &h->rows[i];
-        if (r->kind == OFFERS_ON_DEMAND && !r->stale && r->group->gpu == gpu)
-            usd = fmin(isnan(usd) ? INFINITY : usd, r->usd_per_hour / (double)r->instance_gpus);
-    }
-    return usd;
+    say(h, text_format(arena,
+                       "%s: %s such GPUs busy %.2g %% of the time; a commitment (%s %s, %s) pays "
+                       "above %.0f %%, %.0f hours a month, and binds %s",
+                       pays ? "Reserve" : "Stay elastic", runs_spelled(h, arena), 100 * used,
+                       best->provider, best->instance, offers_kind_names[best->kind],
+                       100 * best->break_even, hours, text_usd(arena, best->commitment_usd)));
 }
 
 static void advise_ownership(struct hosting *h, struct arena *arena)
 {
     const struct hosting_row *own = NULL;
     for (size_t i = 0; i < h->count && !own; i++)
-        if (h->rows[i].kind == OFFERS_COLOCATION &&
-            !isnan(cheapest_rent(h, h->rows[i].ownership.gpu)))
+        if (h->rows[i].kind == OFFERS_COLOCATION && !isnan(h->rows[i].rent_usd_per_gpu_hour))
             own = &h->rows[i];
     if (!own)
         return;
-    double rent = cheapest_rent(h, own->ownership.gpu);
+    double rent = own->rent_usd_per_gpu_hour;
     double share = hosting_ownership_break_even(&own->ownership, rent);
     say(h, isnan(share)
                ? text_format(arena,
@@ -189,7 +209,7 @@ static void advise_ownership(struct hosting *h, struct arena *arena)
                              own->ownership.confidence, rent)
                : text_format(arena,
                              "Owning %s (%s, confidence %s) pays above %.0f %% use against renting "
-                             "at $%.2f per GPU hour; %s make %.2g %%",
+                             "at $%.2f per GPU hour; %s it busy %.2g %%",
                              own->instance, text_usd(arena, own->ownership.server_usd.mid),
                              own->ownership.confidence, 100 * share, rent, runs_spelled(h, arena),
                              100 * use_of(h, own)));
@@ -301,14 +321,17 @@ static double cost_with(const struct hosting_row *row, double factor)
     return row->cost_usd.mid + (by_time ? row->compute_usd.mid * share * (factor - 1) : 0);
 }
 
-static bool in_time_with(const struct hosting_row *row, double factor, double deadline_hours)
+// At its middle, or, where it is to be safe, at the late end of its range.
+static bool in_time_with(const struct hosting_row *row, double factor, double deadline_hours,
+                         bool safe)
 {
     if (!row->group)
         return row->in_time;
     const struct overhead_times *t = &row->group->middle;
     double share = t->seconds[OVERHEAD_TRAINING] / t->wall_seconds;
-    double later = row->run_hours.mid * share * (factor - 1);
-    return !(row->elapsed_hours.mid + later > deadline_hours);
+    double run = safe ? row->run_hours.high : row->run_hours.mid;
+    double end = safe ? row->elapsed_hours.high : row->elapsed_hours.mid;
+    return !(end + run * share * (factor - 1) > deadline_hours);
 }
 
 static void advise_packing(struct hosting *h, const struct hosting_job *job)
@@ -328,8 +351,9 @@ static void advise_packing(struct hosting *h, const struct hosting_job *job)
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
         double usd = cost_with(r, factor);
-        if (is_stable(r) && !r->stale >= !row->stale && in_time_with(r, factor, deadline) &&
-            !(usd > budget) && (!other || usd < cost_with(other, factor)))
+        if (is_stable(r) && !r->stale >= !row->stale &&
+            in_time_with(r, factor, deadline, row->chance_in_time >= 0.9) && !(usd > budget) &&
+            (!other || usd < cost_with(other, factor)))
             other = r;
     }
     const char *what = packed ? "Without packing" : "With packing";

@@ -35,10 +35,15 @@ static const char *hours(struct arena *arena, const struct range *range)
                        text_hours(arena, range->high));
 }
 
-// Dollars as short as they may be read: "12.3", "1,240".
+// Dollars as short as they may be read: "12.30", "1,240", "36.8k".
 static const char *dollars(struct arena *arena, double usd)
 {
-    return usd < 99.95 ? text_format(arena, "%.2f", usd) : text_commas(arena, (int64_t)llrint(usd));
+    if (usd < 99.95)
+        return text_format(arena, "%.2f", usd);
+    if (usd < 9999.5)
+        return text_commas(arena, (int64_t)llrint(usd));
+    return usd < 999950 ? text_format(arena, "%.1fk", usd / 1e3)
+                        : text_format(arena, "%.2fM", usd / 1e6);
 }
 
 static const char *cost(struct arena *arena, const struct range *range)
@@ -88,8 +93,8 @@ static void put_line(struct out *out, const char *const *cells)
         int width;
         bool right;
     } columns[] = {
-        { 10, false }, { 17, false }, { 15, false }, { 11, false },
-        { 13, true },  { 14, true },  { 6, true },   { 0, false },
+        { 9, false }, { 16, false }, { 14, false }, { 11, false },
+        { 11, true }, { 13, true },  { 6, true },   { 0, false },
     };
     for (size_t i = 0; i < 8; i++) {
         if (i)
@@ -106,21 +111,29 @@ static const char *machines(struct arena *arena, const struct hosting_row *row)
     return text_format(arena, "%lld×%s", (long long)row->gpus, row->group->gpu->name);
 }
 
-static void put_row(struct out *out, struct arena *arena, const struct hosting_row *row,
-                    const char *mark)
+// What bounds it, or what it fails.
+static const char *verdict(const struct hosting_row *row)
 {
-    const char *instance = shortened(arena, row->instance, row->instances > 1 ? 14 : 17);
+    return row->in_time && row->in_budget ? row->limit
+           : row->in_time                 ? "over budget"
+           : row->in_budget               ? "too late"
+                                          : "late, dear";
+}
+
+static void put_row(struct out *out, struct arena *arena, const struct hosting_row *row)
+{
+    const char *instance = shortened(arena, row->instance, row->instances > 1 ? 13 : 16);
     if (row->instances > 1)
         instance = text_format(arena, "%lld× %s", (long long)row->instances, instance);
     const char *const cells[] = {
-        shortened(arena, row->provider, 10),
+        shortened(arena, row->provider, 9),
         instance,
-        shortened(arena, machines(arena, row), 15),
+        shortened(arena, machines(arena, row), 14),
         offers_kind_names[row->kind],
         hours(arena, &row->elapsed_hours),
         cost(arena, &row->cost_usd),
         age(arena, row),
-        text_format(arena, "%s%s", row->limit, mark),
+        verdict(row),
     };
     put_line(out, cells);
 }
@@ -134,14 +147,6 @@ static bool is_repeated(const struct hosting *h, size_t at)
             !strcmp(h->rows[i].instance, row->instance))
             return true;
     return false;
-}
-
-static const char *mark_of(const struct hosting_row *row)
-{
-    return row->in_time && row->in_budget ? ""
-           : row->in_time                 ? ", over budget"
-           : row->in_budget               ? ", too late"
-                                          : ", too late and over budget";
 }
 
 static void put_pick(struct out *out, struct arena *arena, const char *title,
@@ -159,8 +164,8 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
 
 void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
 {
-    static const char *const titles[] = { "provider", "instance", "GPUs",  "kind",
-                                          "hours",    "cost",     "price", "limited by" };
+    static const char *const titles[] = { "provider", "instance", "GPUs", "kind",
+                                          "hours",    "cost",     "age",  "limited by" };
     put_line(out, titles);
     size_t shown = 0, hidden = 0;
     for (size_t i = 0; i < h->count; i++) {
@@ -170,15 +175,15 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
             hidden++;
             continue;
         }
-        put_row(out, arena, &h->rows[i], mark_of(&h->rows[i]));
+        put_row(out, arena, &h->rows[i]);
         shown++;
     }
     put_wrapped(
         out,
         text_format(
             arena,
-            "hours from now to the result and cost as P10–P90; price: days since it was seen, "
-            "! is old; each instance in its cheapest region%s",
+            "hours from now to the result and cost as P10–P90; age of the price in days, ! is "
+            "old; each instance in its cheapest region%s",
             hidden ? text_format(arena, "; %zu more (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
@@ -258,6 +263,22 @@ static void explain_ownership(const struct hosting *h, const struct hosting_row 
         struct range m = hosting_ownership_month(o, percent / 100.0, NULL);
         out_put(out, "  %d %% $%.2f", percent,
                 m.mid / (o->gpus * HOSTING_HOURS_PER_MONTH * percent / 100.0));
+    }
+    out_put(out, "\n");
+    if (isnan(row->rent_usd_per_gpu_hour))
+        return;
+    double share = hosting_ownership_break_even(o, row->rent_usd_per_gpu_hour);
+    out_put(out, "  against renting at $%.2f per GPU hour: ", row->rent_usd_per_gpu_hour);
+    if (isnan(share))
+        out_put(out, "never pays");
+    else
+        out_put(out, "pays above %s use", text_share(arena, share));
+    for (int percent = 50; percent <= 90; percent += 20) {
+        double months = hosting_ownership_months(o, percent / 100.0, row->rent_usd_per_gpu_hour);
+        out_put(out,
+                isinf(months) ? "; at %d %% never paid back"
+                              : "; at %d %% paid back in %.0f months",
+                percent, months);
     }
     out_put(out, "\n");
 }

@@ -147,6 +147,10 @@ static void put_ownership(struct json_writer *w, const struct hosting *h,
         json_close(w, '}');
     }
     json_close(w, ']');
+    double rent = row->rent_usd_per_gpu_hour;
+    json_put_number(w, "rent_usd_per_gpu_hour", rent);
+    json_put_number(w, "break_even_use", hosting_ownership_break_even(o, rent));
+    json_put_number(w, "months_to_pay_back_at_full_use", hosting_ownership_months(o, 1, rent));
     json_close(w, '}');
 }
 
@@ -165,6 +169,7 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_string(w, "limit", row->limit);
     json_put_bool(w, "in_time", row->in_time);
     json_put_bool(w, "in_budget", row->in_budget);
+    json_put_bool(w, "pareto", row->pareto);
     json_put_number(w, "chance_in_time", row->chance_in_time);
     put_range(w, "run_hours", &row->run_hours);
     put_range(w, "billed_hours", &row->billed_hours);
@@ -174,6 +179,14 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     put_range(w, "cost_usd", &row->cost_usd);
     if (row->group)
         put_time(w, row->group, arena);
+    if (row->offer) {
+        json_open(w, "needs", '{');
+        json_put_number(w, "host_bytes", row->group->result.memory.host_bytes);
+        json_put_number(w, "host_has_bytes", row->offer->offer.host_memory_bytes);
+        json_put_number(w, "disk_bytes", row->disk_needed_bytes);
+        json_put_number(w, "disk_has_bytes", row->local_disk_bytes);
+        json_close(w, '}');
+    }
     put_price(w, row, h->input->request->discount);
     put_move(w, &row->move);
     if (row->kind == OFFERS_SPOT)
@@ -214,7 +227,8 @@ static const char *const formulas[] = {
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
     "(1.2816 * log_spread)^2)); p10 likewise downwards",
     "cost_usd = compute_usd + move.in_usd + move.out_usd",
-    "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours",
+    "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with a queue of several "
+    "lengths the sum is drawn",
     "spot usd_per_instance_hour = sqrt(lowest zone * highest zone)",
     "reserved and colocation: billed_hours = sets * 730 / runs_per_month",
     "colocation usd_per_instance_hour = ownership.usd_per_month.typical / 730",
