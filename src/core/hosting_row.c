@@ -188,7 +188,7 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
         return "data move";
     if (row->disk_needed_bytes > row->local_disk_bytes)
         return "local disk";
-    if (!group->result.stable || group->result.recipe.checkpointing == RECIPE_RECOMPUTE)
+    if (!group->result.stable)
         return "memory";
     if (group->network_share > 0.15)
         return "interconnect";
@@ -196,7 +196,8 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
         return "storage";
     if (begin > 0.25 * wall)
         return "start-up";
-    return "compute";
+    // What is computed again is so for want of memory.
+    return group->result.recipe.checkpointing == RECIPE_RECOMPUTE ? "memory" : "compute";
 }
 
 static struct hosting_row *new_row(struct hosting_maker *m)
