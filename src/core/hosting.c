@@ -106,19 +106,24 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
 enum { MOST_COUNTS = 4, MOST_GPUS = 64 };
 
 // The groups of an offer: so many GPUs as are asked for, else one, two, four and eight instances.
-// Several only of whole nodes: small ones have no network to train over.
+// Several only where there is a network to train over: of instances that are most of a node, or
+// whose network is known.
 static size_t list_groups(struct hosting_group **out, struct hosting_maker *m,
                           const struct offers_row *offer, const struct gpu *gpu)
 {
     int64_t size = offer->offer.gpus, wanted = m->request->gpus;
-    struct node node = hosting_node(&m->job.plan->data->catalog, gpu, offer);
+    bool networked;
+    struct node node = hosting_node(&m->job.plan->data->catalog, gpu, offer, &networked);
+    networked = networked || size >= 4;
+    if (wanted > size && !networked)
+        return 0;
     if (wanted) {
         out[0] = hosting_group_find(&m->job, gpu, wanted, hosting_instances(wanted, size), &node);
         return 1;
     }
     size_t count = 0;
     for (int64_t n = 1; count < MOST_COUNTS; n *= 2) {
-        if (n > 1 && (size < 4 || n * size > MOST_GPUS))
+        if (n > 1 && (!networked || n * size > MOST_GPUS))
             break;
         out[count++] = hosting_group_find(&m->job, gpu, n * size, n, &node);
     }
@@ -144,7 +149,9 @@ static void try_offer(struct hosting_maker *m, const struct offers_row *offer,
         if (best[kind].group)
             hosting_add_offer(m, offer, (enum offers_kind)kind, best[kind].group);
     if (!held)
-        m->out->left_out[fits ? HOSTING_NO_HOST_MEMORY : HOSTING_NO_FIT]++;
+        m->out->left_out[!count ? HOSTING_NO_NETWORK
+                         : fits ? HOSTING_NO_HOST_MEMORY
+                                : HOSTING_NO_FIT]++;
 }
 
 // The fastest within the budget may be a number of instances that is not its offer's cheapest.

@@ -183,6 +183,7 @@ enum hosting_reason {
     HOSTING_NO_PRICE,
     HOSTING_NO_PRECISION,
     HOSTING_NO_FIT,
+    HOSTING_NO_NETWORK, // too small for so many GPUs, and no network between them is known
     HOSTING_NO_HOST_MEMORY,
     HOSTING_REASONS,
 };

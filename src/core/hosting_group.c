@@ -136,7 +136,7 @@ static double assumed_network(const struct node *usual, int64_t gpus)
 }
 
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
-                         const struct offers_row *row)
+                         const struct offers_row *row, bool *networked)
 {
     const struct offer *offer = &row->offer;
     const struct node *usual = catalog_node_of(catalog, gpu), *known = NULL;
@@ -148,6 +148,8 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
             known = &catalog->nodes[i];
     }
     struct node node = { 0 };
+    *networked =
+        (known && known->network_bytes_per_s_per_gpu > 0) || row->network_bytes_per_s_per_gpu > 0;
     if (known || usual)
         node = known ? *known : *usual;
     if (!known) { // the same links, as far as they reach; of the network nothing is known

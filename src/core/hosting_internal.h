@@ -67,9 +67,9 @@ void hosting_spot_draw(struct hosting_job *job, struct hosting_group *group,
                        struct hosting_spot_draws *spot);
 
 // The node that an offer is: the catalog's row of that instance, else the GPU's usual node cut to
-// the instance's size.
+// the instance's size. networked: whether the network between such instances is known.
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
-                         const struct offers_row *row);
+                         const struct offers_row *row, bool *networked);
 
 // P10, P50 and P90 without sorting; the order of the values changes.
 struct range hosting_range(double *values, size_t count);

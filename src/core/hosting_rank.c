@@ -398,6 +398,7 @@ static const struct {
     [HOSTING_NO_PRECISION] = { "lack the precision", "--precision fp16" },
     [HOSTING_NO_FIT] = { "have too little memory",
                          "--gpus, --method qlora or a smaller --context" },
+    [HOSTING_NO_NETWORK] = { "are too small for so many GPUs", "--gpus" },
     [HOSTING_NO_HOST_MEMORY] = { "have too little host memory", "a larger instance" },
 };
 
