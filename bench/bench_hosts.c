@@ -36,7 +36,11 @@ static enum err rank(double *best_ms, size_t *rows, struct arena *arena)
     struct hosting_request asked = hosting_request_default();
     asked.today = "2026-11-15";
     asked.deadline = 48 * 3600;
-    struct hosting_input input = { &plan, &offers, billing, billing_count, &asked };
+    struct hosting_input input = { .plan = &plan,
+                                   .offers = &offers,
+                                   .billing = billing,
+                                   .billing_count = billing_count,
+                                   .request = &asked };
     *best_ms = INFINITY;
     for (int i = 0; i < 5; i++) {
         struct hosting hosting;

@@ -2,7 +2,7 @@
 
 #include "cli/data.h"
 #include "core/hosting.h"
-#include "host/file.h"
+#include "host/folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,6 +95,20 @@ static enum err read_offers(struct offers *offers, struct arena *arena,
     return err;
 }
 
+// The terms of --data DIR, else those compiled in.
+static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
+{
+    if (!line->common.data || !folder_has(line->common.data, "billing.csv"))
+        return offers_billing(out, count, line->arena, catalog_embedded("billing.csv"),
+                              "billing.csv");
+    const char *path = text_format(line->arena, "%s/billing.csv", line->common.data);
+    struct file file;
+    TRY(file_open(&file, path));
+    enum err err = offers_billing(out, count, line->arena, file.text, path);
+    file_close(&file);
+    return err;
+}
+
 static enum err print(const struct hosting *hosting, struct command_line *line)
 {
     struct out out = { .arena = line->arena };
@@ -127,11 +141,14 @@ static enum err run(struct command_line *line)
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    double scale = hosting_adopt(plan, &document);
     TRY(read_offers(&offers, line->arena, &data->catalog));
-    TRY(offers_billing(&billing, &billing_count, line->arena, catalog_embedded("billing.csv"),
-                       "billing.csv"));
-    struct hosting_input input = { plan, &offers, billing, billing_count, &hosting_request, scale };
+    TRY(read_billing(&billing, &billing_count, line));
+    struct hosting_input input = { .plan = plan,
+                                   .offers = &offers,
+                                   .billing = billing,
+                                   .billing_count = billing_count,
+                                   .request = &hosting_request };
+    hosting_adopt(&input, plan, &document);
     struct hosting hosting;
     TRY(hosting_make(&hosting, line->arena, &input));
     if (!hosting.count)

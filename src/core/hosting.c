@@ -207,7 +207,8 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
         .job = { .arena = arena,
                  .plan = input->plan,
                  .request = input->request,
-                 .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1 },
+                 .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1,
+                 .processed_factor = input->processed_factor },
         .out = out,
         .input = input,
         .request = input->request,
@@ -225,6 +226,7 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
     out->runs_per_month = m.runs_per_month;
     TRY(walk(&m, &offers));
     out->groups = m.job.group_count;
+    hosting_assume(out, &m.job);
     hosting_rank(out, arena);
     hosting_advise(out, &m.job);
     return OK;

@@ -50,13 +50,16 @@ struct hosting_input {
     const struct billing *billing;
     size_t billing_count;
     const struct hosting_request *request;
-    double processed_scale; // of the tokens processed, by what a document knew better; 0 is 1
+    // What a document knew better of the tokens processed; 0: nothing.
+    double processed_scale;
+    struct range processed_factor;
 };
 
 // What a plan's document says beyond the request that made it. NAN where it does not.
 struct hosting_document {
     struct efficiency efficiency; // only its numbers
     double processed_tokens, micro_batch, accumulation, global_batch;
+    struct range padding_share;
 };
 
 // Reads a plan's document back as the request that made it, free in what may differ from place to
@@ -64,9 +67,10 @@ struct hosting_document {
 enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
                            struct arena *arena, struct text json, const char *name);
 
-// Takes over the document's efficiency, which a pilot may have measured, and returns its processed
-// tokens over those that the plan's assumptions give: lengths may have been profiled.
-double hosting_adopt(struct plan *plan, const struct hosting_document *document);
+// Takes over the document's efficiency, which a pilot may have measured, and its processed tokens
+// over those that the plan's assumptions give: lengths may have been profiled.
+void hosting_adopt(struct hosting_input *input, struct plan *plan,
+                   const struct hosting_document *document);
 
 // --- parts of the arithmetic, each alone -------------------------------------
 
@@ -199,6 +203,8 @@ struct hosting {
     size_t advice_count;
     double runs_per_month;
     bool runs_assumed;
+    struct assumption assumptions[12]; // beside those of the plan
+    size_t assumption_count;
 };
 
 // ERR_USAGE for filters that name nothing; ERR_ANSWER is left to the caller.

@@ -241,6 +241,8 @@ static enum err configure(struct hosting_job *job, struct hosting_group **groups
         group->result.gpu = group->gpu;
         group->result.node = group->node;
         group->result.workload.processed_tokens *= job->processed_scale;
+        if (job->processed_factor.mid > 0)
+            group->result.workload.processed_factor = job->processed_factor;
     }
     return OK;
 }
@@ -372,8 +374,8 @@ static double fact_of(const struct catalog *catalog, const char *item, double ot
 }
 
 // Preemptions per hour of so many instances: those of one zone mostly go together.
-static struct range preemption_rate(const struct hosting_job *job, double instances,
-                                    double own_rate)
+struct range hosting_preemption_rate(const struct hosting_job *job, double instances,
+                                     double own_rate)
 {
     const struct catalog *c = &job->plan->data->catalog;
     double calm = fact_of(c, "preemptions per instance-hour, 4x V100 group", 0.2);
@@ -445,7 +447,7 @@ void hosting_spot_draw(struct hosting_job *job, struct hosting_group *group,
 struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
                                            double own_rate)
 {
-    struct range rates = preemption_rate(job, (double)group->instances, own_rate);
+    struct range rates = hosting_preemption_rate(job, (double)group->instances, own_rate);
     for (struct hosting_spot_draws *s = group->spots; s; s = s->next)
         if (is_same(&s->rates, &rates))
             return s;

@@ -41,6 +41,7 @@ struct hosting_job {
     const struct plan *plan;
     const struct hosting_request *request;
     double processed_scale;
+    struct range processed_factor; // of the document; mid 0: as the workload has it
     struct hosting_draws draws;
     struct hosting_group **groups;
     size_t group_count, group_room;
@@ -76,6 +77,13 @@ struct range hosting_range(double *values, size_t count);
 
 // Whether a list of words separated by commas is empty or holds the word.
 bool hosting_lists(const char *list, const char *word);
+
+// Preemptions per hour of so many instances, and seconds until there is another.
+struct range hosting_preemption_rate(const struct hosting_job *job, double instances,
+                                     double own_rate);
+
+// Lists what the comparison rests on beside the plan's own assumptions.
+void hosting_assume(struct hosting *hosting, const struct hosting_job *job);
 
 void hosting_rank(struct hosting *hosting, struct arena *arena);
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);

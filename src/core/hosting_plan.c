@@ -45,14 +45,19 @@ static void read_efficiency(struct efficiency *out, const struct json *assumptio
     out->log_spread = log(high / low) / (2 * tenth);
 }
 
-static enum err read_assumptions(struct plan_request *out, struct efficiency *efficiency,
+static enum err read_assumptions(struct plan_request *out, struct hosting_document *document,
                                  struct arena *arena, const struct json *list, double examples)
 {
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         const struct json *item = &list->items[i];
         struct text name = json_get_text(item, "name"), origin = json_get_text(item, "origin");
         if (text_is(name, "efficiency of the stack"))
-            read_efficiency(efficiency, item);
+            read_efficiency(&document->efficiency, item);
+        if (text_is(name, "padding")) {
+            double mid = json_get_number(item, "value", NAN);
+            document->padding_share = (struct range){ json_get_number(item, "low", mid), mid,
+                                                      json_get_number(item, "high", mid) };
+        }
         if (text_is(name, "mean length") && text_is(origin, "given") && examples >= 1 &&
             examples <= 1e15)
             out->examples = (int64_t)examples;
@@ -101,6 +106,7 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
     *out = plan_request_default();
     *document = (struct hosting_document){
         .efficiency = { .log_mid = NAN, .log_spread = NAN },
+        .padding_share = { NAN, NAN, NAN },
         .processed_tokens = json_get_number(workload, "processed_tokens", NAN),
         .micro_batch = json_get_number(configuration, "micro_batch", NAN),
         .accumulation = json_get_number(configuration, "accumulation", NAN),
@@ -116,21 +122,27 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
     out->epochs = json_get_number(workload, "epochs", NAN);
     out->recipe.checkpointing = RECIPE_AUTO;
     out->search = false;
-    return read_assumptions(out, &document->efficiency, arena, json_get(&tree, "assumptions"),
-                            examples);
+    return read_assumptions(out, document, arena, json_get(&tree, "assumptions"), examples);
 }
 
-double hosting_adopt(struct plan *plan, const struct hosting_document *d)
+void hosting_adopt(struct hosting_input *input, struct plan *plan, const struct hosting_document *d)
 {
     if (!isnan(d->efficiency.log_mid)) {
         plan->efficiency.log_mid = d->efficiency.log_mid;
         plan->efficiency.log_spread = d->efficiency.log_spread;
     }
+    // Processed tokens are those of the data over what is not padding.
+    struct range padding = d->padding_share;
+    if (padding.low >= 0 && padding.low <= padding.mid && padding.mid <= padding.high &&
+        padding.high < 1)
+        input->processed_factor = (struct range){ (1 - padding.mid) / (1 - padding.low), 1,
+                                                  (1 - padding.mid) / (1 - padding.high) };
     double ranks = d->global_batch / (d->micro_batch * d->accumulation);
     if (!(d->processed_tokens > 0) || !(d->micro_batch >= 1) || !(ranks >= 1) || ranks > 1e6)
-        return 1;
+        return;
     struct workload same;
     workload_make(&same, &plan->rule, d->micro_batch, rint(ranks), d->global_batch);
     double scale = d->processed_tokens / same.processed_tokens;
-    return scale > 0.01 && scale < 100 ? scale : 1;
+    if (scale > 0.01 && scale < 100)
+        input->processed_scale = scale;
 }

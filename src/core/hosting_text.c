@@ -292,7 +292,7 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
                 h->input->request->managed_price, text_usd(arena, row->cost_usd.mid));
         return;
     }
-    if (row->kind == OFFERS_COLOCATION || !isnan(row->break_even))
+    if (row->kind != OFFERS_ON_DEMAND && row->kind != OFFERS_SPOT)
         out_put(out, "  a month of %.0f set%s shared by %.3g runs: %.1f h billed each\n", row->sets,
                 row->sets > 1 ? "s" : "", h->runs_per_month, row->billed_hours.mid);
     else
@@ -332,4 +332,13 @@ void hosting_explain(const struct hosting *h, const struct hosting_row *row, str
     if (row->kind == OFFERS_COLOCATION)
         explain_ownership(h, row, arena, out);
     explain_money(h, row, arena, out);
+    out_put(out, "\nAssumed\n");
+    for (size_t i = 0; i < h->assumption_count; i++) {
+        const struct assumption *a = &h->assumptions[i];
+        put_wrapped(out,
+                    text_format(arena, "%s: %.4g %s (%s%s%s)", a->name, a->value.mid, a->unit,
+                                assumption_origins[a->origin], a->source ? "; " : "",
+                                a->source ? a->source : ""),
+                    2);
+    }
 }

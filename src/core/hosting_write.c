@@ -191,7 +191,7 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     put_move(w, &row->move);
     if (row->kind == OFFERS_SPOT)
         put_spot(w, row);
-    if (!isnan(row->break_even)) {
+    if (row->kind == OFFERS_RESERVED_1Y || row->kind == OFFERS_RESERVED_3Y) {
         json_open(w, "commitment", '{');
         json_put_number(w, "sets", row->sets);
         json_put_number(w, "usd", row->commitment_usd);
@@ -264,6 +264,10 @@ void hosting_write(const struct hosting *h, struct arena *arena, struct out *out
     json_open(&w, "advice", '[');
     for (size_t i = 0; i < h->advice_count; i++)
         json_put_string(&w, NULL, h->advice[i]);
+    json_close(&w, ']');
+    json_open(&w, "assumptions", '[');
+    for (size_t i = 0; i < h->assumption_count; i++)
+        assumption_write(&h->assumptions[i], &w);
     json_close(&w, ']');
     json_open(&w, "rows", '[');
     for (size_t i = 0; i < h->count; i++)

@@ -19,7 +19,7 @@ static const struct {
     { "us-central", "us-central" },
     { "us-southeast", "us-east" },
     { "us-south", "us-south" },
-    { "us-northcentral", "us-central" },
+    { "us-midwest", "us-central" },
     { "ashburn", "us-east" },
     { "atlanta", "us-east" },
     { "beltsville", "us-east" },

@@ -2,9 +2,14 @@
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 try() {
     echo "hosts $*"
-    "$GPUHOURS" hosts $job "$@" --today 2026-11-15 >/dev/null
-    echo "exit $?"
+    "$GPUHOURS" hosts $job "$@" --today 2026-11-15 2>&1 >/dev/null && status=0 || status=$?
+    echo "exit $status"
 }
+# Which offer comes first is the estimate's matter.
+unrank() {
+    sed -E 's/(with --(deadline|budget)) .*/\1 …/; s/(such as) .*/\1 …/'
+}
+{
 job=
 try
 try plan.json
@@ -30,3 +35,4 @@ try --provider lambda --kind spot
 try --compliance hipaa
 try --deadline 1min
 try --budget 0.01
+} | unrank

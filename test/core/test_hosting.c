@@ -580,7 +580,13 @@ TEST(hosting_reads_a_plans_document_back)
     CHECK_NEAR(document.efficiency.log_spread, plan->efficiency.log_spread, 1e-3);
     struct plan *again = ARENA_NEW(&test_arena, struct plan, 1);
     CHECK(!plan_make(again, &test_arena, planning_data(), &request));
-    CHECK_NEAR(hosting_adopt(again, &document), 1, 1e-9);
+    struct hosting_input input = { .plan = again };
+    hosting_adopt(&input, again, &document);
+    CHECK_NEAR(input.processed_scale, 1, 1e-9);
+    CHECK(input.processed_factor.low <= 1 && input.processed_factor.mid == 1);
+    document.processed_tokens *= 1.5; // as a profile may have found
+    hosting_adopt(&input, again, &document);
+    CHECK_NEAR(input.processed_scale, 1.5, 1e-9);
     CHECK(hosting_read_plan(&request, &document, &test_arena, TEXT("{\"kind\":\"profile\"}"),
                             "p.json") == ERR_INPUT);
 }
