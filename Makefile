@@ -5,6 +5,7 @@
 #   make web      the page's module       make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
 #   make duckdb   the library that reads Parquet, Arrow and remote files
+#   make check-oracles   what npm's and Debian's implementations make of the same input
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
@@ -47,6 +48,9 @@ all: build
 build: $(PROGRAM)
 check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
+check-oracles: $(BUILD)/encode build/deps-oracles
+	$(Q)INSTALL=$(INSTALL) tools/oracles
+	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm
@@ -55,7 +59,8 @@ clean:
 
 $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
-$(PROGRAM) $(BUILD)/tests:
+$(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode:
 	@echo "  link $@"
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
@@ -121,6 +126,9 @@ $(BUILD)/deps: tools/deps
 build/deps-web: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
 	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@
+
+build/deps-oracles: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@
 
 # All is compiled anew when the flags change.
 FLAGS := $(COMPILE)

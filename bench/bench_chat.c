@@ -18,17 +18,21 @@ enum { ROWS_BYTES = 64 << 20 };
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// Words with an escape every 140 bytes or so and 1 % of bytes beyond ASCII, as in real rows.
 static void make_words(struct out *out, struct rng *rng, int count)
 {
-    static const char *const words[] = { "gradient", "the",      "of",   "learning", "rate",
-                                         "a",        "\\n\\n1.", "is",   "model",    "\\\"data\\\"",
-                                         "we",       "token",    "über", "step",     "and" };
-    for (int i = 0; i < count; i++)
-        out_put(out, "%s%s", i ? " " : "", words[rng_below(rng, sizeof words / sizeof *words)]);
+    static const char *const words[] = { "gradient", "the",  "of",  "learning", "rate",
+                                         "a",        "is",   "we",  "model",    "data",
+                                         "token",    "step", "and", "batch",    "length" };
+    for (int i = 0; i < count; i++) {
+        const char *between = rng_below(rng, 25) ? " " : "\\n";
+        const char *word = words[rng_below(rng, sizeof words / sizeof *words)];
+        out_put(out, "%s%s", i ? between : "", rng_below(rng, 40) ? word : "für");
+    }
 }
 
 static struct text make_rows(struct arena *arena)

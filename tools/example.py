@@ -110,7 +110,7 @@ def short():
     ])]
 
 
-records = []
+records, seen = [], set()
 while len(records) < 300:
     kind = random.choices([repair, gears, tour, code, checklist, short], [40, 15, 12, 8, 12, 13])[0]
     turns = kind()
@@ -119,7 +119,9 @@ while len(records) < 300:
     messages = [{"role": "system", "content": random.choice(SYSTEM)}] if random.random() < 0.3 else []
     for ask, answer in turns[:4]:
         messages += [{"role": "user", "content": ask}, {"role": "assistant", "content": answer}]
-    records.append({"messages": messages})
+    if str(messages) not in seen or len(seen) % 100 == 0:  # a repeat or two, as everywhere
+        records.append({"messages": messages})
+    seen.add(str(messages))
 
 with open("data/example.jsonl", "w", encoding="utf-8") as out:
     for record in records:

@@ -381,5 +381,7 @@ enum lines_format lines_guess(const char *name, struct text head)
         return guess_json(head, true);
     struct text seen = text_trim(head);
     bool like_json = seen.size && (seen.at[0] == '{' || seen.at[0] == '[');
-    return like_json || ends_with(stem, ".json") ? guess_json(head, false) : LINES_TEXT;
+    if (like_json || ends_with(stem, ".json"))
+        return guess_json(head, false);
+    return head.size && memchr(head.at, 0, head.size) ? LINES_UNKNOWN : LINES_TEXT;
 }

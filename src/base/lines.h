@@ -27,7 +27,8 @@ enum lines_format {
 
 const char *lines_format_name(enum lines_format format); // "JSON Lines", "a JSON list"
 
-// Guesses from the name ("train.jsonl", endings of compression removed) and the first bytes.
+// Guesses from the name ("train.jsonl", endings of compression removed) and the first bytes. Where
+// neither says text, because there are NUL bytes, it is LINES_UNKNOWN.
 enum lines_format lines_guess(const char *name, struct text head);
 
 struct lines_cutter {

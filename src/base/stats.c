@@ -65,6 +65,57 @@ struct range stats_range(double *values, size_t count)
     };
 }
 
+// Puts the value of that rank where sorting would, smaller ones before it and larger ones behind.
+static void place(double *values, ptrdiff_t count, ptrdiff_t rank)
+{
+    ptrdiff_t first = 0, last = count - 1;
+    while (first < last) {
+        double pivot = values[first + (last - first) / 2];
+        ptrdiff_t low = first, high = last;
+        while (low <= high) {
+            while (values[low] < pivot)
+                low++;
+            while (values[high] > pivot)
+                high--;
+            if (low > high)
+                break;
+            double moved = values[low];
+            values[low++] = values[high];
+            values[high--] = moved;
+        }
+        if (rank <= high)
+            last = high;
+        else if (rank >= low)
+            first = low;
+        else
+            return;
+    }
+}
+
+static double quick_quantile(double *values, size_t count, double share)
+{
+    if (!count)
+        return NAN;
+    double at = share * (double)(count - 1);
+    size_t below = (size_t)at;
+    place(values, (ptrdiff_t)count, (ptrdiff_t)below);
+    if (below + 1 >= count)
+        return values[below];
+    double next = INFINITY;
+    for (size_t i = below + 1; i < count; i++)
+        next = values[i] < next ? values[i] : next;
+    return values[below] + (at - (double)below) * (next - values[below]);
+}
+
+struct range stats_quick_range(double *values, size_t count)
+{
+    return (struct range){
+        quick_quantile(values, count, 0.1),
+        quick_quantile(values, count, 0.5),
+        quick_quantile(values, count, 0.9),
+    };
+}
+
 double stats_normal_below(double z)
 {
     return 0.5 * erfc(-z / sqrt(2));

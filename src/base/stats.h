@@ -16,5 +16,8 @@ double stats_mean(const double *values, size_t count);
 double stats_deviation(const double *values, size_t count); // of the sample; 0 under two values
 struct range stats_range(double *values, size_t count);     // P10, P50, P90; sorts
 
+// The same in a few passes instead of a sort: for many values, none of them NAN. Reorders them.
+struct range stats_quick_range(double *values, size_t count);
+
 double stats_normal_quantile(double share); // of the standard normal; relative error under 1e-9
 double stats_normal_below(double z);        // the share below z

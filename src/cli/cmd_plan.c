@@ -4,6 +4,7 @@
 #include "cli/dataset.h"
 #include "host/file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,21 +54,24 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
         TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, line->common.quiet));
         profile.exact = dataset.exact;
+        if (profile.tally.count) // too many to keep in order
+            lengths_unroll(lengths, arena, &profile.tally, (uint64_t)request->seed);
     }
     if (!lengths->count)
         return fail(ERR_INPUT, "%s: holds no example",
                     profile_path ? profile_path : line->positional[0]);
     if (request->context == PLAN_UNSAID) { // what the data asks for
         struct profile_settings settings = { .batching = BATCHING_LONGEST };
-        TRY(profile_finish(&profile, arena, profile_path ? NULL : lengths, &settings));
+        TRY(profile_finish(&profile, arena, profile.tally.count ? NULL : lengths, &settings));
         request->context = profile.windows.rows[profile.windows.recommended].context;
     }
     request->lengths = lengths;
-    request->examples = (int64_t)lengths->count;
-    request->tokens = 0;
+    double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);
     for (size_t i = 0; i < lengths->count; i++)
-        request->tokens += lengths->items[i].tokens;
-    request->mean_length = (double)request->tokens / (double)lengths->count;
+        tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
+    request->examples = (int64_t)rint(examples);
+    request->tokens = (int64_t)rint(tokens);
+    request->mean_length = tokens / examples;
     request->estimated = !profile.exact;
     return OK;
 }

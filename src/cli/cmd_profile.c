@@ -78,7 +78,7 @@ static enum err count(struct profile *out, struct command_line *line)
     TRY(dataset_open(&dataset, line->arena, &data));
     TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,
                         line->common.quiet));
-    return profile_finish(out, line->arena, &lengths, &settings);
+    return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
 static enum err put_out(struct profile *profile, struct command_line *line)

@@ -2,8 +2,8 @@
 
 #include "cli/command.h"
 
+#include "core/chat.h"
 #include "core/chat_format.h"
-#include "core/template.h"
 #include "host/file.h"
 
 #include <stdio.h>
@@ -12,9 +12,12 @@
 struct template_options {
     const char *template, *messages, *which, *date;
     bool generation_prompt, spans;
+    int labels;
 };
 
 static struct template_options given;
+
+static const char *const label_choices[] = { "none", "all", "assistant", "completion", NULL };
 
 static const struct field fields[] = {
     FIELD(template_options, template, TEXT,
@@ -25,6 +28,8 @@ static const struct field fields[] = {
     FIELD(template_options, date, DATE, "what the template sees as today"),
     FIELD(template_options, generation_prompt, FLAG, "end with the header of an answer"),
     FIELD(template_options, spans, FLAG, "print the byte ranges of generation blocks as well"),
+    FIELD_OF(template_options, labels, label_choices,
+             "print the byte ranges that carry loss as well"),
     { 0 },
 };
 
@@ -82,16 +87,82 @@ static void set_variables(struct template_run *run, struct arena *arena,
                      variables.dict->entries[i].value);
 }
 
-static enum err render(struct template_run *run, struct arena *arena)
+static struct template_date date_given(void)
 {
-    struct out out = { .arena = arena };
+    struct template_date date = { 0 };
     if (given.date)
-        sscanf(given.date, "%d-%d-%d", &run->date.year, &run->date.month, &run->date.day);
-    TRY(template_render(run, &out));
-    TRY(file_write("-", out_view(&out)));
-    for (size_t i = 0; given.spans && i < run->span_count; i++)
-        printf("\n%zu %zu", run->spans[i].start, run->spans[i].end);
+        sscanf(given.date, "%d-%d-%d", &date.year, &date.month, &date.day);
+    return date;
+}
+
+static enum err print(struct text text, const struct template_span *spans, size_t count)
+{
+    TRY(file_write("-", text));
+    for (size_t i = 0; i < count; i++)
+        printf("\n%zu %zu", spans[i].start, spans[i].end);
     return OK;
+}
+
+static void take_token(struct text *token, struct template_value variables, const char *name)
+{
+    const struct template_value *given_token = template_value_find(variables.dict, text_of(name));
+    if (given_token && given_token->kind == TEMPLATE_STRING)
+        *token = given_token->string;
+}
+
+// As a trainer would: the conversation with its labels.
+static enum err render_labelled(const struct template *template, const struct chat_format *format,
+                                struct arena *arena, struct template_value variables)
+{
+    const struct template_value *tools = NULL;
+    struct text bos = format->bos, eos = format->eos;
+    if (variables.kind == TEMPLATE_DICT) {
+        take_token(&bos, variables, "bos_token");
+        take_token(&eos, variables, "eos_token");
+        tools = template_value_find(variables.dict, TEXT("tools"));
+        const struct template_value *messages =
+            template_value_find(variables.dict, TEXT("messages"));
+        if (!messages)
+            return fail(ERR_INPUT, "%s: has no messages", given.messages);
+        variables = *messages;
+    }
+    struct chat_settings settings = { .template = template,
+                                      .bos = bos,
+                                      .eos = eos,
+                                      .tokens = format->tokens,
+                                      .labels = (enum chat_labels)(given.labels - 1),
+                                      .add_generation_prompt = given.generation_prompt,
+                                      .date = date_given() };
+    struct record_schema schema = { .format = RECORD_MESSAGES,
+                                    .columns = { [RECORD_F_MESSAGES] = TEXT("messages") } };
+    struct chat chat;
+    struct chat_text text;
+    struct record record;
+    TRY(record_from_messages(&record, &schema, arena, variables));
+    if (tools)
+        record.sequences[0].tools = *tools;
+    TRY(chat_init(&chat, &settings));
+    enum err err = chat_render(&chat, &text, &record.sequences[0]);
+    if (!err)
+        err = print(text.text, text.spans, text.span_count);
+    chat_release(&chat);
+    return err;
+}
+
+static enum err render(const struct template *template, const struct chat_format *format,
+                       struct arena *arena, struct template_value variables)
+{
+    struct template_run run;
+    struct out out = { .arena = arena };
+    template_run_init(&run, template);
+    run.date = date_given();
+    set_defaults(&run, format);
+    set_variables(&run, arena, variables);
+    enum err err = template_render(&run, &out);
+    if (!err)
+        err = print(out_view(&out), run.spans, given.spans ? run.span_count : 0);
+    template_run_release(&run);
+    return err;
 }
 
 static enum err run_template(struct command_line *line)
@@ -100,7 +171,6 @@ static enum err run_template(struct command_line *line)
     struct file source = { 0 }, messages = { 0 };
     const struct template *template;
     struct template_value variables;
-    struct template_run run = { 0 };
     TRY(command_read(line, groups()));
     if (!given.messages)
         return fail(ERR_USAGE, "--messages wants a JSON file, or - for standard input");
@@ -111,13 +181,8 @@ static enum err run_template(struct command_line *line)
         err = template_value_read(&variables, line->arena, messages.text, given.messages);
     if (!err)
         err = template_compile(&template, line->arena, format.source, given.template);
-    if (!err) {
-        template_run_init(&run, template);
-        set_defaults(&run, &format);
-        set_variables(&run, line->arena, variables);
-        err = render(&run, line->arena);
-        template_run_release(&run);
-    }
+    if (!err)
+        err = (given.labels ? render_labelled : render)(template, &format, line->arena, variables);
     file_close(&source);
     file_close(&messages);
     return err;

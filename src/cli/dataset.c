@@ -94,6 +94,18 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
     return OK;
 }
 
+// Profiles hold no text, but two of different templates must not be added up: the name of the file
+// and a number made of the template tell them apart.
+static const char *name_of(const struct dataset *dataset, struct text source)
+{
+    const char *slash = strrchr(dataset->template_name, '/');
+    uint32_t number = 2166136261u; // FNV-1a
+    for (size_t i = 0; i < source.size; i++)
+        number = (number ^ (unsigned char)source.at[i]) * 16777619u;
+    return text_format(dataset->arena, "%s (%08x)", slash ? slash + 1 : dataset->template_name,
+                       number);
+}
+
 static enum err read_date(struct template_date *out, const char *date)
 {
     time_t now = time(NULL);
@@ -117,8 +129,7 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
     TRY(find_format(&format, dataset, path));
     if (format.source.at)
         TRY(template_compile(&dataset->template, arena, format.source, dataset->template_name));
-    else
-        dataset->template_name = NULL;
+    dataset->template_name = format.source.at ? name_of(dataset, format.source) : NULL;
     dataset->chat = (struct chat_settings){
         .template = dataset->template,
         .bos = format.bos,

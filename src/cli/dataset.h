@@ -53,6 +53,7 @@ struct dataset_example {
     uint64_t hash;       // of the text
     const char *problem; // NULL, or why the row cannot be used
     bool is_second;      // of the same row
+    bool is_empty;       // nothing but what template and tokenizer put around it
     const int32_t *ids;  // tokens of them; NULL unless asked for
     const uint8_t *learned;
 };
@@ -70,6 +71,7 @@ struct dataset_reading {
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
 
-// Everything of a profile that comes from the data; the lengths are appended to the list.
+// Everything of a profile that comes from the data. The list gets the lengths in order; of very
+// many examples it stays empty and the profile's tally is filled instead.
 enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
                          const char *const *words, size_t count, bool quiet);

@@ -52,6 +52,16 @@ struct sums {
     struct seen seen;
 };
 
+// More examples than are simulated in order are kept by their lengths alone: memory stays flat.
+static void fold(struct sums *sums)
+{
+    struct lengths_tally tally, merged;
+    lengths_tally(&tally, sums->arena, sums->lengths);
+    lengths_merge(&merged, sums->arena, &sums->profile->tally, &tally);
+    sums->profile->tally = merged;
+    sums->lengths->count = 0;
+}
+
 static enum err add(void *context, const struct dataset_example *example)
 {
     struct sums *sums = context;
@@ -63,10 +73,12 @@ static enum err add(void *context, const struct dataset_example *example)
         return OK;
     }
     profile->text_bytes += example->text_bytes;
+    if (sums->lengths->count == LENGTHS_SIMULATED)
+        fold(sums);
     lengths_add(sums->lengths, example->tokens, example->labelled);
     profile_note(profile, sums->arena, PROFILE_LONGEST, example->file, example->line,
                  example->tokens, NULL);
-    enum profile_kind kind = !example->tokens                          ? PROFILE_EMPTY
+    enum profile_kind kind = example->is_empty                         ? PROFILE_EMPTY
                              : !example->labelled                      ? PROFILE_UNLABELLED
                              : seen_before(&sums->seen, example->hash) ? PROFILE_DUPLICATE
                                                                        : PROFILE_KINDS;
@@ -90,10 +102,12 @@ enum err dataset_profile(struct profile *out, struct lengths *lengths, struct da
     out->duplicates_exact = !sums.seen.full;
     free(sums.seen.slots);
     TRY(err);
+    if (out->tally.count)
+        fold(&sums);
     out->files = reading.files;
     out->file_count = reading.file_count;
     out->format = reading.format;
-    if (!lengths->count)
+    if (!lengths->count && !out->tally.count)
         return out->rows ? fail(ERR_INPUT, "%s:%lld: none of %lld rows can be used; the first: %s",
                                 out->spots[PROFILE_BAD].spots[0].file,
                                 (long long)out->spots[PROFILE_BAD].spots[0].line,

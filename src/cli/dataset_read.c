@@ -2,15 +2,21 @@
 
 #include "cli/dataset.h"
 
+#include "base/embedded.h"
 #include "cli/progress.h"
 #include "host/pool.h"
 #include "host/source.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { DETECT_ROWS = 64 }; // looked at to tell what the rows are
+enum {
+    DETECT_ROWS = 64,      // looked at to tell what the rows are
+    BLOCK_BYTES = 1 << 18, // a worker's share at a time
+};
 
 // --- a block of rows ---------------------------------------------------------
 
@@ -23,12 +29,22 @@ struct worker {
     struct arena kept;
 };
 
+// An example while its block waits for its turn; a block of empty lines has very many.
+struct result {
+    uint64_t hash;
+    const char *problem;
+    const uint8_t *learned;
+    uint32_t text_bytes, tokens, labelled;
+    uint32_t line; // from the block's first
+    bool is_second, is_empty;
+};
+
 struct item {
     struct block block;
     const struct record_schema *schema; // NULL for plain text
-    struct arena kept;                  // what grows and is used again
+    struct arena kept;                  // tokens: what grows and is used again
     struct arena scratch;               // what belongs to one block
-    struct dataset_example *examples;
+    struct result *results;             // on the heap: used again
     size_t count, room;
     struct tokens tokens; // of all examples, where ids are wanted
 };
@@ -37,7 +53,8 @@ struct run {
     struct dataset *dataset;
     struct dataset_reading *reading;
     struct source source;
-    struct arena source_arena; // of take() alone
+    const struct embedded *example; // in place of the source; NULL once it was taken
+    struct arena source_arena;      // of take() alone
     const struct record_schema *schema;
     size_t schema_file; // plus one; 0 is none yet
     struct worker *workers;
@@ -93,42 +110,44 @@ static bool labels_all(const struct chat_text *text)
 }
 
 static void tokenise(struct run *run, struct item *item, struct worker *worker,
-                     struct dataset_example *example, const struct chat_text *text)
+                     struct result *result, const struct chat_text *text)
 {
     const struct tokenizer *tokenizer = run->dataset->tokenizer;
     int flags = text->wants_special_tokens ? TOKENIZER_SPECIAL : 0;
     bool all = labels_all(text);
-    example->hash = hash_of(text->text);
-    example->text_bytes = (int64_t)text->text.size;
+    int64_t tokens, labelled;
     if (run->reading->wants_ids) {
         size_t first = item->tokens.count;
         tokenizer_encode(tokenizer, worker->cache, text->text, flags, &item->tokens);
-        example->tokens = (int64_t)(item->tokens.count - first);
-        uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, example->tokens);
-        example->labelled = mark_labels(learned, &item->tokens, first, text, all);
-        example->learned = learned;
+        tokens = (int64_t)(item->tokens.count - first);
+        uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, tokens);
+        labelled = mark_labels(learned, &item->tokens, first, text, all);
+        result->learned = learned;
     } else if (all) {
-        example->tokens = tokenizer_count(tokenizer, worker->cache, text->text, flags);
-        example->labelled = example->tokens;
+        tokens = labelled = tokenizer_count(tokenizer, worker->cache, text->text, flags);
     } else {
-        example->tokens =
-            tokenizer_count_spans(tokenizer, worker->cache, text->text, flags,
-                                  spans_of(worker, text), text->span_count, &example->labelled);
+        tokens = tokenizer_count_spans(tokenizer, worker->cache, text->text, flags,
+                                       spans_of(worker, text), text->span_count, &labelled);
     }
+    result->tokens = (uint32_t)tokens;
+    result->labelled = (uint32_t)labelled;
+    result->hash = hash_of(text->text);
+    result->text_bytes = (uint32_t)text->text.size;
 }
 
-static struct dataset_example *add_example(struct item *item, int64_t line)
+static struct result *add_result(struct item *item, int64_t line)
 {
     if (item->count == item->room) {
-        size_t room = item->room ? item->room * 2 : 1024;
-        item->examples =
-            arena_grow(&item->kept, item->examples, item->room * sizeof *item->examples,
-                       room * sizeof *item->examples);
-        item->room = room;
+        item->room = item->room ? item->room * 2 : 1024;
+        item->results = realloc(item->results, item->room * sizeof *item->results);
+        if (!item->results) {
+            fprintf(stderr, "gpuhours: this machine has no memory left for %zu rows\n", item->room);
+            abort();
+        }
     }
-    struct dataset_example *example = &item->examples[item->count++];
-    *example = (struct dataset_example){ .file = item->block.name, .line = line };
-    return example;
+    struct result *result = &item->results[item->count++];
+    *result = (struct result){ .line = (uint32_t)(line - item->block.rows.next_line) };
+    return result;
 }
 
 static enum err read_row(struct record *record, const struct item *item, struct arena *arena,
@@ -149,6 +168,19 @@ static enum err read_row(struct record *record, const struct item *item, struct 
     return record_read_columns(record, item->schema, arena, block->names, cells, block->name_count);
 }
 
+static bool is_blank(struct text text)
+{
+    return !text_trim(text).size;
+}
+
+static bool is_empty(const struct record_sequence *sequence)
+{
+    if (sequence->kind == RECORD_CHAT)
+        return sequence->messages.kind != TEMPLATE_LIST || !sequence->messages.list->count;
+    return is_blank(sequence->prompt) && is_blank(sequence->input) &&
+           is_blank(sequence->completion);
+}
+
 static void work_row(struct run *run, struct item *item, struct worker *worker,
                      const struct lines *rows, struct text row)
 {
@@ -159,12 +191,13 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
         err = chat_render(&worker->chat, &text, &record.sequences[i]);
         if (err)
             break;
-        struct dataset_example *example = add_example(item, rows->line);
-        example->is_second = i > 0;
-        tokenise(run, item, worker, example, &text);
+        struct result *result = add_result(item, rows->line);
+        result->is_second = i > 0;
+        result->is_empty = is_empty(&record.sequences[i]);
+        tokenise(run, item, worker, result, &text);
     }
     if (err)
-        add_example(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
+        add_result(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
 }
 
 static enum err work(void *context, void *at, int number)
@@ -189,12 +222,7 @@ static enum err work(void *context, void *at, int number)
     for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
         work_row(run, item, worker, &rows, row);
     if (item->block.problem)
-        add_example(item, item->block.rows.next_line)->problem = item->block.problem;
-    size_t first = 0; // the ids have moved while they grew
-    for (size_t i = 0; run->reading->wants_ids && i < item->count; i++) {
-        item->examples[i].ids = item->tokens.ids + first;
-        first += (size_t)item->examples[i].tokens;
-    }
+        add_result(item, item->block.rows.next_line)->problem = item->block.problem;
     return OK;
 }
 
@@ -235,11 +263,25 @@ static bool has_rows(const struct block *block)
     return lines_next(&rows, &row);
 }
 
+static enum err next_block(struct run *run, struct block *block, bool *more)
+{
+    const struct embedded *example = run->example;
+    if (!example)
+        return source_next(&run->source, block, more);
+    run->example = NULL;
+    *block = (struct block){ .name = example->name,
+                             .rows = { .cutter = { .format = LINES_JSON },
+                                       .at = example->at,
+                                       .end = example->at + example->size,
+                                       .next_line = 1 } };
+    return OK;
+}
+
 static enum err take(void *context, void *at, bool *more)
 {
     struct run *run = context;
     struct item *item = at;
-    TRY(source_next(&run->source, &item->block, more));
+    TRY(next_block(run, &item->block, more));
     if (!*more)
         return OK;
     progress_show(&run->progress, item->block.done_bytes);
@@ -260,12 +302,27 @@ static enum err give(void *context, void *at)
 {
     struct run *run = context;
     const struct item *item = at;
+    size_t first = 0;
     for (size_t i = 0; i < item->count; i++) {
-        const struct dataset_example *example = &item->examples[i];
-        if (example->problem && run->dataset->options.bad_rows == DATASET_STOP)
+        const struct result *result = &item->results[i];
+        struct dataset_example example = {
+            .file = item->block.name,
+            .line = item->block.rows.next_line + result->line,
+            .tokens = result->tokens,
+            .labelled = result->labelled,
+            .text_bytes = result->text_bytes,
+            .hash = result->hash,
+            .problem = result->problem,
+            .is_second = result->is_second,
+            .is_empty = result->is_empty,
+            .ids = run->reading->wants_ids ? item->tokens.ids + first : NULL,
+            .learned = result->learned,
+        };
+        first += result->tokens;
+        if (example.problem && run->dataset->options.bad_rows == DATASET_STOP)
             return fail(ERR_INPUT, "%s:%lld: %s; --bad-rows skip counts such rows and goes on",
-                        example->file, (long long)example->line, example->problem);
-        TRY(run->reading->give(run->reading->context, example));
+                        example.file, (long long)example.line, example.problem);
+        TRY(run->reading->give(run->reading->context, &example));
     }
     return OK;
 }
@@ -277,11 +334,29 @@ static void drop(void *context, void *at)
     source_block_release(&item->block);
     arena_release(&item->kept);
     arena_release(&item->scratch);
+    free(item->results);
+}
+
+// The word "example", where no file has that name, is the dataset that ships with the program.
+static const struct embedded *find_example(const char *const *words, size_t count)
+{
+    const struct embedded *file = embedded_files;
+    if (count != 1 || strcmp(words[0], "example") || !access("example", F_OK))
+        return NULL;
+    while (file->name && strcmp(file->name, "example.jsonl"))
+        file++;
+    return file->name ? file : NULL;
 }
 
 static void list_files(struct run *run)
 {
     struct dataset_reading *reading = run->reading;
+    if (run->example) {
+        reading->file_count = 1;
+        reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, 1);
+        *reading->files = (struct profile_file){ run->example->name, (int64_t)run->example->size };
+        return;
+    }
     const struct inputs *inputs = &run->source.inputs;
     reading->file_count = inputs->count;
     reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, inputs->count);
@@ -306,9 +381,10 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                             .give = give,
                             .drop = drop };
     enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "there is no memory left");
+    run.example = find_example(words, count);
     if (!err)
-        err = source_open(&run.source, &run.source_arena, words, count,
-                          &(struct source_options){ 0 });
+        err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
+                          &(struct source_options){ .block_bytes = BLOCK_BYTES });
     if (!err) {
         list_files(&run);
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);

@@ -137,12 +137,29 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
            "profile measures them";
 }
 
+static const char *tokens_estimated(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    return plan->request->estimated
+               ? "the tokens were counted without the model's own tokenizer; --tokenizer with its "
+                 "tokenizer.json makes them exact"
+               : NULL;
+}
+
 static const char *context_beyond_data(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const double p99 = 2.326; // of the standard normal
     double spread = plan->rule.length_spread.mid;
     double long_row = plan->chosen.workload.mean_length * exp(spread * p99 - spread * spread / 2);
+    double widest = plan->chosen.workload.worst.width;
+    if (plan->rule.shapes)
+        return widest * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED
+                   ? NULL
+                   : text_format(arena,
+                                 "no example is longer than %.0f tokens; a --context of %.0f "
+                                 "serves nothing",
+                                 widest, plan->rule.context);
     if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED)
         return NULL;
     return text_format(arena,
@@ -315,14 +332,13 @@ static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 static const char *no_saves(const struct plan *plan, struct arena *arena)
 {
     const struct overhead_times *times = &plan->forecast.middle;
-    if (times->saves > 1 || plan->forecast.wall_hours.mid < 4)
+    if (isnan(plan->request->save_interval) || times->saves > 1 ||
+        plan->forecast.wall_hours.mid < 4)
         return NULL;
-    return text_format(
-        arena,
-        "one save at the end of %s: a failure loses the whole run; --save-interval "
-        "1h costs %s",
-        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
-        text_seconds(arena, times->seconds[OVERHEAD_SAVES] * plan->forecast.wall_hours.mid));
+    return text_format(arena,
+                       "one save at the end of %s: a failure loses the whole run; a save takes %s",
+                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+                       text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
 }
 
 static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
@@ -371,6 +387,7 @@ static const struct {
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
     { "lengths_assumed", lengths_assumed },
+    { "tokens_estimated", tokens_estimated },
     { "context_beyond_data", context_beyond_data },
     { "checkpointing_without_pressure", checkpointing_without_pressure },
     { "logits_peak", logits_peak },

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { SCRATCH_BYTES = 64 * 1024 };
+enum { SCRATCH_BYTES = 64 * 1024, CHECKED_TURNS = 50 };
 
 const char *const chat_label_names[] = { "all", "assistant", "completion", NULL };
 
@@ -160,8 +160,8 @@ static bool find_content(struct chat *chat, const struct template_list *messages
 // The bytes that message index adds to the whole text, from behind the header of its turn if it
 // is an answer. Rendering one message more shows it where a template treats a message the same
 // whatever follows; else its content is found by changing it, and the turn's ending behind that.
-static struct template_span extent(struct chat *chat, const struct template_list *messages,
-                                   size_t index)
+static struct template_span prefix_extent(struct chat *chat, const struct template_list *messages,
+                                          size_t index)
 {
     struct text whole = out_view(&chat->out);
     bool answer = is_answer(messages->items[index]);
@@ -188,6 +188,57 @@ static struct template_span extent(struct chat *chat, const struct template_list
         struct text rest = { whole.at + content.end, whole.size - content.end };
         span.end += shared_start(ending, rest);
     }
+    return span;
+}
+
+// What add_generation_prompt adds behind these messages, asked for once.
+static void learn_header(struct chat *chat, const struct template_list *messages)
+{
+    struct text whole = out_view(&chat->out), more;
+    chat->header = TEXT("");
+    if (chat->settings.add_generation_prompt ||
+        render(chat, &chat->with, messages, messages->count, true))
+        return;
+    more = out_view(&chat->with);
+    if (more.size > whole.size && !memcmp(more.at, whole.at, whole.size))
+        chat->header =
+            (struct text){ arena_copy(&chat->arena, more.at + whole.size, more.size - whole.size),
+                           more.size - whole.size };
+}
+
+// The same from the turn of the template's loop that wrote the message. False if no turn did, or
+// if an answer does not start as a generation prompt would.
+static bool turn_extent(struct chat *chat, const struct template_list *messages, size_t index,
+                        struct template_span *out)
+{
+    *out = chat->run.turns ? chat->run.turns[index] : (struct template_span){ 0 };
+    if (chat->unsteady || out->start == out->end)
+        return false;
+    if (!is_answer(messages->items[index])) {
+        out->start = index ? out->start : 0;
+        return true;
+    }
+    if (!chat->header.at)
+        learn_header(chat, messages);
+    size_t size = chat->header.size;
+    if (size > out->end - out->start || memcmp(chat->out.at + out->start, chat->header.at, size))
+        return false;
+    out->start += size;
+    return true;
+}
+
+// Prefixes are the definition; turns are one render instead of many. The first turns and every
+// hundredth are held against prefixes, and one difference ends their use.
+static struct template_span extent(struct chat *chat, const struct template_list *messages,
+                                   size_t index)
+{
+    struct template_span turn;
+    if (!turn_extent(chat, messages, index, &turn))
+        return prefix_extent(chat, messages, index);
+    if (chat->turn_count++ >= CHECKED_TURNS && chat->turn_count % 100)
+        return turn;
+    struct template_span span = prefix_extent(chat, messages, index);
+    chat->unsteady = span.start != turn.start || span.end != turn.end;
     return span;
 }
 
@@ -268,7 +319,9 @@ static enum err render_chat(struct chat *chat, const struct template_list *messa
         return fail(ERR_INPUT, "is a conversation, and there is no chat template; give the "
                                "model's tokenizer_config.json, or --template chatml");
     template_set(&chat->run, "tools", tools);
+    chat->run.watched = messages;
     TRY(render(chat, &chat->out, messages, messages->count, chat->settings.add_generation_prompt));
+    chat->run.watched = NULL;
     switch (chat->settings.labels) {
     case CHAT_ALL: label_all(chat, messages); break;
     case CHAT_ASSISTANT: label_answers(chat, messages); break;

@@ -51,6 +51,9 @@ struct chat {
     struct out out, with, without; // the text, and two renders of parts of it
     struct template_span *spans;
     size_t span_count, span_room;
+    struct text header; // what add_generation_prompt adds; .at NULL until known
+    bool unsteady;      // the loop's turns were once not what prefixes say: only prefixes count
+    int64_t turn_count; // how many turns were asked for, some of which are checked
 };
 
 enum err chat_init(struct chat *chat, const struct chat_settings *settings);

@@ -118,7 +118,7 @@ static struct range gpu_hours(double *scratch, const struct forecast_input *inpu
         struct chance chance = hold(chances[i], kind, others);
         scratch[i] = wall_seconds(&times, input, &chance) / 3600 * input->overheads.gpus;
     }
-    return stats_range(scratch, count);
+    return stats_quick_range(scratch, count);
 }
 
 static double width(const struct forecast_driver *driver)
@@ -170,8 +170,8 @@ void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
         cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &chances[i]);
     }
-    *wall_hours = stats_median(wall, FEWER);
-    *cost_usd = input->price.offers ? stats_median(cost, FEWER) : NAN;
+    *wall_hours = stats_quick_range(wall, FEWER).mid;
+    *cost_usd = input->price.offers ? stats_quick_range(cost, FEWER).mid : NAN;
     arena_rewind(arena, mark);
 }
 
@@ -190,11 +190,11 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
         cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
     }
-    *out = (struct forecast){ .tokens_per_s = stats_range(rate, FORECAST_DRAWS),
-                              .wall_hours = stats_range(wall, FORECAST_DRAWS),
+    *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_DRAWS),
+                              .wall_hours = stats_quick_range(wall, FORECAST_DRAWS),
                               .cost_usd = { NAN, NAN, NAN } };
     if (input->price.offers)
-        out->cost_usd = stats_range(cost, FORECAST_DRAWS);
+        out->cost_usd = stats_quick_range(cost, FORECAST_DRAWS);
     out->gpu_hours = (struct range){ out->wall_hours.low * gpus, out->wall_hours.mid * gpus,
                                      out->wall_hours.high * gpus };
     forecast_middle(&out->middle, input);

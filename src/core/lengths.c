@@ -96,15 +96,21 @@ void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct 
 void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
                     uint64_t seed)
 {
-    struct lengths_sums sums = lengths_sum(tally);
-    *out = (struct lengths){ .arena = arena, .room = (size_t)sums.examples };
+    int64_t all = lengths_sum(tally).examples;
+    int64_t wanted = all < LENGTHS_SIMULATED ? all : LENGTHS_SIMULATED, seen = 0;
+    *out = (struct lengths){ .arena = arena, .room = (size_t)wanted };
     out->items = ARENA_NEW(arena, struct length, out->room);
     for (size_t i = 0; i < tally->count; i++) {
         const struct lengths_bin *bin = &tally->bins[i];
-        int64_t each = bin->labelled / bin->examples, more = bin->labelled % bin->examples;
-        for (int64_t k = 0; k < bin->examples; k++)
+        seen += bin->examples; // up to here, this many of the wanted ones
+        int64_t upto =
+            wanted == all ? seen : (int64_t)((double)seen / (double)all * (double)wanted);
+        int64_t count = upto - (int64_t)out->count;
+        double labelled = (double)bin->labelled / (double)bin->examples * (double)count;
+        int64_t sum = wanted == all ? bin->labelled : (int64_t)labelled;
+        for (int64_t k = 0; k < count; k++)
             out->items[out->count++] =
-                (struct length){ (int32_t)bin->tokens, (int32_t)(each + (k < more)) };
+                (struct length){ (int32_t)bin->tokens, (int32_t)(sum / count + (k < sum % count)) };
     }
     struct rng rng = rng_seeded(seed);
     for (size_t i = out->count; i > 1; i--) {
@@ -113,6 +119,13 @@ void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengt
         out->items[i - 1] = out->items[other];
         out->items[other] = swap;
     }
+    if (wanted != all)
+        out->each = (double)all / (double)out->count;
+}
+
+double lengths_each(const struct lengths *list)
+{
+    return list->each > 0 ? list->each : 1;
 }
 
 // --- what a tally says -------------------------------------------------------
@@ -183,8 +196,8 @@ static bool read_bin(struct lengths_bin *bin, const struct json *in)
             return false;
     *bin = (struct lengths_bin){ (int64_t)in->items[0].number, (int64_t)in->items[1].number,
                                  (int64_t)in->items[2].number };
-    return bin->tokens <= LENGTHS_LONGEST && bin->examples > 0 && bin->examples <= 1 << 30 &&
-           bin->labelled <= bin->tokens * bin->examples;
+    return bin->tokens <= LENGTHS_LONGEST && bin->examples > 0 &&
+           bin->examples <= LENGTHS_LONGEST && bin->labelled <= bin->tokens * bin->examples;
 }
 
 enum err lengths_read(struct lengths_tally *out, struct arena *arena, const struct json *in,
@@ -197,7 +210,6 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                     "[tokens, examples, labelled]; gpuhours profile writes it",
                     name);
     out->bins = ARENA_NEW(arena, struct lengths_bin, in->count);
-    int64_t examples = 0;
     for (size_t i = 0; i < in->count; i++) {
         struct lengths_bin *bin = &out->bins[out->count++];
         if (!read_bin(bin, &in->items[i]) || (i && bin[-1].tokens >= bin->tokens))
@@ -205,10 +217,6 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                         "%s: length.histogram[%zu] must be [tokens, examples, labelled], whole "
                         "numbers by rising tokens; gpuhours profile writes it",
                         name, i);
-        examples += bin->examples;
-        if (examples > LENGTHS_MOST)
-            return fail(ERR_INPUT, "%s: length.histogram has over %d examples; split the profile",
-                        name, LENGTHS_MOST);
     }
     return OK;
 }

@@ -15,27 +15,32 @@
 #include "base/json.h"
 
 enum {
-    LENGTHS_LONGEST = 1 << 30, // tokens; longer examples count as this long
-    LENGTHS_MOST = 400000000,  // examples in a tally that is read
+    LENGTHS_LONGEST = 1 << 30,   // tokens; longer examples count as this long
+    LENGTHS_SIMULATED = 1 << 20, // examples; of more, a sample stands for all
+};
+
+struct length {
+    int32_t tokens;
+    int32_t labelled; // of them; taken to be the last ones where it matters
 };
 
 struct lengths {
     struct arena *arena;
-    struct length {
-        int32_t tokens;
-        int32_t labelled; // of them; taken to be the last ones where it matters
-    } * items;
+    struct length *items;
     size_t count, room;
+    double each; // examples that an item of a sample stands for; 0: it is no sample
 };
 
 void lengths_add(struct lengths *list, int64_t tokens, int64_t labelled);
 
+struct lengths_bin {
+    int64_t tokens;   // of each example here
+    int64_t examples; // at least one
+    int64_t labelled; // of all of them together
+};
+
 struct lengths_tally {
-    struct lengths_bin {
-        int64_t tokens;   // of each example here
-        int64_t examples; // at least one
-        int64_t labelled; // of all of them together
-    } * bins;             // by rising tokens
+    struct lengths_bin *bins; // by rising tokens
     size_t count;
 };
 
@@ -48,8 +53,11 @@ struct lengths_sums {
 void lengths_tally(struct lengths_tally *out, struct arena *arena, const struct lengths *list);
 void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct lengths_tally *a,
                    const struct lengths_tally *b);
+// Of more than LENGTHS_SIMULATED examples the list is a sample with the same shares of all lengths.
 void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
                     uint64_t seed);
+
+double lengths_each(const struct lengths *list); // 1 unless it is a sample
 
 struct lengths_sums lengths_sum(const struct lengths_tally *tally);
 

@@ -125,6 +125,9 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     double weight = recipe.method == RECIPE_FULL ? 2 : recipe_dtype_bytes(recipe.adapter_dtype);
     double master = recipe.method == RECIPE_FULL && recipe.weights == RECIPE_FP32 ? 4 : 0;
     out->save_bytes = trained * (weight + master + recipe_state_bytes(&recipe, recipe.states));
+    bool sharded = layout->zero > 0 || layout->tensor > 1 || layout->pipeline > 1;
+    if (sharded && setup->node && setup->node->gpus > 0)
+        out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
     // Weights come as 16-bit files, also where they are quantized on the way in.
     out->load_bytes = 2 * (double)model_parameters(setup->model);
     out->eval_cost = overhead_eval_cost(step);

@@ -31,9 +31,9 @@ struct overheads {
     struct assumption data_bytes_per_token;  // read while training
     // Of the configuration, set by the caller.
     double gpus, epochs;
-    double load_bytes, save_bytes;
-    double eval_cost;          // seconds of an evaluated token over those of a trained one
-    double allocation_seconds; // that the caching allocator takes to meet every width once
+    double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
+    double eval_cost;              // seconds of an evaluated token over those of a trained one
+    double allocation_seconds;     // that the caching allocator takes to meet every width once
     bool compiles;
 };
 

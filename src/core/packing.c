@@ -187,21 +187,31 @@ static void collect_rows(const struct job *job, const struct packing_bins *bins,
         out->pieces[next[bins->rows[i]]++] = pieces[bins->items[i]];
 }
 
-static void pack(const struct job *job, const struct packing_piece *pieces, size_t count)
+// Where each piece goes; returns the sizes that the packer counted.
+static const int32_t *place_pieces(const struct job *job, struct packing_bins *bins,
+                                   struct arena *arena, const struct packing_piece *pieces,
+                                   size_t count)
 {
-    struct arena arena = { 0 };
     struct packing_scratch scratch;
-    packing_scratch_init(&scratch, &arena, job->capacity, longest_chunk(job, pieces, count));
-    struct packing_bins bins = { .items = ARENA_NEW(&arena, uint32_t, count),
-                                 .rows = ARENA_NEW(&arena, uint32_t, count) };
-    int32_t *sizes = ARENA_NEW(&arena, int32_t, count);
+    packing_scratch_init(&scratch, arena, job->capacity, longest_chunk(job, pieces, count));
+    *bins = (struct packing_bins){ .items = ARENA_NEW(arena, uint32_t, count),
+                                   .rows = ARENA_NEW(arena, uint32_t, count) };
+    int32_t *sizes = ARENA_NEW(arena, int32_t, count);
     for (size_t i = 0; i < count; i++)
         sizes[i] = (int32_t)rounded_up(pieces[i].size - job->rule->shift, job->rule->align);
 
     if (job->rule->method == PACKING_VOLUME)
-        pack_volume(job, &bins, &scratch, pieces, sizes, count);
+        pack_volume(job, bins, &scratch, pieces, sizes, count);
     else
-        pack_chunks(job, &bins, &scratch, pieces, sizes, count);
+        pack_chunks(job, bins, &scratch, pieces, sizes, count);
+    return sizes;
+}
+
+static void pack(const struct job *job, const struct packing_piece *pieces, size_t count)
+{
+    struct arena arena = { 0 };
+    struct packing_bins bins;
+    const int32_t *sizes = place_pieces(job, &bins, &arena, pieces, count);
     collect_rows(job, &bins, pieces);
     job->out->sums.fewest_rows = packing_fewest(sizes, count, job->capacity, &arena);
     arena_release(&arena);
@@ -369,9 +379,9 @@ static struct row sum_row(const struct job *job, size_t row)
     return sum;
 }
 
-static struct batch make_batch(const struct job *job, size_t first, size_t count)
+static struct packing_batch make_batch(const struct job *job, size_t first, size_t count)
 {
-    struct batch batch = { .rows = (int64_t)count };
+    struct packing_batch batch = { .rows = (int64_t)count };
     int64_t longest = 0, all = 0, spans = 0;
     for (size_t i = 0; i < count; i++) {
         struct row row = sum_row(job, (first + i) % job->out->rows);
@@ -393,25 +403,35 @@ static struct batch make_batch(const struct job *job, size_t first, size_t count
     return batch;
 }
 
-// How many micro-batches an epoch has, and whether the last of them is short.
+// Of so many rows: how many are processed, in how many micro-batches and steps.
+struct epoch {
+    int64_t rows, each, micro_batches, steps;
+};
+
+static struct epoch count_epoch(int64_t rows, const struct job *job)
+{
+    int64_t each = job->rule->fills_micro_batch ? 1 : job->micro_batch;
+    int64_t step = job->ranks * job->accumulation, count = (rows + each - 1) / each;
+    if (job->rule->drops_last) {
+        count = rows / each / step * step;
+        return (struct epoch){ count * each, each, count, count / step };
+    }
+    if (job->ranks > 1) { // repeats the first rows until every rank has as many full batches
+        count = (count + job->ranks - 1) / job->ranks * job->ranks;
+        rows = count * each;
+    }
+    return (struct epoch){ rows, each, count, (count + step - 1) / step };
+}
+
 static void make_batches(const struct job *job)
 {
     struct packing *out = job->out;
-    size_t each = job->rule->fills_micro_batch ? 1 : (size_t)job->micro_batch;
-    size_t ranks = (size_t)job->ranks, step = ranks * (size_t)job->accumulation, rows = out->rows;
-    if (job->rule->drops_last) {
-        out->count = rows / each / step * step;
-        out->sums.steps = (int64_t)(out->count / step);
-        rows = out->count * each;
-    } else {
-        out->count = (rows + each - 1) / each;
-        if (ranks > 1) { // repeats the first rows until every rank has as many full batches
-            out->count = (out->count + ranks - 1) / ranks * ranks;
-            rows = out->count * each;
-        }
-        out->sums.steps = (int64_t)((out->count + step - 1) / step);
-    }
-    out->batches = ARENA_NEW(job->arena, struct batch, out->count);
+    struct epoch epoch = count_epoch((int64_t)out->rows, job);
+    size_t each = (size_t)epoch.each, rows = (size_t)epoch.rows;
+    out->count = (size_t)epoch.micro_batches;
+    out->sums.steps = epoch.steps;
+    out->sums.rows = epoch.rows;
+    out->batches = ARENA_NEW(job->arena, struct packing_batch, out->count);
     for (size_t i = 0; i < out->count; i++) {
         size_t first = i * each, left = rows - first;
         out->batches[i] = make_batch(job, first, left < each ? left : each);
@@ -421,10 +441,9 @@ static void make_batches(const struct job *job)
         out->sums.examples += !out->pieces[i].start;
     for (size_t i = out->starts[seen]; i < out->starts[out->rows]; i++)
         out->sums.unseen_tokens += out->pieces[i].size;
-    out->sums.rows = (int64_t)rows;
 }
 
-static bool worse(const struct batch *a, const struct batch *b)
+static bool worse(const struct packing_batch *a, const struct packing_batch *b)
 {
     int64_t size_a = a->rows * a->width, size_b = b->rows * b->width;
     return size_a != size_b ? size_a > size_b : a->attended > b->attended;
@@ -437,7 +456,7 @@ static void summarise(const struct job *job)
     struct arena scratch = { 0 };
     double *widths = ARENA_NEW(&scratch, double, out->count);
     for (size_t i = 0; i < out->count; i++) {
-        const struct batch *batch = &out->batches[i];
+        const struct packing_batch *batch = &out->batches[i];
         sums->processed_tokens += batch->rows * batch->width;
         sums->useful_tokens += batch->tokens;
         sums->labelled_tokens += batch->labelled;
@@ -479,14 +498,9 @@ static enum err check(const struct packing_setup *setup, const struct lengths *l
     return OK;
 }
 
-enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
-                      const struct packing_rule *rule, const struct packing_setup *setup)
+static struct job job_of(const struct packing_rule *rule, const struct packing_setup *setup)
 {
-    *out = (struct packing){ 0 };
-    TRY(check(setup, lengths));
     struct job job = {
-        .arena = arena,
-        .lengths = lengths,
         .rule = rule,
         .window = setup->window,
         .micro_batch = setup->micro_batch ? setup->micro_batch : 1,
@@ -494,7 +508,6 @@ enum err packing_plan(struct packing *out, struct arena *arena, const struct len
         .ranks = setup->ranks ? setup->ranks : 1,
         .multiple = setup->multiple ? setup->multiple : rule->multiple,
         .seed = setup->seed,
-        .out = out,
     };
     if (rule->single_rows) {
         job.accumulation *= job.micro_batch;
@@ -504,12 +517,83 @@ enum err packing_plan(struct packing *out, struct arena *arena, const struct len
     if (rule->fills_micro_batch) {
         job.capacity = job.window * job.micro_batch;
         job.multiple = job.window;
-        if (job.capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
-            return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
-                        (long long)job.micro_batch, (long long)job.window);
     }
+    return job;
+}
+
+static enum err start(struct job *job, struct packing *out, struct arena *arena,
+                      const struct lengths *lengths, const struct packing_rule *rule,
+                      const struct packing_setup *setup)
+{
+    *out = (struct packing){ 0 };
+    TRY(check(setup, lengths));
+    *job = job_of(rule, setup);
+    job->arena = arena;
+    job->lengths = lengths;
+    job->out = out;
+    if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
+        return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
+                    (long long)job->micro_batch, (long long)job->window);
+    return OK;
+}
+
+enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
+                      const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct job job;
+    TRY(start(&job, out, arena, lengths, rule, setup));
     make_rows(&job);
     make_batches(&job);
     summarise(&job);
+    return OK;
+}
+
+static int64_t scaled(int64_t count, double factor)
+{
+    return (int64_t)((double)count * factor + 0.5);
+}
+
+void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
+                   const struct packing_setup *setup)
+{
+    struct job job = job_of(rule, setup);
+    int64_t *const counts[] = { &sums->examples,         &sums->rows,
+                                &sums->processed_tokens, &sums->useful_tokens,
+                                &sums->labelled_tokens,  &sums->fewest_rows,
+                                &sums->cut_examples,     &sums->dropped_examples,
+                                &sums->lost_tokens,      &sums->unseen_tokens };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = scaled(*counts[i], factor);
+    sums->squares *= factor;
+    sums->attended *= factor;
+    struct epoch epoch = count_epoch(sums->rows, &job);
+    sums->rows = epoch.rows;
+    sums->micro_batches = epoch.micro_batches;
+    sums->steps = epoch.steps;
+}
+
+enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
+                       const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct arena arena = { 0 };
+    struct packing out;
+    struct job job;
+    TRY(start(&job, &out, &arena, lengths, rule, setup));
+    size_t count;
+    struct packing_piece *pieces = make_pieces(&job, &count);
+    *tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        *tokens += pieces[i].size - rule->shift;
+    if (rule->method == PACKING_WRAPPED) {
+        wrap(&job, pieces, count);
+        *rows = (int64_t)out.rows;
+    } else if (rule->method == PACKING_NONE || rule->method == PACKING_GROUPED) {
+        *rows = (int64_t)count;
+    } else {
+        struct packing_bins bins;
+        place_pieces(&job, &bins, &arena, pieces, count);
+        *rows = bins.count;
+    }
+    arena_release(&arena);
     return OK;
 }

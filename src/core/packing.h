@@ -93,7 +93,7 @@ struct packing_setup {
 enum { PACKING_LARGEST_WINDOW = 1 << 24 };
 
 // One micro-batch of one rank. Micro-batch i of an epoch is rank i % ranks's.
-struct batch {
+struct packing_batch {
     int64_t rows, width; // processed: rows × width tokens
     int64_t tokens;      // useful ones: the rest is padding
     int64_t labelled;
@@ -103,24 +103,24 @@ struct batch {
 
 // What a planner needs of an epoch.
 struct batches {
-    int64_t examples;         // seen in the epoch
-    int64_t rows;             // padded examples, or packs; with those repeated for other ranks
-    int64_t micro_batches;    // over all ranks
-    int64_t steps;            // of the optimizer
-    int64_t processed_tokens; // Σ rows × width
-    int64_t useful_tokens;    // Σ tokens
-    int64_t labelled_tokens;  // Σ labelled
-    double squares, attended; // Σ of the batches' own
-    double padding_share;     // of the processed tokens
-    double fill;              // useful tokens over rows × window
-    int64_t fewest_rows;      // no packing can need fewer; 0 where nothing is packed
-    int64_t cut_examples;     // too long, and shortened
-    int64_t dropped_examples; // too long or empty, and left out
-    int64_t lost_tokens;      // by cutting and dropping
-    int64_t unseen_tokens;    // at the end of the epoch, where the trainer drops what is short
-    struct batch worst;       // the most processed tokens; of those the most attended
-    int64_t distinct_widths;  // shapes that the allocator sees
-    struct range widths;      // P10, P50, P90 over the micro-batches
+    int64_t examples;           // seen in the epoch
+    int64_t rows;               // padded examples, or packs; with those repeated for other ranks
+    int64_t micro_batches;      // over all ranks
+    int64_t steps;              // of the optimizer
+    int64_t processed_tokens;   // Σ rows × width
+    int64_t useful_tokens;      // Σ tokens
+    int64_t labelled_tokens;    // Σ labelled
+    double squares, attended;   // Σ of the batches' own
+    double padding_share;       // of the processed tokens
+    double fill;                // useful tokens over rows × window
+    int64_t fewest_rows;        // no packing can need fewer; 0 where nothing is packed
+    int64_t cut_examples;       // too long, and shortened
+    int64_t dropped_examples;   // too long or empty, and left out
+    int64_t lost_tokens;        // by cutting and dropping
+    int64_t unseen_tokens;      // at the end of the epoch, where the trainer drops what is short
+    struct packing_batch worst; // the most processed tokens; of those the most attended
+    int64_t distinct_widths;    // shapes that the allocator sees
+    struct range widths;        // P10, P50, P90 over the micro-batches
     double mean_width;
 };
 
@@ -135,13 +135,22 @@ struct packing {
     struct packing_piece *pieces;
     size_t *starts; // row r has the pieces starts[r] … starts[r + 1] - 1
     size_t rows;    // in the order of training
-    struct batch *batches;
+    struct packing_batch *batches;
     size_t count;
     struct batches sums;
 };
 
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
                       const struct packing_rule *rule, const struct packing_setup *setup);
+
+// What the sums would be of `factor` times as many examples: everything that is counted grows, what
+// an average batch is stays. Steps are counted anew, so that they are whole.
+void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
+                   const struct packing_setup *setup);
+
+// Only how many rows there are and how many useful tokens in them, in a fraction of the time.
+enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
+                       const struct packing_rule *rule, const struct packing_setup *setup);
 
 // The permutation that a seed stands for; everything that is random here comes from it.
 void packing_shuffle(uint32_t *order, size_t count, uint64_t seed);

@@ -19,38 +19,63 @@ static void add_number(struct plan *plan, const char *name, const char *unit, do
                                    NULL });
 }
 
+// What is known of the lengths: measured on the user's own data, said, or assumed.
+static void add_lengths(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    const struct workload *workload = &plan->chosen.workload;
+    const struct workload_rule *rule = &plan->rule;
+    bool measured = request->lengths != NULL;
+    bool said = request->examples > 0 || !isnan(request->mean_length);
+    double mean = workload->mean_length, padding = workload->padding_share;
+    const struct range *factor = &workload->processed_factor;
+    const char *source = measured ? "batches simulated on the examples"
+                                  : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
+    add(plan, (struct assumption){
+                  .name = "mean length",
+                  .unit = "tokens",
+                  .value = { said ? mean : rule->mean_share.low * rule->context, mean,
+                             said ? mean : rule->mean_share.high * rule->context },
+                  .origin = measured ? ASSUMPTION_MEASURED
+                            : said   ? ASSUMPTION_GIVEN
+                                     : ASSUMPTION_ASSUMED,
+                  .source = said && !measured ? NULL : source,
+              });
+    if (!measured)
+        add(plan, (struct assumption){ "spread of lengths", "of the logarithm", rule->length_spread,
+                                       ASSUMPTION_ASSUMED, source, NULL });
+    add(plan,
+        (struct assumption){
+            .name = "padding",
+            .unit = "of processed tokens",
+            .value = { 1 - (1 - padding) / factor->low, padding, 1 - (1 - padding) / factor->high },
+            .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_ASSUMED,
+            .source = source,
+        });
+}
+
 static void add_workload(struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
-    static const char simulated[] = "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
-    bool lengths = request->examples > 0 || !isnan(request->mean_length);
-    add_number(plan, "tokens", "tokens", workload->tokens, true, NULL);
+    bool measured = request->lengths != NULL;
+    add(plan, (struct assumption){
+                  .name = "tokens",
+                  .unit = "tokens",
+                  .value = { workload->tokens, workload->tokens, workload->tokens },
+                  .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_GIVEN,
+                  .source = !measured            ? NULL
+                            : request->estimated ? "counted with another model's tokenizer"
+                                                 : "counted with the model's tokenizer",
+              });
     add_number(plan, "epochs", "epochs", workload->epochs, !isnan(request->epochs), "one pass");
     add_number(plan, "context", "tokens", rule->context, request->context > 0,
                "the usual window of public recipes, or the model's");
-    add(plan, (struct assumption){
-                  "mean length",
-                  "tokens",
-                  { lengths ? workload->mean_length : rule->mean_share.low * rule->context,
-                    workload->mean_length,
-                    lengths ? workload->mean_length : rule->mean_share.high * rule->context },
-                  lengths ? ASSUMPTION_GIVEN : ASSUMPTION_ASSUMED,
-                  lengths ? NULL : simulated,
-                  NULL });
-    add(plan, (struct assumption){ "spread of lengths", "of the logarithm", rule->length_spread,
-                                   ASSUMPTION_ASSUMED, simulated, NULL });
-    double padding = workload->padding_share;
-    add(plan, (struct assumption){ "padding",
-                                   "of processed tokens",
-                                   { 1 - (1 - padding) / workload->processed_factor.low, padding,
-                                     1 - (1 - padding) / workload->processed_factor.high },
-                                   ASSUMPTION_ASSUMED,
-                                   simulated,
-                                   NULL });
-    add_number(plan, "labelled share", "of the tokens", rule->labelled_share,
-               !isnan(request->labelled_share), "every token carries loss");
+    add_lengths(plan);
+    if (!measured)
+        add_number(plan, "labelled share", "of the tokens", rule->labelled_share,
+                   !isnan(request->labelled_share), "every token carries loss");
     add_number(plan, "global batch", "rows", workload->global_batch, request->global_batch > 0,
                "near 64 rows, or the micro-batch times the GPUs");
 }

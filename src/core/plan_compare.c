@@ -70,6 +70,17 @@ static void scale(struct plan *plan)
         }
 }
 
+// The same data, packed.
+static enum err pack(struct workload_rule *rule, const struct plan *plan, struct arena *arena)
+{
+    rule->batching = WORKLOAD_PACKED;
+    rule->shapes = NULL;
+    return plan->request->lengths
+               ? workload_measure(rule, arena, plan->request->lengths, plan->stack->name,
+                                  (uint64_t)plan->request->seed)
+               : OK;
+}
+
 // The same GPUs with one thing changed.
 static enum err vary(struct plan *plan, struct arena *arena, const struct search_space *asked)
 {
@@ -87,10 +98,10 @@ static enum err vary(struct plan *plan, struct arena *arena, const struct search
         suggest(plan, plan->fits ? "better settings" : "settings that fit",
                 search.count ? &search.best[0] : NULL);
     if (space.rule.batching != WORKLOAD_PACKED) {
-        space.rule.batching = WORKLOAD_PACKED;
+        TRY(pack(&space.rule, plan, arena));
         TRY(search_run(&search, arena, &space));
         suggest(plan, "packed", search.count ? &search.best[0] : NULL);
-        space.rule.batching = asked->rule.batching;
+        space.rule = asked->rule;
     }
     for (int method = RECIPE_FULL; method <= RECIPE_QLORA; method++) {
         if (method == asked->recipe.method)

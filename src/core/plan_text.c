@@ -70,6 +70,18 @@ const char *plan_spell(const struct search_result *result, struct arena *arena)
 
 // --- the answer --------------------------------------------------------------
 
+// "; 9 providers, prices of 2024-09-25 to 2026-10-10"
+static const char *price_source(const struct plan *plan, struct arena *arena)
+{
+    const struct price *price = &plan->price;
+    if (!price->oldest || !isnan(plan->request->price))
+        return "";
+    bool same = !strcmp(price->oldest, price->newest);
+    return text_format(arena, "; %zu provider%s, prices of %s%s%s", price->offers,
+                       price->offers == 1 ? "" : "s", price->oldest, same ? "" : " to ",
+                       same ? "" : price->newest);
+}
+
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct forecast *f = &plan->forecast;
@@ -82,16 +94,12 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
                          text_seconds(arena, f->wall_hours.low * 3600),
                          text_seconds(arena, f->wall_hours.high * 3600),
                          isnan(plan->request->deadline) ? ""
-                         : plan->meets_deadline         ? ", within the deadline"
-                                                        : ", misses the deadline"));
+                         : f->wall_hours.high * 3600 <= plan->request->deadline
+                             ? ", within the deadline"
+                         : plan->meets_deadline ? ", likely within the deadline"
+                                                : ", misses the deadline"));
     const struct price *price = &plan->price;
-    const char *from =
-        !price->offers                 ? ""
-        : !isnan(plan->request->price) ? ""
-        : strcmp(price->oldest, price->newest)
-            ? text_format(arena, "; %zu providers, prices of %s to %s", price->offers,
-                          price->oldest, price->newest)
-            : text_format(arena, "; %zu providers, prices of %s", price->offers, price->oldest);
+    const char *from = price_source(plan, arena);
     put_line(out, "cost",
              price->offers
                  ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),

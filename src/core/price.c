@@ -33,23 +33,34 @@ static void add_offer(struct price *price, const char **providers, const struct 
     price->usd_per_gpu_hour[at] = fmin(price->usd_per_gpu_hour[at], usd_per_gpu_hour);
 }
 
+// GPUs paid for over GPUs used, where whole instances are billed.
+static double waste(const struct offer *offer, double gpus)
+{
+    return ceil(gpus / (double)offer->gpus) * (double)offer->gpus / gpus;
+}
+
 struct price price_find(struct arena *arena, const struct catalog *catalog, const struct gpu *gpu,
                         double gpus)
 {
     struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, catalog->offer_count) };
     const char **providers = ARENA_NEW(arena, const char *, catalog->offer_count);
-    double largest = 0;
+    double largest = 0, least = INFINITY;
     for (size_t i = 0; i < catalog->offer_count; i++)
         if (is_of(&catalog->offers[i], gpu))
             largest = fmax(largest, (double)catalog->offers[i].gpus);
-    for (size_t i = 0; i < catalog->offer_count; i++) {
-        const struct offer *offer = &catalog->offers[i];
-        if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))
-            continue;
-        double instances = ceil(gpus / (double)offer->gpus);
-        add_offer(&price, providers, offer, offer->on_demand_usd_per_hour * instances / gpus);
-        note_age(&price, offer->as_of);
-    }
+    for (int pass = 0; pass < 2; pass++) // the least waste there is, then the offers that have it
+        for (size_t i = 0; i < catalog->offer_count; i++) {
+            const struct offer *offer = &catalog->offers[i];
+            if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))
+                continue;
+            double paid = waste(offer, gpus);
+            least = fmin(least, paid);
+            if (pass == 0 || paid > least)
+                continue;
+            add_offer(&price, providers, offer,
+                      offer->on_demand_usd_per_hour / (double)offer->gpus * paid);
+            note_age(&price, offer->as_of);
+        }
     stats_sort(price.usd_per_gpu_hour, price.offers);
     return price;
 }

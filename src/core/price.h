@@ -14,8 +14,8 @@ struct price {
     const char *oldest, *newest; // as_of of the offers; NULL without any
 };
 
-// Prices of that many GPUs. Instances smaller than a node's share of them count only where there
-// are no others.
+// Prices of that many GPUs: of instances that hold them in as few machines as can be had, and of
+// those the ones that leave the fewest GPUs unused.
 struct price price_find(struct arena *arena, const struct catalog *catalog, const struct gpu *gpu,
                         double gpus);
 struct price price_given(struct arena *arena, double usd_per_gpu_hour);

@@ -28,10 +28,11 @@ void profile_note(struct profile *profile, struct arena *arena, enum profile_kin
 
 // --- finishing ---------------------------------------------------------------
 
-static enum err simulate(struct profile *profile, const struct lengths *list,
-                         const struct packing_trainer *trainer)
+enum err profile_simulate(struct batches *out, const struct lengths_tally *tally,
+                          const struct lengths *list, const struct profile_settings *settings)
 {
-    const struct profile_settings *settings = &profile->settings;
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
     struct packing_rule rule = packing_rule(trainer, (enum batching)settings->batching);
     struct packing_setup setup = { .window = settings->context,
                                    .micro_batch = settings->micro_batch,
@@ -39,9 +40,16 @@ static enum err simulate(struct profile *profile, const struct lengths *list,
                                    .ranks = settings->ranks,
                                    .seed = (uint64_t)settings->seed };
     struct arena scratch = { 0 };
+    struct lengths shuffled;
     struct packing packing;
+    if (!list) {
+        lengths_unroll(&shuffled, &scratch, tally, setup.seed);
+        list = &shuffled;
+    }
     enum err err = packing_plan(&packing, &scratch, list, &rule, &setup);
-    profile->batches = packing.sums;
+    *out = packing.sums;
+    if (!err && list->each > 0)
+        packing_scale(out, list->each, &rule, &setup);
     arena_release(&scratch);
     return err;
 }
@@ -76,14 +84,8 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
     if (!settings->context)
         profile->settings.context = profile->windows.rows[profile->windows.recommended].context;
 
-    struct arena scratch = { 0 };
-    struct lengths shuffled;
     profile->ordered = list != NULL;
-    if (!list)
-        lengths_unroll(&shuffled, &scratch, &profile->tally, request.seed);
-    enum err err = simulate(profile, list ? list : &shuffled, trainer);
-    arena_release(&scratch);
-    return err;
+    return profile_simulate(&profile->batches, &profile->tally, list, &profile->settings);
 }
 
 // --- merging -----------------------------------------------------------------

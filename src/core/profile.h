@@ -83,6 +83,10 @@ void profile_note(struct profile *profile, struct arena *arena, enum profile_kin
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,
                         const struct profile_settings *settings);
 
+// The batches of an epoch: of the list, or without one of the tally in shuffled order.
+enum err profile_simulate(struct batches *out, const struct lengths_tally *tally,
+                          const struct lengths *list, const struct profile_settings *settings);
+
 // To be finished again. Refuses profiles of different tokenizers, templates or labels.
 enum err profile_merge(struct profile *out, struct arena *arena, const struct profile *a,
                        const struct profile *b);

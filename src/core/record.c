@@ -1,5 +1,7 @@
 #include "core/record.h"
 
+#include "core/unicode.h"
+
 #include <string.h>
 
 struct row {
@@ -442,36 +444,6 @@ static enum err assemble(struct record *out, const struct row *row)
 
 // --- rows --------------------------------------------------------------------
 
-static bool is_continuation(struct text text, size_t at)
-{
-    return at < text.size && ((unsigned char)text.at[at] & 0xC0) == 0x80;
-}
-
-// Where the text stops being UTF-8, or its size.
-static size_t valid_utf8(struct text text)
-{
-    size_t at = 0;
-    while (at < text.size) {
-        uint64_t eight;
-        while (at + 8 <= text.size &&
-               (memcpy(&eight, text.at + at, 8), !(eight & 0x8080808080808080u)))
-            at += 8;
-        if (at >= text.size)
-            break;
-        unsigned char c = (unsigned char)text.at[at];
-        unsigned char d = at + 1 < text.size ? (unsigned char)text.at[at + 1] : 0;
-        size_t size = c < 0x80 ? 1 : c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-        bool good = c < 0x80 || (c >= 0xC2 && c < 0xF5);
-        for (size_t i = 1; i < size && good; i++)
-            good = is_continuation(text, at + i);
-        if (!good || (c == 0xE0 && d < 0xA0) || (c == 0xED && d >= 0xA0) ||
-            (c == 0xF0 && d < 0x90) || (c == 0xF4 && d >= 0x90))
-            return at;
-        at += size;
-    }
-    return text.size;
-}
-
 static int field_of(const struct record_schema *schema, struct text name)
 {
     for (int i = 0; i < RECORD_FIELDS; i++)
@@ -486,9 +458,8 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     struct row read = { .arena = arena, .schema = schema };
     struct json_reader in = json_reader(row);
     struct text key;
-    size_t valid = valid_utf8(row);
-    if (valid < row.size)
-        return fail(ERR_INPUT, "byte %zu is no valid UTF-8", valid + 1);
+    if (!unicode_valid(row.at, row.size))
+        return fail(ERR_INPUT, "holds bytes that are no valid UTF-8");
     for (int i = 0; i < RECORD_FIELDS; i++)
         read.fields[i] = none;
     if (json_peek(&in) != JSON_OBJECT)
@@ -507,6 +478,16 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
         return fail(ERR_INPUT, "column %td %s", in.at - in.start + 1,
                     in.problem ? in.problem : "has something behind the row's end");
     return assemble(out, &read);
+}
+
+enum err record_from_messages(struct record *out, const struct record_schema *schema,
+                              struct arena *arena, struct template_value messages)
+{
+    struct row row = { .arena = arena, .schema = schema };
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        row.fields[i] = none;
+    row.fields[RECORD_F_MESSAGES] = messages;
+    return assemble(out, &row);
 }
 
 // A cell of a table; lists of messages come as JSON text and are read, everything else is a string.
@@ -536,7 +517,7 @@ enum err record_read_columns(struct record *out, const struct record_schema *sch
         int field = field_of(schema, names[i]);
         if (field < 0 || !cells[i].at)
             continue;
-        if (valid_utf8(cells[i]) < cells[i].size)
+        if (!unicode_valid(cells[i].at, cells[i].size))
             return fail(ERR_INPUT, "\"%.*s\" is no valid UTF-8", TEXT_ARGS(names[i]));
         read.fields[field] = cell_value(arena, (enum record_field)field, cells[i]);
     }

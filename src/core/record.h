@@ -80,6 +80,8 @@ enum err record_detect_columns(struct record_schema *out, struct arena *arena,
 
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row);
+enum err record_from_messages(struct record *out, const struct record_schema *schema,
+                              struct arena *arena, struct template_value messages);
 enum err record_read_columns(struct record *out, const struct record_schema *schema,
                              struct arena *arena, const struct text *names,
                              const struct text *cells, size_t count);

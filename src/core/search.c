@@ -152,6 +152,18 @@ static bool is_stable(const struct memory *memory)
     return memory->fits && high + context <= memory->device_bytes;
 }
 
+// A stable configuration beats a tight one, a faster one a slower one by 2 % or more. Among tight
+// ones a faster one may need a tenth more memory, and one that needs a tenth less may be slower.
+static bool is_better(const struct search_result *best, bool stable, double wall_hours,
+                      const struct memory *memory)
+{
+    if (stable != best->stable)
+        return stable;
+    double bytes = memory->allocated_bytes / best->memory.allocated_bytes;
+    bool faster = wall_hours < best->wall_hours / 1.02;
+    return stable ? faster : bytes < 0.9 || (bytes < 1.1 && faster);
+}
+
 static void time_card(struct walk *walk, struct card *card, const struct step *step,
                       const struct step_request *request, const struct workload *workload,
                       const struct memory *memory, const struct overheads *overheads)
@@ -171,9 +183,7 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     double hours = forecast_middle(&times, &input) / 3600;
     bool stable = is_stable(memory);
     struct search_result *best = &card->best;
-    bool better = !card->found || (stable && !best->stable) ||
-                  (stable == best->stable && hours < best->wall_hours / 1.02);
-    if (!better || (card->found && best->stable && !stable))
+    if (card->found && !is_better(best, stable, hours, memory))
         return;
     card->found = true;
     int64_t gpus = layout_gpus(request->layout);
@@ -232,7 +242,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, double rows, i
         if (!step.count) {
             request.batch = workload.batch;
             TRY(step_list(&step, walk->arena, &request));
-            setup->batch = workload.batch;
+            setup->varied_widths = workload.varied_widths;
+            setup->distinct_widths = workload.distinct_widths;
             overhead_configure(&overheads, setup, &step);
         }
         request.batch = workload.batch;
@@ -250,9 +261,8 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
     for (size_t i = 0; i < walk->card_count; i++)
         memset(walk->cards[i].lighter, 0, sizeof walk->cards[i].lighter);
     for (int again = RECIPE_KEEP_ALL; again <= RECIPE_RECOMPUTE; again++) {
-        if (any && again == RECIPE_SELECTIVE && !space->stack->selective)
-            continue;
-        if (!any && again != space->recipe.checkpointing)
+        if (any ? again == RECIPE_SELECTIVE && !space->stack->selective
+                : again != space->recipe.checkpointing)
             continue;
         for (int micro = 0; micro < (space->micro_batch > 0 ? 1 : MICROS); micro++) {
             double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << micro);
@@ -391,8 +401,9 @@ const struct search_result *search_smallest(const struct search *search, double 
         const struct search_result *r = &search->best[i];
         if (!r->stable || r->wall_hours > wall_hours || r->cost_usd > budget_usd)
             continue;
-        if (!smallest || r->gpus < smallest->gpus ||
-            (r->gpus == smallest->gpus && r->cost_usd < smallest->cost_usd))
+        bool cheaper = smallest && (isnan(smallest->cost_usd) ? !isnan(r->cost_usd)
+                                                              : r->cost_usd < smallest->cost_usd);
+        if (!smallest || r->gpus < smallest->gpus || (r->gpus == smallest->gpus && cheaper))
             smallest = r;
     }
     return smallest;

@@ -24,11 +24,11 @@ enum { TEMPLATE_ARGUMENTS = 12 };
 
 struct template;
 
-struct template_limits { // 0: the default
-    int64_t steps;       // 20 million
-    size_t output_bytes; // 1 GiB
-    size_t scratch_bytes;
-    int depth; // 300
+struct template_limits {  // 0: the default
+    int64_t steps;        // 20 million
+    size_t output_bytes;  // 1 GiB
+    size_t scratch_bytes; // 256 MiB
+    int depth;            // 300
 };
 
 struct template_date { // for strftime_now; year 0 means that there is none
@@ -56,6 +56,9 @@ struct template_run {
     struct template_value captured; // the text of a block that a filter is applied to
     struct template_span *spans;    // of the generation blocks of the last render
     size_t span_count, span_room;
+    const struct template_list *watched; // dicts whose turns in loops are noted; may be NULL
+    struct template_span *turns;         // by watched item: what the loop wrote for it
+    size_t turn_room, next_turn;
 };
 
 enum err template_compile(const struct template **out, struct arena *arena, struct text source,

@@ -40,8 +40,9 @@ bool template_has_argument(const struct call *call, int index, const char *name)
 
 static struct template_value eval_call(struct template_run *run, const struct template_node *node)
 {
-    struct call call = { .run = run, .line = node->line };
+    struct call call;
     struct template_value callee;
+    template_begin(&call, run, node->line, "function", TEXT(""));
     if (node->a->kind == NODE_ATTRIBUTE) { // a method is called without making a value of it
         struct template_value of = template_eval(run, node->a->a);
         if (run->err)
@@ -81,7 +82,8 @@ static struct template_value eval_call(struct template_run *run, const struct te
 static struct template_value eval_filter(struct template_run *run, const struct template_node *node)
 {
     struct template_value of = node->a ? template_eval(run, node->a) : run->captured;
-    struct call call = { .run = run, .line = node->line, .what = "filter", .name = node->name };
+    struct call call;
+    template_begin(&call, run, node->line, "filter", node->name);
     if (!run->err)
         template_read_arguments(run, &call, node);
     if (!run->err && node->function < 0)
@@ -92,7 +94,8 @@ static struct template_value eval_filter(struct template_run *run, const struct 
 static struct template_value eval_test(struct template_run *run, const struct template_node *node)
 {
     struct template_value of = template_eval(run, node->a);
-    struct call call = { .run = run, .line = node->line, .what = "test", .name = node->name };
+    struct call call;
+    template_begin(&call, run, node->line, "test", node->name);
     if (!run->err)
         template_read_arguments(run, &call, node);
     if (!run->err && node->function < 0)
@@ -157,7 +160,7 @@ static struct template_value eval_concat(struct template_run *run, const struct 
             template_write(run, node->line, piece);
     }
     run->out = outer;
-    template_take(run, node->line, out.size);
+    template_charge(run, node->line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -165,8 +168,8 @@ static bool holds(struct template_run *run, int line, enum operator_kind operato
                   struct template_value a, struct template_value b)
 {
     switch (operator) {
-    case OPERATOR_EQUAL: return template_value_equal(a, b);
-    case OPERATOR_UNEQUAL: return !template_value_equal(a, b);
+    case OPERATOR_EQUAL: return template_equal(run, line, a, b);
+    case OPERATOR_UNEQUAL: return !template_equal(run, line, a, b);
     case OPERATOR_IN: return template_contains(run, line, b, a);
     case OPERATOR_NOT_IN: return !template_contains(run, line, b, a);
     default: break;

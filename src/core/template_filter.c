@@ -119,7 +119,7 @@ static struct template_value apply_indent(struct call *call, struct template_val
         if (out.size > run->limits.scratch_bytes)
             return wrong(call, "less text");
     }
-    template_take(run, call->line, out.size);
+    template_charge(run, call->line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -178,10 +178,12 @@ static struct template_value apply_tojson(struct call *call, struct template_val
     if (!read_separators(call, &style))
         return wrong(call, "two strings as separators");
     struct out out = { .arena = &run->arena };
-    const char *problem = template_value_json(&out, &run->arena, of, &style);
+    struct template_budget budget = template_budget(run);
+    const char *problem = template_value_json(&out, &run->arena, of, &style, &budget);
+    run->steps = run->limits.steps - budget.steps;
     if (problem)
         return template_stop(run, call->line, "tojson cannot write %s", problem);
-    template_take(run, call->line, out.size);
+    template_charge(run, call->line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -719,5 +721,6 @@ int template_filter_find(struct text name, bool *known_elsewhere)
 
 struct template_value template_filter_apply(int filter, struct call *call, struct template_value of)
 {
+    call->run->steps += of.kind == TEMPLATE_STRING ? (int64_t)(of.string.size >> 6) : 0;
     return filters[filter].apply(call, of);
 }

@@ -106,8 +106,7 @@ struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
     int count, room;
-    int fixed;     // the first bindings are targets and parameters: nothing to copy on entry
-    bool isolated; // a macro's: break and continue do not reach out of it
+    int fixed; // the first bindings are targets and parameters: nothing to copy on entry
 };
 
 struct template_node {
@@ -146,8 +145,6 @@ struct template
 struct template_loop {
     const struct template_list *items;
     size_t index;
-    int depth;
-    struct template_value *changed; // what loop.changed() saw last; NULL before
 };
 
 struct template_method {
@@ -166,10 +163,25 @@ struct call {
     int count, positional;
 };
 
+// Starts a call without clearing its arrays, which are read up to count only.
+static inline void template_begin(struct call *call, struct template_run *run, int line,
+                                  const char *what, struct text name)
+{
+    call->run = run;
+    call->line = line;
+    call->what = what;
+    call->name = name;
+    call->count = call->positional = 0;
+}
+
 // The first failure of a run sticks; what it returns is undefined.
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void *template_take(struct template_run *run, int line, size_t size); // scratch; NULL over limit
+void *template_take(struct template_run *run, int line, size_t size);   // scratch; NULL over limit
+void template_charge(struct template_run *run, int line, size_t size);  // scratch taken elsewhere
+struct template_budget template_budget(const struct template_run *run); // what is left
+bool template_equal(struct template_run *run, int line, struct template_value a,
+                    struct template_value b);
 
 struct template_value template_eval(struct template_run *run, const struct template_node *node);
 void template_exec(struct template_run *run, const struct template_node *body);

@@ -3,6 +3,7 @@
 #include "core/template_internal.h"
 
 #include "core/template_text.h"
+#include "core/unicode.h"
 
 #include <string.h>
 
@@ -152,7 +153,7 @@ static size_t unescape(struct lexer *in, struct text raw, size_t at, struct out 
         return i;
     }
     char utf8[4];
-    out_bytes(out, utf8, template_text_put(utf8, code));
+    out_bytes(out, utf8, (size_t)unicode_put(utf8, code));
     return i;
 }
 

@@ -11,7 +11,8 @@
         literal, sizeof literal - 1 \
     }
 
-// All that Python's types have, so that a method read here is told from a key or from nothing.
+// All that Python's types have, and loops, so that a method read here is told from a key or from
+// nothing.
 static const struct text string_methods[] = {
     NAME("strip"),       NAME("lstrip"),       NAME("rstrip"),       NAME("split"),
     NAME("rsplit"),      NAME("splitlines"),   NAME("startswith"),   NAME("endswith"),
@@ -36,11 +37,14 @@ static const struct text list_methods[] = {
     NAME("insert"), NAME("remove"), NAME("reverse"), NAME("sort"), NAME("clear"), { 0 },
 };
 
+static const struct text loop_methods[] = { NAME("cycle"), { 0 } };
+
 bool template_method_has(struct template_value of, struct text name)
 {
     const struct text *known = of.kind == TEMPLATE_DICT     ? dict_methods
                                : of.kind == TEMPLATE_STRING ? string_methods
                                : of.kind == TEMPLATE_LIST   ? list_methods
+                               : of.kind == TEMPLATE_LOOP   ? loop_methods
                                                             : NULL;
     for (; known && known->at; known++)
         if (known->size == name.size && !memcmp(known->at, name.at, name.size))
@@ -135,21 +139,14 @@ static void split_by(struct call *call, struct template_value of, struct text by
     }
 }
 
-static size_t find_last(struct text text, struct text what)
-{
-    for (size_t at = text.size - what.size + 1; what.size <= text.size && at-- > 0;)
-        if (!memcmp(text.at + at, what.at, what.size))
-            return at;
-    return SIZE_MAX;
-}
-
 static void split_from_right(struct call *call, struct template_value of, struct text by,
                              struct template_value list, int64_t most)
 {
     size_t end = of.string.size;
     for (;;) {
         bool last = most >= 0 && (int64_t)list.list->count == most;
-        size_t hit = last ? SIZE_MAX : find_last((struct text){ of.string.at, end }, by);
+        size_t hit =
+            last ? SIZE_MAX : template_text_find_last((struct text){ of.string.at, end }, by);
         if (!add_piece(call, list, of, hit == SIZE_MAX ? 0 : hit + by.size, end) || hit == SIZE_MAX)
             break;
         end = hit;
@@ -211,7 +208,7 @@ static struct template_value partition(struct call *call, struct template_value 
     struct text by = text_argument(call, 0), text = of.string;
     if (call->run->err || !by.size)
         return wrong(call, "a separator that is not empty");
-    size_t hit = last ? find_last(text, by) : template_text_find(text, by, 0);
+    size_t hit = last ? template_text_find_last(text, by) : template_text_find(text, by, 0);
     struct template_value parts = template_value_list(&call->run->arena, TEMPLATE_TUPLE, 3);
     struct text empty = TEXT("");
     struct text pieces[3] = { last ? empty : text, empty, last ? text : empty };
@@ -262,7 +259,8 @@ static struct template_value find_in(struct call *call, struct template_value of
     struct text what = text_argument(call, 0);
     if (call->count != 1)
         return wrong(call, "one argument here; positions are outside the subset of Jinja");
-    size_t hit = last ? find_last(of.string, what) : template_text_find(of.string, what, 0);
+    size_t hit =
+        last ? template_text_find_last(of.string, what) : template_text_find(of.string, what, 0);
     if (hit == SIZE_MAX)
         return must ? wrong(call, "a string that occurs") : template_value_whole(-1);
     return template_value_whole((int64_t)template_text_count((struct text){ of.string.at, hit }));
@@ -341,18 +339,19 @@ struct template_value template_replace(struct template_run *run, int line, struc
     }
     if (at < in.size)
         out_bytes(&out, in.at + at, in.size - at);
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
 struct template_value template_changed_case(struct template_run *run, int line, struct text text,
                                             bool upper)
 {
-    char *out = template_take(run, line, text.size + 1);
-    if (out && !template_text_case(out, text, upper))
+    char *out = template_take(run, line, text.size * 2 + 1);
+    size_t size = out ? template_text_case(out, text, upper) : 0;
+    if (size == SIZE_MAX)
         return template_stop(run, line,
-                             "the case of letters beyond ASCII is outside the subset read here");
-    return template_value_string((struct text){ out ? out : "", text.size });
+                             "the case of a letter beyond ASCII is outside the subset read here");
+    return template_value_string((struct text){ out ? out : "", size });
 }
 
 // title() starts anew behind whatever is no letter; capitalize() never does.
@@ -456,7 +455,7 @@ struct template_value template_format_percent(struct template_run *run, int line
     run->out = outer;
     if (next < count && !run->err && with.kind != TEMPLATE_DICT)
         return template_stop(run, line, "a format with %% has values left over");
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -504,6 +503,7 @@ static struct template_value cut_affix(struct call *call, struct template_value 
 static struct template_value string_method(struct call *call, struct template_value of)
 {
     struct text name = call->name;
+    call->run->steps += (int64_t)(of.string.size >> 6);
     if (text_is(name, "strip") || text_is(name, "lstrip") || text_is(name, "rstrip"))
         return strip(call, of, name.at[0] != 'r', name.at[0] != 'l');
     if (text_is(name, "split") || text_is(name, "rsplit"))
@@ -592,8 +592,8 @@ static struct template_value list_method(struct call *call, struct template_valu
         return of;
     if (!text_is(call->name, "count") && !text_is(call->name, "index"))
         return refuse_change(call, "list");
-    for (size_t i = 0; i < of.list->count; i++) {
-        if (!template_value_equal(of.list->items[i], what))
+    for (size_t i = 0; i < of.list->count && !call->run->err; i++) {
+        if (!template_equal(call->run, call->line, of.list->items[i], what))
             continue;
         if (text_is(call->name, "index"))
             return template_value_whole((int64_t)i);
@@ -608,6 +608,9 @@ struct template_value template_method_apply(struct call *call, struct template_v
     switch (of.kind) {
     case TEMPLATE_STRING: return string_method(call, of);
     case TEMPLATE_DICT: return dict_method(call, of);
+    case TEMPLATE_LOOP: // cycle: its arguments in turn
+        return call->count ? call->values[of.loop->index % (size_t)call->count]
+                           : wrong(call, "arguments");
     default: return list_method(call, of);
     }
 }

@@ -24,33 +24,32 @@ static struct template_value not_defined(struct template_run *run, int line,
 static struct template_value loop_attribute(struct template_run *run, int line,
                                             const struct template_loop *loop, struct text name)
 {
+    static const struct text names[] = {
+        { "index0", 6 }, { "first", 5 },    { "last", 4 },      { "index", 5 },
+        { "length", 6 }, { "revindex", 8 }, { "revindex0", 9 }, { "depth", 5 },
+        { "depth0", 6 }, { "previtem", 8 }, { "nextitem", 8 },  { "changed", 7 },
+    };
+    enum { COUNT = sizeof names / sizeof *names };
     int64_t at = (int64_t)loop->index, count = (int64_t)loop->items->count;
-    if (text_is(name, "index0"))
-        return template_value_whole(at);
-    if (text_is(name, "index"))
-        return template_value_whole(at + 1);
-    if (text_is(name, "first"))
-        return template_value_flag(at == 0);
-    if (text_is(name, "last"))
-        return template_value_flag(at + 1 == count);
-    if (text_is(name, "length"))
-        return template_value_whole(count);
-    if (text_is(name, "revindex"))
-        return template_value_whole(count - at);
-    if (text_is(name, "revindex0"))
-        return template_value_whole(count - at - 1);
-    if (text_is(name, "depth"))
-        return template_value_whole(loop->depth);
-    if (text_is(name, "depth0"))
-        return template_value_whole(loop->depth - 1);
-    if (text_is(name, "previtem"))
-        return at ? loop->items->items[at - 1] : undefined(name);
-    if (text_is(name, "nextitem"))
-        return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
-    if (text_is(name, "cycle") || text_is(name, "changed"))
-        return template_stop(run, line, "loop.%.*s is outside the subset of Jinja read here",
-                             TEXT_ARGS(name));
-    return undefined(name);
+    int found = 0;
+    while (found < COUNT && !text_equal(names[found], name))
+        found++;
+    switch (found) {
+    case 0: return template_value_whole(at);
+    case 1: return template_value_flag(at == 0);
+    case 2: return template_value_flag(at + 1 == count);
+    case 3: return template_value_whole(at + 1);
+    case 4: return template_value_whole(count);
+    case 5: return template_value_whole(count - at);
+    case 6: return template_value_whole(count - at - 1);
+    case 7: return template_value_whole(1); // recursive loops are not read
+    case 8: return template_value_whole(0);
+    case 9: return at ? loop->items->items[at - 1] : undefined(name);
+    case 10: return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
+    case 11:
+        return template_stop(run, line, "loop.changed is outside the subset of Jinja read here");
+    default: return undefined(name);
+    }
 }
 
 static struct template_value method_of(struct template_run *run, int line, struct template_value of,
@@ -69,10 +68,10 @@ struct template_value template_attribute(struct template_run *run, int line,
     struct template_value *found = NULL;
     if (of.kind == TEMPLATE_UNDEFINED)
         return not_defined(run, line, of);
-    if (of.kind == TEMPLATE_LOOP)
-        return loop_attribute(run, line, of.loop, name);
     if (template_method_has(of, name))
         return method_of(run, line, of, name);
+    if (of.kind == TEMPLATE_LOOP)
+        return loop_attribute(run, line, of.loop, name);
     if (of.kind == TEMPLATE_DICT || of.kind == TEMPLATE_NAMESPACE) {
         run->steps += (int64_t)(of.dict->count >> 3);
         found = template_value_find(of.dict, name);
@@ -101,6 +100,7 @@ struct template_value template_item(struct template_run *run, int line, struct t
     }
     if (of.kind == TEMPLATE_STRING && indexed) {
         int64_t count = (int64_t)template_text_count(of.string);
+        run->steps += (int64_t)(of.string.size >> 3);
         index += index < 0 ? count : 0;
         if (index < 0 || index >= count)
             return undefined(TEXT("a character"));
@@ -181,6 +181,7 @@ struct template_value template_slice(struct template_run *run, int line, struct 
     if (!list && of.kind != TEMPLATE_STRING)
         return template_stop(run, line, "a %s cannot be sliced", template_value_kind_name(of));
     int64_t count = (int64_t)(list ? of.list->count : template_text_count(of.string));
+    run->steps += list ? 0 : (int64_t)(of.string.size >> 2);
     slice_bounds(run, line, count, bounds, at);
     if (run->err)
         return of;
@@ -340,7 +341,7 @@ static struct text escaped(struct template_run *run, int line, struct template_v
         else
             out_char(&out, c);
     }
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return out_view(&out);
 }
 
@@ -412,8 +413,8 @@ int template_order(struct template_run *run, int line, struct template_value a,
         return (a.string.size > b.string.size) - (a.string.size < b.string.size);
     }
     if (repeats(a) && repeats(b) && a.kind == b.kind && a.list->flavour == b.list->flavour) {
-        for (size_t i = 0; i < a.list->count && i < b.list->count; i++)
-            if (!template_value_equal(a.list->items[i], b.list->items[i]))
+        for (size_t i = 0; i < a.list->count && i < b.list->count && !run->err; i++)
+            if (!template_equal(run, line, a.list->items[i], b.list->items[i]) && !run->err)
                 return template_order(run, line, a.list->items[i], b.list->items[i]);
         return (a.list->count > b.list->count) - (a.list->count < b.list->count);
     }
@@ -433,12 +434,12 @@ bool template_contains(struct template_run *run, int line, struct template_value
         run->steps += (int64_t)(in.dict->count >> 3);
         return template_value_find_key(in.dict, what) != NULL;
     case TEMPLATE_LIST:
-        run->steps += (int64_t)in.list->count;
-        for (size_t i = 0; i < in.list->count; i++)
-            if (template_value_equal(in.list->items[i], what))
+        for (size_t i = 0; i < in.list->count && !run->err; i++)
+            if (template_equal(run, line, in.list->items[i], what))
                 return true;
         return false;
     case TEMPLATE_STRING:
+        run->steps += (int64_t)(in.string.size >> 4);
         if (what.kind == TEMPLATE_STRING)
             return template_text_find(in.string, what.string, 0) != SIZE_MAX;
         template_stop(run, line, "a %s is looked for in a string", template_value_kind_name(what));
@@ -500,7 +501,7 @@ struct template_value template_string(struct template_run *run, int line, struct
     run->out = &out;
     template_write(run, line, of);
     run->out = outer;
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
 
@@ -514,9 +515,9 @@ struct template_value template_join(struct template_run *run, int line, struct t
             out_bytes(&out, between.at, between.size);
         template_write(run, line, items->items[i]);
         if (out.size > run->limits.scratch_bytes)
-            template_take(run, line, out.size);
+            template_charge(run, line, out.room);
     }
     run->out = outer;
-    template_take(run, line, out.size);
+    template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }

@@ -342,16 +342,13 @@ static struct template_node *parse_scoped(struct parser *in, struct template_nod
                                           const char *end)
 {
     int soft = in->soft, loops = in->loops;
-    bool in_block = in->in_block;
     in->soft = in->loops = 0;
-    in->in_block = true;
     if (!node->scope)
         node->scope = open_scope(in);
     node->body = parse_block(in, end);
     close_scope(in);
     in->soft = soft;
     in->loops = loops;
-    in->in_block = in_block;
     return node;
 }
 
@@ -380,7 +377,6 @@ static struct template_node *parse_macro(struct parser *in)
     template_expect(in, TOKEN_SIGN, "(");
     node->first_slot = in->template->slot_count;
     node->scope = open_scope(in);
-    node->scope->isolated = true;
     while (!in->err && !template_accept(in, TOKEN_SIGN, ")")) {
         if (count && !template_expect(in, TOKEN_SIGN, ","))
             break;

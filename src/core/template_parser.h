@@ -17,11 +17,10 @@ struct parser {
     enum err err;
     struct template_scope *scope;
     struct name_use *uses;
-    int use_count, use_room, name_room, slot_room;
-    int depth;     // of nested statements and expressions
-    int loops;     // around this statement, inside the innermost scope that hides them
-    int soft;      // inside an if: an unknown filter is an error only when reached
-    bool in_block; // inside a macro or a generation block
+    int use_count, use_room, name_room;
+    int depth; // of nested statements and expressions
+    int loops; // around this statement, inside the innermost scope that hides them
+    int soft;  // inside an if: an unknown filter is an error only when reached
 };
 
 // The first failure sticks and moves on to the last token, so that every loop ends.

@@ -57,47 +57,50 @@ static void repr_string(struct out *out, struct text string)
     out_char(out, quote);
 }
 
-static bool repr_list(struct out *out, const struct template_list *list)
+static bool repr_list(struct out *out, const struct template_list *list,
+                      struct template_budget *budget)
 {
-    static const char *const opening[] = { "[", "(", "dict_items([", "range(", NULL };
-    static const char *const closing[] = { "]", ")", "])", ")", NULL };
-    if (list->flavour == TEMPLATE_LAZY || list->flavour == TEMPLATE_VIEW ||
-        list->flavour == TEMPLATE_RANGE)
+    if (list->flavour > TEMPLATE_TUPLE)
         return false;
-    out_put(out, "%s", opening[list->flavour]);
+    bool tuple = list->flavour == TEMPLATE_TUPLE;
+    out_char(out, tuple ? '(' : '[');
     bool good = true;
     for (size_t i = 0; i < list->count && good; i++) {
-        out_put(out, "%s", i ? ", " : "");
-        good = template_value_repr(out, list->items[i]);
+        if (i)
+            out_bytes(out, ", ", 2);
+        good = template_value_repr(out, list->items[i], budget);
     }
-    if (list->flavour == TEMPLATE_TUPLE && list->count == 1)
+    if (tuple && list->count == 1)
         out_char(out, ',');
-    out_put(out, "%s", closing[list->flavour]);
+    out_char(out, tuple ? ')' : ']');
     return good;
 }
 
-static bool repr_dict(struct out *out, const struct template_dict *dict)
+static bool repr_dict(struct out *out, const struct template_dict *dict,
+                      struct template_budget *budget)
 {
     out_char(out, '{');
     bool good = true;
     for (size_t i = 0; i < dict->count && good; i++) {
-        out_put(out, "%s", i ? ", " : "");
-        good = template_value_repr(out, dict->entries[i].key);
-        out_put(out, ": ");
-        good = good && template_value_repr(out, dict->entries[i].value);
+        if (i)
+            out_bytes(out, ", ", 2);
+        good = template_value_repr(out, dict->entries[i].key, budget);
+        out_bytes(out, ": ", 2);
+        good = good && template_value_repr(out, dict->entries[i].value, budget);
     }
     out_char(out, '}');
     return good;
 }
 
-bool template_value_repr(struct out *out, struct template_value value)
+bool template_value_repr(struct out *out, struct template_value value,
+                         struct template_budget *budget)
 {
     if (value.kind == TEMPLATE_UNDEFINED) {
         out_put(out, "Undefined");
         return true;
     }
     if (value.kind != TEMPLATE_STRING)
-        return template_value_print(out, value);
+        return template_value_print(out, value, budget);
     if (value.markup)
         out_put(out, "Markup(");
     repr_string(out, value.string);
@@ -106,8 +109,31 @@ bool template_value_repr(struct out *out, struct template_value value)
     return true;
 }
 
-bool template_value_print(struct out *out, struct template_value value)
+// Takes a step from the budget, and a level when it goes into a list or dict.
+static bool afford(const struct out *out, struct template_budget *budget, int levels)
 {
+    budget->depth -= levels;
+    budget->steps--;
+    if (budget->depth < 0 || out->size > budget->out_bytes)
+        budget->steps = -1;
+    return budget->steps >= 0;
+}
+
+static bool print_nested(struct out *out, struct template_value value,
+                         struct template_budget *budget)
+{
+    bool good = afford(out, budget, 1) &&
+                (value.kind == TEMPLATE_LIST ? repr_list(out, value.list, budget)
+                                             : repr_dict(out, value.dict, budget));
+    budget->depth++;
+    return good;
+}
+
+bool template_value_print(struct out *out, struct template_value value,
+                          struct template_budget *budget)
+{
+    if (!afford(out, budget, 0))
+        return false;
     switch (value.kind) {
     case TEMPLATE_UNDEFINED: return true;
     case TEMPLATE_NONE: out_bytes(out, "None", 4); return true;
@@ -115,8 +141,9 @@ bool template_value_print(struct out *out, struct template_value value)
     case TEMPLATE_INT: out_put(out, "%lld", (long long)value.whole); return true;
     case TEMPLATE_FLOAT: template_value_print_real(out, value.real); return true;
     case TEMPLATE_STRING: out_bytes(out, value.string.at, value.string.size); return true;
-    case TEMPLATE_LIST: return repr_list(out, value.list);
-    case TEMPLATE_DICT: return repr_dict(out, value.dict);
+    case TEMPLATE_BIG: out_bytes(out, value.string.at, value.string.size); return true;
+    case TEMPLATE_LIST:
+    case TEMPLATE_DICT: return print_nested(out, value, budget);
     default: return false;
     }
 }
@@ -127,6 +154,7 @@ struct dump {
     struct out *out;
     struct arena *arena;
     const struct template_json *style;
+    struct template_budget *budget;
     int depth;
 };
 
@@ -202,13 +230,15 @@ static int by_key(const void *a, const void *b)
 static const char *dump_key(struct dump *dump, struct template_value key)
 {
     struct out spelled = { .arena = dump->arena };
+    struct template_budget budget = template_value_budget();
     switch (key.kind) {
     case TEMPLATE_STRING: quote(dump->out, key.string, dump->style->ascii); return NULL;
     case TEMPLATE_NONE: out_put(dump->out, "\"null\""); return NULL;
     case TEMPLATE_BOOL: out_put(dump->out, "\"%s\"", key.flag ? "true" : "false"); return NULL;
     case TEMPLATE_INT:
+    case TEMPLATE_BIG:
     case TEMPLATE_FLOAT:
-        template_value_print(&spelled, key);
+        template_value_print(&spelled, key, &budget);
         quote(dump->out, out_view(&spelled), true);
         return NULL;
     default: return "a key that is no string";
@@ -258,23 +288,36 @@ static const char *dump_real(struct out *out, double real)
     return NULL;
 }
 
+static const char *dump_nested(struct dump *dump, struct template_value value)
+{
+    const char *problem = "a value that is too long or nests too deeply";
+    if (afford(dump->out, dump->budget, 1))
+        problem =
+            value.kind == TEMPLATE_LIST ? dump_list(dump, value.list) : dump_dict(dump, value.dict);
+    dump->budget->depth++;
+    return problem;
+}
+
 static const char *dump_value(struct dump *dump, struct template_value value)
 {
+    if (!afford(dump->out, dump->budget, 0))
+        return "a value that is too long";
     switch (value.kind) {
     case TEMPLATE_NONE: out_put(dump->out, "null"); return NULL;
     case TEMPLATE_BOOL: out_put(dump->out, "%s", value.flag ? "true" : "false"); return NULL;
-    case TEMPLATE_INT: template_value_print(dump->out, value); return NULL;
+    case TEMPLATE_BIG:
+    case TEMPLATE_INT: template_value_print(dump->out, value, dump->budget); return NULL;
     case TEMPLATE_FLOAT: return dump_real(dump->out, value.real);
     case TEMPLATE_STRING: quote(dump->out, value.string, dump->style->ascii); return NULL;
-    case TEMPLATE_LIST: return dump_list(dump, value.list);
-    case TEMPLATE_DICT: return dump_dict(dump, value.dict);
+    case TEMPLATE_LIST:
+    case TEMPLATE_DICT: return dump_nested(dump, value);
     default: return template_value_kind_name(value);
     }
 }
 
 const char *template_value_json(struct out *out, struct arena *arena, struct template_value value,
-                                const struct template_json *style)
+                                const struct template_json *style, struct template_budget *budget)
 {
-    struct dump dump = { out, arena, style, 0 };
+    struct dump dump = { out, arena, style, budget, 0 };
     return dump_value(&dump, value);
 }

@@ -21,26 +21,47 @@ struct template_value template_stop(struct template_run *run, int line, const ch
     return (struct template_value){ 0 };
 }
 
-void *template_take(struct template_run *run, int line, size_t size)
+void template_charge(struct template_run *run, int line, size_t size)
 {
     run->scratch += size;
-    if (run->scratch > run->limits.scratch_bytes) {
+    if (run->scratch > run->limits.scratch_bytes)
         template_stop(run, line, "a render needs more than %zu bytes of scratch",
                       run->limits.scratch_bytes);
-        return NULL;
-    }
-    return arena_alloc(&run->arena, size);
+}
+
+void *template_take(struct template_run *run, int line, size_t size)
+{
+    template_charge(run, line, size + 64); // and what hangs on it
+    return run->err ? NULL : arena_alloc(&run->arena, size);
+}
+
+struct template_budget template_budget(const struct template_run *run)
+{
+    size_t limit = run->out == run->root ? run->limits.output_bytes : run->limits.scratch_bytes;
+    return (struct template_budget){ run->limits.steps - run->steps, limit, run->limits.depth };
+}
+
+bool template_equal(struct template_run *run, int line, struct template_value a,
+                    struct template_value b)
+{
+    struct template_budget budget = template_budget(run);
+    bool equal = template_value_equal_within(a, b, &budget);
+    if (budget.steps < 0)
+        template_stop(run, line, "compares values that are too long or nest too deeply");
+    run->steps = run->limits.steps - budget.steps;
+    return equal;
 }
 
 void template_write(struct template_run *run, int line, struct template_value value)
 {
-    if (!template_value_print(run->out, value)) {
-        bool lazy = value.kind == TEMPLATE_LIST;
+    struct template_budget budget = template_budget(run);
+    if (!template_value_print(run->out, value, &budget) && budget.steps >= 0)
         template_stop(run, line, "a %s is printed, which is outside the subset of Jinja read here",
-                      lazy ? template_value_kind_name(value) : "function");
-    }
-    if (run->out->size > run->limits.output_bytes)
-        template_stop(run, line, "writes more than %zu bytes", run->limits.output_bytes);
+                      template_value_kind_name(value));
+    if (budget.steps < 0 || run->out->size > budget.out_bytes)
+        template_stop(run, line, "writes more than %zu bytes, or nests too deeply",
+                      budget.out_bytes);
+    run->steps = run->limits.steps - budget.steps;
 }
 
 // Takes names of a scope from outside when it is entered.
@@ -60,10 +81,7 @@ static struct template_value capture(struct template_run *run, const struct temp
     run->out = &text;
     template_exec(run, body);
     run->out = outer;
-    run->scratch += text.size;
-    if (run->scratch > run->limits.scratch_bytes)
-        template_stop(run, body ? body->line : 0, "a render needs more than %zu bytes of scratch",
-                      run->limits.scratch_bytes);
+    template_charge(run, body ? body->line : 0, text.room);
     return template_value_string(out_view(&text));
 }
 
@@ -173,7 +191,8 @@ static void emit_call(struct template_run *run, const struct template_node *node
             template_write(run, node->line, value);
         return;
     }
-    struct call call = { .run = run, .line = node->line, .what = "macro", .name = node->a->name };
+    struct call call;
+    template_begin(&call, run, node->line, "macro", node->a->name);
     template_read_arguments(run, &call, node);
     if (!run->err)
         template_call_macro(run, &call, callee.macro, false);
@@ -266,6 +285,34 @@ static const struct template_list *chosen(struct template_run *run,
     return kept;
 }
 
+// Notes what a turn of a loop wrote for a watched item; a turn that wrote nothing was only looking.
+static void note_turn(struct template_run *run, struct template_value item, size_t start)
+{
+    const struct template_list *watched = run->watched;
+    if (item.kind != TEMPLATE_DICT || run->out != run->root || run->out->size == start)
+        return;
+    size_t count = watched->count;
+    for (size_t i = run->next_turn, tried = 0; tried < count; tried++, i++) {
+        i = i < count ? i : 0;
+        if (watched->items[i].kind != TEMPLATE_DICT || watched->items[i].dict != item.dict)
+            continue;
+        run->turns[i] = (struct template_span){ start, run->out->size };
+        run->next_turn = i + 1;
+        return;
+    }
+}
+
+static void watch(struct template_run *run)
+{
+    size_t count = run->watched->count;
+    if (count > run->turn_room) {
+        run->turns = ARENA_NEW(&run->kept, struct template_span, count * 2);
+        run->turn_room = count * 2;
+    }
+    memset(run->turns, 0, count * sizeof *run->turns);
+    run->next_turn = 0;
+}
+
 static void exec_for(struct template_run *run, const struct template_node *node)
 {
     struct template_value of = template_eval(run, node->a);
@@ -276,15 +323,17 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         return;
     struct template_value outer = run->slots[node->slot];
     struct template_loop loop = { .items = items };
-    loop.depth = 1;
     for (; loop.index < items->count && !run->err; loop.index++) {
-        if (items->count - loop.index > 0 && ++run->steps > run->limits.steps)
+        if (++run->steps > run->limits.steps)
             template_stop(run, node->line, "takes more than %lld steps",
                           (long long)run->limits.steps);
         enter_scope(run, node->scope);
         assign(run, node->items, node->count, items->items[loop.index]);
         run->slots[node->slot] = (struct template_value){ .kind = TEMPLATE_LOOP, .loop = &loop };
+        size_t start = run->out->size;
         template_exec(run, node->body);
+        if (run->watched)
+            note_turn(run, items->items[loop.index], start);
         int leaving = run->leaving;
         run->leaving = 0;
         if (leaving == NODE_BREAK)
@@ -393,7 +442,7 @@ void template_exec(struct template_run *run, const struct template_node *body)
 void template_run_init(struct template_run *run, const struct template *template)
 {
     *run = (struct template_run){ .template = template };
-    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 29, 300 };
+    run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 28, 300 };
     arena_alloc(&run->arena, SCRATCH_BYTES); // one block that every render uses again
     run->empty = arena_mark(&run->arena);
     run->empty.used = 0;
@@ -432,6 +481,10 @@ enum err template_render(struct template_run *run, struct out *out)
     run->scratch = 0;
     run->depth = run->leaving = 0;
     run->span_count = 0;
+    if (run->watched && run->watched->count)
+        watch(run);
+    else
+        run->watched = NULL;
     template_exec(run, template->body);
     return run->err;
 }

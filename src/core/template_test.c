@@ -130,8 +130,8 @@ static bool compares(enum test test, struct call *call, struct template_value of
     switch (test) {
     case TEST_IN: return template_contains(call->run, call->line, with, of);
     case TEST_SAME: return same(of, with);
-    case TEST_EQUAL: return template_value_equal(of, with);
-    case TEST_UNEQUAL: return !template_value_equal(of, with);
+    case TEST_EQUAL: return template_equal(call->run, call->line, of, with);
+    case TEST_UNEQUAL: return !template_equal(call->run, call->line, of, with);
     case TEST_LESS: return template_order(call->run, call->line, of, with) < 0;
     case TEST_LESS_EQUAL: return template_order(call->run, call->line, of, with) <= 0;
     case TEST_MORE: return template_order(call->run, call->line, of, with) > 0;
@@ -162,9 +162,8 @@ bool template_test_apply(int number, struct call *call, struct template_value of
         return (list && of.list->flavour != TEMPLATE_VIEW && of.list->flavour != TEMPLATE_LAZY) ||
                of.kind == TEMPLATE_DICT || of.kind == TEMPLATE_STRING ||
                of.kind == TEMPLATE_UNDEFINED;
-    case TEST_NUMBER:
-        return of.kind == TEMPLATE_INT || of.kind == TEMPLATE_FLOAT || of.kind == TEMPLATE_BOOL;
-    case TEST_INTEGER: return of.kind == TEMPLATE_INT;
+    case TEST_NUMBER: return of.kind >= TEMPLATE_BOOL && of.kind <= TEMPLATE_BIG;
+    case TEST_INTEGER: return of.kind == TEMPLATE_INT || of.kind == TEMPLATE_BIG;
     case TEST_FLOAT: return of.kind == TEMPLATE_FLOAT;
     case TEST_BOOLEAN: return of.kind == TEMPLATE_BOOL;
     case TEST_TRUE: return of.kind == TEMPLATE_BOOL && of.flag;
@@ -186,6 +185,7 @@ static struct template_value call_namespace(struct call *call)
 {
     struct template_run *run = call->run;
     struct template_value space = template_value_dict(&run->arena, (size_t)call->count + 1);
+    template_charge(run, call->line, ((size_t)call->count + 2) * sizeof(struct template_entry));
     if (call->positional) {
         struct template_value from = call->values[0];
         if (from.kind != TEMPLATE_DICT)
@@ -224,10 +224,11 @@ static struct template_value call_range(struct call *call)
     double exact = width / (double)step;
     if (exact > LONGEST)
         return template_stop(call->run, call->line, "a range of more than %d numbers", LONGEST);
-    struct template_value list = template_value_list(&call->run->arena, TEMPLATE_RANGE, 4);
+    size_t room = exact > 0 ? (size_t)exact + 1 : 1;
+    template_charge(call->run, call->line, room * sizeof(struct template_value));
+    struct template_value list = template_value_list(&call->run->arena, TEMPLATE_RANGE, room);
     for (int64_t at = bounds[0]; step > 0 ? at < bounds[1] : at > bounds[1]; at += step)
         template_value_append(&call->run->arena, list.list, template_value_whole(at));
-    template_take(call->run, call->line, list.list->count * sizeof list);
     return list;
 }
 

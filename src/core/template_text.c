@@ -1,5 +1,7 @@
 #include "core/template_text.h"
 
+#include "core/unicode.h"
+
 #include <string.h>
 
 static bool follows(struct text text, size_t at)
@@ -52,36 +54,9 @@ bool template_text_is_space(uint32_t c)
            c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-bool template_text_is_printable(uint32_t c)
+bool template_text_is_printable(uint32_t code)
 {
-    static const uint32_t hidden[][2] = {
-        { 0, 0x1F },          { 0x7F, 0xA0 },        { 0xAD, 0xAD },       { 0x600, 0x605 },
-        { 0x61C, 0x61C },     { 0x6DD, 0x6DD },      { 0x70F, 0x70F },     { 0x890, 0x891 },
-        { 0x8E2, 0x8E2 },     { 0x1680, 0x1680 },    { 0x180E, 0x180E },   { 0x2000, 0x200F },
-        { 0x2028, 0x202F },   { 0x205F, 0x206F },    { 0x3000, 0x3000 },   { 0xD800, 0xF8FF },
-        { 0xFEFF, 0xFEFF },   { 0xFFF0, 0xFFFB },    { 0xFFFE, 0xFFFF },   { 0x110BD, 0x110BD },
-        { 0x110CD, 0x110CD }, { 0x13430, 0x1343F },  { 0x1BCA0, 0x1BCA3 }, { 0x1D173, 0x1D17A },
-        { 0xE0000, 0xE00FF }, { 0xF0000, 0x10FFFF },
-    };
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-        if (c >= hidden[i][0] && c <= hidden[i][1])
-            return false;
-    return true;
-}
-
-size_t template_text_put(char *out, uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t size = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = size - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (c & 0x3F));
-        c >>= 6;
-    }
-    out[0] = (char)((0xF00u >> size & 0xF0) | c);
-    return size;
+    return code == ' ' || !unicode_is(code, UNICODE_SEPARATOR | UNICODE_OTHER);
 }
 
 static bool strips(uint32_t code, struct text what)
@@ -120,10 +95,40 @@ struct text template_text_strip(struct text text, struct text what, bool left, b
     return text;
 }
 
+// By rolling hash, for what is so long that comparing at each place could be quadratic.
+static size_t find_long(struct text text, struct text what, size_t from, bool last)
+{
+    const uint64_t base = 0x9E3779B97F4A7C15u;
+    uint64_t wanted = 0, seen = 0, highest = 1;
+    size_t found = SIZE_MAX;
+    if (from + what.size > text.size)
+        return SIZE_MAX;
+    for (size_t i = 0; i < what.size; i++) {
+        wanted = wanted * base + (unsigned char)what.at[i];
+        seen = seen * base + (unsigned char)text.at[from + i];
+        highest = i ? highest * base : 1;
+    }
+    for (size_t at = from;; at++) {
+        if (seen == wanted && !memcmp(text.at + at, what.at, what.size)) {
+            found = at;
+            if (!last)
+                return found;
+        }
+        if (at + what.size >= text.size)
+            return found;
+        seen = (seen - highest * (unsigned char)text.at[at]) * base +
+               (unsigned char)text.at[at + what.size];
+    }
+}
+
+enum { SHORT = 32 };
+
 size_t template_text_find(struct text text, struct text what, size_t from)
 {
     if (!what.size)
         return from <= text.size ? from : SIZE_MAX;
+    if (what.size > SHORT)
+        return find_long(text, what, from, false);
     while (from + what.size <= text.size) {
         const char *hit = memchr(text.at + from, what.at[0], text.size - what.size - from + 1);
         if (!hit)
@@ -132,6 +137,16 @@ size_t template_text_find(struct text text, struct text what, size_t from)
             return (size_t)(hit - text.at);
         from = (size_t)(hit - text.at) + 1;
     }
+    return SIZE_MAX;
+}
+
+size_t template_text_find_last(struct text text, struct text what)
+{
+    if (what.size > SHORT)
+        return find_long(text, what, 0, true);
+    for (size_t at = text.size - what.size + 1; what.size <= text.size && at-- > 0;)
+        if (!memcmp(text.at + at, what.at, what.size))
+            return at;
     return SIZE_MAX;
 }
 
@@ -152,19 +167,24 @@ static bool may_have_case(uint32_t c)
     return false;
 }
 
-bool template_text_case(char *out, struct text text, bool upper)
+size_t template_text_case(char *out, struct text text, bool upper)
 {
+    enum { CAPITAL_I_DOT = 0x130, CAPITAL_SIGMA = 0x3A3 }; // two letters; one of two, by its place
     uint32_t code;
+    size_t size = 0;
     for (size_t at = 0; at < text.size;) {
-        size_t size = template_text_step(text, at, &code);
-        if (code >= 0x80 && size > 1 && may_have_case(code))
-            return false;
-        memcpy(out + at, text.at + at, size);
-        if (upper && code >= 'a' && code <= 'z')
-            out[at] = (char)(code - 32);
-        if (!upper && code >= 'A' && code <= 'Z')
-            out[at] = (char)(code + 32);
-        at += size;
+        size_t step = template_text_step(text, at, &code);
+        if (step == 1) {
+            bool changes = upper ? code >= 'a' && code <= 'z' : code >= 'A' && code <= 'Z';
+            out[size++] = (char)(changes ? code ^ 32 : code);
+        } else if (upper && may_have_case(code)) {
+            return SIZE_MAX;
+        } else if (code == CAPITAL_I_DOT || code == CAPITAL_SIGMA) {
+            return SIZE_MAX;
+        } else {
+            size += (size_t)unicode_put(out + size, upper ? code : unicode_lower(code));
+        }
+        at += step;
     }
-    return true;
+    return size;
 }

@@ -150,10 +150,8 @@ static struct template_value take_number(struct json_reader *in)
     uint64_t whole = 0;
     for (size_t i = negative; i < digits.size; i++) {
         unsigned digit = (unsigned)(digits.at[i] - '0');
-        if (whole > ((uint64_t)INT64_MAX - digit) / 10) {
-            json_failed(in, "has a whole number beyond 64 bits");
-            return (struct template_value){ 0 };
-        }
+        if (whole > ((uint64_t)INT64_MAX - digit) / 10)
+            return (struct template_value){ .kind = TEMPLATE_BIG, .string = digits };
         whole = whole * 10 + digit;
     }
     return template_value_whole(negative ? -(int64_t)whole : (int64_t)whole);
@@ -234,19 +232,26 @@ static double as_real(struct template_value value)
                                          : (double)value.whole;
 }
 
-static bool lists_equal(const struct template_list *a, const struct template_list *b)
+struct template_budget template_value_budget(void)
+{
+    return (struct template_budget){ INT64_MAX, SIZE_MAX, JSON_DEPTH + 8 };
+}
+
+static bool lists_equal(const struct template_list *a, const struct template_list *b,
+                        struct template_budget *budget)
 {
     if (a == b)
         return true;
     if (a->flavour != b->flavour || a->count != b->count || a->flavour == TEMPLATE_LAZY)
         return false;
     for (size_t i = 0; i < a->count; i++)
-        if (!template_value_equal(a->items[i], b->items[i]))
+        if (!template_value_equal_within(a->items[i], b->items[i], budget))
             return false;
     return true;
 }
 
-static bool dicts_equal(const struct template_dict *a, const struct template_dict *b)
+static bool dicts_equal(const struct template_dict *a, const struct template_dict *b,
+                        struct template_budget *budget)
 {
     if (a == b)
         return true;
@@ -254,14 +259,30 @@ static bool dicts_equal(const struct template_dict *a, const struct template_dic
         return false;
     for (size_t i = 0; i < a->count; i++) {
         const struct template_value *other = template_value_find_key(b, a->entries[i].key);
-        if (!other || !template_value_equal(a->entries[i].value, *other))
+        budget->steps -= (int64_t)(b->count >> 3);
+        if (!other || !template_value_equal_within(a->entries[i].value, *other, budget))
             return false;
     }
     return true;
 }
 
-bool template_value_equal(struct template_value a, struct template_value b)
+static bool nested_equal(struct template_value a, struct template_value b,
+                         struct template_budget *budget)
 {
+    if (--budget->depth < 0)
+        budget->steps = -1;
+    bool equal =
+        budget->steps >= 0 && (a.kind == TEMPLATE_LIST ? lists_equal(a.list, b.list, budget)
+                                                       : dicts_equal(a.dict, b.dict, budget));
+    budget->depth++;
+    return equal;
+}
+
+bool template_value_equal_within(struct template_value a, struct template_value b,
+                                 struct template_budget *budget)
+{
+    if (budget->steps < 0 || --budget->steps < 0)
+        return false;
     if (a.kind == TEMPLATE_INT && b.kind == TEMPLATE_INT)
         return a.whole == b.whole;
     if (is_number(a) && is_number(b))
@@ -269,9 +290,12 @@ bool template_value_equal(struct template_value a, struct template_value b)
     if (a.kind != b.kind)
         return false;
     switch (a.kind) {
-    case TEMPLATE_STRING: return text_equal(a.string, b.string);
-    case TEMPLATE_LIST: return lists_equal(a.list, b.list);
-    case TEMPLATE_DICT: return dicts_equal(a.dict, b.dict);
+    case TEMPLATE_STRING:
+        budget->steps -= (int64_t)(a.string.size >> 6);
+        return text_equal(a.string, b.string);
+    case TEMPLATE_BIG: return text_equal(a.string, b.string);
+    case TEMPLATE_LIST:
+    case TEMPLATE_DICT: return nested_equal(a, b, budget);
     case TEMPLATE_UNDEFINED:
     case TEMPLATE_NONE: return true;
     case TEMPLATE_FUNCTION: return a.whole == b.whole;
@@ -279,11 +303,17 @@ bool template_value_equal(struct template_value a, struct template_value b)
     }
 }
 
+bool template_value_equal(struct template_value a, struct template_value b)
+{
+    struct template_budget budget = template_value_budget();
+    return template_value_equal_within(a, b, &budget);
+}
+
 const char *template_value_kind_name(struct template_value value)
 {
-    static const char *const names[] = { "undefined", "None",  "bool", "int",       "float",
-                                         "str",       "list",  "dict", "namespace", "function",
-                                         "function",  "macro", "loop" };
+    static const char *const names[] = { "undefined", "None",     "bool",  "int",  "float",
+                                         "int",       "str",      "list",  "dict", "namespace",
+                                         "function",  "function", "macro", "loop" };
     static const char *const lists[] = { "list", "tuple", "dict_items", "range", "generator" };
     return value.kind == TEMPLATE_LIST ? lists[value.list->flavour] : names[value.kind];
 }

@@ -19,6 +19,8 @@ enum template_kind {
     TEMPLATE_BOOL,
     TEMPLATE_INT,
     TEMPLATE_FLOAT,
+    TEMPLATE_BIG, // a whole number beyond 64 bits: string holds its digits, nothing computes with
+                  // it
     TEMPLATE_STRING,
     TEMPLATE_LIST,
     TEMPLATE_DICT,
@@ -84,19 +86,32 @@ struct template_value *template_value_find(const struct template_dict *dict, str
 struct template_value *template_value_find_key(const struct template_dict *dict,
                                                struct template_value key);
 
-// One value of a JSON stream. A whole number beyond 64 bits is the reader's problem.
+// One value of a JSON stream.
 struct template_value template_value_take(struct json_reader *in, struct arena *arena);
 enum err template_value_read(struct template_value *out, struct arena *arena, struct text in,
                              const char *name);
 
+// Values that a template made may share parts a thousandfold or nest without end. What walks
+// through them has a budget; steps is negative when it was not enough.
+struct template_budget {
+    int64_t steps;
+    size_t out_bytes; // the output may grow to this
+    int depth;
+};
+struct template_budget template_value_budget(void); // ample for values read from JSON
+
 bool template_value_truth(struct template_value value);
 bool template_value_equal(struct template_value a, struct template_value b);
+bool template_value_equal_within(struct template_value a, struct template_value b,
+                                 struct template_budget *budget);
 const char *template_value_kind_name(struct template_value value); // as Python calls its type
 
 // What Python's str() and repr() write. False, with nothing said, for what has no portable
 // spelling: functions, generators, namespaces.
-bool template_value_print(struct out *out, struct template_value value);
-bool template_value_repr(struct out *out, struct template_value value);
+bool template_value_print(struct out *out, struct template_value value,
+                          struct template_budget *budget);
+bool template_value_repr(struct out *out, struct template_value value,
+                         struct template_budget *budget);
 void template_value_print_real(struct out *out, double real);
 
 // What Python's json.dumps() writes with ensure_ascii=False unless ascii. A negative indent is
@@ -107,4 +122,4 @@ struct template_json {
     bool ascii, sorted;
 };
 const char *template_value_json(struct out *out, struct arena *arena, struct template_value value,
-                                const struct template_json *style);
+                                const struct template_json *style, struct template_budget *budget);

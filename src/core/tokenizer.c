@@ -34,10 +34,11 @@ static void reserve(struct tokens *out, size_t more)
     out->room = room;
 }
 
-// Forgets the spans that end before a place; true if the next one begins before the other place.
+// Forgets spans that are empty or end before a place; true if the next one begins before the other
+// place.
 static bool reaches(struct run *run, size_t start, size_t end)
 {
-    while (run->span_count && run->spans->end <= start) {
+    while (run->span_count && (run->spans->end <= start || run->spans->end <= run->spans->start)) {
         run->spans++;
         run->span_count--;
     }
@@ -85,16 +86,22 @@ static size_t end_of(const struct run *run, const struct stretch *stretch, size_
     return stretch->origin || end > stretch->start + at ? end : stretch->start + at + 1;
 }
 
-static void trim(const struct run *run, size_t *start, size_t *end)
+// Leaves the spaces at both ends of a token out of its place, a character for each; the first token
+// keeps the one that was put in front.
+static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
 {
+    struct text token = run->t->vocabulary.tokens[id];
+    size_t left = 0, right = 0;
+    while (left < token.size && token.at[left] == ' ')
+        left++;
+    while (right < token.size && token.at[token.size - 1 - right] == ' ')
+        right++;
+    if (*start == 0 && left == 1 && run->t->keeps_first_space)
+        left = 0;
     const char *at = run->text.at + *start, *stop = run->text.at + *end;
-    while (at < stop) {
-        const char *next = at;
-        if (!(unicode_class(unicode_next(&next, stop)) & UNICODE_SPACE))
-            break;
-        at = next;
-    }
-    while (stop > at && unicode_class(unicode_before(at, stop)) & UNICODE_SPACE) {
+    for (; left && at < stop; left--)
+        unicode_next(&at, stop);
+    for (; right && stop > at; right--) {
         char bytes[UNICODE_BYTES];
         stop -= unicode_put(bytes, unicode_before(at, stop));
     }
@@ -109,7 +116,7 @@ static void find_ids(struct run *run, struct text word)
 {
     const struct tokenizer *t = run->t;
     struct tokenizer_cache *cache = run->cache;
-    if (word.size > WORD_BYTES || !t->byte_level) {
+    if (word.size > WORD_BYTES) {
         tokenizer_model(t, cache, word);
         return;
     }
@@ -163,7 +170,7 @@ static void put_word(struct run *run, const struct stretch *stretch, struct text
         if (size)
             end = end_of(run, stretch, at + size - 1);
         if (run->t->trims_places)
-            trim(run, &start, &end);
+            trim(run, s->ids[i], &start, &end);
         put_token(run, s->ids[i], start, end);
         at += size;
     }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { SHORT_WORD = 48, NOWHERE = -1 };
-#define NO_RANK UINT32_MAX
+#define NO_RANK TOKENIZER_NO_RANK
 
 // --- first symbols -----------------------------------------------------------
 
@@ -81,25 +81,61 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
 
 static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
 {
-    const struct merge *merge = tokenizer_merges_find(&t->merges, left, right);
-    return merge ? merge->rank : NO_RANK;
+    return tokenizer_merges_rank(&t->merges, left, right);
 }
 
-static void merge_short(const struct tokenizer *t, struct symbols *s)
+// The rank of the pair at i before anything has merged; word is given where each byte is a symbol.
+static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
+                           size_t i)
+{
+    return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
+                : rank_of(t, s->ids[i], s->ids[i + 1]);
+}
+
+// A rank that is not hot, and not looked up yet.
+#define LATER (NO_RANK - 1)
+
+// Pairs of low rank merge first, so that most others are gone before their rank is needed: only the
+// table of hot pairs, which the processor's caches hold, is asked until none of them is left.
+static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
+{
+    uint32_t rank = tokenizer_merges_rank(&t->hot, left, right);
+    return rank == NO_RANK ? LATER : rank;
+}
+
+static size_t lowest(const uint32_t *ranks, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (ranks[i] < ranks[best])
+            best = i;
+    return best;
+}
+
+static size_t lowest_known(const struct tokenizer *t, const int32_t *ids, uint32_t *ranks,
+                           size_t count)
+{
+    size_t best = lowest(ranks, count);
+    if (ranks[best] < TOKENIZER_HOT)
+        return best;
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i] == LATER)
+            ranks[i] = rank_of(t, ids[i], ids[i + 1]);
+    return lowest(ranks, count);
+}
+
+static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
     uint32_t ranks[SHORT_WORD];
     size_t count = s->count;
     int32_t *ids = s->ids;
     for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = rank_of(t, ids[i], ids[i + 1]);
+        ranks[i] = word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]);
     while (count > 1) {
-        size_t best = 0;
-        for (size_t i = 1; i + 1 < count; i++)
-            if (ranks[i] < ranks[best])
-                best = i;
+        size_t best = lowest_known(t, ids, ranks, count - 1);
         if (ranks[best] == NO_RANK)
             break;
-        ids[best] = tokenizer_merges_find(&t->merges, ids[best], ids[best + 1])->whole;
+        ids[best] = t->merges.wholes[ranks[best]];
         s->sizes[best] += s->sizes[best + 1];
         count--;
         for (size_t i = best + 1; i < count; i++) {
@@ -108,9 +144,9 @@ static void merge_short(const struct tokenizer *t, struct symbols *s)
             ranks[i - 1] = ranks[i];
         }
         if (best)
-            ranks[best - 1] = rank_of(t, ids[best - 1], ids[best]);
+            ranks[best - 1] = hot_rank(t, ids[best - 1], ids[best]);
         if (best + 1 < count)
-            ranks[best] = rank_of(t, ids[best], ids[best + 1]);
+            ranks[best] = hot_rank(t, ids[best], ids[best + 1]);
     }
     s->count = count;
 }
@@ -175,8 +211,12 @@ static void queue_add(struct queue *q, int32_t at, uint32_t rank)
     node->later = behind;
     *(before >= 0 ? &q->nodes[before].later : &q->heads[rank]) = at;
     *(behind >= 0 ? &q->nodes[behind].earlier : &q->tails[rank]) = at;
-    for (int level = 0; level < 4; level++, rank /= 64)
-        q->bits[level][rank / 64] |= UINT64_C(1) << rank % 64;
+    for (int level = 0; level < 4; level++, rank /= 64) {
+        uint64_t *bits = &q->bits[level][rank / 64], had = *bits;
+        *bits |= UINT64_C(1) << rank % 64;
+        if (had)
+            break; // the levels above know already
+    }
 }
 
 static void queue_remove(struct queue *q, int32_t at)
@@ -208,7 +248,8 @@ static int32_t queue_first(const struct queue *q)
     return q->heads[rank];
 }
 
-static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s)
+static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s,
+                       const char *word)
 {
     struct queue q;
     queue_init(&q, t, cache, s->count);
@@ -216,12 +257,15 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
     for (int32_t i = 0; i < count; i++) {
         q.nodes[i].previous = i - 1;
         q.nodes[i].next = i + 1 < count ? i + 1 : NOWHERE;
-        queue_add(&q, i, i + 1 < count ? rank_of(t, s->ids[i], s->ids[i + 1]) : NO_RANK);
+        if (i + 1 == count)
+            q.nodes[i].rank = NO_RANK;
+        else
+            queue_add(&q, i, first_rank(t, s, word, (size_t)i));
     }
     for (int32_t left; (left = queue_first(&q)) >= 0;) {
         int32_t right = q.nodes[left].next, next = q.nodes[right].next;
         int32_t previous = q.nodes[left].previous;
-        s->ids[left] = tokenizer_merges_find(&t->merges, s->ids[left], s->ids[right])->whole;
+        s->ids[left] = t->merges.wholes[q.nodes[left].rank];
         s->sizes[left] += s->sizes[right];
         queue_remove(&q, left);
         queue_remove(&q, right);
@@ -255,8 +299,9 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
     put_characters(t, s, word);
     if (!t->merges.count)
         return;
+    const char *bytes = t->byte_ranks && s->count == word.size ? word.at : NULL;
     if (s->count > SHORT_WORD)
-        merge_long(t, cache, s);
+        merge_long(t, cache, s, bytes);
     else if (s->count > 1)
-        merge_short(t, s);
+        merge_short(t, s, bytes);
 }

@@ -58,19 +58,32 @@ struct key {
     struct word_entry *slot;
 };
 
-static uint64_t low_bytes(size_t count) // count up to 8
-{
-    return count ? UINT64_MAX >> (64 - 8 * count) : 0;
-}
+// Masks that keep the first bytes of a word.
+static const uint64_t keeps[WORD_BYTES + 1][2] = {
+    { 0, 0 },
+    { 0xFF, 0 },
+    { 0xFFFF, 0 },
+    { 0xFFFFFF, 0 },
+    { 0xFFFFFFFF, 0 },
+    { 0xFFFFFFFFFF, 0 },
+    { 0xFFFFFFFFFFFF, 0 },
+    { 0xFFFFFFFFFFFFFF, 0 },
+    { UINT64_MAX, 0 },
+    { UINT64_MAX, 0xFF },
+    { UINT64_MAX, 0xFFFF },
+    { UINT64_MAX, 0xFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFFFFFF },
+};
 
 static inline struct word_entry read_key(const char *at, size_t size, const char *end)
 {
     struct word_entry key = { 0 };
     if ((size_t)(end - at) >= 16) {
         memcpy(&key, at, 16);
-        bool wide = size >= 8;
-        key.low &= wide ? UINT64_MAX : low_bytes(size);
-        key.high &= wide ? low_bytes(size - 8) : 0;
+        key.low &= keeps[size][0];
+        key.high &= keeps[size][1];
     } else {
         memcpy(&key, at, size);
     }
@@ -80,8 +93,8 @@ static inline struct word_entry read_key(const char *at, size_t size, const char
 
 static inline uint64_t mix(uint64_t low, uint64_t high)
 {
-    uint64_t hash = low * UINT64_C(0x9E3779B97F4A7C15) ^ high * UINT64_C(0xC2B2AE3D27D4EB4F);
-    return (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93) >> 32;
+    uint64_t hash = low * UINT64_C(0x9E3779B97F4A7C15) + high * UINT64_C(0xC2B2AE3D27D4EB4F);
+    return hash >> 40;
 }
 
 static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
@@ -89,9 +102,26 @@ static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cach
 {
     tokenizer_model(t, cache, word);
     size_t count = cache->symbols.count;
-    key->slot[1] = key->slot[0];
+    for (int i = WORD_WAYS - 1; i > 0; i--)
+        key->slot[i] = key->slot[i - 1];
     key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
     return (int64_t)count;
+}
+
+// The tokens of a word that is remembered, or -1.
+static inline int64_t count_known(const struct key *key)
+{
+    struct word_entry *slot = key->slot;
+    if (slot->low == key->low && !((slot->high ^ key->high) << 8))
+        return (int64_t)(slot->high >> 56);
+    for (int i = 1; i < WORD_WAYS; i++)
+        if (slot[i].low == key->low && !((slot[i].high ^ key->high) << 8)) {
+            struct word_entry found = slot[i]; // words that are asked for come to the front
+            slot[i] = slot[i - 1];
+            slot[i - 1] = found;
+            return (int64_t)(found.high >> 56);
+        }
+    return -1;
 }
 
 static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cache,
@@ -119,6 +149,11 @@ static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cac
     return (int64_t)cache->symbols.count;
 }
 
+static struct text text_of_span(struct text text, struct span span)
+{
+    return (struct text){ text.at + span.start, span.end - span.start };
+}
+
 int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
                               struct text text, const struct span *spans, size_t count)
 {
@@ -132,21 +167,28 @@ int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache 
             continue;
         }
         struct word_entry word = read_key(text.at + spans[i].start, size, end);
-        struct word_entry *slot = &cache->words[mix(word.low, word.high) & (WORD_SLOTS - 2)];
+        struct word_entry *slot =
+            &cache->words[mix(word.low, word.high) & (WORD_SLOTS - WORD_WAYS)];
         __builtin_prefetch(slot);
         keys[i] = (struct key){ word.low, word.high, slot };
     }
+    uint8_t missing[TOKENIZER_BATCH];
+    size_t missing_count = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct key *key = &keys[i];
-        struct text word = { text.at + spans[i].start, spans[i].end - spans[i].start };
-        if (!key->slot)
-            total += count_long(t, cache, word);
-        else if (key->slot[0].low == key->low && !((key->slot[0].high ^ key->high) << 8))
-            total += (int64_t)(key->slot[0].high >> 56);
-        else if (key->slot[1].low == key->low && !((key->slot[1].high ^ key->high) << 8))
-            total += (int64_t)(key->slot[1].high >> 56);
-        else
-            total += count_new(t, cache, word, key);
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : -1;
+        if (known >= 0) {
+            total += known;
+            continue;
+        }
+        missing[missing_count++] = (uint8_t)i;
+        if (keys[i].slot && t->ignores_merges)
+            tokenizer_vocabulary_fetch(&t->vocabulary, text_of_span(text, spans[i]));
+    }
+    for (size_t k = 0; k < missing_count; k++) {
+        size_t i = missing[k];
+        struct text word = text_of_span(text, spans[i]);
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_long(t, cache, word);
+        total += known >= 0 ? known : count_new(t, cache, word, &keys[i]);
     }
     return total;
 }

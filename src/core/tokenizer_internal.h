@@ -33,12 +33,18 @@ struct span {
 
 // --- vocabulary --------------------------------------------------------------
 
-// Tokens by id and by bytes. Slots are zero or hold a token's hash above its id plus one.
+struct vocabulary_slot {
+    uint64_t key;
+    uint32_t size; // of the token, plus one; 0 if the slot is empty
+    int32_t id;
+};
+
+// Tokens by id and by bytes.
 struct vocabulary {
     struct text *tokens; // .at is NULL for ids without a token
     int32_t size;        // largest id plus one
     int32_t count;
-    uint64_t *slots;
+    struct vocabulary_slot *slots;
     size_t mask;
 };
 
@@ -47,6 +53,8 @@ void tokenizer_vocabulary_init(struct vocabulary *v, struct arena *arena, size_t
 bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct text token,
                               int32_t id);
 int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token);
+// Has the memory fetched that a find will need soon.
+void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token);
 uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
@@ -61,13 +69,19 @@ struct merge {
 struct merges {
     struct merge *slots;
     size_t mask, used;
+    int32_t *wholes; // what a merge makes, by its rank
+    size_t room;
     uint32_t count; // the largest rank plus one
 };
+#define TOKENIZER_NO_RANK UINT32_MAX
+enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
-const struct merge *tokenizer_merges_find(const struct merges *m, int32_t left, int32_t right);
+void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right);
+// TOKENIZER_NO_RANK if the two do not merge.
+uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
 
 // --- stages as read from the file --------------------------------------------
 
@@ -159,7 +173,7 @@ enum scan_kind {
     SCAN_O200K,
     SCAN_TEKKEN,
     SCAN_DEEPSEEK,
-    SCAN_WHOLE, // no pre-tokenizer: cut where no token can lie across, before a ▁
+    SCAN_WHOLE, // no pre-tokenizer: cut where no token can lie across
 };
 
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
@@ -171,13 +185,14 @@ struct tokenizer {
     bool byte_level;    // tokens are bytes, not characters
     bool byte_fallback; // a character without a token becomes <0xNN> tokens
     bool fuses_unknown;
-    bool ignores_merges; // a word that is a token is taken whole
-    bool trims_places;   // white space is not counted to a token's place
-    bool prepends_unprefixed;
-    int32_t unknown;       // or -1
-    int32_t byte_ids[256]; // token of a single byte, or of <0xNN>; -1 if missing
+    bool ignores_merges;    // a word that is a token is taken whole
+    bool trims_places;      // white space is not counted to a token's place
+    bool keeps_first_space; // where trims_places
+    int32_t unknown;        // or -1
+    int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
     struct vocabulary vocabulary;
     struct merges merges;
+    struct merges hot;    // those of the lowest ranks once more, in a table that caches hold
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"
@@ -188,10 +203,11 @@ struct tokenizer {
     struct added_set normal;   // matched after it
     struct normal_step normal_steps[TOKENIZER_STEPS];
     int normal_count;
+    bool marks_spaces; // the steps replace spaces by ▁, and perhaps put one in front
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
     enum scan_kind scan;
-    bool cuts_at[256]; // SCAN_WHOLE: whether text may be cut between this byte and a ▁
+    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: some token has b right behind a
 
     int32_t *before, *after; // post-processor's tokens
     int before_count, after_count;
@@ -222,7 +238,12 @@ bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it i
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // when all is read
-void tokenizer_choose_scan(struct tokenizer *t);
+// Every way to write a token as two others becomes a merge, of the rank of the token, which is its
+// id where ranks is NULL. TOKENIZER_NO_RANK keeps a token from being made.
+void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
+void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
+void tokenizer_choose_normal(struct tokenizer *t);
+void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 
 // --- while running -----------------------------------------------------------
 
@@ -252,7 +273,8 @@ enum {
     WORD_BYTES = 14,
     LONG_BYTES = 30,
     WORD_IDS = 4,
-    WORD_SLOTS = 1 << 16,
+    WORD_SLOTS = 1 << 17,
+    WORD_WAYS = 4,
     LONG_SLOTS = 1 << 14,
     ID_SLOTS = 1 << 15,
 };

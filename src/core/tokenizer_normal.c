@@ -224,9 +224,12 @@ static struct stretch replace(struct arena *arena, struct pattern_stack *stack,
     size_t from = 0, at = 0;
     while (at <= in->text.size && find_next(step, stack, in->text, at, &match)) {
         put_same(&to, in, from, match.start);
-        size_t last = match.start;
-        uint32_t origin = in->origin ? in->origin[last < in->text.size ? last : last - !!last]
-                                     : (uint32_t)(in->start + last);
+        size_t last = match.end; // the last character of the match is where its stand-in comes from
+        while (last > match.start && (in->text.at[--last] & 0xC0) == 0x80)
+            ;
+        uint32_t origin = (uint32_t)(in->start + last);
+        if (in->origin)
+            origin = in->origin[last < in->text.size ? last : in->text.size - 1];
         put_bytes(&to, step->to.at, step->to.size, origin);
         from = match.end;
         at = match.end > match.start ? match.end : match.end + 1;
@@ -310,9 +313,62 @@ static struct stretch apply(const struct normal_step *step, struct tokenizer_cac
     return write_points(arena, points, &in, places);
 }
 
+// --- spaces as SentencePiece marks them --------------------------------------
+
+static const struct text space_mark = { "\xE2\x96\x81", 3 }; // ▁
+
+void tokenizer_choose_normal(struct tokenizer *t)
+{
+    const struct normal_step *steps = t->normal_steps;
+    int last = t->normal_count - 1;
+    if (last < 0 || last > 1 || steps[last].kind != NORMAL_REPLACE || steps[last].pattern)
+        return;
+    bool replaces = text_is(steps[last].from, " ") && text_equal(steps[last].to, space_mark);
+    bool prepends =
+        last == 1 && steps[0].kind == NORMAL_PREPEND && text_equal(steps[0].to, space_mark);
+    t->marks_spaces = replaces && (last == 0 || prepends);
+}
+
+// What the two steps do together, in one go, where nobody asks for places.
+static struct stretch mark_spaces(const struct tokenizer *t, struct tokenizer_cache *cache,
+                                  struct stretch in)
+{
+    char *start = tokenizer_room(cache, &cache->normal, 3 * in.text.size + 8), *to = start;
+    if (t->normal_count > 1 && in.text.size) {
+        memcpy(to, space_mark.at, 3);
+        to += 3;
+    }
+    const char *at = in.text.at, *end = at + in.text.size;
+    while (end - at >= 8) {
+        const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones * 0x80;
+        uint64_t word, spaces;
+        memcpy(&word, at, 8);
+        memcpy(to, at, 8); // what lies behind a space is written again
+        spaces = word ^ ones * ' ';
+        spaces = ~(((spaces & ~tops) + ~tops) | spaces) & tops; // top bits of bytes that are zero
+        if (!spaces) {
+            at += 8;
+            to += 8;
+            continue;
+        }
+        int plain = __builtin_ctzll(spaces) >> 3;
+        memcpy(to + plain, space_mark.at, 3);
+        at += plain + 1;
+        to += plain + 3;
+    }
+    for (; at < end; at++) {
+        bool space = *at == ' ';
+        memcpy(to, space ? space_mark.at : at, space ? 3 : 1);
+        to += space ? 3 : 1;
+    }
+    return (struct stretch){ { start, (size_t)(to - start) }, NULL, in.start };
+}
+
 struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_cache *cache,
                                    struct stretch in, bool places)
 {
+    if (t->marks_spaces && !places)
+        return mark_spaces(t, cache, in);
     for (int i = 0; i < t->normal_count; i++)
         in = apply(&t->normal_steps[i], cache, in, places);
     return in;

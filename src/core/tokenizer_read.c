@@ -98,34 +98,69 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
     return OK;
 }
 
-static enum err add_merge(struct reading *r, struct text left, struct text right, uint32_t rank)
+// Merges are added in batches: while one is parsed, the memory that the others need is on its way.
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 };
+
+struct merge_batch {
+    struct {
+        struct text parts[3]; // left, right, both
+        struct merge merge;
+    } items[MERGE_BATCH];
+    int count;
+    char *bytes; // MERGE_BYTES for each
+};
+
+static enum err add_merges(struct reading *r, struct merge_batch *batch)
 {
-    char bytes[2048];
     const struct vocabulary *v = &r->t->vocabulary;
-    struct text both = { bytes, left.size + right.size };
-    if (both.size > sizeof bytes)
-        return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes, at most %zu are read",
-                    r->name, rank, both.size, sizeof bytes);
-    memcpy(bytes, left.at, left.size);
-    memcpy(bytes + left.size, right.at, right.size);
-    if (r->t->byte_level) {
-        size_t left_size, right_size;
-        if (!decode_token(r->alphabet, left, bytes, &left_size) ||
-            !decode_token(r->alphabet, right, bytes + left_size, &right_size))
-            return OK; // can never come about
-        left = (struct text){ bytes, left_size };
-        right = (struct text){ bytes + left_size, right_size };
-        both.size = left_size + right_size;
+    for (int i = 0; i < batch->count; i++) {
+        struct merge *merge = &batch->items[i].merge;
+        merge->left = tokenizer_vocabulary_find(v, batch->items[i].parts[0]);
+        merge->right = tokenizer_vocabulary_find(v, batch->items[i].parts[1]);
+        merge->whole = tokenizer_vocabulary_find(v, batch->items[i].parts[2]);
+        if (merge->left < 0 || merge->right < 0 || merge->whole < 0)
+            return fail(ERR_INPUT,
+                        "%s: merge %u, \"%.*s\" + \"%.*s\", names a token that is not in the "
+                        "vocabulary",
+                        r->name, merge->rank, TEXT_ARGS(batch->items[i].parts[0]),
+                        TEXT_ARGS(batch->items[i].parts[1]));
+        tokenizer_merges_fetch(&r->t->merges, merge->left, merge->right);
     }
-    struct merge merge = { tokenizer_vocabulary_find(v, left), tokenizer_vocabulary_find(v, right),
-                           rank, tokenizer_vocabulary_find(v, both) };
-    if (merge.left < 0 || merge.right < 0 || merge.whole < 0)
-        return fail(ERR_INPUT,
-                    "%s: merge %u, \"%.*s\" + \"%.*s\", names a token that is not in the "
-                    "vocabulary",
-                    r->name, rank, TEXT_ARGS(left), TEXT_ARGS(right));
-    tokenizer_merges_add(&r->t->merges, r->arena, merge);
+    for (int i = 0; i < batch->count; i++) {
+        struct text both = batch->items[i].parts[2];
+        tokenizer_add_merge(r->t, r->arena, batch->items[i].merge);
+        if (r->t->byte_level && both.size == 2)
+            r->t->byte_ranks[(unsigned char)both.at[0] << 8 | (unsigned char)both.at[1]] =
+                batch->items[i].merge.rank;
+    }
+    batch->count = 0;
     return OK;
+}
+
+static enum err add_merge(struct reading *r, struct merge_batch *batch, struct text left,
+                          struct text right, uint32_t rank)
+{
+    char *bytes = batch->bytes + MERGE_BYTES * batch->count;
+    size_t left_size = left.size, right_size = right.size;
+    if (left.size + right.size > MERGE_BYTES)
+        return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes, at most %d are read",
+                    r->name, rank, left.size + right.size, MERGE_BYTES);
+    if (!r->t->byte_level) {
+        memcpy(bytes, left.at, left.size);
+        memcpy(bytes + left.size, right.at, right.size);
+    } else if (!decode_token(r->alphabet, left, bytes, &left_size) ||
+               !decode_token(r->alphabet, right, bytes + left_size, &right_size)) {
+        return OK; // can never come about
+    }
+    const struct vocabulary *v = &r->t->vocabulary;
+    struct text *item = batch->items[batch->count].parts;
+    item[0] = (struct text){ bytes, left_size };
+    item[1] = (struct text){ bytes + left_size, right_size };
+    item[2] = (struct text){ bytes, left_size + right_size };
+    for (int i = 0; i < 3; i++)
+        tokenizer_vocabulary_fetch(v, item[i]);
+    batch->items[batch->count++].merge = (struct merge){ .rank = rank };
+    return batch->count == MERGE_BATCH ? add_merges(r, batch) : OK;
 }
 
 static bool split_merge(struct text line, struct text *left, struct text *right)
@@ -160,16 +195,22 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
 {
     // Most tokens are made by two merges at most; the table grows where they are more.
     tokenizer_merges_init(&r->t->merges, r->arena, (size_t)r->t->vocabulary.count * 2);
+    tokenizer_merges_init(&r->t->hot, r->arena, TOKENIZER_HOT);
+    if (r->t->byte_level) {
+        r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
+        memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
+    }
+    struct merge_batch batch = { .bytes = arena_alloc(r->scratch, MERGE_BATCH * MERGE_BYTES) };
     json_array(in);
     for (uint32_t rank = 0; json_item(in); rank++) {
-        struct text left, right;
+        struct text left = { 0 }, right = { 0 };
         if (rank >= TOKENIZER_IDS)
             json_failed(in, "has more merges than a tokenizer can use");
         if (read_merge(r, in, &left, &right) || in->problem)
             break;
-        TRY(add_merge(r, left, right, rank));
+        TRY(add_merge(r, &batch, left, right, rank));
     }
-    return OK;
+    return add_merges(r, &batch);
 }
 
 // --- model -------------------------------------------------------------------
@@ -180,8 +221,11 @@ static int32_t find_plain(const struct reading *r, struct text token)
     size_t size = token.size;
     if (!token.at || size > sizeof bytes)
         return TOKENIZER_NONE;
-    if (r->t->byte_level && decode_token(r->alphabet, token, bytes, &size))
+    if (r->t->byte_level) {
+        if (!decode_token(r->alphabet, token, bytes, &size))
+            return TOKENIZER_NONE;
         token = (struct text){ bytes, size };
+    }
     return tokenizer_vocabulary_find(&r->t->vocabulary, token);
 }
 
@@ -325,9 +369,10 @@ static enum err read_added(struct reading *r, const struct json *list)
         if (!text.at)
             return fail(ERR_INPUT, "%s: added token %zu has no content", r->name, i);
         TRY(check_id(r, id, text));
+        int32_t known = find_plain(r, text); // a token that the model has keeps the model's id
         struct added_token token = {
             .text = { arena_copy(r->arena, text.at, text.size), text.size },
-            .id = (int32_t)id,
+            .id = known >= 0 ? known : (int32_t)id,
             .single_word = json_get_bool(item, "single_word", false),
             .strips_left = json_get_bool(item, "lstrip", false),
             .strips_right = json_get_bool(item, "rstrip", false),
@@ -419,8 +464,22 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
     normalize_added(t, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
-    tokenizer_choose_scan(t);
+    tokenizer_choose_normal(t);
+    tokenizer_choose_scan(t, arena);
     return OK;
+}
+
+// A rank file begins with a line of base64, a space and a number.
+static bool is_rank_file(struct text file)
+{
+    size_t i = 0;
+    while (i < file.size && i < 4096 && file.at[i] > ' ' && file.at[i] < 127)
+        i++;
+    if (!i || i + 1 >= file.size || file.at[i++] != ' ')
+        return false;
+    while (i < file.size && file.at[i] >= '0' && file.at[i] <= '9')
+        i++;
+    return i == file.size || file.at[i] == '\n' || file.at[i] == '\r';
 }
 
 enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text file,
@@ -428,9 +487,16 @@ enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text
 {
     struct tokenizer *t = ARENA_NEW(arena, struct tokenizer, 1);
     t->unknown = TOKENIZER_NONE;
-    struct text start = text_trim((struct text){ file.at, file.size < 64 ? file.size : 64 });
-    TRY(tokenizer_read_json(t, arena, file, name));
-    (void)start;
+    size_t start = file.size >= 3 && !memcmp(file.at, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    while (start < file.size && strchr(" \t\r\n", file.at[start]) && file.at[start])
+        start++;
+    bool is_object = start < file.size && file.at[start] == '{';
+    // A SentencePiece model begins with its first piece, whose tag is a line feed.
+    bool is_model = file.size && file.at[0] == '\n' && !is_object && !is_rank_file(file);
     *out = t;
-    return OK;
+    if (is_model)
+        return tokenizer_read_pieces(t, arena, file, name);
+    if (is_rank_file(file))
+        return tokenizer_read_ranks(t, arena, file, name);
+    return tokenizer_read_json(t, arena, file, name);
 }

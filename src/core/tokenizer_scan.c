@@ -148,7 +148,7 @@ static const char *skip_numbers(const char *at, const char *end, int most)
 // --- one word of each pattern ------------------------------------------------
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-static inline const char *word_gpt2(const char *at, const char *end)
+static __attribute__((noinline)) const char *word_gpt2(const char *at, const char *end)
 {
     if (*at == '\'') {
         const char *stop = contraction(at, end, false);
@@ -166,7 +166,8 @@ static inline const char *word_gpt2(const char *at, const char *end)
 
 // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
 // \s*[\r\n]+|\s+(?!\S)|\s+, with {1,3} or without.
-static inline const char *word_cl100k(const char *at, const char *end, int digits)
+static __attribute__((noinline)) const char *word_cl100k(const char *at, const char *end,
+                                                         int digits)
 {
     const char *next = at;
     enum kind kind = next_kind(&next, end);
@@ -192,31 +193,188 @@ static inline const char *word_cl100k(const char *at, const char *end, int digit
     return end_of_space(at, end, true);
 }
 
-static size_t scan_gpt2(const char *base, const char **at, const char *end, struct span *spans,
-                        size_t room)
+// --- many words --------------------------------------------------------------
+
+// What a byte may do that begins a word.
+enum lead {
+    LEADS = 1,  // be followed by letters
+    ALONE = 2,  // stand alone, or at the end of a word, before any ASCII but letters
+    SPACED = 4, // stand alone before a space
+    WORD = LEADS | ALONE,
+};
+
+// A bit for each of the next 64 bytes, set where it is no ASCII letter or lies behind the end.
+static inline uint64_t stop_bits(const char *at, size_t left)
 {
-    size_t count = 0;
-    const char *start = *at;
-    while (start < end && count < room) {
-        const char *stop = word_gpt2(start, end);
-        spans[count++] = (struct span){ (uint32_t)(start - base), (uint32_t)(stop - base) };
-        start = stop;
+    // Multiplying gathers the lowest bits of eight bytes in the top byte.
+    const uint64_t gather = UINT64_C(0x0102040810204080);
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 64; i += 8) {
+        uint64_t word = 0;
+        if (i + 8 <= left)
+            memcpy(&word, at + i, 8);
+        else if (i < left)
+            memcpy(&word, at + i, left - i);
+        bits |= ((not_letters(word) >> 7) * gather >> 56) << i;
     }
-    *at = start;
-    return count;
+    return bits;
 }
 
-static inline size_t scan_cl100k(const char *base, const char **at, const char *end,
-                                 struct span *spans, size_t room, int digits)
+#define EIGHT(x) x, x, x, x, x, x, x, x
+#define LETTERS EIGHT(WORD), EIGHT(WORD), EIGHT(WORD), WORD, WORD
+#define SYMBOL (LEADS | SPACED)
+// Of cl100k: any byte but digits, line ends and the apostrophe leads letters.
+static const uint8_t cl100k_leads[256] = {
+    EIGHT(SYMBOL),
+    SYMBOL,
+    LEADS,
+    0,
+    LEADS,
+    LEADS,
+    0,
+    SYMBOL,
+    SYMBOL,
+    EIGHT(SYMBOL),
+    EIGHT(SYMBOL),
+    [' '] = LEADS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    0,
+    EIGHT(SYMBOL),
+    [':'] = SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    ['A'] = LETTERS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    ['a'] = LETTERS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+};
+// Of GPT-2: a space only.
+static const uint8_t gpt2_leads[256] = {
+    [' '] = LEADS,   SPACED,         SPACED, SPACED, SPACED, SPACED, SPACED, 0,
+    EIGHT(SPACED),   [':'] = SPACED, SPACED, SPACED, SPACED, SPACED, SPACED, SPACED,
+    ['A'] = LETTERS, SPACED,         SPACED, SPACED, SPACED, SPACED, SPACED, ['a'] = LETTERS,
+    SPACED,          SPACED,         SPACED, SPACED,
+};
+
+static inline const char *word_of(enum scan_kind scan, const char *at, const char *end)
 {
-    size_t count = 0;
+    switch (scan) {
+    case SCAN_GPT2: return word_gpt2(at, end);
+    case SCAN_CL100K: return word_cl100k(at, end, 3);
+    default: return word_cl100k(at, end, 1);
+    }
+}
+
+// ASCII letters, perhaps led by another byte, and single symbols before a space are by far the
+// commonest words. Their ends are read off the bits of the next 64 bytes, so that the search for
+// one does not wait for the memory of the one before; all other words go one by one.
+static inline __attribute__((always_inline)) size_t scan_words(enum scan_kind scan,
+                                                               const uint8_t *leads,
+                                                               const char *base, const char **at,
+                                                               const char *end, struct span *spans,
+                                                               size_t room)
+{
+    struct span *span = spans, *full = spans + room;
     const char *start = *at;
-    while (start < end && count < room) {
-        const char *stop = word_cl100k(start, end, digits);
-        spans[count++] = (struct span){ (uint32_t)(start - base), (uint32_t)(stop - base) };
-        start = stop;
+    while (start < end && span < full) {
+        const char *word = start, *window = end - start < 64 ? end : start + 64;
+        uint64_t stops = stop_bits(start, (size_t)(end - start));
+        do {
+            uint64_t rest = stops >> (word - start) >> 1;
+            const char *stop = word + 1 + (rest ? __builtin_ctzll(rest) : 64);
+            if (stop >= window) {
+                if (word > start && window < end)
+                    break; // goes on behind the 64 bytes: look again from its start
+                stop = word_of(scan, word, end);
+            } else {
+                unsigned char next = (unsigned char)*stop;
+                unsigned wants = stop > word + 1 ? LEADS : next == ' ' ? ALONE | SPACED : ALONE;
+                if (!(leads[(unsigned char)*word] & wants) | (next >= 0x80))
+                    stop = word_of(scan, word, end);
+            }
+            *span++ = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
+            word = stop;
+        } while (word < window && word < start + 63 && span < full);
+        start = word;
     }
     *at = start;
+    return (size_t)(span - spans);
+}
+
+// --- text without a pre-tokenizer --------------------------------------------
+
+// The symbol at `at`: a byte, or MARK for the three bytes of ▁.
+enum { MARK = 0xFF };
+
+static inline unsigned next_symbol(const char **at, const char *end)
+{
+    const char *s = *at;
+    if ((unsigned char)*s == 0xE2 && end - s > 2 && (unsigned char)s[1] == 0x96 &&
+        (unsigned char)s[2] == 0x81) {
+        *at = s + 3;
+        return MARK;
+    }
+    ++*at;
+    return (unsigned char)*s;
+}
+
+static void find_joined(struct tokenizer *t)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    for (int32_t id = 0; id < v->size; id++) {
+        const char *at = v->tokens[id].at, *end = at + v->tokens[id].size;
+        if (at == end)
+            continue;
+        for (unsigned last = next_symbol(&at, end); at < end;) {
+            unsigned symbol = next_symbol(&at, end);
+            t->joined[last][symbol >> 6] |= UINT64_C(1) << (symbol & 63);
+            last = symbol;
+        }
+    }
+}
+
+// Between two characters that no token holds side by side nothing can merge, so that cutting there
+// changes no token. Bytes within a character are never parted.
+static size_t scan_whole(const struct tokenizer *t, const char *base, const char **at,
+                         const char *end, struct span *spans, size_t room)
+{
+    size_t count = 0;
+    const char *word = *at, *next = word;
+    unsigned last = next_symbol(&next, end);
+    while (count < room && word < end) {
+        const char *stop = end;
+        while (next < end) {
+            const char *here = next;
+            unsigned symbol = next_symbol(&next, end);
+            bool joined = t->joined[last][symbol >> 6] >> (symbol & 63) & 1;
+            last = symbol;
+            if (!joined && (symbol & 0xC0) != 0x80) {
+                stop = here;
+                break;
+            }
+        }
+        spans[count++] = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
+        word = stop;
+    }
+    *at = word;
     return count;
 }
 
@@ -224,9 +382,10 @@ size_t tokenizer_scan(const struct tokenizer *t, const char *base, const char **
                       struct span *spans, size_t room)
 {
     switch (t->scan) {
-    case SCAN_GPT2: return scan_gpt2(base, at, end, spans, room);
-    case SCAN_CL100K: return scan_cl100k(base, at, end, spans, room, 3);
-    case SCAN_CL100K_1: return scan_cl100k(base, at, end, spans, room, 1);
+    case SCAN_GPT2: return scan_words(SCAN_GPT2, gpt2_leads, base, at, end, spans, room);
+    case SCAN_CL100K: return scan_words(SCAN_CL100K, cl100k_leads, base, at, end, spans, room);
+    case SCAN_CL100K_1: return scan_words(SCAN_CL100K_1, cl100k_leads, base, at, end, spans, room);
+    case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
     default: return 0;
     }
 }
@@ -251,9 +410,31 @@ static bool keeps_matches(const struct split_step *step)
            (step->behavior == SPLIT_REMOVED && step->inverted);
 }
 
-void tokenizer_choose_scan(struct tokenizer *t)
+// SentencePiece-style: the whole text is one word, or cut at spaces that normalizing left none of.
+static bool is_whole(const struct tokenizer *t)
+{
+    const struct split_step *step = t->split_steps;
+    bool cuts_nothing = t->split_count == 1 && t->marks_spaces && step->kind == SPLIT_PATTERN &&
+                        !step->pattern && text_is(step->literal, " ");
+    bool knows_all = t->byte_fallback;
+    for (int byte = 0; byte < 256; byte++)
+        knows_all = knows_all && t->byte_ids[byte] >= 0;
+    if (t->fuses_unknown && !knows_all)
+        return false; // unknown characters side by side are one token
+    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges &&
+           (!t->split_count || cuts_nothing) &&
+           tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
+}
+
+void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
 {
     const struct split_step *steps = t->split_steps;
+    if (is_whole(t)) {
+        t->joined = arena_alloc(arena, 256 * sizeof *t->joined);
+        find_joined(t);
+        t->scan = SCAN_WHOLE;
+        return;
+    }
     if (!t->split_count || steps[t->split_count - 1].kind != SPLIT_BYTE_LEVEL ||
         steps[t->split_count - 1].prefix_space)
         return;

@@ -299,8 +299,10 @@ static enum err read_post(struct tokenizer *t, struct arena *arena, const struct
             TRY(read_post(t, arena, &list->items[i], name, depth + 1));
         return OK;
     }
-    if (text_is(type, "ByteLevel") || text_is(type, "RobertaProcessing"))
+    if (text_is(type, "ByteLevel") || text_is(type, "RobertaProcessing")) {
         t->trims_places = json_get_bool(value, "trim_offsets", true);
+        t->keeps_first_space = json_get_bool(value, "add_prefix_space", true);
+    }
     if (text_is(type, "ByteLevel"))
         return OK;
     if (text_is(type, "TemplateProcessing"))

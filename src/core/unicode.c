@@ -95,9 +95,14 @@ int unicode_put(char *out, uint32_t code)
 
 bool unicode_valid(const char *at, size_t size)
 {
-    for (const char *end = at + size; at < end;)
-        if (unicode_next(&at, end) >= UNICODE_BAD)
+    const char *end = at + size;
+    while (at < end) {
+        uint64_t eight; // ASCII, most of all text, is passed over by words
+        while (end - at >= 8 && (memcpy(&eight, at, 8), !(eight & 0x8080808080808080u)))
+            at += 8;
+        if (at < end && unicode_next(&at, end) >= UNICODE_BAD)
             return false;
+    }
     return true;
 }
 

@@ -17,7 +17,7 @@ enum { ROUNDING = 64, MOST_CANDIDATES = 32 };
 // its longest or the window, so one simulation serves all candidates. (In grouped order the one
 // example that is put first of all may be another one.)
 struct padded {
-    const struct batch *batches;
+    const struct packing_batch *batches;
     size_t count;
 };
 
@@ -41,16 +41,27 @@ struct cost {
     double tokens, attended;
 };
 
-static struct cost padded_cost(const struct padded *padded, int64_t window)
+static struct cost padded_cost(const struct padded *padded, int64_t window, double each)
 {
     struct cost cost = { 0 };
     for (size_t i = 0; i < padded->count; i++) {
-        const struct batch *batch = &padded->batches[i];
+        const struct packing_batch *batch = &padded->batches[i];
         double width = (double)(batch->width < window ? batch->width : window);
-        cost.tokens += (double)batch->rows * width;
-        cost.attended += (double)batch->rows * width * width;
+        cost.tokens += each * (double)batch->rows * width;
+        cost.attended += each * (double)batch->rows * width * width;
     }
     return cost;
+}
+
+// Attention within examples that are cut to the window.
+static double squares_within(const struct lengths_tally *tally, int64_t window)
+{
+    double squares = 0;
+    for (size_t i = 0; i < tally->count; i++) {
+        int64_t tokens = tally->bins[i].tokens < window ? tally->bins[i].tokens : window;
+        squares += (double)tally->bins[i].examples * (double)tokens * (double)tokens;
+    }
+    return squares;
 }
 
 // --- candidates --------------------------------------------------------------
@@ -93,6 +104,7 @@ struct inputs {
     struct packing_rule packed;
     struct lengths_sums sums;
     struct padded random, grouped;
+    double each; // examples that one of the list stands for
 };
 
 static enum err measure(struct window *out, double *cost, const struct inputs *in, int64_t context)
@@ -102,22 +114,24 @@ static enum err measure(struct window *out, double *cost, const struct inputs *i
                             .truncated_examples = cut.examples,
                             .truncated_tokens = cut.tokens,
                             .truncated_labelled = cut.labelled };
-    struct cost random = padded_cost(&in->random, context);
-    struct cost grouped = padded_cost(&in->grouped, context);
+    struct cost random = padded_cost(&in->random, context, in->each);
+    struct cost grouped = padded_cost(&in->grouped, context, in->each);
     double kept = (double)(in->sums.tokens - cut.tokens);
     out->padded_efficiency = kept / random.tokens;
     out->grouped_efficiency = kept / grouped.tokens;
 
-    struct arena scratch = { 0 };
-    struct packing packing;
+    int64_t tokens;
     struct packing_setup setup = { .window = context, .seed = in->request->seed };
-    enum err err = packing_plan(&packing, &scratch, in->list, &in->packed, &setup);
-    arena_release(&scratch);
-    TRY(err);
-    out->packed_efficiency = packing.sums.rows ? packing.sums.fill : NAN;
-    out->packs = packing.sums.rows;
+    TRY(packing_count(&out->packs, &tokens, in->list, &in->packed, &setup));
+    double slots = in->each * (double)out->packs * (double)context;
+    out->packed_efficiency = in->each * (double)tokens / slots;
+    out->packs = (int64_t)(in->each * (double)out->packs + 0.5);
 
-    struct cost chosen = { (double)packing.sums.processed_tokens, packing.sums.attended };
+    struct cost chosen = { in->each * (double)tokens, squares_within(in->tally, context) };
+    if (in->packed.width == PACKING_WIDTH_WINDOW)
+        chosen.tokens = slots;
+    if (in->packed.attends_across)
+        chosen.attended = slots * (double)context;
     if (in->request->batching == BATCHING_LONGEST)
         chosen = random;
     if (in->request->batching == BATCHING_GROUPED)
@@ -194,8 +208,8 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     if (!trainer)
         TRY(packing_trainer_find(&trainer, NULL, NULL));
     in.packed = packing_rule(trainer, BATCHING_PACKED);
-    in.packed.skips_unlabelled = false; // efficiency is a matter of lengths
-    in.packed.drops_last = false;
+    in.packed.skips_unlabelled = false;  // efficiency is a matter of lengths
+    in.packed.shuffles_examples = false; // the list is shuffled already
 
     int64_t windows[MOST_CANDIDATES];
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };
@@ -204,6 +218,7 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     struct arena scratch = { 0 };
     struct lengths list;
     lengths_unroll(&list, &scratch, tally, request->seed);
+    in.each = lengths_each(&list);
     in.list = &list;
     enum err err = pad(&in.random, &scratch, &list, request, PACKING_NONE);
     if (!err)

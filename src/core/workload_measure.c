@@ -42,7 +42,8 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
     struct packing_rule packing = packing_rule(trainer, (enum batching)rule->batching);
     struct workload_shape *shapes = ARENA_NEW(arena, struct workload_shape, SHAPES);
     struct lengths simulated = sample(lengths, arena);
-    double scale = (double)lengths->count / (double)simulated.count;
+    double examples = (double)lengths->count * lengths_each(lengths);
+    double scale = examples / (double)simulated.count;
     for (int i = 0; i < SHAPES; i++) {
         struct arena_mark mark = arena_mark(arena);
         struct packing_setup setup = { .window = (int64_t)rule->context,
@@ -63,7 +64,7 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
         }
         shapes[i].fill = rule->tokens / scale / (double)sums.processed_tokens;
     }
-    rule->examples = (double)lengths->count;
+    rule->examples = examples;
     rule->mean_length = rule->tokens / rule->examples;
     rule->shapes = shapes;
     rule->shape_count = SHAPES;

@@ -18,7 +18,7 @@
 enum archive_kind { ARCHIVE_PLAIN, ARCHIVE_GZIP, ARCHIVE_ZSTD };
 
 enum { ARCHIVE_RATIO_LIMIT = 100 };
-#define ARCHIVE_FREE_BYTES ((int64_t)256 << 20)
+#define ARCHIVE_FREE_BYTES ((int64_t)64 << 20)
 
 struct archive {
     const char *name; // for sentences

@@ -113,6 +113,14 @@ static enum err open_file(struct source *s)
     head.size = s->carry_size;
     enum lines_format format = s->options.format;
     s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
+    if (head.size > 262 && !memcmp(head.at + 257, "ustar", 5))
+        return fail(ERR_INPUT, "%s: is a tar archive; unpack it with tar -xf first",
+                    s->archive.name);
+    if (!s->cutter.format)
+        return fail(ERR_INPUT,
+                    "%s: holds NUL bytes and does not look like text; JSON Lines, JSON, CSV, TSV, "
+                    "plain text, Parquet and Arrow are read",
+                    s->archive.name);
     if (s->cutter.format == LINES_CSV) {
         const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
         s->cutter.separator =

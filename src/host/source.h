@@ -16,7 +16,8 @@
 // that runs over its end. They are read, not mapped: a file that shrinks meanwhile ends early
 // instead of killing the program, and the resident size stays flat. Blocks may be worked on by
 // other threads while source_next() fills further ones (host/pool); only one thread calls it at a
-// time, and the blocks are the same on every run.
+// time, and the blocks are the same on every run. The arena belongs to it: what other threads use
+// comes from arenas of their own.
 //
 // A row longer than the limit, or a list that does not end, is a block without rows and with a
 // problem: it counts as one bad row at that line.

@@ -101,6 +101,8 @@ TEST(lines_are_guessed_from_name_and_content)
     CHECK(lines_guess("-", TEXT("{\"a\":1}\n")) == LINES_JSON);
     CHECK(lines_guess("-", TEXT("Once upon")) == LINES_TEXT);
     CHECK(lines_guess("a.json", TEXT("")) == LINES_JSON);
+    CHECK(lines_guess("a.bin", TEXT("\x7F\0ELF")) == LINES_UNKNOWN);
+    CHECK(lines_guess("a.txt", TEXT("a\0b")) == LINES_TEXT);
 }
 
 // Text of the bytes that matter to the cutters.

@@ -12,6 +12,20 @@ TEST(stats_quantiles_lie_between_samples)
     CHECK(range.low == 7 && range.mid == 7 && range.high == 7);
 }
 
+TEST(stats_quick_range_equals_the_sorted_one)
+{
+    struct rng rng = rng_seeded(3);
+    double values[500], copy[500];
+    for (size_t count = 1; count <= 500; count += 1 + count / 7)
+        for (int spread = 1; spread <= 1000; spread *= 10) { // many ties, then few
+            for (size_t i = 0; i < count; i++)
+                copy[i] = values[i] = (double)rng_below(&rng, (uint64_t)spread);
+            struct range quick = stats_quick_range(values, count), slow = stats_range(copy, count);
+            CHECK(quick.low == slow.low && quick.mid == slow.mid && quick.high == slow.high);
+        }
+    CHECK(isnan(stats_quick_range(values, 0).mid));
+}
+
 TEST(stats_of_odd_input_are_defined)
 {
     double values[] = { 1, 2 }, infinite[] = { 1, INFINITY, INFINITY };

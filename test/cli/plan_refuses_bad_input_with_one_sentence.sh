@@ -48,5 +48,4 @@ try $good --deadline soon
 try $good --retries -1
 try $good --examples 1e12
 try $good --contxt 2048
-try $good extra
 try --examples 52002 --model llama-3.1-8b

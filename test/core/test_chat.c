@@ -30,8 +30,9 @@ static const char *marked_sequence(const char *row, int sequence)
     CHECK(!record_detect(&schema, &test_arena, &text, 1, RECORD_AUTO, TEXT("")));
     CHECK(!record_read(&record, &schema, &test_arena, text));
     CHECK(!chat_init(&chat, &settings));
-    if (chat_render(&chat, &rendered, &record.sequences[sequence]))
-        return text_format(&test_arena, "%s", error_text());
+    enum err err = chat_render(&chat, &rendered, &record.sequences[sequence]);
+    if (err)
+        rendered = (struct chat_text){ .text = text_of(error_text()) };
     size_t at = 0;
     for (size_t i = 0; i < rendered.span_count; i++) {
         struct template_span span = rendered.spans[i];
@@ -87,6 +88,26 @@ TEST(without_generation_blocks_prefixes_say_it)
     settings.labels = CHAT_ASSISTANT;
     CHECK(marks("{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}]}",
                 "<user>q</><assistant>"));
+}
+
+TEST(labels_are_the_same_when_turns_are_no_longer_checked)
+{
+    struct text row = TEXT(TURNS);
+    struct record_schema schema;
+    struct record record;
+    struct chat chat;
+    struct chat_text text;
+    settings = (struct chat_settings){ .template = template_of(BARE), .labels = CHAT_ASSISTANT };
+    CHECK(!record_detect(&schema, &test_arena, &row, 1, RECORD_AUTO, TEXT("")));
+    CHECK(!record_read(&record, &schema, &test_arena, row));
+    CHECK(!chat_init(&chat, &settings));
+    bool same = true;
+    for (int i = 0; i < 300; i++)
+        same = !chat_render(&chat, &text, &record.sequences[0]) && text.span_count == 2 &&
+               text.spans[0].start == 21 && text.spans[0].end == 25 && text.spans[1].start == 46 &&
+               text.spans[1].end == 50 && same;
+    CHECK(same && !chat.unsteady);
+    chat_release(&chat);
 }
 
 // Drops what the assistant thought in all but the last turn, as reasoning models do.

@@ -459,7 +459,7 @@ TEST(packing_none_pads_every_batch_to_its_longest)
                 tokens += size;
                 squares += size * size;
             }
-            const struct batch *batch = &got.batches[b];
+            const struct packing_batch *batch = &got.batches[b];
             CHECK(batch->rows == rows && batch->width == longest && batch->tokens == tokens);
             CHECK(batch->squares == squares && batch->attended == rows * longest * longest);
             processed += rows * longest;

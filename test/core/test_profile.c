@@ -167,3 +167,21 @@ TEST(profile_of_nothing_prints_and_writes)
     CHECK(strstr(out_string(&out), "0 examples"));
     CHECK(strstr(document(&profile), "\"examples\": 0"));
 }
+
+TEST(profile_of_very_many_examples_counts_all_of_their_rows_and_steps)
+{
+    struct lengths_bin bins[] = { { 100, 2000000, 100000000 }, { 300, 1000003, 200000000 } };
+    struct lengths_tally tally = { bins, 2 };
+    struct profile_settings settings = { .batching = BATCHING_LONGEST,
+                                         .context = 512,
+                                         .micro_batch = 16,
+                                         .accumulation = 2,
+                                         .ranks = 4 };
+    struct batches sums;
+    CHECK(profile_simulate(&sums, &tally, NULL, &settings) == OK);
+    CHECK(sums.rows == 3000064); // repeated up to a whole number of batches for each rank
+    CHECK(sums.steps == 23438);
+    CHECK_NEAR((double)sums.useful_tokens, 500000900.0, 1e-4);
+    CHECK_NEAR((double)sums.labelled_tokens, 300000000.0, 1e-4);
+    CHECK(sums.worst.rows == 16 && sums.worst.width == 300);
+}

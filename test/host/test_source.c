@@ -143,6 +143,17 @@ TEST(source_names_what_cannot_be_read)
     CHECK(strstr(error_text(), "q.csv:1: the header has a quoted cell without an end"));
 }
 
+TEST(source_refuses_what_is_no_dataset_and_says_what_is_read)
+{
+    CHECK(is(spelled_one(files_write("weights.bin", TEXT("\x80\0\0\x01")), 0), "error 3"));
+    CHECK(strstr(error_text(), "weights.bin: holds NUL bytes"));
+    char tar[1024] = "train.jsonl";
+    memcpy(tar + 257, "ustar", 5);
+    CHECK(
+        is(spelled_one(files_gzip("set.tar.gz", (struct text){ tar, sizeof tar }), 0), "error 3"));
+    CHECK(strstr(error_text(), "set.tar.gz: is a tar archive"));
+}
+
 TEST(source_counts_a_row_that_is_too_long_and_goes_on)
 {
     struct source_options options = { .block_bytes = 70000, .row_limit_bytes = 80000 };

@@ -109,7 +109,7 @@ def read_config(path):
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     if path.endswith(".jinja"):
-        return {None: text}, {}
+        return {None: text}, TOKENS
     config = json.loads(text)
     tokens = {key: token_text(config[key]) for key in config
               if key in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -120,16 +120,56 @@ def read_config(path):
     return ({None: template} if template else {}), tokens
 
 
-def run(program, path, which, variables):
-    command = [program, "template", "--template", path, "--messages", "-", "--date", TODAY.strftime("%Y-%m-%d")]
+def answers(source, variables, whole):
+    """Byte ranges of what the assistant says, by rendering prefixes; None where prefixes do not tell."""
+    if "generation" in source.replace("add_generation_prompt", ""):
+        return None
+    messages, spans = variables["messages"], []
+    for i, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        before = render(source, {**variables, "messages": messages[:i], "add_generation_prompt": True})
+        until = render(source, {**variables, "messages": messages[:i + 1], "add_generation_prompt": False})
+        if "error" in before or "error" in until or not whole.startswith(until["text"]) \
+                or not until["text"].startswith(before["text"]):
+            return None
+        span = [len(before["text"].encode()), len(until["text"].encode())]
+        if spans and spans[-1][1] == span[0]:
+            spans[-1][1] = span[1]
+        elif span[0] < span[1]:
+            spans.append(span)
+    return spans
+
+
+def printed(text, spans):
+    return text + "".join(f"\n{start} {end}" for start, end in spans)
+
+
+def run(program, path, which, variables, *more):
+    command = [program, "template", "--template", path, "--messages", "-", "--date", TODAY.strftime("%Y-%m-%d"), *more]
     if which:
         command += ["--which", which]
     return subprocess.run(command, input=json.dumps(variables, ensure_ascii=False).encode(), capture_output=True,
                           check=False, timeout=60)
 
 
+def compare_labels(program, path, which, source, variables, whole):
+    """1 if the labels are equal, 0 if there is nothing to compare, -1 if they differ."""
+    strings = all(isinstance(m.get("content"), (str, type(None))) for m in variables["messages"])
+    if variables["add_generation_prompt"] or variables["documents"] or not strings or not variables["messages"]:
+        return 0
+    spans = answers(source, variables, whole)
+    if not spans:
+        return 0
+    got = run(program, path, which, variables, "--labels", "assistant").stdout.decode("utf-8", "replace")
+    if got == printed(whole, spans):
+        return 1
+    print("labels differ:", path, spans, got[len(whole):].split("\n"))
+    return -1
+
+
 def compare(program, paths):
-    equal = raised = refused = 0
+    equal = raised = refused = labelled = 0
     wrong = []
     templates = 0
     for path in paths:
@@ -144,6 +184,10 @@ def compare(program, paths):
                     label = f"{path} {which or ''} {case['name']} prompt={prompt}"
                     if got.returncode == 0 and got.stdout.decode("utf-8", "replace") == wanted.get("text"):
                         equal += 1
+                        labels = compare_labels(program, path, which, source, variables, wanted["text"])
+                        labelled += labels > 0
+                        if labels < 0:
+                            wrong.append(label)
                     elif got.returncode == 3 and "error" in wanted:
                         raised += 1
                     elif got.returncode == 3 and b"outside the subset" in got.stderr:
@@ -154,9 +198,9 @@ def compare(program, paths):
                         print("differs:", label, "\n  wanted", repr(wanted)[:600], "\n  got   ",
                               repr(got.stdout.decode("utf-8", "replace"))[:600], got.returncode,
                               got.stderr.decode().strip())
-    cases = equal + raised + refused + len(wrong)
+    cases = templates * 2 * len(conversations())
     print(f"templates: {templates} templates, {cases} cases: {equal} equal, {raised} both raise, {refused} refused by "
-          f"name, {len(wrong)} differ (jinja2 {jinja2.__version__})")
+          f"name, {len(wrong)} differ; labels equal in {labelled} (jinja2 {jinja2.__version__})")
     return 1 if wrong or not equal else 0
 
 

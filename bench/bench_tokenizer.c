@@ -1,0 +1,214 @@
+// bench_tokenizer [TEXT...]: how fast tokens are counted, one line for each case.
+//
+// Texts are files of records, a line each; without any, the licences and Python's library of a
+// Debian system are cut into records. Cold means with a fresh cache, warm the same text again. Best
+// of several runs, by the clock on the wall for two threads and by the thread's own for one, so
+// that other load disturbs less. Peers are run by bench/peer_tokenizer.mjs.
+
+#include "core/tokenizer.h"
+#include "host/file.h"
+
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { RUNS = 5, RECORD_BYTES = 600, PATHOLOGICAL_BYTES = 1 << 20 };
+
+struct records {
+    struct arena arena;
+    struct text *at;
+    size_t count, room, bytes;
+};
+
+static double seconds(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void add_record(struct records *r, struct text text)
+{
+    if (r->count == r->room) {
+        size_t room = r->room ? r->room * 2 : 1024;
+        r->at = arena_grow(&r->arena, r->at, r->room * sizeof *r->at, room * sizeof *r->at);
+        r->room = room;
+    }
+    r->at[r->count++] = text;
+    r->bytes += text.size;
+}
+
+// Files stay open: the records point into them.
+static void add_file(struct records *r, const char *path, size_t least)
+{
+    struct file file;
+    if (file_open(&file, path))
+        return;
+    struct text rest = file.text, line;
+    const char *start = rest.at;
+    while (text_next(&rest, '\n', &line)) {
+        size_t size = (size_t)(line.at + line.size - start);
+        if (size < least && rest.size)
+            continue;
+        if (size)
+            add_record(r, (struct text){ start, size });
+        start = line.at + line.size + 1;
+    }
+}
+
+static void add_system_texts(struct records *r)
+{
+    static const char *const patterns[] = { "/usr/share/common-licenses/*",
+                                            "/usr/lib/python3*/*.py" };
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        glob_t found = { 0 };
+        glob(patterns[i], 0, NULL, &found);
+        for (size_t k = 0; k < found.gl_pathc; k++) {
+            struct stat about;
+            if (!stat(found.gl_pathv[k], &about) && S_ISREG(about.st_mode))
+                add_file(r, found.gl_pathv[k], RECORD_BYTES);
+        }
+        globfree(&found);
+    }
+}
+
+// --- counting ----------------------------------------------------------------
+
+static int64_t count_all(const struct tokenizer *t, struct tokenizer_cache *cache,
+                         const struct text *at, size_t count)
+{
+    int64_t tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        tokens += tokenizer_count(t, cache, at[i], 0);
+    return tokens;
+}
+
+struct half {
+    const struct tokenizer *t;
+    const struct text *at;
+    size_t count;
+};
+
+static void *count_half(void *argument)
+{
+    const struct half *half = argument;
+    struct tokenizer_cache *cache = tokenizer_cache_init(half->t);
+    count_all(half->t, cache, half->at, half->count);
+    tokenizer_cache_release(cache);
+    return NULL;
+}
+
+static double two_threads(const struct tokenizer *t, const struct records *r)
+{
+    struct half halves[2] = { { t, r->at, r->count / 2 },
+                              { t, r->at + r->count / 2, r->count - r->count / 2 } };
+    pthread_t other;
+    double start = seconds(CLOCK_MONOTONIC);
+    pthread_create(&other, NULL, count_half, &halves[1]);
+    count_half(&halves[0]);
+    pthread_join(other, NULL);
+    return seconds(CLOCK_MONOTONIC) - start;
+}
+
+static double lower(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void measure(const char *name, const struct tokenizer *t, const struct records *r)
+{
+    double cold = 1e9, warm = 1e9, two = 1e9;
+    int64_t tokens = 0;
+    for (int run = 0; run < RUNS; run++) {
+        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        tokens = count_all(t, cache, r->at, r->count);
+        double middle = seconds(CLOCK_THREAD_CPUTIME_ID);
+        count_all(t, cache, r->at, r->count);
+        warm = lower(warm, seconds(CLOCK_THREAD_CPUTIME_ID) - middle);
+        cold = lower(cold, middle - start);
+        two = lower(two, two_threads(t, r));
+        tokenizer_cache_release(cache);
+    }
+    double mb = (double)r->bytes / 1e6;
+    printf("%-16s %6.1f MB %9lld tokens  cold %6.1f  warm %6.1f  two threads, cold %6.1f MB/s\n",
+           name, mb, (long long)tokens, mb / cold, mb / warm, mb / two);
+}
+
+static void measure_pathological(const char *name, const struct tokenizer *t)
+{
+    static const struct {
+        const char *name, *unit;
+    } cases[] = { { "one letter", "a" },
+                  { "spaces", " " },
+                  { "CJK", "\xE4\xB8\xAD\xE6\x96\x87\xE5\xAD\x97" },
+                  { "emoji", "\xF0\x9F\x98\x80" },
+                  { "dashes", "-" } };
+    static char text[PATHOLOGICAL_BYTES];
+    printf("%-16s", name);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t size = 0, unit = strlen(cases[i].unit);
+        for (; size + unit <= sizeof text; size += unit)
+            memcpy(text + size, cases[i].unit, unit);
+        double best = 1e9;
+        for (int run = 0; run < 3; run++) {
+            struct tokenizer_cache *cache = tokenizer_cache_init(t);
+            double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+            tokenizer_count(t, cache, (struct text){ text, size }, 0);
+            best = lower(best, seconds(CLOCK_THREAD_CPUTIME_ID) - start);
+            tokenizer_cache_release(cache);
+        }
+        printf("  %s %.1f", cases[i].name, (double)size / best / 1e6);
+    }
+    printf(" MB/s\n");
+}
+
+static bool load(struct tokenizer **t, struct arena *arena, const char *path, const char *name)
+{
+    struct file file;
+    if (file_open(&file, path))
+        return false;
+    double best = 1e9;
+    for (int run = 0; run < RUNS; run++) {
+        struct arena trial = { 0 };
+        double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        bool good = !tokenizer_read(t, &trial, file.text, path);
+        best = lower(best, seconds(CLOCK_THREAD_CPUTIME_ID) - start);
+        arena_release(&trial);
+        if (!good)
+            return false;
+    }
+    printf("%-16s loads in %.1f ms\n", name, best * 1e3);
+    bool good = !tokenizer_read(t, arena, file.text, path);
+    file_close(&file);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const models[] = { "llama3", "qwen3",  "gpt2",       "gpt4o",
+                                          "llama2", "gemma3", "deepseek_v3" };
+    struct records records = { 0 };
+    for (int i = 1; i < argc; i++)
+        add_file(&records, argv[i], 1);
+    if (argc < 2)
+        add_system_texts(&records);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct arena arena = { 0 };
+        struct tokenizer *t;
+        char path[256];
+        snprintf(path, sizeof path, "build/oracles/models/%s/tokenizer.json", models[i]);
+        if (load(&t, &arena, path, models[i])) {
+            measure(models[i], t, &records);
+            measure_pathological(models[i], t);
+        } else {
+            printf("%-16s is not here: make check-oracles installs it\n", models[i]);
+        }
+        arena_release(&arena);
+    }
+    arena_release(&records.arena);
+    return 0;
+}

@@ -1,0 +1,16 @@
+# All but the batches, which know the order of the files only in one run, and the place of rows.
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+head -120 data/example.jsonl > "$folder/a.jsonl"
+tail -n +121 data/example.jsonl > "$folder/b.jsonl"
+profile() {
+    $GPUHOURS profile "$@" --tokenizer test/data/small_tokenizer.json --template chatml --json
+}
+profile "$folder/a.jsonl" > "$folder/a.json" &&
+profile "$folder/b.jsonl" > "$folder/b.json" &&
+profile "$folder/a.jsonl" "$folder/b.jsonl" > "$folder/both.json" &&
+$GPUHOURS profile --merge "$folder/a.json" "$folder/b.json" --json > "$folder/merged.json" || exit 1
+known() { sed -e '/"batches": {/,/^  }/d' -e '/duplicate/d' -e '/"look_at": {/,$d' "$1"; }
+known "$folder/both.json" > "$folder/x"
+known "$folder/merged.json" > "$folder/y"
+cmp "$folder/x" "$folder/y" && grep -c . "$folder/x" > /dev/null && echo equal

@@ -1,0 +1,11 @@
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+gzip -c data/example.jsonl > "$folder/a.jsonl.gz"
+printf 'prompt,completion\n"How, then?",Well.\nWhy?,"Because, and ""so""."\n' > "$folder/b.csv"
+printf 'one line\n\nthree lines\n' > "$folder/c.txt"
+for file in "$folder/a.jsonl.gz" "$folder/b.csv" "$folder/c.txt"; do
+    $GPUHOURS profile "$file" --tokenizer test/data/small_tokenizer.json --template chatml --json |
+        grep -E '^  "(examples|tokens|empty_examples|format)"'
+done
+$GPUHOURS profile - --tokenizer test/data/small_tokenizer.json --template chatml --json \
+    < data/example.jsonl | grep -E '^  "(examples|tokens)"'

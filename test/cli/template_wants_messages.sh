@@ -1,0 +1,1 @@
+$GPUHOURS template --template chatml

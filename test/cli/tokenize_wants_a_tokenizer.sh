@@ -1,0 +1,1 @@
+echo the | $GPUHOURS tokenize

@@ -1,0 +1,43 @@
+// encode TOKENIZER: reads texts from standard input, each ended by the byte 1E, and prints the
+// token ids of each on a line, with the places they stand for as id:start-end. For tokenizers.mjs.
+
+#include "core/tokenizer.h"
+#include "host/file.h"
+
+#include <stdio.h>
+
+static void print(const struct tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->count; i++)
+        printf("%s%d:%u-%u", i ? " " : "", tokens->ids[i], tokens->starts[i], tokens->ends[i]);
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    struct arena arena = { 0 };
+    struct file file, input;
+    struct tokenizer *tokenizer;
+    if (argc != 2 || file_open(&file, argv[1]) ||
+        tokenizer_read(&tokenizer, &arena, file.text, argv[1]) || file_open(&input, "-")) {
+        fprintf(stderr, "encode: %s\n", error_text());
+        return 3;
+    }
+    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokens tokens = { .arena = &arena, .places = true };
+    struct text rest = input.text, text;
+    if (rest.size)
+        rest.size--; // the last separator
+    while (text_next(&rest, 0x1E, &text)) {
+        tokens.count = 0;
+        tokenizer_encode(tokenizer, cache, text, 0, &tokens);
+        if (tokenizer_count(tokenizer, cache, text, 0) != (int64_t)tokens.count)
+            printf("counted otherwise ");
+        print(&tokens);
+    }
+    tokenizer_cache_release(cache);
+    file_close(&input);
+    file_close(&file);
+    arena_release(&arena);
+    return 0;
+}

