@@ -22,22 +22,32 @@ static struct own own;
 static struct hosting_request hosting_request;
 static struct plan_request plan_request;
 
+enum { JOB_FIELDS = 64 };
+static struct field job_fields[JOB_FIELDS];
+
 static const struct options groups[] = {
-    { "The job, where the results are compared", own_fields, &own },
+    { "The job", own_fields, &own },
     { "Places and terms", hosting_fields, &hosting_request },
-    { "Without --plan: the options of gpuhours plan", plan_fields, &plan_request },
-    { "Method", recipe_fields, &plan_request.recipe },
+    { "The job without --plan, or where it differs from it", job_fields, &plan_request },
+    { "Recipe", recipe_fields, &plan_request.recipe },
     { 0 },
 };
 
+// Options of a plan that do not mean something else here.
 static const struct options *list_options(void)
 {
+    size_t count = 0;
+    for (const struct field *f = plan_fields; f->name && count < JOB_FIELDS - 1; f++)
+        if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search"))
+            job_fields[count++] = *f;
+    job_fields[count] = (struct field){ 0 };
     return groups;
 }
 
 // The options once to find the plan, then again over what the plan says.
 static enum err read_options(struct command_line *line, struct hosting_document *document)
 {
+    list_options();
     own = (struct own){ 0 };
     hosting_request = hosting_request_default();
     plan_request = plan_request_default();

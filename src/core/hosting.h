@@ -53,6 +53,9 @@ struct hosting_input {
     // What a document knew better of the tokens processed; 0: nothing.
     double processed_scale;
     struct range processed_factor;
+    // Of the logarithm of efficiency on other GPUs than the plan's, where a measurement of the
+    // plan's own does not reach; 0: as on the plan's.
+    double elsewhere_log_spread;
 };
 
 // What a plan's document says beyond the request that made it. NAN where it does not.

@@ -54,11 +54,14 @@ void hosting_draw(struct hosting_job *job)
         .preemption_rate = slices(arena, &rng, quantiles),
         .preemption = slices(arena, &rng, shares),
         .waiting = slices(arena, &rng, quantiles),
+        .speed_elsewhere = ARENA_NEW(arena, double, HOSTING_DRAWS),
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_DRAWS),
         .compile = ARENA_NEW(arena, double, HOSTING_DRAWS),
     };
     const struct efficiency *e = &job->plan->efficiency;
     for (size_t i = 0; i < HOSTING_DRAWS; i++) {
+        double other = fmax(e->log_spread, job->elsewhere_log_spread);
+        d->speed_elsewhere[i] = exp(e->log_mid + other * d->speed[i]);
         d->speed[i] = exp(e->log_mid + e->log_spread * d->speed[i]);
         d->compile[i] = assumption_draw(&o->compile_seconds, d->startup[i]);
         d->preemption_normal[i] = quantiles[(size_t)(d->preemption[i] * HOSTING_DRAWS)];
@@ -277,6 +280,7 @@ void hosting_group_draw(struct hosting_job *job, struct hosting_group *group)
     if (group->wall_seconds)
         return;
     const struct workload *workload = &group->result.workload;
+    const double *speed = group->gpu == job->plan->chosen.gpu ? d->speed : d->speed_elsewhere;
     refresh(&job->lengths_of, job->lengths, d->lengths, workload->processed_factor);
     refresh(&job->storage_of, job->storage, d->storage, group->overheads.storage_bytes_per_s.value);
     group->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_DRAWS);
@@ -294,7 +298,7 @@ void hosting_group_draw(struct hosting_job *job, struct hosting_group *group)
             .failed_chance = d->failed[i],
         };
         struct overhead_times times;
-        overhead_run(&times, &group->overheads, &draw, tokens / (group->tokens_per_s * d->speed[i]),
+        overhead_run(&times, &group->overheads, &draw, tokens / (group->tokens_per_s * speed[i]),
                      tokens);
         group->wall_seconds[i] = times.wall_seconds;
     }

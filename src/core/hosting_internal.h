@@ -6,7 +6,8 @@
 
 // Shared outcomes of what is unknown: standard normal variables, and chances in [0, 1).
 struct hosting_draws {
-    double *speed, *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
+    double *speed, *speed_elsewhere; // on the plan's GPU, and on others
+    double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
     double *failure, *lost, *retry, *failed;
     double *queue, *preemption_rate, *waiting;
     double *preemption, *preemption_normal; // the same draw as a chance and as a normal variable
@@ -41,6 +42,7 @@ struct hosting_job {
     const struct plan *plan;
     const struct hosting_request *request;
     double processed_scale;
+    double elsewhere_log_spread;
     struct range processed_factor; // of the document; mid 0: as the workload has it
     struct hosting_draws draws;
     struct hosting_group **groups;

@@ -89,7 +89,7 @@ static const char *reason(const struct hosting *h, struct arena *arena)
     struct out out = { .arena = arena };
     out_put(&out, "the cheapest%s", row->stale ? "" : " with a price of the last half year");
     if (!isnan(r->deadline))
-        out_put(&out, " that ends within %s %s", text_seconds(arena, r->deadline),
+        out_put(&out, " that ends within %g h %s", r->deadline / 3600,
                 row->chance_in_time >= 0.9 ? "nine times in ten" : "more often than not");
     if (!isnan(r->budget))
         out_put(&out, "%s within $%.0f", isnan(r->deadline) ? "" : " and", r->budget);
@@ -168,27 +168,39 @@ static const char *runs_spelled(const struct hosting *h, struct arena *arena)
                        one ? "s" : "");
 }
 
+// The commitment that pays soonest, of the recommended GPU where there is one.
+static const struct hosting_row *best_commitment(const struct hosting *h)
+{
+    const struct gpu *gpu = h->recommended->group ? h->recommended->group->gpu : NULL;
+    const struct hosting_row *best = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        bool reserved = r->kind == OFFERS_RESERVED_1Y || r->kind == OFFERS_RESERVED_3Y;
+        if (!reserved || !(r->break_even > 0))
+            continue;
+        bool same = r->group->gpu == gpu, best_same = best && best->group->gpu == gpu;
+        if (!best || (same && !best_same) ||
+            (same == best_same && r->break_even < best->break_even))
+            best = r;
+    }
+    return best;
+}
+
 // Elastic or reserved: the share of a month in use against where a commitment begins to pay.
 static void advise_commitment(struct hosting *h, struct arena *arena)
 {
-    const struct hosting_row *row = h->recommended, *best = NULL;
-    for (size_t i = 0; row->group && i < h->count; i++) {
-        const struct hosting_row *r = &h->rows[i];
-        bool reserved = r->kind == OFFERS_RESERVED_1Y || r->kind == OFFERS_RESERVED_3Y;
-        if (reserved && r->break_even > 0 && r->group->gpu == row->group->gpu &&
-            (!best || r->break_even < best->break_even))
-            best = r;
-    }
+    const struct hosting_row *best = best_commitment(h);
     if (!best)
         return;
     double used = use_of(h, best), hours = best->break_even * HOSTING_HOURS_PER_MONTH;
     bool pays = used > best->break_even;
     say(h, text_format(arena,
-                       "%s: %s such GPUs busy %.2g %% of the time; a commitment (%s %s, %s) pays "
-                       "above %.0f %%, %.0f hours a month, and binds %s",
-                       pays ? "Reserve" : "Stay elastic", runs_spelled(h, arena), 100 * used,
-                       best->provider, best->instance, offers_kind_names[best->kind],
-                       100 * best->break_even, hours, text_usd(arena, best->commitment_usd)));
+                       "%s: %s %lld × %s busy %.2g %% of the time; a commitment (%s %s, %s) "
+                       "pays above %.0f %%, %.0f hours a month, and binds %s",
+                       pays ? "Reserve" : "Stay elastic", runs_spelled(h, arena),
+                       (long long)best->gpus, best->group->gpu->name, 100 * used, best->provider,
+                       best->instance, offers_kind_names[best->kind], 100 * best->break_even, hours,
+                       text_usd(arena, best->commitment_usd)));
 }
 
 static void advise_ownership(struct hosting *h, struct arena *arena)

@@ -337,7 +337,7 @@ struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct 
     const struct node *usual = catalog_node_of(catalog, gpu);
     bool other = m->gpu ? gpu != m->gpu : strcmp(gpu->vendor, planned->vendor) != 0;
     if (!hosting_wants(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") ||
-        r->compliance || r->region || other || !usual || r->gpus > usual->gpus ||
+        r->compliance || other || !usual || r->gpus > usual->gpus ||
         (!isnan(r->server_price) && gpu != planned) ||
         !hosting_ownership_of(owned, catalog, gpu, r))
         return NULL;

@@ -172,6 +172,10 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_bool(w, "pareto", row->pareto);
     json_put_number(w, "chance_in_time", row->chance_in_time);
     put_range(w, "run_hours", &row->run_hours);
+    struct range gpu_hours = { row->run_hours.low * (double)row->gpus,
+                               row->run_hours.mid * (double)row->gpus,
+                               row->run_hours.high * (double)row->gpus };
+    put_range(w, "gpu_hours", &gpu_hours);
     put_range(w, "billed_hours", &row->billed_hours);
     put_range(w, "queue_hours", &row->queue_hours);
     put_range(w, "elapsed_hours", &row->elapsed_hours);

@@ -8,6 +8,6 @@ sed -n 1p "$table"
 grep -E '^(Recommended|Noticed)' "$table"
 grep -cE '^(aws|gcp) ' "$table"
 tr '\n' ' ' <"$table" | tr -s ' ' |
-    grep -oE 'within 4 h 00 min nine times in ten and within .500'
+    grep -oE 'within 4 h nine times in ten and within .500'
 rm "$table"
 exit $status

@@ -558,6 +558,18 @@ TEST(hosting_refuses_words_that_name_nothing)
     }
 }
 
+TEST(hosting_trusts_a_measurement_only_on_the_gpu_it_was_made_on)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "aws";
+    a->request.kind = "on-demand";
+    a->input.elsewhere_log_spread = 1;
+    const struct hosting *h = answer(a);
+    struct range same = row_of(h, "aws", "p5.48xlarge", OFFERS_ON_DEMAND)->run_hours;
+    struct range other = row_of(h, "aws", "p4d.24xlarge", OFFERS_ON_DEMAND)->run_hours;
+    CHECK(other.high / other.low > 3 * same.high / same.low);
+}
+
 // --- documents ---------------------------------------------------------------
 
 TEST(hosting_reads_a_plans_document_back)
