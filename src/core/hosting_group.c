@@ -250,6 +250,16 @@ static enum err configure(struct hosting_job *job, struct hosting_group **groups
     return OK;
 }
 
+// What is carried home: the trained weights, without the optimizer's states that a save holds.
+static double result_bytes(const struct setup *setup, const struct step *step)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    const struct layout *layout = &setup->layout;
+    double ranks = (double)(layout->tensor * (layout->split ? 1 : layout->pipeline));
+    double each = recipe.method == RECIPE_FULL ? 2 : recipe_dtype_bytes(recipe.adapter_dtype);
+    return step->trained_weights * ranks * each;
+}
+
 static enum err time_group(struct hosting_group *group, struct hosting_job *job)
 {
     struct arena_mark mark = arena_mark(job->arena);
@@ -258,6 +268,7 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     TRY(estimate_make(&estimate, job->arena, &setup));
     group->overheads.epochs = group->result.workload.epochs;
     overhead_configure(&group->overheads, &setup, &estimate.step);
+    group->result_bytes = result_bytes(&setup, &estimate.step);
     const struct timing *t = &estimate.timing;
     double exposed = t->exposed_seconds * setup.accumulation + t->reduce_seconds;
     group->network_share = exposed / t->step_seconds;

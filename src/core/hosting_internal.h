@@ -31,7 +31,7 @@ struct hosting_group {
     struct search_result result;
     struct overheads overheads;
     struct overhead_times middle;
-    double tokens_per_s, network_share;
+    double tokens_per_s, network_share, result_bytes;
     double *wall_seconds; // one per draw; NULL: not drawn yet
     struct range wall_hours;
     struct hosting_spot_draws *spots;

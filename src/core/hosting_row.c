@@ -69,7 +69,7 @@ static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
     *move = (struct hosting_move){
         .dataset_bytes = isnan(r->data_bytes) ? 4 * workload->tokens : r->data_bytes,
         .model_bytes = 2 * (double)model_parameters(m->job.plan->model),
-        .result_bytes = row->group ? row->group->overheads.save_bytes : 0,
+        .result_bytes = row->group ? row->group->result_bytes : 0,
         .link_bytes_per_s = isnan(r->link) ? 125e6 : r->link,
     };
     bool same_region = false, same = false;
@@ -316,7 +316,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     }
     plan_move(row, m);
     row->disk_needed_bytes =
-        row->move.model_bytes + row->move.dataset_bytes + 2 * row->move.result_bytes;
+        row->move.model_bytes + row->move.dataset_bytes + 2 * group->overheads.save_bytes;
     row->local_disk_bytes =
         isnan(offer->local_disk_bytes) ? group->node.local_disk_bytes : offer->local_disk_bytes;
     if (row->local_disk_bytes == 0) // disks over the network, of any size

@@ -433,6 +433,17 @@ TEST(hosting_says_when_the_data_move_costs_more_than_the_compute)
     CHECK(h->recommended->move.in_usd == 0 && !is_said(h, "data move"));
 }
 
+TEST(hosting_carries_home_weights_without_the_states_of_the_optimizer)
+{
+    // Full training of 8.03 B weights: 2 bytes each come back, whatever a save holds.
+    struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h100-sxm\","
+                          "\"gpus\":8,\"method\":\"full\",\"search\":false}");
+    a->request.provider = "aws";
+    const struct hosting_row *row = row_of(answer(a), "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    CHECK_NEAR(row->move.result_bytes, 2 * 8030261248.0, 0.001);
+    CHECK(row->group->overheads.save_bytes > 2 * row->move.result_bytes);
+}
+
 TEST(hosting_compares_managed_services_by_the_token)
 {
     struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"examples\":10000,\"mean_length\":500,"
