@@ -31,34 +31,43 @@ struct foreign {
 
 // --- rows --------------------------------------------------------------------
 
+// Names that mean something else there than here, by the memory told beside them.
+static const struct {
+    const char *name;
+    double least_gib, most_gib; // most 0: whatever is told
+    const char *meant;
+} meanings[] = {
+    { "A100", 60, 1000, "a100-sxm-80gb" }, // before the next: SkyPilot's plain A100 has 40 GB
+    { "A100", 0, 0, "a100-sxm-40gb" },           { "H100", 90, 1000, "h100-nvl" },
+    { "RTXPRO6000", 0, 0, "rtx-pro-6000-se" }, // clouds have the server edition
+    { "RTX-PRO-6000", 0, 0, "rtx-pro-6000-se" },
+};
+
+static struct text meant(const struct foreign *row)
+{
+    double gib = row->gpu_memory_bytes / (1024.0 * 1024 * 1024);
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (text_is(row->gpu, meanings[i].name) &&
+            (meanings[i].most_gib == 0 ||
+             (gib > meanings[i].least_gib && gib < meanings[i].most_gib)))
+            return text_of(meanings[i].meant);
+    return row->gpu;
+}
+
 static const struct gpu *find_gpu(struct import *in, const struct foreign *row)
 {
-    // SkyPilot's "A100" is the card of 40 GB; gpuhunt says the memory beside the name.
-    struct text name = row->gpu;
-    double gib = row->gpu_memory_bytes / (1024.0 * 1024 * 1024);
-    char key[96];
-    if (name.size > 64)
-        return NULL;
-    int size = 0;
-    for (size_t i = 0; i < name.size; i++)
-        key[size++] = name.at[i];
-    key[size] = 0;
-    struct text full = { key, (size_t)size };
-    if (text_is(name, "A100") && !(gib > 60))
-        full = TEXT("a100 40gb");
-    else if (text_is(name, "A100"))
-        full = TEXT("a100 80gb");
-    else if (text_is(name, "H100") && gib > 90)
-        full = TEXT("h100 nvl");
+    struct text name = meant(row);
     for (size_t i = 0; i < in->known_count; i++)
-        if (text_equal(in->known[i].name, full))
+        if (text_equal(in->known[i].name, name))
             return in->known[i].gpu;
     const struct gpu *gpu = NULL;
-    full.at = text_copy(in->arena, full);
-    if (catalog_gpu(&gpu, in->source->catalog, full.at))
+    if (name.size > 64)
+        return NULL;
+    name.at = text_copy(in->arena, name);
+    if (catalog_gpu(&gpu, in->source->catalog, name.at))
         gpu = NULL;
     if (in->known_count < sizeof in->known / sizeof *in->known)
-        in->known[in->known_count++] = (struct known){ full, gpu };
+        in->known[in->known_count++] = (struct known){ name, gpu };
     return gpu;
 }
 

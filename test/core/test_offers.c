@@ -50,6 +50,24 @@ TEST(offers_of_a_skypilot_catalog_are_read_and_its_zones_merged)
     CHECK(isnan(offers.rows[1].offer.spot_usd_per_hour));
 }
 
+TEST(offers_of_other_catalogs_mean_the_card_that_their_memory_tells)
+{
+    static const char csv[] =
+        "InstanceType,AcceleratorName,AcceleratorCount,Price,Region,GpuInfo\n"
+        "a,A100,1,2,us-east-1,\n"
+        "b,A100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\"\n"
+        "c,H100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\"\n"
+        "d,H100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 96256}}]}\"\n"
+        "e,RTXPRO6000,1,2,us-east-1,\n";
+    static const char *const gpus[] = { "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h100-nvl",
+                                        "rtx-pro-6000-se" };
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv", csv) && offers.count == 5);
+    for (size_t i = 0; i < offers.count; i++)
+        CHECK(!strcmp(offers.rows[i].offer.gpu, gpus[i]));
+}
+
 TEST(offers_without_a_believable_price_are_left_out_and_reported)
 {
     struct offers offers;
