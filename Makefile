@@ -48,9 +48,10 @@ all: build
 build: $(PROGRAM)
 check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
-check-oracles: $(BUILD)/encode build/deps-oracles
+check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
+	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
 lint: build
 	$(Q)tools/lint $(BUILD)
 web: build/web/core.wasm

@@ -65,6 +65,9 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
     TRY(find_batching(&rule->batching, plan));
+    bool known = request->examples > 0 || !isnan(request->mean_length);
+    bool said = request->batching != WORKLOAD_AUTO || request->packing;
+    rule->full_rows = !known && (!said || rule->batching == WORKLOAD_PACKED);
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
                              (uint64_t)request->seed));

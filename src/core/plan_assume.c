@@ -29,19 +29,21 @@ static void add_lengths(struct plan *plan)
     bool said = request->examples > 0 || !isnan(request->mean_length);
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
-    const char *source = measured ? "batches simulated on the examples"
-                                  : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
+    const char *source = measured          ? "batches simulated on the examples"
+                         : rule->full_rows ? "nothing is known of the lengths: rows are full"
+                                           : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
+    bool certain = said || rule->full_rows;
     add(plan, (struct assumption){
                   .name = "mean length",
                   .unit = "tokens",
-                  .value = { said ? mean : rule->mean_share.low * rule->context, mean,
-                             said ? mean : rule->mean_share.high * rule->context },
+                  .value = { certain ? mean : rule->mean_share.low * rule->context, mean,
+                             certain ? mean : rule->mean_share.high * rule->context },
                   .origin = measured ? ASSUMPTION_MEASURED
                             : said   ? ASSUMPTION_GIVEN
                                      : ASSUMPTION_ASSUMED,
                   .source = said && !measured ? NULL : source,
               });
-    if (!measured)
+    if (!measured && !rule->full_rows)
         add(plan, (struct assumption){ "spread of lengths", "of the logarithm", rule->length_spread,
                                        ASSUMPTION_ASSUMED, source, NULL });
     add(plan,

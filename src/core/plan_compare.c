@@ -97,7 +97,7 @@ static enum err vary(struct plan *plan, struct arena *arena, const struct search
     if (!plan->fits || (search.count && search.best[0].gpu_hours < 0.97 * middle))
         suggest(plan, plan->fits ? "better settings" : "settings that fit",
                 search.count ? &search.best[0] : NULL);
-    if (space.rule.batching != WORKLOAD_PACKED) {
+    if (space.rule.batching != WORKLOAD_PACKED && !space.rule.full_rows) {
         TRY(pack(&space.rule, plan, arena));
         TRY(search_run(&search, arena, &space));
         suggest(plan, "packed", search.count ? &search.best[0] : NULL);

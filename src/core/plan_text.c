@@ -131,13 +131,14 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_commas(arena, llround(f->tokens_per_s.low)),
                          text_commas(arena, llround(f->tokens_per_s.high)),
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
+    const char *rows = plan->rule.full_rows ? "rows taken as full"
+                                            : text_format(arena, "%.0f %% padding (%s)",
+                                                          100 * workload->padding_share,
+                                                          workload_batchings[workload->batching]);
     put_line(out, "run",
-             text_format(arena,
-                         "%s tokens × %.6g epoch%s, %.0f %% padding (%s): %s processed in %s "
-                         "steps of %s",
+             text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s steps of %s",
                          text_count(arena, workload->tokens), workload->epochs,
-                         workload->epochs == 1 ? "" : "s", 100 * workload->padding_share,
-                         workload_batchings[workload->batching],
+                         workload->epochs == 1 ? "" : "s", rows,
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));

@@ -1,7 +1,8 @@
 // workload: what is to be trained, as the batches that a step sees.
 //
-// Of a token count alone the lengths are not known; they are assumed, visibly, from data sets whose
-// batches were simulated. What padding does to the tokens processed is then a range, not a number.
+// Of a token count alone the lengths are not known. Rows are then taken as full, and what padding
+// could add is the high end of a range. Where the user says that rows are padded, lengths are
+// assumed from data sets whose batches were simulated.
 //
 //     struct workload_rule rule = workload_rule();
 //     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = WORKLOAD_PACKED;
@@ -46,6 +47,7 @@ struct workload_rule {
     double mean_length;         // of the examples; NAN: assumed
     struct range length_spread; // deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where it is not known
+    bool full_rows;             // nothing is known of the lengths: every row fills the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
     const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
     size_t shape_count;

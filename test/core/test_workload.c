@@ -112,6 +112,23 @@ TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
     CHECK(workload.padding_share > 0 && workload.padding_share < 0.4);
 }
 
+TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    rule.full_rows = true;
+    struct workload workload;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(workload.processed_tokens == 1e6 && workload.padding_share == 0);
+    CHECK(workload.batch.width == rule.context && !workload.varied_widths);
+    CHECK(workload.batch.squares == workload.worst.squares);
+    CHECK(workload.processed_factor.low == 1);
+    CHECK_NEAR(workload.processed_factor.high, 1 / 0.48, 0.01);
+    rule.batching = WORKLOAD_PACKED;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK_NEAR(workload.padding_share, 0.02, 1e-9);
+    CHECK(workload.processed_factor.high < 1.05);
+}
+
 TEST(workload_refuses_what_no_run_has)
 {
     struct workload_rule rule = rule_of(0, WORKLOAD_PACKED);
