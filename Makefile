@@ -61,7 +61,8 @@ clean:
 $(PROGRAM): $(LIBRARY) $(call object,$(CLI))
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode:
+$(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary:
 	@echo "  link $@"
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) $^ $(LDLIBS) -o $@
 

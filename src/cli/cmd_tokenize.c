@@ -6,6 +6,7 @@
 #include "host/hub.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct tokenize {
     const char *tokenizer;
@@ -15,7 +16,7 @@ struct tokenize {
 
 static const struct field tokenize_fields[] = {
     FIELD(tokenize, tokenizer, TEXT,
-          "tokenizer.json, .model or .tiktoken file, or a model's folder or name in the hub cache"),
+          "tokenizer.json, .model or .tiktoken file, a model's folder or hub name, or built-in"),
     FIELD(tokenize, count, FLAG, "how many tokens each line has, instead of their ids"),
     FIELD(tokenize, special, FLAG, "add what the model wants around a text (BOS and the like)"),
     { 0 },
@@ -68,11 +69,15 @@ static enum err run(struct command_line *line)
     const char *path;
     struct tokenizer *tokenizer;
     struct file file, input;
-    TRY(hub_find_tokenizer(&path, line->arena, wanted.tokenizer));
-    TRY(file_open(&file, path));
-    enum err err = tokenizer_read(&tokenizer, line->arena, file.text, path);
-    file_close(&file);
-    TRY(err);
+    if (!strcmp(wanted.tokenizer, "built-in")) {
+        TRY(tokenizer_builtin(&tokenizer, line->arena));
+    } else {
+        TRY(hub_find_tokenizer(&path, line->arena, wanted.tokenizer));
+        TRY(file_open(&file, path));
+        enum err err = tokenizer_read(&tokenizer, line->arena, file.text, path);
+        file_close(&file);
+        TRY(err);
+    }
     TRY(file_open(&input, line->positional_count ? line->positional[0] : "-"));
     print_lines(tokenizer, line->arena, &wanted, input.text);
     file_close(&input);

@@ -160,11 +160,10 @@ static enum err read_queue(struct range *out, const char *text)
     return OK;
 }
 
-enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers)
+static enum err check_kinds(const struct hosting_maker *m)
 {
-    const struct hosting_request *r = m->request;
-    struct text rest = text_of(r->kind ? r->kind : ""), piece;
-    while (r->kind && text_next(&rest, ',', &piece)) {
+    struct text rest = text_of(m->request->kind ? m->request->kind : ""), piece;
+    while (rest.size && text_next(&rest, ',', &piece)) {
         bool known = text_is(text_trim(piece), "reserved");
         for (int i = 0; i < OFFERS_KINDS; i++)
             known = known || text_is(text_trim(piece), offers_kind_names[i]);
@@ -174,40 +173,59 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
                         "reserved-3y, colocation and managed",
                         TEXT_ARGS(piece));
     }
-    const char **names = ARENA_NEW(m->job.arena, const char *, 2 * offers->count + 8);
-    size_t count = 0;
-    for (size_t i = 0; i < offers->count; i++)
-        names[count++] = offers->rows[i].offer.provider;
-    rest = text_of(r->provider ? r->provider : "");
-    while (r->provider && text_next(&rest, ',', &piece)) {
-        bool known = false;
-        for (size_t i = 0; i < count; i++)
-            known = known || text_is(text_trim(piece), names[i]);
-        if (known)
-            continue;
-        const char *near = text_nearest(text_trim(piece), names, count);
-        return fail(ERR_USAGE,
-                    "no offer is of provider \"%.*s\"%s%s; gpuhours show offers lists "
-                    "them",
-                    TEXT_ARGS(piece), near ? "; the nearest is " : "", near ? near : "");
-    }
-    bool found = !r->region;
-    count = 0;
+    return OK;
+}
+
+static enum err check_provider(const struct hosting_maker *m, const struct offers *offers,
+                               struct text name, const char *option)
+{
+    const char **names = ARENA_NEW(m->job.arena, const char *, offers->count + 1);
     for (size_t i = 0; i < offers->count; i++) {
+        names[i] = offers->rows[i].offer.provider;
+        if (text_is(name, names[i]))
+            return OK;
+    }
+    if (text_is(name, "own") || text_is(name, "managed"))
+        return OK;
+    const char *near = text_nearest(name, names, offers->count);
+    return fail(ERR_USAGE,
+                "--%s: no offer is of provider \"%.*s\"%s%s; gpuhours show offers lists them",
+                option, TEXT_ARGS(name), near ? "; the nearest is " : "", near ? near : "");
+}
+
+static enum err check_region(const struct hosting_maker *m, const struct offers *offers)
+{
+    const char *region = m->request->region;
+    const char **names = ARENA_NEW(m->job.arena, const char *, 2 * offers->count + 1);
+    size_t count = 0;
+    bool found = !region || !strcmp(region, "us");
+    for (size_t i = 0; !found && i < offers->count; i++) {
         const struct offer *o = &offers->rows[i].offer;
         const char *area = offers_area(o->region);
-        found = found || (area && strcmp(area, "us") && offers_in_region(o, r->region)) ||
-                !strcmp(r->region, "us");
+        found = area && strcmp(area, "us") && offers_in_region(o, region);
         names[count++] = o->region ? o->region : "US";
         names[count++] = area ? area : "us";
     }
     if (found)
         return OK;
-    const char *near = text_nearest(text_of(r->region), names, count);
+    const char *near = text_nearest(text_of(region), names, count);
     return fail(ERR_USAGE,
                 "no offer is in region \"%s\"%s%s; there are us-east, us-central, us-south, "
                 "us-west and the providers' own names",
-                r->region, near ? "; the nearest is " : "", near ? near : "");
+                region, near ? "; the nearest is " : "", near ? near : "");
+}
+
+enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers)
+{
+    const struct hosting_request *r = m->request;
+    TRY(check_kinds(m));
+    struct text rest = text_of(r->provider ? r->provider : ""), piece;
+    while (rest.size && text_next(&rest, ',', &piece))
+        TRY(check_provider(m, offers, text_trim(piece), "provider"));
+    rest = text_of(r->data_at ? r->data_at : "");
+    if (rest.size && text_next(&rest, ':', &piece))
+        TRY(check_provider(m, offers, piece, "data-at"));
+    return check_region(m, offers);
 }
 
 enum err hosting_check(struct hosting_maker *m)

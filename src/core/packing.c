@@ -4,22 +4,6 @@
 
 #include <string.h>
 
-// What stays the same while one plan is made.
-struct job {
-    struct arena *arena;
-    const struct lengths *lengths;
-    const struct packing_rule *rule;
-    int64_t window, micro_batch, accumulation, ranks, multiple;
-    int64_t capacity; // of a row, in tokens as the packer counts them
-    uint64_t seed;
-    struct packing *out;
-};
-
-static int64_t rounded_up(int64_t value, int64_t multiple)
-{
-    return multiple > 1 ? (value + multiple - 1) / multiple * multiple : value;
-}
-
 void packing_shuffle(uint32_t *order, size_t count, uint64_t seed)
 {
     struct rng rng = rng_seeded(seed);
@@ -54,7 +38,7 @@ static int32_t labelled_share(struct length length, int64_t limit)
 }
 
 // Appends the pieces of one example; says in the sums what is lost.
-static size_t add_example(const struct job *job, struct packing_piece *at, uint32_t example)
+static size_t add_example(const struct packing_job *job, struct packing_piece *at, uint32_t example)
 {
     struct batches *sums = &job->out->sums;
     struct length length = job->lengths->items[example];
@@ -87,7 +71,7 @@ static size_t add_example(const struct job *job, struct packing_piece *at, uint3
 }
 
 // All pieces in the order of the trainer; WRAPPED gets whole examples and cuts them itself.
-static struct packing_piece *make_pieces(const struct job *job, size_t *count)
+static struct packing_piece *make_pieces(const struct packing_job *job, size_t *count)
 {
     size_t examples = job->lengths->count, room = examples;
     bool splits = job->rule->excess == PACKING_SPLIT;
@@ -112,8 +96,8 @@ static struct packing_piece *make_pieces(const struct job *job, size_t *count)
 // --- pieces to rows ----------------------------------------------------------
 
 // The pieces of the next chunk of examples: those from first up to the returned one.
-static size_t chunk_end(const struct job *job, const struct packing_piece *pieces, size_t first,
-                        size_t count)
+static size_t chunk_end(const struct packing_job *job, const struct packing_piece *pieces,
+                        size_t first, size_t count)
 {
     if (!job->rule->chunk_examples)
         return count;
@@ -125,7 +109,7 @@ static size_t chunk_end(const struct job *job, const struct packing_piece *piece
     return end;
 }
 
-static void pack_volume(const struct job *job, struct packing_bins *bins,
+static void pack_volume(const struct packing_job *job, struct packing_bins *bins,
                         struct packing_scratch *scratch, const struct packing_piece *pieces,
                         const int32_t *sizes, size_t count)
 {
@@ -139,7 +123,7 @@ static void pack_volume(const struct job *job, struct packing_bins *bins,
     }
 }
 
-static void pack_chunks(const struct job *job, struct packing_bins *bins,
+static void pack_chunks(const struct packing_job *job, struct packing_bins *bins,
                         struct packing_scratch *scratch, const struct packing_piece *pieces,
                         const int32_t *sizes, size_t count)
 {
@@ -158,7 +142,8 @@ static void pack_chunks(const struct job *job, struct packing_bins *bins,
     }
 }
 
-static size_t longest_chunk(const struct job *job, const struct packing_piece *pieces, size_t count)
+static size_t longest_chunk(const struct packing_job *job, const struct packing_piece *pieces,
+                            size_t count)
 {
     size_t most = 0;
     for (size_t first = 0, end; first < count; first = end) {
@@ -171,7 +156,7 @@ static size_t longest_chunk(const struct job *job, const struct packing_piece *p
 }
 
 // Sorts the placements by row.
-static void collect_rows(const struct job *job, const struct packing_bins *bins,
+static void collect_rows(const struct packing_job *job, const struct packing_bins *bins,
                          const struct packing_piece *pieces)
 {
     struct packing *out = job->out;
@@ -188,7 +173,7 @@ static void collect_rows(const struct job *job, const struct packing_bins *bins,
 }
 
 // Where each piece goes; returns the sizes that the packer counted.
-static const int32_t *place_pieces(const struct job *job, struct packing_bins *bins,
+static const int32_t *place_pieces(const struct packing_job *job, struct packing_bins *bins,
                                    struct arena *arena, const struct packing_piece *pieces,
                                    size_t count)
 {
@@ -198,7 +183,7 @@ static const int32_t *place_pieces(const struct job *job, struct packing_bins *b
                                    .rows = ARENA_NEW(arena, uint32_t, count) };
     int32_t *sizes = ARENA_NEW(arena, int32_t, count);
     for (size_t i = 0; i < count; i++)
-        sizes[i] = (int32_t)rounded_up(pieces[i].size - job->rule->shift, job->rule->align);
+        sizes[i] = (int32_t)packing_rounded(pieces[i].size - job->rule->shift, job->rule->align);
 
     if (job->rule->method == PACKING_VOLUME)
         pack_volume(job, bins, &scratch, pieces, sizes, count);
@@ -207,7 +192,7 @@ static const int32_t *place_pieces(const struct job *job, struct packing_bins *b
     return sizes;
 }
 
-static void pack(const struct job *job, const struct packing_piece *pieces, size_t count)
+static void pack(const struct packing_job *job, const struct packing_piece *pieces, size_t count)
 {
     struct arena arena = { 0 };
     struct packing_bins bins;
@@ -218,7 +203,7 @@ static void pack(const struct job *job, const struct packing_piece *pieces, size
 }
 
 // Examples end to end within a chunk, cut every window.
-static void wrap(const struct job *job, const struct packing_piece *whole, size_t count)
+static void wrap(const struct packing_job *job, const struct packing_piece *whole, size_t count)
 {
     struct packing *out = job->out;
     int64_t tokens = 0;
@@ -288,7 +273,7 @@ void packing_group(uint32_t *order, const int32_t *sizes, size_t count, int64_t 
     }
 }
 
-static void reorder_rows(const struct job *job, const uint32_t *order)
+static void reorder_rows(const struct packing_job *job, const uint32_t *order)
 {
     struct packing *out = job->out;
     size_t *starts = ARENA_NEW(job->arena, size_t, out->rows + 1);
@@ -306,7 +291,7 @@ static void reorder_rows(const struct job *job, const uint32_t *order)
     out->pieces = pieces;
 }
 
-static void shuffle_rows(const struct job *job)
+static void shuffle_rows(const struct packing_job *job)
 {
     uint32_t *order = ARENA_NEW(job->arena, uint32_t, job->out->rows);
     for (size_t i = 0; i < job->out->rows; i++)
@@ -316,7 +301,7 @@ static void shuffle_rows(const struct job *job)
 }
 
 // transformers groups within micro-batch × accumulation.
-static void group_pieces(const struct job *job, struct packing_piece *pieces, size_t count)
+static void group_pieces(const struct packing_job *job, struct packing_piece *pieces, size_t count)
 {
     struct arena scratch = { 0 };
     uint32_t *order = ARENA_NEW(&scratch, uint32_t, count);
@@ -333,7 +318,7 @@ static void group_pieces(const struct job *job, struct packing_piece *pieces, si
     arena_release(&scratch);
 }
 
-static void make_rows(const struct job *job)
+static void make_rows(const struct packing_job *job)
 {
     size_t count;
     struct packing_piece *pieces = make_pieces(job, &count);
@@ -355,131 +340,6 @@ static void make_rows(const struct job *job)
         shuffle_rows(job);
 }
 
-// --- rows to batches ---------------------------------------------------------
-
-struct row {
-    int64_t processed; // with the padding inside it
-    int64_t tokens, labelled, squares;
-    int64_t longest_spans; // Σ length² of padded examples
-};
-
-static struct row sum_row(const struct job *job, size_t row)
-{
-    struct row sum = { 0 };
-    for (size_t i = job->out->starts[row]; i < job->out->starts[row + 1]; i++) {
-        const struct packing_piece *piece = &job->out->pieces[i];
-        int64_t tokens = piece->size - job->rule->shift;
-        int64_t padded = rounded_up(tokens, job->rule->align);
-        sum.processed += padded;
-        sum.tokens += tokens;
-        sum.labelled += piece->labelled < tokens ? piece->labelled : tokens;
-        sum.squares += tokens * tokens;
-        sum.longest_spans += padded * padded;
-    }
-    return sum;
-}
-
-static struct packing_batch make_batch(const struct job *job, size_t first, size_t count)
-{
-    struct packing_batch batch = { .rows = (int64_t)count };
-    int64_t longest = 0, all = 0, spans = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct row row = sum_row(job, (first + i) % job->out->rows);
-        batch.tokens += row.tokens;
-        batch.labelled += row.labelled;
-        batch.squares += row.squares;
-        spans += row.longest_spans;
-        all += row.processed;
-        longest = row.processed > longest ? row.processed : longest;
-    }
-    switch (job->rule->width) {
-    case PACKING_WIDTH_WINDOW: batch.width = job->window; break;
-    case PACKING_WIDTH_LONGEST: batch.width = rounded_up(longest, job->multiple); break;
-    case PACKING_WIDTH_FLAT: batch.rows = 1; batch.width = rounded_up(all, job->multiple);
-    }
-    bool packs = job->rule->method != PACKING_NONE && job->rule->method != PACKING_GROUPED;
-    batch.attended =
-        packs && !job->rule->attends_across ? spans : batch.rows * batch.width * batch.width;
-    return batch;
-}
-
-// Of so many rows: how many are processed, in how many micro-batches and steps.
-struct epoch {
-    int64_t rows, each, micro_batches, steps;
-};
-
-static struct epoch count_epoch(int64_t rows, const struct job *job)
-{
-    int64_t each = job->rule->fills_micro_batch ? 1 : job->micro_batch;
-    int64_t step = job->ranks * job->accumulation, count = (rows + each - 1) / each;
-    if (job->rule->drops_last) {
-        count = rows / each / step * step;
-        return (struct epoch){ count * each, each, count, count / step };
-    }
-    if (job->ranks > 1) { // repeats the first rows until every rank has as many full batches
-        count = (count + job->ranks - 1) / job->ranks * job->ranks;
-        rows = count * each;
-    }
-    return (struct epoch){ rows, each, count, (count + step - 1) / step };
-}
-
-static void make_batches(const struct job *job)
-{
-    struct packing *out = job->out;
-    struct epoch epoch = count_epoch((int64_t)out->rows, job);
-    size_t each = (size_t)epoch.each, rows = (size_t)epoch.rows;
-    out->count = (size_t)epoch.micro_batches;
-    out->sums.steps = epoch.steps;
-    out->sums.rows = epoch.rows;
-    out->batches = ARENA_NEW(job->arena, struct packing_batch, out->count);
-    for (size_t i = 0; i < out->count; i++) {
-        size_t first = i * each, left = rows - first;
-        out->batches[i] = make_batch(job, first, left < each ? left : each);
-    }
-    size_t seen = out->count * each < out->rows ? out->count * each : out->rows;
-    for (size_t i = 0; i < out->starts[seen]; i++)
-        out->sums.examples += !out->pieces[i].start;
-    for (size_t i = out->starts[seen]; i < out->starts[out->rows]; i++)
-        out->sums.unseen_tokens += out->pieces[i].size;
-}
-
-static bool worse(const struct packing_batch *a, const struct packing_batch *b)
-{
-    int64_t size_a = a->rows * a->width, size_b = b->rows * b->width;
-    return size_a != size_b ? size_a > size_b : a->attended > b->attended;
-}
-
-static void summarise(const struct job *job)
-{
-    struct packing *out = job->out;
-    struct batches *sums = &out->sums;
-    struct arena scratch = { 0 };
-    double *widths = ARENA_NEW(&scratch, double, out->count);
-    for (size_t i = 0; i < out->count; i++) {
-        const struct packing_batch *batch = &out->batches[i];
-        sums->processed_tokens += batch->rows * batch->width;
-        sums->useful_tokens += batch->tokens;
-        sums->labelled_tokens += batch->labelled;
-        sums->squares += (double)batch->squares;
-        sums->attended += (double)batch->attended;
-        if (worse(batch, &sums->worst))
-            sums->worst = *batch;
-        widths[i] = (double)batch->width;
-    }
-    sums->micro_batches = (int64_t)out->count;
-    sums->mean_width = stats_mean(widths, out->count);
-    sums->widths = stats_range(widths, out->count); // sorts
-    for (size_t i = 0; i < out->count; i++)
-        sums->distinct_widths += !i || widths[i] != widths[i - 1];
-    if (sums->processed_tokens) {
-        double useful = (double)sums->useful_tokens;
-        int64_t windows = job->rule->fills_micro_batch ? job->micro_batch : 1;
-        sums->padding_share = 1 - useful / (double)sums->processed_tokens;
-        sums->fill = useful / ((double)sums->rows * (double)(job->window * windows));
-    }
-    arena_release(&scratch);
-}
-
 // --- the plan ----------------------------------------------------------------
 
 static enum err check(const struct packing_setup *setup, const struct lengths *lengths)
@@ -498,9 +358,9 @@ static enum err check(const struct packing_setup *setup, const struct lengths *l
     return OK;
 }
 
-static struct job job_of(const struct packing_rule *rule, const struct packing_setup *setup)
+struct packing_job packing_job(const struct packing_rule *rule, const struct packing_setup *setup)
 {
-    struct job job = {
+    struct packing_job job = {
         .rule = rule,
         .window = setup->window,
         .micro_batch = setup->micro_batch ? setup->micro_batch : 1,
@@ -521,13 +381,13 @@ static struct job job_of(const struct packing_rule *rule, const struct packing_s
     return job;
 }
 
-static enum err start(struct job *job, struct packing *out, struct arena *arena,
+static enum err start(struct packing_job *job, struct packing *out, struct arena *arena,
                       const struct lengths *lengths, const struct packing_rule *rule,
                       const struct packing_setup *setup)
 {
     *out = (struct packing){ 0 };
     TRY(check(setup, lengths));
-    *job = job_of(rule, setup);
+    *job = packing_job(rule, setup);
     job->arena = arena;
     job->lengths = lengths;
     job->out = out;
@@ -540,36 +400,11 @@ static enum err start(struct job *job, struct packing *out, struct arena *arena,
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
                       const struct packing_rule *rule, const struct packing_setup *setup)
 {
-    struct job job;
+    struct packing_job job;
     TRY(start(&job, out, arena, lengths, rule, setup));
     make_rows(&job);
-    make_batches(&job);
-    summarise(&job);
+    packing_make_batches(&job);
     return OK;
-}
-
-static int64_t scaled(int64_t count, double factor)
-{
-    return (int64_t)((double)count * factor + 0.5);
-}
-
-void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
-                   const struct packing_setup *setup)
-{
-    struct job job = job_of(rule, setup);
-    int64_t *const counts[] = { &sums->examples,         &sums->rows,
-                                &sums->processed_tokens, &sums->useful_tokens,
-                                &sums->labelled_tokens,  &sums->fewest_rows,
-                                &sums->cut_examples,     &sums->dropped_examples,
-                                &sums->lost_tokens,      &sums->unseen_tokens };
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        *counts[i] = scaled(*counts[i], factor);
-    sums->squares *= factor;
-    sums->attended *= factor;
-    struct epoch epoch = count_epoch(sums->rows, &job);
-    sums->rows = epoch.rows;
-    sums->micro_batches = epoch.micro_batches;
-    sums->steps = epoch.steps;
 }
 
 enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
@@ -577,7 +412,7 @@ enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *len
 {
     struct arena arena = { 0 };
     struct packing out;
-    struct job job;
+    struct packing_job job;
     TRY(start(&job, &out, &arena, lengths, rule, setup));
     size_t count;
     struct packing_piece *pieces = make_pieces(&job, &count);

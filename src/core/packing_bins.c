@@ -26,6 +26,11 @@ static void set_remove(struct packing_spaces *set, int64_t value)
     }
 }
 
+static bool set_has(const struct packing_spaces *set, int64_t value)
+{
+    return set->levels[0][value >> 6] >> (value & 63) & 1;
+}
+
 static int lowest_bit(uint64_t word)
 {
     return __builtin_ctzll(word);
@@ -138,39 +143,54 @@ static const uint64_t *by_falling_size(struct packing_scratch *scratch, const in
 
 // --- algorithms --------------------------------------------------------------
 
+// The row that has waited longest with this much free space; a new one for the whole capacity.
+static uint32_t take_row(struct packing_bins *bins, struct packing_scratch *scratch, int64_t space,
+                         uint32_t opened)
+{
+    if (space == scratch->capacity)
+        return bins->count++ - opened;
+    uint32_t row = scratch->heads[space];
+    scratch->heads[space] = scratch->links[row];
+    if (row == scratch->tails[space])
+        set_remove(&scratch->spaces, space);
+    return row;
+}
+
+static void put_row(struct packing_scratch *scratch, int64_t space, uint32_t row)
+{
+    if (set_has(&scratch->spaces, space)) {
+        scratch->links[scratch->tails[space]] = row;
+    } else {
+        scratch->heads[space] = row;
+        set_add(&scratch->spaces, space);
+    }
+    scratch->tails[space] = row;
+}
+
+// Items of one size go together: what is left in a row that took one is the tightest fit for the
+// next as long as it is enough, because no other space was between the two.
 void packing_best_fit(struct packing_bins *bins, struct packing_scratch *scratch,
                       const int32_t *sizes, size_t first, size_t count)
 {
     queues_init(scratch);
     struct packing_spaces *spaces = &scratch->spaces;
-    uint32_t *heads = scratch->heads, *tails = scratch->tails, *links = scratch->links;
-    uint32_t opened = bins->count; // links are by row of this chunk
+    uint32_t opened = bins->count; // rows are numbered within the chunk in the queues
     const uint64_t *keys = by_falling_size(scratch, sizes, first, count);
 
-    for (size_t i = 0; i < count; i++) {
-        uint32_t item = (uint32_t)keys[i], row;
-        int64_t space = set_at_least(spaces, sizes[item]);
-        if (space < 0) {
-            space = scratch->capacity;
-            row = bins->count++ - opened;
-        } else {
-            row = heads[space];
-            heads[space] = links[row];
-            if (row == tails[space])
-                set_remove(spaces, space);
+    for (size_t i = 0, end; i < count; i = end) {
+        int32_t size = sizes[(uint32_t)keys[i]];
+        for (end = i + 1; end < count && keys[end] >> 32 == keys[i] >> 32;)
+            end++;
+        for (int64_t space = size; i < end;) {
+            space = set_at_least(spaces, space);
+            space = space < 0 ? scratch->capacity : space;
+            uint32_t row = take_row(bins, scratch, space, opened);
+            int64_t left = space;
+            for (; i < end && left >= size; left -= size)
+                place(bins, (uint32_t)keys[i++], opened + row);
+            if (left)
+                put_row(scratch, left, row);
         }
-        place(bins, item, opened + row);
-        space -= sizes[item];
-        if (!space)
-            continue;
-        int64_t present = spaces->levels[0][space >> 6] >> (space & 63) & 1;
-        if (present) {
-            links[tails[space]] = row;
-        } else {
-            heads[space] = row;
-            set_add(spaces, space);
-        }
-        tails[space] = row;
     }
     for (int64_t space = 0; (space = set_at_least(spaces, space)) >= 0;)
         set_remove(spaces, space);
@@ -185,8 +205,7 @@ void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch
 
     for (size_t i = 0; i < count; i++) { // a stack a size: the last one goes first
         int32_t size = sizes[first + i];
-        bool present = left->levels[0][size >> 6] >> (size & 63) & 1;
-        links[i] = present ? tops[size] : NONE;
+        links[i] = set_has(left, size) ? tops[size] : NONE;
         tops[size] = (uint32_t)i;
         set_add(left, size);
     }

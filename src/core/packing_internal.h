@@ -1,11 +1,32 @@
-// packing_internal: the bin-packing algorithms behind packing.c.
+// packing_internal: what the files of packing share: a job, and the bin-packing algorithms.
 //
-// Each takes sizes in the order of the trainer and says, placement by placement, which item went
-// into which row. Rows are numbered as they are opened, on from rows already there.
+// Each algorithm takes sizes in the order of the trainer and says, placement by placement, which
+// item went into which row. Rows are numbered as they are opened, on from rows already there.
 
 #pragma once
 
 #include "core/packing.h"
+
+// What stays the same while one plan is made.
+struct packing_job {
+    struct arena *arena;
+    const struct lengths *lengths;
+    const struct packing_rule *rule;
+    int64_t window, micro_batch, accumulation, ranks, multiple;
+    int64_t capacity; // of a row, in tokens as the packer counts them
+    uint64_t seed;
+    struct packing *out;
+};
+
+struct packing_job packing_job(const struct packing_rule *rule, const struct packing_setup *setup);
+
+// Makes job->out's batches and sums from its rows.
+void packing_make_batches(const struct packing_job *job);
+
+static inline int64_t packing_rounded(int64_t value, int64_t multiple) // up
+{
+    return multiple > 1 ? (value + multiple - 1) / multiple * multiple : value;
+}
 
 struct packing_bins {
     uint32_t *items, *rows; // placement by placement

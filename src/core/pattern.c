@@ -222,3 +222,11 @@ bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, st
         unicode_next(&at, m.end);
     }
 }
+
+size_t pattern_match(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
+                     size_t from)
+{
+    struct machine m = { pattern, stack, text.at, text.at + text.size, STEPS, 0 };
+    const char *stop = run(&m, 0, text.at + from);
+    return stop ? (size_t)(stop - text.at) : SIZE_MAX;
+}

@@ -35,3 +35,7 @@ enum err pattern_read(struct pattern **out, struct arena *arena, struct text sou
 // The leftmost match that starts at byte `from` or behind it.
 bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                   size_t from, struct pattern_match *match);
+
+// The end of the match that starts just at byte `from`, or SIZE_MAX.
+size_t pattern_match(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
+                     size_t from);

@@ -244,9 +244,11 @@ static void run_words(struct run *run, struct stretch stretch)
         return;
     }
     const char *at = stretch.text.at, *end = at + stretch.text.size;
+    run->cache->next_number = NULL;
     while (at < end) {
         const char *base = at;
-        size_t count = tokenizer_scan(run->t, base, &at, end, run->cache->batch, TOKENIZER_BATCH);
+        size_t count =
+            tokenizer_scan(run->t, run->cache, base, &at, end, run->cache->batch, TOKENIZER_BATCH);
         put_words(run, &stretch, base, run->cache->batch, count);
     }
 }

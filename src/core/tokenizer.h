@@ -64,3 +64,19 @@ int32_t tokenizer_find(const struct tokenizer *tokenizer, struct text token); //
 struct text tokenizer_token(const struct tokenizer *tokenizer, int32_t id);   // .at NULL if none
 int32_t tokenizer_size(const struct tokenizer *tokenizer);     // the largest id plus one
 const char *tokenizer_kind(const struct tokenizer *tokenizer); // "byte-level BPE", "Unigram", …
+
+// --- without a tokenizer file ------------------------------------------------
+
+// The vocabulary that is compiled in. Its counts, times a family's factor, estimate those of a
+// model whose tokenizer is not at hand; whoever prints them says "estimated".
+enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena);
+
+struct tokenizer_family {
+    const char *family, *matches;
+    double factor; // tokens of the family for one of the built-in vocabulary
+    double spread; // relative standard deviation of that over texts
+    const char *source, *as_of;
+};
+
+// The family whose name is in the model's; a row for all others where none is.
+enum err tokenizer_family(struct tokenizer_family *out, struct arena *arena, const char *model);

@@ -11,7 +11,7 @@
 //     tokenizer.c         runs them
 //
 // tokenizer_read.c fills the structs below from tokenizer.json, tokenizer_ranks.c from rank files,
-// tokenizer_pieces.c from SentencePiece models.
+// tokenizer_pieces.c from SentencePiece models, tokenizer_builtin.c from what is compiled in.
 
 #pragma once
 
@@ -170,10 +170,8 @@ enum scan_kind {
     SCAN_GPT2_DIGITS, // digits one by one first (Digits, then GPT-2's pattern)
     SCAN_CL100K,      // digits by threes
     SCAN_CL100K_1,    // digits one by one
-    SCAN_O200K,
-    SCAN_TEKKEN,
-    SCAN_DEEPSEEK,
-    SCAN_WHOLE, // no pre-tokenizer: cut where no token can lie across
+    SCAN_O200K,       // words cut by case, with contractions or without
+    SCAN_WHOLE,       // no pre-tokenizer: cut where no token can lie across
 };
 
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
@@ -304,6 +302,7 @@ struct tokenizer_cache {
     struct buffer normal;             // of a stretch whose spaces were replaced
     struct buffer lattice;
     struct span batch[TOKENIZER_BATCH];
+    const char *next_number; // that the scanner found, in the stretch it is in
 };
 
 void *tokenizer_room(struct tokenizer_cache *cache, struct buffer *buffer, size_t size);
@@ -328,8 +327,8 @@ struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_c
                                    struct stretch in, bool places);
 
 // Fills spans from *at on, relative to base, until they are full or the text ends.
-size_t tokenizer_scan(const struct tokenizer *t, const char *base, const char **at, const char *end,
-                      struct span *spans, size_t room);
+size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
+                      const char **at, const char *end, struct span *spans, size_t room);
 size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,
                        struct stretch *stretch, bool places, struct span **spans);
 

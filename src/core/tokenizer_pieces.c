@@ -260,6 +260,9 @@ static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct
         *step = (struct normal_step){ .kind = NORMAL_REPLACE, .to = TEXT(" ") };
         TRY(pattern_read(&step->pattern, arena, TEXT(" {2,}"), name));
         step++;
+        *step = (struct normal_step){ .kind = NORMAL_REPLACE, .to = TEXT("") };
+        TRY(pattern_read(&step->pattern, arena, TEXT("\\A +| +\\z"), name));
+        step++;
     }
     if (t->model == MODEL_BPE) {
         if (model->adds_prefix)

@@ -274,41 +274,139 @@ static const uint8_t gpt2_leads[256] = {
     SPACED,          SPACED,         SPACED, SPACED,
 };
 
-static inline const char *word_of(enum scan_kind scan, const char *at, const char *end)
+// Of o200k: the apostrophe too.
+static const uint8_t o200k_leads[256] = {
+    EIGHT(SYMBOL),
+    SYMBOL,
+    LEADS,
+    0,
+    LEADS,
+    LEADS,
+    0,
+    SYMBOL,
+    SYMBOL,
+    EIGHT(SYMBOL),
+    EIGHT(SYMBOL),
+    [' '] = LEADS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    EIGHT(SYMBOL),
+    SYMBOL,
+    [':'] = SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    ['A'] = LETTERS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    ['a'] = LETTERS,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+    SYMBOL,
+};
+
+struct scanner {
+    const struct tokenizer *t;
+    struct pattern_stack *stack;
+    const char *end;     // of the text
+    const char **number; // the first one behind the word, where digits stand alone; NULL: not known
+};
+
+// The word at `at` of a text whose digits are cut out before GPT-2's pattern sees the rest.
+static const char *word_between_digits(struct scanner *s, const char *at)
 {
-    switch (scan) {
-    case SCAN_GPT2: return word_gpt2(at, end);
-    case SCAN_CL100K: return word_cl100k(at, end, 3);
-    default: return word_cl100k(at, end, 1);
+    const char *next = at;
+    if (next_kind(&next, s->end) == NUMBER)
+        return next;
+    if (!*s->number || *s->number <= at)
+        for (*s->number = next; *s->number < s->end; *s->number = next)
+            if (next_kind(&next, s->end) == NUMBER)
+                break;
+    return word_gpt2(at, *s->number);
+}
+
+static const char *word_of(struct scanner *s, const char *at)
+{
+    switch (s->t->scan) {
+    case SCAN_GPT2: return word_gpt2(at, s->end);
+    case SCAN_GPT2_DIGITS: return word_between_digits(s, at);
+    case SCAN_CL100K: return word_cl100k(at, s->end, 3);
+    case SCAN_CL100K_1: return word_cl100k(at, s->end, 1);
+    default: break;
     }
+    // The pattern matches everywhere; should its steps run out, the word is one character.
+    struct text text = { at, (size_t)(s->end - at) };
+    size_t stop = pattern_match(s->t->split_steps[0].pattern, s->stack, text, 0);
+    const char *next = at;
+    unicode_next(&next, s->end);
+    return stop != SIZE_MAX && stop ? at + stop : next;
+}
+
+// A bit for each of the next 64 bytes, set where it is an upper-case ASCII letter.
+static inline uint64_t upper_bits(const char *at, size_t left, uint64_t stops)
+{
+    const uint64_t gather = UINT64_C(0x0102040810204080), ones = UINT64_C(0x0101010101010101);
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 64; i += 8) {
+        uint64_t word = 0;
+        if (i + 8 <= left)
+            memcpy(&word, at + i, 8);
+        else if (i < left)
+            memcpy(&word, at + i, left - i);
+        bits |= (((~word >> 5) & ones) * gather >> 56) << i;
+    }
+    return bits & ~stops;
 }
 
 // ASCII letters, perhaps led by another byte, and single symbols before a space are by far the
 // commonest words. Their ends are read off the bits of the next 64 bytes, so that the search for
-// one does not wait for the memory of the one before; all other words go one by one.
-static inline __attribute__((always_inline)) size_t scan_words(enum scan_kind scan,
-                                                               const uint8_t *leads,
+// one does not wait for the memory of the one before; all other words go one by one. Where words
+// are cut by case, letters with a capital behind a small one, or before an apostrophe, are not
+// plain.
+static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s,
+                                                               const uint8_t *leads, bool cased,
                                                                const char *base, const char **at,
-                                                               const char *end, struct span *spans,
-                                                               size_t room)
+                                                               struct span *spans, size_t room)
 {
     struct span *span = spans, *full = spans + room;
-    const char *start = *at;
+    const char *start = *at, *end = s->end;
     while (start < end && span < full) {
         const char *word = start, *window = end - start < 64 ? end : start + 64;
-        uint64_t stops = stop_bits(start, (size_t)(end - start));
+        uint64_t stops = stop_bits(start, (size_t)(end - start)), breaks = 0;
+        if (cased) {
+            uint64_t uppers = upper_bits(start, (size_t)(end - start), stops);
+            breaks = uppers & (~(stops | uppers) << 1);
+        }
         do {
-            uint64_t rest = stops >> (word - start) >> 1;
+            size_t place = (size_t)(word - start);
+            uint64_t rest = stops >> place >> 1;
             const char *stop = word + 1 + (rest ? __builtin_ctzll(rest) : 64);
             if (stop >= window) {
                 if (word > start && window < end)
                     break; // goes on behind the 64 bytes: look again from its start
-                stop = word_of(scan, word, end);
+                stop = word_of(s, word);
             } else {
                 unsigned char next = (unsigned char)*stop;
                 unsigned wants = stop > word + 1 ? LEADS : next == ' ' ? ALONE | SPACED : ALONE;
-                if (!(leads[(unsigned char)*word] & wants) | (next >= 0x80))
-                    stop = word_of(scan, word, end);
+                bool odd = !(leads[(unsigned char)*word] & wants) | (next >= 0x80);
+                if (cased) // a break at the first letter is before the word
+                    odd |= next == '\'' ||
+                           (breaks >> place >> 1 & ((UINT64_C(1) << (stop - word - 1)) - 1)) != 0;
+                if (odd)
+                    stop = word_of(s, word);
             }
             *span++ = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
             word = stop;
@@ -378,16 +476,20 @@ static size_t scan_whole(const struct tokenizer *t, const char *base, const char
     return count;
 }
 
-size_t tokenizer_scan(const struct tokenizer *t, const char *base, const char **at, const char *end,
-                      struct span *spans, size_t room)
+size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
+                      const char **at, const char *end, struct span *spans, size_t room)
 {
+    struct scanner s = { t, &cache->stack, end, &cache->next_number };
     switch (t->scan) {
-    case SCAN_GPT2: return scan_words(SCAN_GPT2, gpt2_leads, base, at, end, spans, room);
-    case SCAN_CL100K: return scan_words(SCAN_CL100K, cl100k_leads, base, at, end, spans, room);
-    case SCAN_CL100K_1: return scan_words(SCAN_CL100K_1, cl100k_leads, base, at, end, spans, room);
+    case SCAN_GPT2:
+    case SCAN_GPT2_DIGITS: return scan_words(&s, gpt2_leads, false, base, at, spans, room);
+    case SCAN_CL100K:
+    case SCAN_CL100K_1: return scan_words(&s, cl100k_leads, false, base, at, spans, room);
+    case SCAN_O200K: return scan_words(&s, o200k_leads, true, base, at, spans, room);
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
-    default: return 0;
+    case SCAN_NONE: break;
     }
+    return 0;
 }
 
 // --- choosing a scanner ------------------------------------------------------
@@ -395,10 +497,19 @@ size_t tokenizer_scan(const struct tokenizer *t, const char *base, const char **
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define CL100K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define O200K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const struct {
     const char *source;
     enum scan_kind scan;
 } known_patterns[] = {
+    { LEAD UPPER "*" LOWER "+" CONTRACTIONS "?|" LEAD UPPER "+" LOWER "*" CONTRACTIONS
+                 "?|\\p{N}{1,3}" O200K_TAIL,
+      SCAN_O200K },
+    { LEAD UPPER "*" LOWER "+|" LEAD UPPER "+" LOWER "*|\\p{N}" O200K_TAIL, SCAN_O200K }, // tekken
     { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL, SCAN_CL100K },
     { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL, SCAN_CL100K_1 },
 };
@@ -440,6 +551,8 @@ void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
         return;
     if (t->split_count == 1 && steps[0].splits)
         t->scan = SCAN_GPT2;
+    if (t->split_count == 2 && steps[0].kind == SPLIT_DIGITS && steps[0].each && steps[1].splits)
+        t->scan = SCAN_GPT2_DIGITS;
     if (t->split_count != 2 || steps[0].kind != SPLIT_PATTERN || !steps[0].pattern ||
         steps[1].splits || !keeps_matches(&steps[0]))
         return;

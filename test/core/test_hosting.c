@@ -549,12 +549,12 @@ TEST(hosting_without_a_result_says_what_to_relax)
 TEST(hosting_refuses_words_that_name_nothing)
 {
     static const struct {
-        const char *provider, *region, *kind, *price, *queue, *gpu, *said;
+        const char *provider, *region, *kind, *price, *queue, *gpu, *data_at, *said;
     } cases[] = {
         { .provider = "awz", .said = "aws" },         { .region = "us-esat", .said = "us-east" },
         { .kind = "sopt", .said = "spot" },           { .price = "-2", .said = "above 0" },
         { .price = "2/month", .said = "2.49/gpu-h" }, { .queue = "3h,1h", .said = "rise" },
-        { .gpu = "h1000", .said = "h100" },
+        { .gpu = "h1000", .said = "h100" },           { .data_at = "lamda:us", .said = "lambda" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct asked *a = ask(usual);
@@ -564,6 +564,7 @@ TEST(hosting_refuses_words_that_name_nothing)
         a->request.price = cases[i].price;
         a->request.queue = cases[i].queue;
         a->request.gpu = cases[i].gpu;
+        a->request.data_at = cases[i].data_at;
         CHECK(hosting_make(&a->hosting, &test_arena, &a->input) == ERR_USAGE);
         CHECK(strstr(error_text(), cases[i].said));
     }

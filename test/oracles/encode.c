@@ -1,10 +1,12 @@
-// encode TOKENIZER: reads texts from standard input, each ended by the byte 1E, and prints the
-// token ids of each on a line, with the places they stand for as id:start-end. For tokenizers.mjs.
+// encode TOKENIZER: the file, or "built-in". Reads texts from standard input, each ended by the
+// byte 1E, and prints the token ids of each on a line, with the places they stand for as
+// id:start-end. For tokenizers.mjs.
 
 #include "core/tokenizer.h"
 #include "host/file.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void print(const struct tokens *tokens)
 {
@@ -18,8 +20,11 @@ int main(int argc, char **argv)
     struct arena arena = { 0 };
     struct file file, input;
     struct tokenizer *tokenizer;
-    if (argc != 2 || file_open(&file, argv[1]) ||
-        tokenizer_read(&tokenizer, &arena, file.text, argv[1]) || file_open(&input, "-")) {
+    bool builtin = argc == 2 && !strcmp(argv[1], "built-in");
+    if (argc != 2 || file_open(&file, builtin ? "/dev/null" : argv[1]) ||
+        (builtin ? tokenizer_builtin(&tokenizer, &arena)
+                 : tokenizer_read(&tokenizer, &arena, file.text, argv[1])) ||
+        file_open(&input, "-")) {
         fprintf(stderr, "encode: %s\n", error_text());
         return 3;
     }
