@@ -58,8 +58,8 @@ static enum err read_assumptions(struct plan_request *out, struct hosting_docume
             document->padding_share = (struct range){ json_get_number(item, "low", mid), mid,
                                                       json_get_number(item, "high", mid) };
         }
-        if (text_is(name, "mean length") && text_is(origin, "given") && examples >= 1 &&
-            examples <= 1e15)
+        bool known = text_is(origin, "given") || text_is(origin, "measured");
+        if (text_is(name, "mean length") && known && examples >= 1 && examples <= 1e15)
             out->examples = (int64_t)examples;
         for (size_t k = 0; text_is(origin, "given") && k < sizeof given / sizeof *given; k++) {
             double value = json_get_number(item, "value", NAN);
@@ -120,6 +120,10 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
                     name);
     out->tokens = (int64_t)tokens;
     out->epochs = json_get_number(workload, "epochs", NAN);
+    // Rows as long as the context were taken as full, which a batching that is said would undo.
+    if (json_get_number(workload, "mean_length", NAN) >= (double)out->context &&
+        out->batching != WORKLOAD_PACKED)
+        out->batching = WORKLOAD_AUTO;
     out->recipe.checkpointing = RECIPE_AUTO;
     out->search = false;
     return read_assumptions(out, document, arena, json_get(&tree, "assumptions"), examples);
