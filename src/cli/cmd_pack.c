@@ -291,6 +291,9 @@ static enum err run(struct command_line *line)
     settings.stack = settings.stack ? settings.stack : "native";
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
+    if (!job.dataset.exact)
+        return fail(ERR_USAGE, "pack writes token ids, and needs the model's own tokenizer for "
+                               "them: give --tokenizer or --model with its folder");
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
     if (mkdir(job.folder, 0777))
         return fail(ERR_INPUT, "%s: cannot be made: %s", job.folder, strerror(errno));

@@ -72,7 +72,7 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     request->examples = (int64_t)rint(examples);
     request->tokens = (int64_t)rint(tokens);
     request->mean_length = tokens / examples;
-    request->estimated = !profile.exact;
+    request->token_spread = profile.spread;
     return OK;
 }
 

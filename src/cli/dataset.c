@@ -34,20 +34,41 @@ static const char *beside(struct arena *arena, const char *path, const char *nam
     return slash ? text_format(arena, "%.*s/%s", (int)(slash - path), path, name) : name;
 }
 
+static enum err estimate(struct dataset *dataset, struct chat_format *format)
+{
+    const char *model = dataset->options.model ? dataset->options.model : "";
+    struct tokenizer_family family;
+    TRY(tokenizer_builtin(&dataset->tokenizer, dataset->arena));
+    TRY(tokenizer_family(&family, dataset->arena, model));
+    dataset->exact = false;
+    dataset->factor = family.factor;
+    dataset->spread = family.spread;
+    dataset->tokenizer_name =
+        text_format(dataset->arena, "built-in, times %.3f for %s", family.factor, family.family);
+    dataset->template_name = strcmp(family.family, "Llama 3") ? "chatml" : "llama3";
+    chat_format_built_in(format, dataset->template_name);
+    return OK;
+}
+
+// path stays NULL where the tokens are estimated.
 static enum err read_tokenizer(struct dataset *dataset, const char **path)
 {
     const struct dataset_options *options = &dataset->options;
-    const char *name = options->tokenizer ? options->tokenizer : options->model;
-    if (!name)
-        return fail(ERR_USAGE, "tokens are counted by a model's own tokenizer: give --model with a "
-                               "folder or a name of the local cache, or --tokenizer with a file");
-    TRY(hub_find_tokenizer(path, dataset->arena, name));
+    const char *asked = options->tokenizer;
+    *path = NULL;
+    if (asked && !strcmp(asked, "built-in"))
+        return OK;
+    if (!asked && (!options->model || hub_find_tokenizer(path, dataset->arena, options->model)))
+        return OK;
+    if (asked)
+        TRY(hub_find_tokenizer(path, dataset->arena, asked));
     struct file file;
     TRY(file_open(&file, *path));
     enum err err = tokenizer_read(&dataset->tokenizer, dataset->arena, file.text, *path);
     file_close(&file);
-    dataset->tokenizer_name = options->model ? options->model : name;
+    dataset->tokenizer_name = asked ? asked : options->model;
     dataset->exact = true;
+    dataset->factor = 1;
     return err;
 }
 
@@ -66,10 +87,13 @@ static enum err read_format(struct chat_format *out, struct arena *arena, const 
 static enum err find_format(struct chat_format *format, struct dataset *dataset,
                             const char *tokenizer_path)
 {
-    const char *config = beside(dataset->arena, tokenizer_path, "tokenizer_config.json");
-    const char *jinja = beside(dataset->arena, tokenizer_path, "chat_template.jinja");
+    const char *path = tokenizer_path ? tokenizer_path : "";
+    const char *config = beside(dataset->arena, path, "tokenizer_config.json");
+    const char *jinja = beside(dataset->arena, path, "chat_template.jinja");
     const char *asked = dataset->options.template;
-    if (!access(config, R_OK)) {
+    if (!tokenizer_path) {
+        TRY(estimate(dataset, format));
+    } else if (!access(config, R_OK)) {
         TRY(read_format(format, dataset->arena, config));
         dataset->template_name = config;
     }
@@ -82,7 +106,7 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
         TRY(read_format(&other, dataset->arena, asked));
         if (!other.source.at)
             return fail(ERR_INPUT, "%s: has no chat template in it", asked);
-    } else if (!asked && !access(jinja, R_OK)) {
+    } else if (!asked && tokenizer_path && !access(jinja, R_OK)) {
         TRY(read_format(&other, dataset->arena, jinja));
     }
     if (!other.source.at)

@@ -35,13 +35,15 @@ struct dataset {
     struct arena *arena;
     struct tokenizer *tokenizer;
     const char *tokenizer_name;
-    bool exact;
+    bool exact;            // else counted by the built-in vocabulary, times the family's factor
+    double factor, spread; // of an estimate; 1 and 0 of exact counts
     const struct template *template;
     const char *template_name; // NULL: none
     struct chat_settings chat;
 };
 
-// Finds and reads tokenizer and template.
+// Finds and reads tokenizer and template. Where the model has no tokenizer on this machine, the
+// tokens are estimated with the built-in vocabulary, and with a template of the model's family.
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options);
 

@@ -93,6 +93,7 @@ enum err dataset_profile(struct profile *out, struct lengths *lengths, struct da
 {
     *out = (struct profile){ .tokenizer = dataset->tokenizer_name,
                              .exact = dataset->exact,
+                             .spread = dataset->spread,
                              .template = dataset->template_name,
                              .labels = chat_label_names[dataset->options.labels],
                              .duplicates_exact = true };

@@ -109,6 +109,30 @@ static bool labels_all(const struct chat_text *text)
     return text->span_count == 1 && !text->spans[0].start && text->spans[0].end == text->text.size;
 }
 
+// Tokens as the model's family would count them. A marker such as <|im_end|> is one token there,
+// and many of the built-in vocabulary, which has no special tokens.
+static double estimate(const struct run *run, struct worker *worker, struct text text)
+{
+    enum { LONGEST_MARKER = 32 };
+    double markers = 0;
+    int64_t tokens = 0;
+    const char *end = text.at + text.size, *from = text.at;
+    for (const char *at = from; (at = memchr(at, '<', (size_t)(end - at))); at++) {
+        size_t room = (size_t)(end - at) < LONGEST_MARKER ? (size_t)(end - at) : LONGEST_MARKER;
+        const char *close = room > 2 && at[1] == '|' ? memchr(at, '>', room) : NULL;
+        if (!close || close[-1] != '|')
+            continue;
+        tokens += tokenizer_count(run->dataset->tokenizer, worker->cache,
+                                  (struct text){ from, (size_t)(at - from) }, 0);
+        markers++;
+        from = close + 1;
+        at = close;
+    }
+    tokens += tokenizer_count(run->dataset->tokenizer, worker->cache,
+                              (struct text){ from, (size_t)(end - from) }, 0);
+    return (double)tokens * run->dataset->factor + markers;
+}
+
 static void tokenise(struct run *run, struct item *item, struct worker *worker,
                      struct result *result, const struct chat_text *text)
 {
@@ -123,6 +147,15 @@ static void tokenise(struct run *run, struct item *item, struct worker *worker,
         uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, tokens);
         labelled = mark_labels(learned, &item->tokens, first, text, all);
         result->learned = learned;
+    } else if (!run->dataset->exact) {
+        double sum = 0;
+        for (size_t i = 0; i < text->span_count; i++)
+            sum += estimate(run, worker,
+                            (struct text){ text->text.at + text->spans[i].start,
+                                           text->spans[i].end - text->spans[i].start });
+        tokens = (int64_t)(estimate(run, worker, text->text) + 0.5);
+        labelled = all ? tokens : (int64_t)(sum + 0.5);
+        labelled = labelled < tokens ? labelled : tokens;
     } else if (all) {
         tokens = labelled = tokenizer_count(tokenizer, worker->cache, text->text, flags);
     } else {

@@ -48,17 +48,17 @@ static void print_guide(void)
     printf("\ngpuhours COMMAND --help says more.\n");
 }
 
-// Without arguments: the guide, and what a plan looks like.
+// Without arguments: the guide, and the whole chain on the data set that ships with the program.
 static enum err show_example(struct arena *arena)
 {
-    static char *words[] = { "--model",  "llama-3.1-8b", "--tokens", "21.4M",    "--epochs", "3",
-                             "--method", "lora",         "--gpu",    "h100-sxm", "--gpus",   "8",
-                             "--stack",  "hf-peft" };
+    static char *words[] = { "example",  "--model",  "llama-3.1-8b", "--epochs",
+                             "3",        "--method", "lora",         "--gpu",
+                             "h100-sxm", "--stack",  "hf-peft",      "--quiet" };
     enum { COUNT = sizeof words / sizeof *words };
     print_guide();
     printf("\nAn example:\n\n$ gpuhours plan");
-    for (int i = 0; i < COUNT; i++)
-        printf("%s %s", i == 8 ? " \\\n   " : "", words[i]);
+    for (int i = 0; i < COUNT - 1; i++)
+        printf("%s %s", i == 7 ? " \\\n   " : "", words[i]);
     printf("\n\n");
     struct command_line line = { .arena = arena, .count = COUNT, .words = words };
     return command_plan.run(&line);

@@ -146,7 +146,7 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 static const char *tokens_estimated(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
-    return plan->request->estimated
+    return plan->request->token_spread > 0
                ? "the tokens were counted without the model's own tokenizer; --tokenizer with its "
                  "tokenizer.json makes them exact"
                : NULL;

@@ -119,14 +119,22 @@ static void read_offload(struct layout *out, struct scan *scan, struct text name
     (void)out;
 }
 
-enum err layout_read(struct layout *out, struct text text, int64_t gpus)
+enum { LONGEST = 256 };
+
+static enum err read_lower(char lower[LONGEST], struct text text)
 {
-    *out = layout_single();
-    char lower[256];
-    if (text.size >= sizeof lower)
+    if (text.size >= LONGEST)
         return fail(ERR_USAGE, "--parallel is %zu characters long, a layout is short", text.size);
     for (size_t i = 0; i < text.size; i++)
         lower[i] = (char)tolower((unsigned char)text.at[i]);
+    return OK;
+}
+
+enum err layout_read(struct layout *out, struct text text, int64_t gpus)
+{
+    *out = layout_single();
+    char lower[LONGEST];
+    TRY(read_lower(lower, text));
     const char *bracket = memchr(lower, '(', text.size); // what stands in brackets is a remark
     struct scan scan = { .text = { lower, bracket ? (size_t)(bracket - lower) : text.size } };
     bool sharded_lists = false;
@@ -156,6 +164,29 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
         return fail(ERR_USAGE, "--parallel %.*s needs a multiple of %lld GPUs, there are %lld",
                     TEXT_ARGS(text), (long long)model_ranks, (long long)gpus);
     out->data = gpus / model_ranks;
+    return OK;
+}
+
+enum err layout_check(struct text text)
+{
+    static const char *const offloaded[] = { "optimizer", "opt",      "master",      "weights",
+                                             "cpu",       "residual", "activations", "parameters" };
+    char lower[LONGEST];
+    TRY(read_lower(lower, text));
+    struct scan scan = { .text = { lower, text.size } };
+    struct text name;
+    for (int64_t number; next_word(&scan, &name, &number);) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            known |= text_is(name, words[i].name);
+        for (size_t i = 0; i < sizeof offloaded / sizeof *offloaded; i++)
+            known |= text_is(name, offloaded[i]);
+        if (!known)
+            return fail(ERR_USAGE,
+                        "--parallel %.*s: there is no scheme \"%.*s\"; try ddp, zero1, zero2, "
+                        "fsdp, tp4, pp2, cp2 or offload optimizer",
+                        TEXT_ARGS(text), TEXT_ARGS(name));
+    }
     return OK;
 }
 

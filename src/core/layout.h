@@ -20,8 +20,12 @@ struct layout {
 struct layout layout_single(void);
 
 // Reads a layout for that many GPUs; what is not named becomes data parallelism. Fails with
-// ERR_USAGE where the product does not divide the GPUs or a word is unknown.
+// ERR_USAGE where the product does not divide the GPUs; words of measured runs that say nothing of
+// the layout are passed over.
 enum err layout_read(struct layout *out, struct text text, int64_t gpus);
+
+// ERR_USAGE where a word is none of a layout: what a user typed is held to it.
+enum err layout_check(struct text text);
 const char *layout_spell(const struct layout *layout,
                          struct arena *arena); // "fsdp8", "tp4 pp2 dp4"
 int64_t layout_gpus(const struct layout *layout);

@@ -68,6 +68,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     bool known = request->examples > 0 || !isnan(request->mean_length);
     bool said = request->batching != WORKLOAD_AUTO || request->packing;
     rule->full_rows = !known && (!said || rule->batching == WORKLOAD_PACKED);
+    rule->token_spread = request->token_spread;
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
                              (uint64_t)request->seed));
@@ -125,6 +126,24 @@ static enum err count_gpus(struct search_space *space, const struct plan_request
     return OK;
 }
 
+// Whether the layout that the user asks for can split the model.
+static enum err check_parallel(const struct search_space *space)
+{
+    const struct model *model = space->model;
+    struct layout layout;
+    if (!space->parallel || !space->gpus)
+        return OK;
+    TRY(layout_read(&layout, text_of(space->parallel), space->gpus));
+    if (model->heads % layout.tensor)
+        return fail(ERR_USAGE, "--parallel %s: the %lld heads of %s do not divide by %lld",
+                    space->parallel, (long long)model->heads, model->name,
+                    (long long)layout.tensor);
+    if (layout.pipeline > model->layers)
+        return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
+                    (long long)model->layers);
+    return OK;
+}
+
 static enum err make_space(struct search_space *out, struct plan *plan)
 {
     const struct plan_request *request = plan->request;
@@ -149,7 +168,8 @@ static enum err make_space(struct search_space *out, struct plan *plan)
     TRY(plan_request_rows(&out->micro_batch, request));
     if (!out->global_batch && !out->micro_batch)
         out->global_batch = USUAL_GLOBAL_BATCH;
-    return count_gpus(out, request);
+    TRY(count_gpus(out, request));
+    return check_parallel(out);
 }
 
 // --- choosing ----------------------------------------------------------------

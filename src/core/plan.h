@@ -46,7 +46,7 @@ struct plan_request {
     const struct model *shape;
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
-    bool estimated;                // the lengths were counted with another tokenizer
+    double token_spread; // relative deviation of counts that are estimates; 0: they are exact
 };
 
 extern const struct field plan_fields[]; // without the recipe's

@@ -67,9 +67,9 @@ static void add_workload(struct plan *plan)
                   .unit = "tokens",
                   .value = { workload->tokens, workload->tokens, workload->tokens },
                   .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_GIVEN,
-                  .source = !measured            ? NULL
-                            : request->estimated ? "counted with another model's tokenizer"
-                                                 : "counted with the model's tokenizer",
+                  .source = !measured                   ? NULL
+                            : request->token_spread > 0 ? "counted with another model's tokenizer"
+                                                        : "counted with the model's tokenizer",
               });
     add_number(plan, "epochs", "epochs", workload->epochs, !isnan(request->epochs), "one pass");
     add_number(plan, "context", "tokens", rule->context, request->context > 0,

@@ -72,6 +72,8 @@ enum err plan_request_check(const struct plan_request *request)
                         (long long)counts[i].value, (long long)counts[i].most);
     if (!request->model && !request->shape)
         return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
+    if (request->parallel && strcmp(request->parallel, "auto"))
+        TRY(layout_check(text_of(request->parallel)));
     double rows;
     return plan_request_rows(&rows, request);
 }

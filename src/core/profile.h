@@ -63,6 +63,7 @@ struct profile {
     const char *template;                      // NULL: none was applied
     const char *tokenizer;
     bool exact;            // the tokenizer is the model's own
+    double spread;         // of an estimate: relative standard deviation over texts; 0 if exact
     bool duplicates_exact; // false once profiles were merged
     struct profile_file *files;
     size_t file_count;

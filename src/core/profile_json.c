@@ -130,6 +130,7 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_open(w, "tokenizer", '{');
     json_put_string(w, "name", profile->tokenizer);
     json_put_bool(w, "exact", profile->exact);
+    json_put_number(w, "spread", profile->spread);
     json_close(w, '}');
     json_open(w, "files", '[');
     for (size_t i = 0; i < profile->file_count; i++) {
@@ -249,6 +250,7 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     const struct json *tokenizer = json_get(&tree, "tokenizer");
     out->tokenizer = string_of(arena, tokenizer, "name");
     out->exact = json_get_bool(tokenizer, "exact", false);
+    out->spread = json_get_number(tokenizer, "spread", 0);
     read_files(out, arena, json_get(&tree, "files"));
     read_spots(out, arena, &tree);
     read_settings(out, arena, &tree);

@@ -50,7 +50,9 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
             profile->format ? ": " : "", profile->format ? profile->format : "");
     if (profile->tokenizer)
         out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,
-                profile->exact ? "" : " (estimated: not the model's own)");
+                profile->exact
+                    ? ""
+                    : text_format(arena, ": estimated, ± %.0f %%", 100 * profile->spread));
     if (profile->template)
         out_put(out, "  template    %s\n", profile->template);
     if (!profile->examples)

@@ -150,7 +150,8 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     double tokens = out->micro_batch * shape.width;
     out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
     out->padding_share = 1 - shape.fill;
-    out->processed_factor = (struct range){ 1, 1, 1 };
+    double off = 1 + stats_normal_quantile(0.9) * rule->token_spread;
+    out->processed_factor = (struct range){ 1 / off, 1, off };
     out->batch = (struct step_batch){ .rows = out->micro_batch,
                                       .width = shape.width,
                                       .tokens = tokens,

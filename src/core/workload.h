@@ -49,6 +49,7 @@ struct workload_rule {
     struct range mean_share;    // of the context that an example fills, where it is not known
     bool full_rows;             // nothing is known of the lengths: every row fills the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
+    double token_spread;                    // relative deviation of the token count; 0: it is exact
     const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
     size_t shape_count;
 };

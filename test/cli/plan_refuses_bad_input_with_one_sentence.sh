@@ -36,6 +36,9 @@ try $good --rank 100000
 try $good --targets nothing
 try $good --parallel tp3 --gpu h100 --gpus 8
 try $good --parallel zero9 --gpu h100 --gpus 8
+try $good --parallel ddpp --gpu h100 --gpus 8
+try $good --parallel tp64 --gpu h100 --gpus 64
+try $good --parallel pp64 --gpu h100 --gpus 64
 try $good --nodes 3 --gpu h100 --gpus 8
 try $good --stack hugging
 try $good --stack test/data/plan/broken.json
