@@ -90,6 +90,8 @@ bool offers_in_region(const struct offer *offer, const char *region)
     flatten(wanted, sizeof wanted, region);
     if (!area)
         return *own && !strncmp(own, wanted, strlen(wanted));
+    if (!*own || !strcmp(own, "global")) // it may be anywhere
+        return false;
     // A price that holds in all regions holds in the one asked for.
     if (!strcmp(wanted, "us") || !strcmp(area, "us"))
         return !strncmp(wanted, "us", 2) || offers_area(region) != NULL;
