@@ -34,11 +34,12 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*.c)
 HOST  := $(wildcard src/host/*.c)
+TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 CLI   := $(wildcard src/cli/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c test/train/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
-LIBRARY := $(call object,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
+LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
@@ -101,7 +102,7 @@ build/fuzz/obj/%.c.o: %.c Makefile | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
 build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o \
-              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST)) $(BUILD)/data.o
+              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 	@echo "  link $@"
 	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps

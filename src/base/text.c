@@ -27,6 +27,12 @@ bool text_equal(struct text a, struct text b)
     return a.size == b.size && (!a.size || !memcmp(a.at, b.at, a.size));
 }
 
+bool text_ends(struct text text, const char *ending)
+{
+    size_t size = strlen(ending);
+    return text.size >= size && !memcmp(text.at + text.size - size, ending, size);
+}
+
 struct text text_trim(struct text text)
 {
     while (text.size && isspace((unsigned char)text.at[0]))

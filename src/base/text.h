@@ -34,6 +34,7 @@ int text_precision(size_t size, int most);
 struct text text_of(const char *string);
 bool text_is(struct text text, const char *string);
 bool text_equal(struct text a, struct text b);
+bool text_ends(struct text text, const char *ending);
 struct text text_trim(struct text text);
 const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
 bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end

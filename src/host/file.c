@@ -99,3 +99,14 @@ enum err file_write(const char *path, struct text content)
     unlink(temporary);
     return err;
 }
+
+enum err file_sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(ERR_INPUT, "%s: cannot be opened as a folder: %s", path, strerror(errno));
+    bool good = !fsync(fd) || errno == EINVAL; // a file system that keeps no names cannot
+    enum err err = good ? OK : fail(ERR_INPUT, "%s: cannot be synced: %s", path, strerror(errno));
+    close(fd);
+    return err;
+}

@@ -17,3 +17,6 @@ void file_close(struct file *file);
 // Writes to a temporary name beside path, then renames: readers see the old content or the new.
 // "-" is standard output.
 enum err file_write(const char *path, struct text content);
+
+// Waits until the names in a folder are on the disk, so that a rename outlives a power cut.
+enum err file_sync_folder(const char *path);

@@ -123,3 +123,10 @@ TEST(text_nearest_finds_a_slip_and_nothing_far)
     CHECK(!text_nearest((struct text){ giant, 40 }, names, 3));
     text_nearest((struct text){ giant, sizeof giant }, names, 3); // must not run over its table
 }
+
+TEST(text_ends_with_itself_and_its_tail)
+{
+    CHECK(text_ends(TEXT("a.weight"), ".weight") && text_ends(TEXT("abc"), "abc"));
+    CHECK(text_ends(TEXT("abc"), "") && text_ends(TEXT(""), ""));
+    CHECK(!text_ends(TEXT("abc"), "ab") && !text_ends(TEXT("bc"), "abc"));
+}

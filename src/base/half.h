@@ -1,0 +1,49 @@
+// half: numbers of 16 bits, bf16 and IEEE fp16, to and from fp32.
+//
+//     uint16_t stored = half_to_bf16(0.1f);
+//     float value = half_from_bf16(stored);
+//
+// To 16 bits the nearest is taken, ties to even; what is too large becomes infinite. A NaN stays a
+// NaN, its sign and the top of its payload too. From 16 bits every value is exact.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t half_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float half_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float half_from_bf16(uint16_t stored)
+{
+    return half_of_bits((uint32_t)stored << 16);
+}
+
+static inline uint16_t half_to_bf16(float value)
+{
+    uint32_t bits = half_bits(value);
+    uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+    uint32_t quiet = bits >> 16 | 0x40; // a NaN whose payload was all in the lower half stays one
+    return (uint16_t)((bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded);
+}
+
+float half_from_fp16(uint16_t stored);
+uint16_t half_to_fp16(float value);
+
+// Whole arrays, which may lie at any address: a mapped file need not be aligned.
+void half_read_bf16(float *out, const void *stored, size_t count);
+void half_read_fp16(float *out, const void *stored, size_t count);
+void half_write_bf16(void *stored, const float *values, size_t count);
+void half_write_fp16(void *stored, const float *values, size_t count);

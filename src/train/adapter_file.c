@@ -1,0 +1,296 @@
+#include "train/adapter_file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char prefix[] = "base_model.model.";
+
+double adapter_file_scale(const struct adapter_file_config *config)
+{
+    double rank = (double)config->rank;
+    return config->alpha / (config->rank_stabilized ? sqrt(rank) : rank);
+}
+
+// --- config ------------------------------------------------------------------
+
+// Keys that may say anything: they are read elsewhere, or only say how the adapter was made.
+static const char *const harmless[] = {
+    "auto_mapping",
+    "base_model_name_or_path",
+    "bias",
+    "ensure_weight_tying",
+    "eva_config",
+    "exclude_modules",
+    "inference_mode",
+    "init_lora_weights",
+    "layers_pattern",
+    "layers_to_transform",
+    "loftq_config",
+    "lora_alpha",
+    "lora_dropout",
+    "megatron_core",
+    "modules_to_save",
+    "peft_type",
+    "peft_version",
+    "qalora_group_size",
+    "r",
+    "revision",
+    "runtime_config",
+    "target_modules",
+    "task_type",
+    "use_rslora",
+};
+
+// Ways to begin that also change the base's weights, which the adapter alone does not hold.
+static const char *const changed_bases[] = { "pissa", "olora", "loftq", "corda", "lora_ga" };
+
+static bool is_harmless(struct text key)
+{
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (text_is(key, harmless[i]))
+            return true;
+    return false;
+}
+
+// A feature that is off is null, false, or empty. Numbers and strings only qualify others.
+static bool is_off(const struct json *value)
+{
+    switch (value->kind) {
+    case JSON_BOOL: return !value->flag;
+    case JSON_ARRAY:
+    case JSON_OBJECT: return !value->count;
+    default: return true;
+    }
+}
+
+static enum err check_features(const struct json *json, const char *name)
+{
+    for (size_t i = 0; i < json->count; i++) {
+        struct text key = json->items[2 * i].string;
+        if (!is_harmless(key) && !is_off(&json->items[2 * i + 1]))
+            return fail(ERR_INPUT, "%s: %.*s is set, which is not supported; plain LoRA is", name,
+                        TEXT_BRIEF(key));
+    }
+    struct text begun = json_get_text(json, "init_lora_weights");
+    for (size_t i = 0; begun.at && i < sizeof changed_bases / sizeof *changed_bases; i++) {
+        size_t size = strlen(changed_bases[i]);
+        if (begun.size >= size && !memcmp(begun.at, changed_bases[i], size))
+            return fail(ERR_INPUT,
+                        "%s: init_lora_weights is %.*s, which changed the base's weights too; "
+                        "convert the adapter to plain LoRA with PEFT first",
+                        name, TEXT_BRIEF(begun));
+    }
+    return OK;
+}
+
+static enum err check_kind(const struct json *json, const char *name)
+{
+    struct text type = json_get_text(json, "peft_type"), task = json_get_text(json, "task_type");
+    struct text bias = json_get_text(json, "bias");
+    if (!type.at)
+        return fail(ERR_INPUT, "%s: has no peft_type; is it an adapter's config?", name);
+    if (!text_is(type, "LORA"))
+        return fail(ERR_INPUT, "%s: peft_type is %.*s, must be LORA", name, TEXT_BRIEF(type));
+    if (task.at && !text_is(task, "CAUSAL_LM"))
+        return fail(ERR_INPUT, "%s: task_type is %.*s, must be CAUSAL_LM", name, TEXT_BRIEF(task));
+    if (bias.at && !text_is(bias, "none"))
+        return fail(ERR_INPUT, "%s: bias is %.*s, must be none", name, TEXT_BRIEF(bias));
+    return OK;
+}
+
+static enum err read_names(const struct json *json, const char *key, struct arena *arena,
+                           const char *name, const char ***out, size_t *count)
+{
+    const struct json *list = json_get(json, key);
+    *count = 0;
+    if (!list || list->kind == JSON_STRING) // an expression; the tensors say what it matched
+        return OK;
+    if (list->kind != JSON_ARRAY)
+        return fail(ERR_INPUT, "%s: %s is %s, must be a list of names", name, key,
+                    json_kind_name(list->kind));
+    *out = ARENA_NEW(arena, const char *, list->count + 1);
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].kind != JSON_STRING)
+            return fail(ERR_INPUT, "%s: %s holds %s, must hold names", name, key,
+                        json_kind_name(list->items[i].kind));
+        (*out)[(*count)++] = text_copy(arena, list->items[i].string);
+    }
+    return OK;
+}
+
+enum err adapter_file_read_config(struct adapter_file_config *out, struct arena *arena,
+                                  struct text json, const char *name)
+{
+    struct json tree;
+    *out = (struct adapter_file_config){ 0 };
+    TRY(json_read(&tree, arena, json, name));
+    if (tree.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
+    TRY(check_kind(&tree, name));
+    TRY(check_features(&tree, name));
+    double rank = json_get_number(&tree, "r", NAN);
+    if (!(rank >= 1 && rank <= 65536) || rank != floor(rank))
+        return fail(ERR_INPUT, "%s: r must be a whole number from 1 to 65536", name);
+    out->rank = (int64_t)rank;
+    out->alpha = json_get_number(&tree, "lora_alpha", NAN);
+    if (!(fabs(out->alpha) <= 1e9))
+        return fail(ERR_INPUT, "%s: lora_alpha must be a number", name);
+    out->dropout = json_get_number(&tree, "lora_dropout", 0);
+    if (!(out->dropout >= 0 && out->dropout < 1))
+        return fail(ERR_INPUT, "%s: lora_dropout is %g, must be at least 0 and below 1", name,
+                    out->dropout);
+    out->rank_stabilized = json_get_bool(&tree, "use_rslora", false);
+    struct text base = json_get_text(&tree, "base_model_name_or_path");
+    out->base = base.at ? text_copy(arena, base) : NULL;
+    TRY(read_names(&tree, "target_modules", arena, name, &out->targets, &out->target_count));
+    return read_names(&tree, "modules_to_save", arena, name, &out->saved_modules,
+                      &out->saved_count);
+}
+
+// --- tensors -----------------------------------------------------------------
+
+static int by_module(const void *a, const void *b)
+{
+    return strcmp(((const struct adapter_file_module *)a)->name,
+                  ((const struct adapter_file_module *)b)->name);
+}
+
+static int by_saved(const void *a, const void *b)
+{
+    return strcmp(((const struct adapter_file_saved *)a)->name,
+                  ((const struct adapter_file_saved *)b)->name);
+}
+
+const struct adapter_file_module *adapter_file_find(const struct adapter_file *adapter,
+                                                    const char *name)
+{
+    struct adapter_file_module wanted = { .name = name };
+    return adapter->module_count
+               ? bsearch(&wanted, adapter->modules, adapter->module_count, sizeof wanted, by_module)
+               : NULL;
+}
+
+const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_file *adapter,
+                                                         const char *name)
+{
+    struct adapter_file_saved wanted = { .name = name };
+    return adapter->saved_count
+               ? bsearch(&wanted, adapter->saved, adapter->saved_count, sizeof wanted, by_saved)
+               : NULL;
+}
+
+static bool cut_ending(struct text *name, const char *ending)
+{
+    bool ends = text_ends(*name, ending);
+    name->size -= ends ? strlen(ending) : 0;
+    return ends;
+}
+
+static enum err check_numbers(const struct safetensors_tensor *t, const char *folder)
+{
+    if (!storage_is_real(t->type))
+        return fail(ERR_INPUT, "%s: %s is stored as %s; F64, F32, F16 and BF16 can be read", folder,
+                    t->name, storage_name(t->type));
+    size_t count = (size_t)safetensors_elements(t);
+    size_t bad = storage_first_not_finite(t->type, t->at, count);
+    if (bad < count)
+        return fail(ERR_INPUT, "%s: %s: element %zu is not a finite number", folder, t->name, bad);
+    return OK;
+}
+
+// A factor A brings its module along; B must stand beside it, and no B without an A.
+static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, struct text module,
+                             const struct safetensors_tensor *a)
+{
+    struct adapter_file_module *m = &adapter->modules[adapter->module_count];
+    int64_t rank = adapter->config.rank;
+    m->name = text_copy(arena, module);
+    m->a = a;
+    m->b =
+        safetensors_find(&adapter->file, text_format(arena, "%s%s.lora_B.weight", prefix, m->name));
+    if (!m->b)
+        return fail(ERR_INPUT, "%s: %s has its lora_A only, lora_B is missing", adapter->folder,
+                    m->name);
+    TRY(check_numbers(m->a, adapter->folder));
+    TRY(check_numbers(m->b, adapter->folder));
+    if (a->rank != 2 || m->b->rank != 2 || a->shape[0] != rank || m->b->shape[1] != rank)
+        return fail(ERR_INPUT,
+                    "%s: %s: lora_A is %s and lora_B is %s; with r = %lld they must be [r, in] and "
+                    "[out, r]",
+                    adapter->folder, m->name, safetensors_shape(arena, a->rank, a->shape),
+                    safetensors_shape(arena, m->b->rank, m->b->shape), (long long)rank);
+    m->in = a->shape[1];
+    m->out = m->b->shape[0];
+    adapter->module_count++;
+    return OK;
+}
+
+static enum err sort_one(struct adapter_file *adapter, struct arena *arena,
+                         const struct safetensors_tensor *t)
+{
+    struct text name = text_of(t->name);
+    if (name.size <= sizeof prefix - 1 || memcmp(name.at, prefix, sizeof prefix - 1))
+        return fail(ERR_INPUT, "%s: tensor %.80s: does not begin with %s, as PEFT names them",
+                    adapter->folder, t->name, prefix);
+    name = (struct text){ name.at + sizeof prefix - 1, name.size - (sizeof prefix - 1) };
+    struct text whole = name;
+    if (cut_ending(&name, ".lora_A.weight"))
+        return sort_factors(adapter, arena, name, t);
+    if (cut_ending(&name, ".lora_B.weight")) {
+        const char *a = text_format(arena, "%s%.*s.lora_A.weight", prefix, TEXT_ARGS(name));
+        return safetensors_find(&adapter->file, a)
+                   ? OK
+                   : fail(ERR_INPUT, "%s: %.*s has its lora_B only, lora_A is missing",
+                          adapter->folder, TEXT_ARGS(name));
+    }
+    // Beside factors on the head PEFT saves the head itself, under this name.
+    if (cut_ending(&name, ".base_layer.weight"))
+        whole = text_of(text_format(arena, "%.*s.weight", TEXT_ARGS(name)));
+    else if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
+             !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
+        return fail(ERR_INPUT, "%s: tensor %.80s: is of a kind that is not supported",
+                    adapter->folder, t->name);
+    TRY(check_numbers(t, adapter->folder));
+    adapter->saved[adapter->saved_count++] =
+        (struct adapter_file_saved){ text_copy(arena, whole), t };
+    return OK;
+}
+
+enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena)
+{
+    const struct safetensors *file = &adapter->file;
+    adapter->modules = ARENA_NEW(arena, struct adapter_file_module, file->count + 1);
+    adapter->saved = ARENA_NEW(arena, struct adapter_file_saved, file->count + 1);
+    adapter->module_count = adapter->saved_count = 0;
+    for (size_t i = 0; i < file->count; i++)
+        TRY(sort_one(adapter, arena, &file->tensors[i]));
+    if (!adapter->module_count && !adapter->saved_count)
+        return fail(ERR_INPUT, "%s: the adapter is empty", adapter->folder);
+    qsort(adapter->modules, adapter->module_count, sizeof *adapter->modules, by_module);
+    qsort(adapter->saved, adapter->saved_count, sizeof *adapter->saved, by_saved);
+    return OK;
+}
+
+enum err adapter_file_open(struct adapter_file *out, struct arena *arena, const char *folder)
+{
+    *out = (struct adapter_file){ .folder = folder };
+    const char *path = text_format(arena, "%s/adapter_config.json", folder);
+    struct file config;
+    TRY(file_open(&config, path));
+    enum err err = adapter_file_read_config(&out->config, arena, config.text, path);
+    file_close(&config);
+    TRY(err);
+    TRY(safetensors_open(&out->file, arena,
+                         text_format(arena, "%s/adapter_model.safetensors", folder)));
+    err = adapter_file_sort(out, arena);
+    if (err)
+        adapter_file_release(out);
+    return err;
+}
+
+void adapter_file_release(struct adapter_file *adapter)
+{
+    safetensors_release(&adapter->file);
+    *adapter = (struct adapter_file){ 0 };
+}

@@ -1,0 +1,95 @@
+// adapter_file: LoRA adapters on disk, as PEFT reads and writes them.
+//
+// A folder holds adapter_config.json and adapter_model.safetensors with two factors per adapted
+// linear: y += scale · (x Aᵀ) Bᵀ, where A is (rank, in) and B is (out, rank). Weights that were
+// trained whole beside them (modules_to_save) lie in the same file.
+//
+//     struct adapter_file adapter;
+//     TRY(adapter_file_open(&adapter, arena, "adapters"));
+//     double scale = adapter_file_scale(&adapter.config);
+//     const struct adapter_file_module *m = adapter_file_find(&adapter, "lm_head");
+//     adapter_file_release(&adapter);
+//
+// What would have to be computed differently (DoRA, ranks that differ by layer, and so on) is
+// refused by its name in the config; what only says how the adapter was made is passed over.
+
+#pragma once
+
+#include "train/safetensors.h"
+
+struct adapter_file_config {
+    const char *base; // base_model_name_or_path; NULL where it is not known
+    int64_t rank;
+    double alpha, dropout;
+    bool rank_stabilized;       // rsLoRA: scale alpha / √rank instead of alpha / rank
+    const char **targets;       // "q_proj", …; as the file has them
+    size_t target_count;        // 0 where the file has an expression in their place
+    const char **saved_modules; // "lm_head"
+    size_t saved_count;
+};
+
+double adapter_file_scale(const struct adapter_file_config *config);
+
+// --- reading -----------------------------------------------------------------
+
+struct adapter_file_module {
+    const char *name; // of the linear in the base model: "model.layers.0.self_attn.q_proj"
+    int64_t in, out;
+    const struct safetensors_tensor *a, *b; // (rank, in), (out, rank)
+};
+
+struct adapter_file_saved {
+    const char *name; // in the base model: "lm_head.weight"
+    const struct safetensors_tensor *tensor;
+};
+
+struct adapter_file {
+    const char *folder;
+    struct adapter_file_config config;
+    struct adapter_file_module *modules; // sorted by name
+    size_t module_count;
+    struct adapter_file_saved *saved; // sorted by name
+    size_t saved_count;
+    struct safetensors file;
+};
+
+enum err adapter_file_open(struct adapter_file *out, struct arena *arena, const char *folder);
+void adapter_file_release(struct adapter_file *adapter);
+const struct adapter_file_module *adapter_file_find(const struct adapter_file *adapter,
+                                                    const char *name);
+const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_file *adapter,
+                                                         const char *name);
+
+// The two halves of open, for bytes that lie in memory; name stands in sentences. The config must
+// have been read before the tensors are sorted into modules.
+enum err adapter_file_read_config(struct adapter_file_config *out, struct arena *arena,
+                                  struct text json, const char *name);
+enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena);
+
+// --- writing -----------------------------------------------------------------
+
+struct adapter_file_factors {
+    const char *name; // as in struct adapter_file_module
+    int64_t in, out;
+    const float *a, *b;
+};
+
+struct adapter_file_whole {
+    const char *name; // "lm_head.weight"
+    int rank;
+    int64_t shape[2];
+    const float *values;
+};
+
+struct adapter_file_content {
+    const struct adapter_file_factors *factors;
+    size_t factor_count;
+    const struct adapter_file_whole *whole;
+    size_t whole_count;
+    enum storage type; // of all numbers in the file; F32 keeps the masters
+};
+
+// Into a folder that is there. Targets and saved modules are taken from the content.
+enum err adapter_file_write(const char *folder, struct arena *arena,
+                            const struct adapter_file_config *config,
+                            const struct adapter_file_content *content);

@@ -1,0 +1,22 @@
+// merge: folds an adapter into the weights it was trained on.
+//
+//     struct merge_report report;
+//     TRY(merge_fold(&report, arena, "base", "adapters", "merged"));
+//
+// Each adapted linear becomes W + scale · B A, computed in fp32 and rounded once; quantized weights
+// are dequantized first. Weights that the adapter saved whole replace the base's. The result is a
+// model folder with the config and the tokenizer of the base. Weights pass through row by row, and
+// the folder gets its name when all of it is on the disk: a failure leaves nothing.
+
+#pragma once
+
+#include "base/text.h"
+
+struct merge_report {
+    int64_t folded, replaced, copied; // weights
+    bool dequantized;
+    double bytes; // of weights written
+};
+
+enum err merge_fold(struct merge_report *report, struct arena *arena, const char *model_folder,
+                    const char *adapter_folder, const char *out_folder);

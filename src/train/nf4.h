@@ -1,0 +1,60 @@
+// nf4: weights of four bits with scales of eight, laid out as bitsandbytes does.
+//
+// The weights in row order are cut into blocks of 64. A block has one scale, its largest magnitude,
+// and each weight is the nearest of 16 levels times that scale. Two weights share a byte, the first
+// in the high half. The scales, less their mean, are themselves cut into blocks of 256 and held as
+// one of 256 levels times the largest of the block ("nested"): 4.127 bits per weight in all.
+//
+//     struct nf4 nf4;
+//     nf4_quantize(&nf4, arena, values, rows, columns, STORAGE_BF16);
+//     nf4_dequantize(out, &nf4, first, count);
+//
+// In a safetensors file the weight x is x itself (the codes), x.absmax, x.quant_map,
+// x.nested_absmax, x.nested_quant_map, and x.quant_state.bitsandbytes__nf4 with the rest as JSON.
+// Files without nested scales are read too. A struct nf4 that was read points into the file.
+
+#pragma once
+
+#include "train/safetensors.h"
+
+enum { NF4_LEVELS = 16, NF4_BLOCK = 64, NF4_NESTED_LEVELS = 256, NF4_NESTED_BLOCK = 256 };
+
+extern const float nf4_levels[NF4_LEVELS];
+
+struct nf4 {
+    int64_t rows, columns;
+    enum storage type; // what the weight was, and what bitsandbytes makes of it again
+    int64_t block, nested_block;
+    const uint8_t *codes; // two to a byte
+    bool nested;
+    const char *scales;        // one per block: bytes if nested, else fp32, at any address
+    const char *nested_scales; // fp32, one per nested_block scales
+    float nested_levels[NF4_NESTED_LEVELS];
+    float offset; // the mean of the scales
+};
+
+int64_t nf4_blocks(const struct nf4 *nf4);
+void nf4_scales(float *out, const struct nf4 *nf4, int64_t first_block, int64_t count);
+
+// Elements first to first + count of the rows end to end, as fp32 before any rounding to type.
+void nf4_dequantize(float *out, const struct nf4 *nf4, int64_t first, int64_t count);
+
+// Into memory of the arena, with nested scales. Values must be finite.
+void nf4_quantize(struct nf4 *out, struct arena *arena, const float *values, int64_t rows,
+                  int64_t columns, enum storage type);
+
+// --- files -------------------------------------------------------------------
+
+bool nf4_is(const struct safetensors *in, const char *name); // whether that weight is quantized
+bool nf4_is_part(const char *name); // whether a tensor only belongs to a quantized weight
+enum err nf4_read(struct nf4 *out, struct arena *arena, const struct safetensors *in,
+                  const char *name);
+
+struct nf4_slots {
+    size_t codes, scales, levels, nested_scales, nested_levels, state;
+};
+
+struct nf4_slots nf4_declare(struct safetensors_writer *out, const char *name, int64_t rows,
+                             int64_t columns);
+enum err nf4_write(struct safetensors_writer *out, const struct nf4_slots *slots,
+                   const struct nf4 *nf4); // one with nested scales, of NF4_BLOCK

@@ -1,0 +1,91 @@
+// safetensors: weight files, read by mapping and written as a stream.
+//
+//     struct safetensors in;
+//     TRY(safetensors_open(&in, arena, "models/llama"));
+//     const struct safetensors_tensor *t = safetensors_find(&in, "model.norm.weight");
+//     safetensors_release(&in);
+//
+// A file is 8 bytes of header length, a JSON header that names each tensor's type, shape and place,
+// and the data. The header is believed in nothing: lengths, types, shapes, holes, overlaps, names
+// said twice and bytes behind the end are checked before any tensor is handed out. A model in
+// several files has an index that says which tensor lies where.
+//
+// Writing: declare all tensors, begin, write their bytes in any order and in any pieces, finish.
+//
+//     struct safetensors_writer out;
+//     safetensors_init(&out, arena, "out", "model");
+//     size_t slot = safetensors_declare(&out, "model.norm.weight", STORAGE_BF16, 1, &width);
+//     err = safetensors_begin(&out);
+//     err = err ? err : safetensors_write(&out, slot, 0, bytes, size);
+//     err = err ? err : safetensors_finish(&out);
+//     safetensors_release_writer(&out);
+//
+// Files grow under temporary names and get theirs in finish, when they are on the disk; one that
+// was not finished is removed by release. Data never passes through memory of the writer's own.
+
+#pragma once
+
+#include "base/json.h"
+#include "host/file.h"
+#include "train/storage.h"
+
+enum { SAFETENSORS_RANK = 8 };
+
+struct safetensors_tensor {
+    const char *name;
+    enum storage type;
+    int rank;
+    int64_t shape[SAFETENSORS_RANK];
+    const char *at; // in the mapped file; aligned only as the file is
+    size_t bytes;
+};
+
+// --- reading -----------------------------------------------------------------
+
+struct safetensors {
+    struct safetensors_tensor *tensors; // sorted by name
+    size_t count;
+    struct json metadata; // an object of strings, of the first file; JSON_NONE if there is none
+    struct file *files;
+    size_t file_count;
+};
+
+// A .safetensors file, an index (.json), or a folder with model.safetensors or its index.
+enum err safetensors_open(struct safetensors *in, struct arena *arena, const char *path);
+void safetensors_release(struct safetensors *in);
+
+// The same for the bytes of one file, which must stay where they are; name stands in sentences.
+enum err safetensors_read(struct safetensors *in, struct arena *arena, struct text content,
+                          const char *name);
+
+const struct safetensors_tensor *safetensors_find(const struct safetensors *in, const char *name);
+int64_t safetensors_elements(const struct safetensors_tensor *tensor);
+const char *safetensors_shape(struct arena *arena, int rank, const int64_t *shape); // "[2, 3]"
+
+// --- writing -----------------------------------------------------------------
+
+struct safetensors_writer {
+    struct arena *arena;
+    const char *folder, *stem;
+    size_t shard_bytes; // more data than this goes into several files; set before begin
+    struct safetensors_slot *slots;
+    size_t count, room;
+    struct safetensors_shard *shards;
+    size_t shard_count;
+    struct out metadata; // members beside "format", as JSON text
+};
+
+// Into folder, which must be there, as stem.safetensors, or as stem-00001-of-00003.safetensors and
+// so on with stem.safetensors.index.json.
+void safetensors_init(struct safetensors_writer *out, struct arena *arena, const char *folder,
+                      const char *stem);
+void safetensors_note(struct safetensors_writer *out, const char *key, const char *value);
+size_t safetensors_declare(struct safetensors_writer *out, const char *name, enum storage type,
+                           int rank, const int64_t *shape); // a slot to write to
+enum err safetensors_begin(struct safetensors_writer *out);
+enum err safetensors_write(struct safetensors_writer *out, size_t slot, size_t from_byte,
+                           const void *bytes, size_t size);
+enum err safetensors_write_floats(struct safetensors_writer *out, size_t slot, int64_t first,
+                                  const float *values, int64_t count); // as the slot's type
+enum err safetensors_finish(struct safetensors_writer *out); // every byte must have been written
+void safetensors_release_writer(struct safetensors_writer *out);

@@ -1,0 +1,281 @@
+#include "train/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// --- slots -------------------------------------------------------------------
+
+struct spelling {
+    const char *ours, *theirs;
+};
+
+static const struct spelling spellings[] = {
+    { "q", "self_attn.q_proj" },
+    { "k", "self_attn.k_proj" },
+    { "v", "self_attn.v_proj" },
+    { "o", "self_attn.o_proj" },
+    { "gate", "mlp.gate_proj" },
+    { "up", "mlp.up_proj" },
+    { "down", "mlp.down_proj" },
+    { "attention_norm", "input_layernorm" },
+    { "mlp_norm", "post_attention_layernorm" },
+    { "q_norm", "self_attn.q_norm" },
+    { "k_norm", "self_attn.k_norm" },
+};
+
+static const char *spelled(const char *ours)
+{
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+        if (!strcmp(spellings[i].ours, ours))
+            return spellings[i].theirs;
+    return NULL;
+}
+
+int64_t weights_elements(const struct weights_slot *slot)
+{
+    return slot->rank == 2 ? slot->shape[0] * slot->shape[1] : slot->shape[0];
+}
+
+const char *weights_module(struct arena *arena, const struct weights_slot *slot)
+{
+    return arena_copy(arena, slot->file_name, strlen(slot->file_name) - strlen(".weight"));
+}
+
+struct list {
+    struct arena *arena;
+    struct weights_slot *slots;
+    size_t count;
+    enum storage type;
+};
+
+static void add(struct list *list, const char *name, const char *file_name, const char *part,
+                int64_t layer, int64_t rows, int64_t columns)
+{
+    list->slots[list->count++] = (struct weights_slot){
+        .name = name,
+        .file_name = file_name,
+        .part = part,
+        .layer = layer,
+        .rank = columns ? 2 : 1,
+        .shape = { rows, columns },
+        .type = list->type,
+    };
+}
+
+static void add_of_layer(struct list *list, const char *part, int64_t layer, int64_t rows,
+                         int64_t columns, bool bias)
+{
+    const char *theirs = spelled(part);
+    add(list,
+        text_format(list->arena, "layers.%lld.%s%s", (long long)layer, part, bias ? ".bias" : ""),
+        text_format(list->arena, "model.layers.%lld.%s.%s", (long long)layer, theirs,
+                    bias ? "bias" : "weight"),
+        part, layer, rows, columns);
+    list->slots[list->count - 1].bias = bias;
+}
+
+static void add_layer(struct list *list, const struct model *model, int64_t layer)
+{
+    struct model_linear linears[MODEL_LINEARS];
+    struct model_norm norms[MODEL_NORMS];
+    size_t linear_count = model_linears(model, MODEL_DENSE, linears);
+    size_t norm_count = model_norms(model, norms);
+    for (size_t i = 0; i < norm_count; i++)
+        add_of_layer(list, norms[i].name, layer, norms[i].size, 0, false);
+    for (size_t i = 0; i < linear_count; i++) {
+        const struct model_linear *l = &linears[i];
+        add_of_layer(list, l->name, layer, l->out, l->in, false);
+        if (l->bias)
+            add_of_layer(list, l->name, layer, l->out, 0, true);
+    }
+}
+
+// The shape that Llama, Mistral, Qwen 2 and Qwen 3 share. NULL if the model has it, else what not.
+static const char *foreign_part(const struct model *m)
+{
+    return m->experts                     ? "experts"
+           : m->kv_lora_rank              ? "latent attention"
+           : m->norm != MODEL_RMS_NORM    ? "norms other than RMS"
+           : m->norms_per_layer != 2      ? "other than two norms in a layer"
+           : !m->gated                    ? "a feed-forward network without a gate"
+           : m->fused_qkv                 ? "query, key and value in one linear"
+           : m->fused_gate_up             ? "gate and up in one linear"
+           : m->parallel                  ? "attention and feed-forward side by side"
+           : m->learned_positions         ? "learned positions"
+           : m->embedding_norm            ? "a norm behind the embedding"
+           : m->qk_norm == MODEL_QK_WIDTH ? "a norm over all heads"
+           : m->attention_sinks           ? "attention sinks"
+           : m->activation_parameters     ? "a trained activation"
+           : m->head_bias                 ? "a bias on the head"
+                                          : NULL;
+}
+
+enum err weights_list(struct weights_slot **out, size_t *count, struct arena *arena,
+                      const struct model *model, enum storage type)
+{
+    const char *foreign = foreign_part(model);
+    if (foreign)
+        return fail(ERR_UNAVAILABLE,
+                    "%s: has %s; the engine trains Llama, Mistral, Qwen 2 and Qwen 3 shapes",
+                    model->name, foreign);
+    size_t room = 3 + (size_t)model->layers * (MODEL_NORMS + 2 * MODEL_LINEARS);
+    struct list list = { arena, ARENA_NEW(arena, struct weights_slot, room), 0, type };
+    add(&list, "embedding", "model.embed_tokens.weight", "embedding", -1, model->vocabulary,
+        model->width);
+    for (int64_t i = 0; i < model->layers; i++)
+        add_layer(&list, model, i);
+    add(&list, "final_norm", "model.norm.weight", "final_norm", -1, model->width, 0);
+    if (!model->tied_embeddings)
+        add(&list, "head", "lm_head.weight", "head", -1, model->vocabulary, model->width);
+    *out = list.slots;
+    *count = list.count;
+    return OK;
+}
+
+// --- one weight of a file ----------------------------------------------------
+
+static enum err map_quantized(struct weights *w, struct arena *arena, struct weights_item *item)
+{
+    const struct weights_slot *slot = &item->slot;
+    struct nf4 *nf4 = ARENA_NEW(arena, struct nf4, 1);
+    TRY(nf4_read(nf4, arena, &w->file, slot->file_name));
+    if (slot->rank != 2 || nf4->rows != slot->shape[0] || nf4->columns != slot->shape[1])
+        return fail(ERR_INPUT, "%s: is quantized from [%lld, %lld], and the config wants %s",
+                    slot->file_name, (long long)nf4->rows, (long long)nf4->columns,
+                    safetensors_shape(arena, slot->rank, slot->shape));
+    item->nf4 = nf4;
+    item->slot.type = nf4->type;
+    w->quantized = true;
+    return OK;
+}
+
+static enum err map_item(struct weights *w, struct arena *arena, struct weights_item *item)
+{
+    const struct weights_slot *slot = &item->slot;
+    const struct safetensors_tensor *t = safetensors_find(&w->file, slot->file_name);
+    if (!t)
+        return fail(ERR_INPUT, "%s: is not in the files, and the config wants it in shape %s",
+                    slot->file_name, safetensors_shape(arena, slot->rank, slot->shape));
+    item->tensor = t;
+    if (nf4_is(&w->file, slot->file_name))
+        return map_quantized(w, arena, item);
+    if (!storage_is_real(t->type))
+        return fail(ERR_INPUT, "%s: is stored as %s; F64, F32, F16, BF16 and NF4 can be read",
+                    slot->file_name, storage_name(t->type));
+    if (t->rank != slot->rank || t->shape[0] != slot->shape[0] ||
+        (t->rank == 2 && t->shape[1] != slot->shape[1]))
+        return fail(ERR_INPUT, "%s: has shape %s, and the config wants %s", slot->file_name,
+                    safetensors_shape(arena, t->rank, t->shape),
+                    safetensors_shape(arena, slot->rank, slot->shape));
+    item->slot.type = t->type;
+    return OK;
+}
+
+// --- a folder ----------------------------------------------------------------
+
+static enum err read_config(struct weights *w, struct arena *arena)
+{
+    static const char *const families[] = { "llama", "mistral", "qwen2", "qwen3" };
+    const char *path = text_format(arena, "%s/config.json", w->folder);
+    struct file file;
+    TRY(file_open(&file, path));
+    // Copied: what the model names may point into it.
+    struct text json = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    TRY(model_read_config(&w->model, arena, json, path));
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(w->model.family, families[i]))
+            return OK;
+    return fail(ERR_UNAVAILABLE,
+                "%s: model_type \"%s\" is not trained by the engine; llama, mistral, qwen2 and "
+                "qwen3 are",
+                path, w->model.family);
+}
+
+static int by_file_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// A tensor that nobody asked for is a part of the model that would silently not be run. Old files
+// hold the rotation's frequencies, and tied ones sometimes the head as well: both are known.
+static enum err check_no_more(const struct weights *w, struct arena *arena)
+{
+    const char **names = ARENA_NEW(arena, const char *, w->count);
+    for (size_t i = 0; i < w->count; i++)
+        names[i] = w->items[i].slot.file_name;
+    qsort(names, w->count, sizeof *names, by_file_name);
+    for (size_t i = 0; i < w->file.count; i++) {
+        const char *name = w->file.tensors[i].name;
+        bool tied_head = w->model.tied_embeddings && !strcmp(name, "lm_head.weight");
+        if (!bsearch(&name, names, w->count, sizeof *names, by_file_name) && !tied_head &&
+            !nf4_is_part(name) && !text_ends(text_of(name), ".rotary_emb.inv_freq"))
+            return fail(ERR_INPUT, "%s: holds %.80s, which a model of this config does not have",
+                        w->folder, name);
+    }
+    return OK;
+}
+
+static enum err map_items(struct weights *w, struct arena *arena)
+{
+    struct weights_slot *slots;
+    TRY(weights_list(&slots, &w->count, arena, &w->model, STORAGE_BF16));
+    w->items = ARENA_NEW(arena, struct weights_item, w->count);
+    for (size_t i = 0; i < w->count; i++) {
+        w->items[i].slot = slots[i];
+        enum err err = map_item(w, arena, &w->items[i]);
+        if (err)
+            return error_prefix(err, "%s: ", w->folder);
+    }
+    return check_no_more(w, arena);
+}
+
+enum err weights_open(struct weights *out, struct arena *arena, const char *folder)
+{
+    *out = (struct weights){ .folder = folder };
+    TRY(read_config(out, arena));
+    TRY(safetensors_open(&out->file, arena, folder));
+    enum err err = map_items(out, arena);
+    if (err)
+        weights_release(out);
+    return err;
+}
+
+void weights_release(struct weights *weights)
+{
+    safetensors_release(&weights->file);
+    *weights = (struct weights){ 0 };
+}
+
+const struct weights_item *weights_find(const struct weights *weights, const char *name)
+{
+    for (size_t i = 0; i < weights->count; i++)
+        if (!strcmp(weights->items[i].slot.name, name))
+            return &weights->items[i];
+    return NULL;
+}
+
+enum err weights_check_finite(const struct weights *weights)
+{
+    for (size_t i = 0; i < weights->count; i++) {
+        const struct weights_item *item = &weights->items[i];
+        size_t count = (size_t)weights_elements(&item->slot);
+        if (item->nf4) // its scales were looked at when it was read
+            continue;
+        size_t bad = storage_first_not_finite(item->tensor->type, item->tensor->at, count);
+        if (bad < count)
+            return fail(ERR_INPUT, "%s: %s: element %zu is not a finite number; the file is broken",
+                        weights->folder, item->slot.file_name, bad);
+    }
+    return OK;
+}
+
+void weights_read(float *out, const struct weights_item *item, int64_t first, int64_t count)
+{
+    if (item->nf4) {
+        nf4_dequantize(out, item->nf4, first, count);
+        return;
+    }
+    const struct safetensors_tensor *t = item->tensor;
+    storage_read(out, t->type, t->at + (size_t)first * storage_bytes(t->type), (size_t)count);
+}

@@ -1,0 +1,84 @@
+// weights: the weights of a model by our names, in a folder as transformers lays it out.
+//
+// A slot is one weight that the model has: its name here ("layers.3.q", after core/model.h), its
+// name in files ("model.layers.3.self_attn.q_proj.weight"), and its shape. The list of slots comes
+// from the model alone; a folder is held against it.
+//
+//     struct weights weights;
+//     TRY(weights_open(&weights, arena, "models/llama"));
+//     err = weights_check_finite(&weights);
+//     const struct weights_item *q = weights_find(&weights, "layers.3.q");
+//     weights_read(values, q, 0, q->slot.shape[0] * q->slot.shape[1]);
+//     weights_release(&weights);
+//
+// Linears are (out, in) as in the files. A tied head has no slot: it is the embedding. A weight may
+// be quantized to NF4; weights_read gives its numbers all the same.
+
+#pragma once
+
+#include "core/model.h"
+#include "train/nf4.h"
+
+struct weights_slot {
+    const char *name;      // "embedding", "layers.3.q", "layers.3.q.bias", "final_norm", "head"
+    const char *file_name; // "model.layers.3.self_attn.q_proj.weight"
+    const char *part;      // of model_linears() or model_norms(), "embedding", "final_norm", "head"
+    int64_t layer;         // -1: of no layer
+    bool bias;
+    int rank; // 2, or 1 for norms and biases
+    int64_t shape[2];
+    enum storage type; // how it is stored, or is to be
+};
+
+int64_t weights_elements(const struct weights_slot *slot);
+
+// What PEFT calls the module: the file's name without ".weight".
+const char *weights_module(struct arena *arena, const struct weights_slot *slot);
+
+// Embedding, layers, final norm, head. ERR_UNAVAILABLE for shapes that the engine does not train.
+enum err weights_list(struct weights_slot **out, size_t *count, struct arena *arena,
+                      const struct model *model, enum storage type);
+
+// --- reading -----------------------------------------------------------------
+
+struct weights_item {
+    struct weights_slot slot;
+    const struct safetensors_tensor *tensor; // of a quantized weight its codes
+    const struct nf4 *nf4;                   // NULL unless quantized
+};
+
+struct weights {
+    const char *folder;
+    struct model model;
+    struct weights_item *items; // in the order of weights_list()
+    size_t count;
+    bool quantized; // some of them
+    struct safetensors file;
+};
+
+// Reads config.json and maps the safetensors: every weight of the model must be there in its shape
+// and as fp64, fp32, fp16, bf16 or NF4, and nothing that the model does not have.
+enum err weights_open(struct weights *out, struct arena *arena, const char *folder);
+void weights_release(struct weights *weights);
+const struct weights_item *weights_find(const struct weights *weights, const char *name);
+enum err weights_check_finite(const struct weights *weights); // reads all of them
+void weights_read(float *out, const struct weights_item *item, int64_t first, int64_t count);
+
+// --- writing -----------------------------------------------------------------
+
+struct weights_writer {
+    struct safetensors_writer file; // its slots are those of weights_create(), by the same number
+};
+
+// Into a folder that is there, each slot as its type says, in any order and any pieces.
+enum err weights_create(struct weights_writer *out, struct arena *arena, const char *folder,
+                        const struct weights_slot *slots, size_t count);
+enum err weights_write(struct weights_writer *out, size_t slot, int64_t first, const float *values,
+                       int64_t count);
+enum err weights_finish(struct weights_writer *out);
+void weights_release_writer(struct weights_writer *out);
+
+// What makes the weights a model again: config.json, without a quantization_config and with the
+// type given, and the tokenizer's files as far as they are there.
+enum err weights_copy_config(const char *from_folder, const char *to_folder, struct arena *arena,
+                             enum storage type);

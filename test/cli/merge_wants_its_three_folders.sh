@@ -1,0 +1,1 @@
+"$GPUHOURS" merge --model somewhere
