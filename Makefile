@@ -9,6 +9,7 @@
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
+#   OPENBLAS=0    products in plain C     MPI=0         one process
 #   WERROR=1      warnings are errors     V=1           show the commands
 
 MAKEFLAGS += -r -j$(shell nproc)
@@ -27,14 +28,26 @@ SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefi
             -fno-sanitize-recover=undefined)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
 LDLIBS   := -lz -lzstd -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev pkg-config libopenblas-dev
+
+# --- what this machine has ---------------------------------------------------
+
+BLAS := $(if $(filter 0,$(OPENBLAS)),,$(shell pkg-config --libs openblas 2>/dev/null))
+OPENMP := $(shell echo 'int main(void) { return 0; }' | \
+            $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
+COMPILE += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas) \
+           $(if $(BLAS),$(shell pkg-config --cflags openblas))
+MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(shell pkg-config --libs ompi-c 2>/dev/null))
+COMPILE += $(if $(MPI_LIBS),$(shell pkg-config --cflags ompi-c))
+LDLIBS += $(BLAS) $(OPENMP) $(MPI_LIBS)
 
 # --- sources: a folder is a layer, an option is a file -----------------------
 
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*.c)
 HOST  := $(wildcard src/host/*.c)
-TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
+TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
+           $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(wildcard src/train/*.c src/train/cpu/*.c))
 CLI   := $(wildcard src/cli/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c test/train/*.c)
 

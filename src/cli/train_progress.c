@@ -1,0 +1,155 @@
+#include "cli/train_progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// The best of a few products of 512 × 512 in fp32.
+static double measure_limit(struct device *device)
+{
+    enum { SIZE = 512, TRIES = 4 };
+    void *at = NULL;
+    int64_t bytes = 3LL * SIZE * SIZE * 4;
+    if (device->backend->allocate(device, &at, bytes))
+        return NAN;
+    struct tensor all = tensor_of(at, DTYPE_F32, 3 * SIZE, SIZE);
+    double best = INFINITY;
+    for (int i = 0; i < TRIES; i++) {
+        double began = now();
+        device->backend->matmul_nt(device, tensor_rows(all, 0, SIZE), tensor_rows(all, SIZE, SIZE),
+                                   tensor_rows(all, 2 * SIZE, SIZE), 1, 0);
+        if (device->backend->sync(device))
+            break;
+        best = fmin(best, now() - began);
+    }
+    device->backend->release(device, at, bytes);
+    return 2.0 * SIZE * SIZE * SIZE / best;
+}
+
+struct train_progress train_progress_start(const struct command_line *line, struct device *device,
+                                           int rank)
+{
+    struct train_progress progress = { .json = line->common.json,
+                                       .explain = line->common.explain,
+                                       .silent = rank != 0 };
+    progress.on = !rank && !line->common.quiet && isatty(STDERR_FILENO);
+    progress.limit_flops_per_s = progress.on ? measure_limit(device) : NAN;
+    return progress;
+}
+
+void train_progress_plan(struct train_progress *progress, const struct trainer *trainer)
+{
+    struct arena arena = { 0 };
+    struct out out = { .arena = &arena };
+    const struct transformer *t = trainer->transformer;
+    const struct loader *loader = trainer->loader;
+    int64_t trained = 0;
+    for (size_t i = 0; i < t->parameter_count; i++)
+        trained += t->parameters[i].gradient.at ? tensor_count(t->parameters[i].value) : 0;
+    progress->first_step = trainer->state.step;
+    if (progress->silent || progress->json)
+        return;
+    out_put(&out, "  trained     %s of %s weights, %s\n", text_count(&arena, (double)trained),
+            text_count(&arena, (double)model_parameters(&t->decoder->model)),
+            recipe_methods[t->setup.recipe->method]);
+    out_put(&out, "  data        %s examples, %s held out, in %s micro-batches\n",
+            text_commas(&arena, (int64_t)loader->train.lengths.count),
+            text_commas(&arena, (int64_t)loader->held_out.lengths.count),
+            text_commas(&arena, trainer->epoch_batches));
+    out_put(&out, "  labelled    %s tokens an epoch, %s of all\n",
+            text_commas(&arena, loader_labelled(loader, 0, trainer->epoch_batches)),
+            text_share(&arena, (double)loader_labelled(loader, 0, trainer->epoch_batches) /
+                                   (double)loader->train.packing.sums.useful_tokens));
+    out_put(&out, "  steps       %s", text_commas(&arena, trainer->steps));
+    if (trainer->state.step)
+        out_put(&out, ", from step %s on", text_commas(&arena, trainer->state.step));
+    out_put(&out, "\n  memory      %s\n", text_bytes(&arena, (double)blocks_total(&t->blocks)));
+    if (progress->explain)
+        blocks_print(&t->blocks, &out);
+    fwrite(out.at, 1, out.size, stdout);
+    fflush(stdout);
+    arena_release(&arena);
+}
+
+static void print_json(const struct trainer_report *r)
+{
+    struct arena arena = { 0 };
+    struct out out = { .arena = &arena };
+    struct json_writer w = { .out = &out, .compact = true };
+    json_open(&w, NULL, '{');
+    json_put_count(&w, "step", r->step);
+    json_put_number(&w, "loss", r->loss);
+    json_put_number(&w, "held_out_loss", r->held_out_loss);
+    json_put_number(&w, "rate", r->rate);
+    json_put_number(&w, "norm", r->norm);
+    json_close(&w, '}');
+    printf("%s\n", out_string(&out));
+    fflush(stdout);
+    arena_release(&arena);
+}
+
+static void print_line(struct train_progress *p, const struct trainer *trainer,
+                       const struct trainer_report *r)
+{
+    struct arena arena = { 0 };
+    double step = p->seconds / (double)(r->step - p->first_step);
+    double left = step * (double)(trainer->steps - r->step);
+    double used = trainer->state.seconds * trainer->group.size / 3600;
+    fprintf(stderr,
+            "\rstep %lld/%lld  loss %.4f  %s tok/s trained, %s processed  %s of the limit  %s GPU "
+            "hours of %s  %s left\033[K",
+            (long long)r->step, (long long)trainer->steps, r->loss,
+            text_commas(&arena, (int64_t)((double)r->trained_tokens / r->seconds)),
+            text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
+            text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s),
+            text_hours(&arena, used), text_hours(&arena, used + left * trainer->group.size / 3600),
+            text_seconds(&arena, left));
+    fflush(stderr);
+    arena_release(&arena);
+}
+
+void train_progress_report(void *progress, const struct trainer *trainer,
+                           const struct trainer_report *report)
+{
+    struct train_progress *p = progress;
+    p->seconds += report->seconds;
+    if (p->json && !p->silent)
+        print_json(report);
+    if (!p->on || (now() - p->last_seconds < 0.2 && report->step < report->steps))
+        return;
+    p->last_seconds = now();
+    print_line(p, trainer, report);
+}
+
+void train_progress_end(struct train_progress *progress)
+{
+    if (progress->on)
+        fputs("\r\033[K", stderr);
+}
+
+void train_progress_result(const struct train_progress *progress, const struct trainer *trainer)
+{
+    struct arena arena = { 0 };
+    if (progress->silent || progress->json)
+        return;
+    printf("  trained on  %s tokens in %s, %s GPU hours\n",
+           text_commas(&arena, trainer->state.trained_tokens),
+           text_seconds(&arena, trainer->state.seconds),
+           text_hours(&arena, trainer->state.seconds * trainer->group.size / 3600));
+    if (!isnan(trainer->state.best_loss))
+        printf("  held out    loss %.4f at best\n", trainer->state.best_loss);
+    printf("  written     %s: %s, metrics.jsonl, checkpoints\n", trainer->out,
+           trainer->transformer->setup.recipe->method == RECIPE_FULL
+               ? "model.safetensors, config.json"
+               : "adapter_model.safetensors, adapter_config.json");
+    arena_release(&arena);
+}

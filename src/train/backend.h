@@ -1,0 +1,155 @@
+// backend: what a device must offer to train: a table of some thirty operations.
+//
+// Outputs stand first, then inputs, then numbers. Tensors carry their element type, so an operation
+// has one signature. Those marked "+=" add to what their output holds. An operation returns
+// nothing; the first error on a device sticks to it and is told by sync(), once a step.
+//
+//     struct device device;
+//     TRY(backend_cpu.open(&device, 0));
+//     device.backend->norm_forward(&device, sum, out, rms, a, b, weight, epsilon);
+//     TRY(device.backend->sync(&device));
+//     device.backend->close(&device);
+//
+// The CPU's files are the definition: plain loops in the order of the formula. Letters of shapes: T
+// tokens, C width, H heads, K key/value heads, D head size, F feed-forward width, V vocabulary.
+// Tensors marked "may be none" take a zeroed struct.
+
+#pragma once
+
+#include "base/error.h"
+#include "train/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct backend;
+
+struct device {
+    const struct backend *backend;
+    int index;
+    int workers;             // that share out an operation
+    int64_t allocated_bytes; // by allocate(), now
+    void *own;               // the backend's
+};
+
+// A document in a micro-batch: its tokens see each other and no one else.
+struct span {
+    int32_t start, size;
+};
+
+struct attention {
+    const struct span *spans; // on the host
+    int64_t span_count, longest;
+    int64_t heads, kv_heads, head_size;
+    int64_t window; // keys that a token sees, itself included; 0: all before it
+};
+
+struct adamw {
+    double rate, beta1, beta2, epsilon, decay;
+    int64_t step; // 1 for the first
+};
+
+// A matrix in NF4 (train/nf4.h): codes and a scale per block, as fp32 or, nested, as a byte that
+// stands for levels[byte] · nested[block / nested_block] + offset.
+struct quantized {
+    const uint8_t *codes; // two to a byte, the even element in the high half; NULL: none
+    const float *scales;  // NULL where they are nested
+    const uint8_t *nested_codes;
+    const float *nested, *levels;
+    float offset;
+    int64_t block, nested_block;
+};
+
+struct backend {
+    const char *name;
+    int (*devices)(void);
+    enum err (*open)(struct device *, int index);
+    void (*close)(struct device *);
+    enum err (*sync)(struct device *); // waits; the first error since the last
+    enum err (*allocate)(struct device *, void **out, int64_t bytes); // zeroed
+    void (*release)(struct device *, void *at, int64_t bytes);
+    void (*upload)(struct device *, void *out, const void *host, int64_t bytes);
+    void (*download)(struct device *, void *host, const void *in, int64_t bytes);
+    void (*zero)(struct device *, struct tensor out);
+    void (*cast)(struct device *, struct tensor out, struct tensor in); // to out's element type
+
+    // out[t] = table[ids[t]]; the gradient goes back to the rows, in the order of t.
+    void (*embedding_forward)(struct device *, struct tensor out, struct tensor table,
+                              const int32_t *ids);
+    void (*embedding_backward)(struct device *, struct tensor dtable /* += */, struct tensor dout,
+                               const int32_t *ids);
+
+    // sum = a + b (b may be none, then sum too); rms[t] = 1 / √(mean sum² + ε);
+    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C).
+    void (*norm_forward)(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
+                         struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+    // dx = residual + Jᵀ dout. residual and dweight may be none; dx may be residual or dout.
+    void (*norm_backward)(struct device *, struct tensor dx, struct tensor dweight /* += */,
+                          struct tensor residual, struct tensor dout, struct tensor x,
+                          struct tensor rms, struct tensor weight);
+    // sum = a + b.
+    void (*add)(struct device *, struct tensor sum, struct tensor a, struct tensor b);
+
+    // Turns each head's pairs (i, i + D/2) by position · frequency[i], in place. x (T, heads · D),
+    // frequencies (1, D/2) on the host; direction −1 turns back, which is the gradient.
+    void (*rotary)(struct device *, struct tensor x, const int32_t *positions,
+                   const double *frequencies, int64_t head_size, int direction);
+
+    // softmax(q kᵀ / √D) v for each document and head, causal. q, out (T, H · D), k, v (T, K · D);
+    // lse (T, H) keeps the logarithm of each row's sum.
+    int64_t (*attention_bytes)(struct device *, const struct attention *, enum dtype);
+    void (*attention_forward)(struct device *, struct tensor out, struct tensor lse,
+                              struct tensor q, struct tensor k, struct tensor v,
+                              const struct attention *, void *workspace);
+    void (*attention_backward)(struct device *, struct tensor dq, struct tensor dk,
+                               struct tensor dv, struct tensor dout, struct tensor out,
+                               struct tensor lse, struct tensor q, struct tensor k, struct tensor v,
+                               const struct attention *, void *workspace);
+
+    // out = gate · sigmoid(gate) · up, (T, F). dgate and dup may be gate and up, or dout.
+    void (*swiglu_forward)(struct device *, struct tensor out, struct tensor gate,
+                           struct tensor up);
+    void (*swiglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
+                            struct tensor dout, struct tensor gate, struct tensor up);
+
+    // c = alpha · a × b + beta · c. Element types may differ; sums are fp32, or fp64 of fp64.
+    void (*matmul_nt)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (M, K) */,
+                      struct tensor b /* (N, K) */, double alpha, double beta);
+    void (*matmul_nn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (M, K) */,
+                      struct tensor b /* (K, N) */, double alpha, double beta);
+    void (*matmul_tn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (K, M) */,
+                      struct tensor b /* (K, N) */, double alpha, double beta);
+
+    void (*bias_forward)(struct device *, struct tensor y /* += */, struct tensor bias);
+    void (*bias_backward)(struct device *, struct tensor dbias /* += */, struct tensor dy);
+
+    // out[i] = in[rows[i]], and the way back into a zeroed tensor.
+    void (*gather)(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
+    void (*scatter)(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
+
+    // losses[i] = log Σ exp logits[i] − logits[i][targets[i]]; logits become their gradient times
+    // scale. logits (n, V) in fp32 or fp64; losses on the host.
+    void (*cross_entropy)(struct device *, double *losses, struct tensor logits,
+                          const int32_t *targets, double scale);
+
+    // Keeps an element with probability 1 − rate and divides it by that; the choice depends on key
+    // and place alone, so the backward pass makes it again.
+    void (*dropout)(struct device *, struct tensor out, struct tensor in, double rate,
+                    uint64_t key);
+
+    void (*dequantize)(struct device *, struct tensor out, const struct quantized *in);
+
+    void (*adamw)(struct device *, struct tensor weight, struct tensor m, struct tensor v,
+                  struct tensor gradient, const struct adamw *, double gradient_scale);
+    void (*sgd)(struct device *, struct tensor weight, struct tensor moment /* may be none */,
+                struct tensor gradient, double rate, double momentum, double decay,
+                double gradient_scale);
+    double (*squares)(struct device *, struct tensor in); // Σ x², always in the same order
+};
+
+extern const struct backend backend_cpu;
+
+#ifdef __cplusplus
+}
+#endif

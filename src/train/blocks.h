@@ -1,0 +1,51 @@
+// blocks: the engine's memory, planned to the byte before any is taken, one allocation per kind.
+//
+// The code that lays out a model's tensors runs twice: once to add up, once to hand out addresses.
+//
+//     blocks_init(&blocks);
+//     place(model, &blocks);                     // addresses are NULL, sizes add up
+//     blocks_print(&blocks, &out);               // the plan as a table
+//     TRY(blocks_allocate(&blocks, &device));
+//     place(model, &blocks);                     // the same calls: now with addresses
+//
+// Each piece begins at a multiple of BLOCKS_ALIGNMENT; the plan counts that in.
+
+#pragma once
+
+#include "base/text.h"
+#include "train/backend.h"
+
+enum blocks_kind {
+    BLOCKS_WEIGHTS,    // frozen
+    BLOCKS_TRAINABLES, // masters, and copies to compute with where these have another type
+    BLOCKS_GRADIENTS,
+    BLOCKS_OPTIMIZER,
+    BLOCKS_ACTIVATIONS, // kept from forward to backward
+    BLOCKS_WORKSPACE,
+    BLOCKS_KINDS,
+};
+extern const char *const blocks_names[];
+
+enum { BLOCKS_ALIGNMENT = 64, BLOCKS_ENTRIES = 128 };
+
+struct blocks {
+    int64_t bytes[BLOCKS_KINDS]; // planned
+    int64_t used[BLOCKS_KINDS];  // handed out in this pass
+    char *at[BLOCKS_KINDS];      // NULL until allocated
+    struct blocks_entry {
+        enum blocks_kind kind;
+        const char *name;
+        int64_t count, bytes;
+    } entries[BLOCKS_ENTRIES]; // pieces of one name together
+    int entry_count;
+};
+
+void blocks_init(struct blocks *blocks);
+void *blocks_take(struct blocks *blocks, enum blocks_kind kind, const char *name, int64_t bytes);
+struct tensor blocks_tensor(struct blocks *blocks, enum blocks_kind kind, const char *name,
+                            enum dtype dtype, int64_t rows, int64_t columns);
+
+enum err blocks_allocate(struct blocks *blocks, struct device *device); // ends the planning pass
+void blocks_release(struct blocks *blocks, struct device *device);
+int64_t blocks_total(const struct blocks *blocks);
+void blocks_print(const struct blocks *blocks, struct out *out);

@@ -1,0 +1,279 @@
+#include "train/checkpoint.h"
+
+#include "host/file.h"
+#include "host/staging.h"
+#include "train/safetensors.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_SIZE = 13 }; // "step-00000120"
+
+static const struct field state_fields[] = {
+    FIELD(checkpoint_state, step, COUNT, "steps done"),
+    FIELD(checkpoint_state, epoch, COUNT, "of the next micro-batch"),
+    FIELD(checkpoint_state, micro_batch, COUNT, "the next one of that epoch"),
+    FIELD(checkpoint_state, trained_tokens, COUNT, "that carried loss"),
+    FIELD(checkpoint_state, processed_tokens, COUNT, "all"),
+    FIELD(checkpoint_state, seconds, SECONDS, "of training"),
+    FIELD(checkpoint_state, best_loss, NUMBER, "on what is held out"),
+    FIELD(checkpoint_state, fingerprint, TEXT, "of data, model and settings"),
+    { 0 },
+};
+
+// --- the tensors -------------------------------------------------------------
+
+struct part {
+    const char *prefix;
+    struct tensor tensor;
+};
+
+enum { PARTS = 3 };
+
+static void parts_of(const struct parameter *p, struct part out[PARTS])
+{
+    out[0] = (struct part){ "master.", p->master };
+    out[1] = (struct part){ "m.", p->m };
+    out[2] = (struct part){ "v.", p->v };
+}
+
+static enum storage stored_as(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? STORAGE_F64 : dtype == DTYPE_BF16 ? STORAGE_BF16 : STORAGE_F32;
+}
+
+static void declare(struct safetensors_writer *out, struct arena *arena,
+                    const struct transformer *t)
+{
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        struct part parts[PARTS];
+        parts_of(&t->parameters[i], parts);
+        for (int j = 0; j < PARTS; j++)
+            if (parts[j].tensor.at)
+                safetensors_declare(
+                    out, text_format(arena, "%s%s", parts[j].prefix, t->parameters[i].name),
+                    stored_as(parts[j].tensor.dtype), 2,
+                    (int64_t[]){ parts[j].tensor.rows, parts[j].tensor.columns });
+    }
+}
+
+static enum err write_all(struct safetensors_writer *out, struct transformer *t,
+                          struct arena *arena)
+{
+    size_t slot = 0;
+    TRY(safetensors_begin(out));
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        struct part parts[PARTS];
+        parts_of(&t->parameters[i], parts);
+        for (int j = 0; j < PARTS; j++) {
+            if (!parts[j].tensor.at)
+                continue;
+            struct arena_mark mark = arena_mark(arena);
+            int64_t bytes = tensor_bytes(parts[j].tensor);
+            void *host = arena_alloc(arena, (size_t)bytes);
+            t->device->backend->download(t->device, host, parts[j].tensor.at, bytes);
+            enum err err = safetensors_write(out, slot++, 0, host, (size_t)bytes);
+            arena_rewind(arena, mark);
+            if (err)
+                return err;
+        }
+    }
+    return safetensors_finish(out);
+}
+
+static enum err write_tensors(const char *folder, struct transformer *t, struct arena *arena)
+{
+    struct safetensors_writer out;
+    safetensors_init(&out, arena, folder, "state");
+    declare(&out, arena, t);
+    enum err err = write_all(&out, t, arena);
+    safetensors_release_writer(&out);
+    return err;
+}
+
+static enum err write_state(const char *folder, const struct checkpoint_state *state,
+                            struct arena *arena)
+{
+    struct out document = { .arena = arena };
+    struct json_writer w = { .out = &document };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "checkpoint");
+    json_put_count(&w, "version", 1);
+    field_write(state_fields, state, &w);
+    json_close(&w, '}');
+    out_char(&document, '\n');
+    TRY(file_write(text_format(arena, "%s/state.json", folder), out_view(&document)));
+    return file_write(text_format(arena, "%s/DONE", folder), TEXT("whole\n"));
+}
+
+// --- folders -----------------------------------------------------------------
+
+static bool is_checkpoint(const char *name)
+{
+    return strlen(name) == NAME_SIZE && !strncmp(name, "step-", 5) &&
+           strspn(name + 5, "0123456789") == NAME_SIZE - 5;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Names of checkpoints by rising step.
+static size_t list(const char ***out, struct arena *arena, const char *folder)
+{
+    size_t count = 0, room = 64;
+    const char **names = ARENA_NEW(arena, const char *, room);
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (!is_checkpoint(entry->d_name))
+            continue;
+        if (count == room) {
+            names = arena_grow(arena, names, room * sizeof *names, 2 * room * sizeof *names);
+            room *= 2;
+        }
+        names[count++] = text_copy(arena, text_of(entry->d_name));
+    }
+    if (dir)
+        closedir(dir);
+    qsort(names, count, sizeof *names, by_name);
+    *out = names;
+    return count;
+}
+
+// DONE goes first: what is half removed is no checkpoint any more.
+static void remove_one(struct arena *arena, const char *folder)
+{
+    static const char *const names[] = { "DONE", "state.json", "state.safetensors" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unlink(text_format(arena, "%s/%s", folder, names[i]));
+    rmdir(folder);
+}
+
+static enum err make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return fail(ERR_INPUT, "%s: cannot be made: %s", path, strerror(errno));
+    return OK;
+}
+
+static enum err fill(const char *folder, struct transformer *t,
+                     const struct checkpoint_state *state, struct arena *arena)
+{
+    TRY(write_tensors(folder, t, arena));
+    return write_state(folder, state, arena);
+}
+
+static enum err write_in(const char *folder, struct transformer *t,
+                         const struct checkpoint_state *state, int64_t keep, struct arena *arena)
+{
+    struct staging staging;
+    const char *path = text_format(arena, "%s/step-%08lld", folder, (long long)state->step);
+    if (!access(text_format(arena, "%s/DONE", path), F_OK))
+        return OK; // this very step was saved already
+    remove_one(arena, path);
+    TRY(make_folder(folder));
+    TRY(staging_open(&staging, arena, path));
+    enum err err = fill(staging.temporary, t, state, arena);
+    err = err ? err : staging_commit(&staging);
+    staging_release(&staging);
+    TRY(err);
+    const char **names;
+    size_t count = list(&names, arena, folder);
+    for (size_t i = 0; i + (size_t)(keep > 0 ? keep : 1) < count; i++)
+        remove_one(arena, text_format(arena, "%s/%s", folder, names[i]));
+    return OK;
+}
+
+enum err checkpoint_write(const char *out, struct transformer *t,
+                          const struct checkpoint_state *state, int64_t keep)
+{
+    struct arena arena = { 0 };
+    enum err err = make_folder(out);
+    if (!err)
+        err = write_in(text_format(&arena, "%s/checkpoints", out), t, state, keep, &arena);
+    arena_release(&arena);
+    return err;
+}
+
+// Folders that a killed run was still writing.
+static void sweep(struct arena *arena, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        size_t size = strlen(entry->d_name);
+        if (size < 4 || strcmp(entry->d_name + size - 4, ".tmp"))
+            continue;
+        const char *left = text_format(arena, "%s/%s", folder, entry->d_name);
+        DIR *inner = opendir(left);
+        for (struct dirent *file; inner && (file = readdir(inner));)
+            unlink(text_format(arena, "%s/%s", left, file->d_name)); // "." and ".." refuse
+        if (inner)
+            closedir(inner);
+        rmdir(left);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+enum err checkpoint_find(const char **path, struct arena *arena, const char *out)
+{
+    const char **names, *folder = text_format(arena, "%s/checkpoints", out);
+    *path = NULL;
+    sweep(arena, folder);
+    for (size_t i = list(&names, arena, folder); i-- > 0 && !*path;) {
+        const char *one = text_format(arena, "%s/%s", folder, names[i]);
+        if (!access(text_format(arena, "%s/DONE", one), F_OK))
+            *path = one;
+    }
+    return OK;
+}
+
+// --- reading -----------------------------------------------------------------
+
+static enum err read_tensors(struct transformer *t, struct arena *arena, const char *path)
+{
+    struct safetensors in;
+    TRY(safetensors_open(&in, arena, text_format(arena, "%s/state.safetensors", path)));
+    enum err err = OK;
+    for (size_t i = 0; i < t->parameter_count && !err; i++) {
+        struct part parts[PARTS];
+        parts_of(&t->parameters[i], parts);
+        for (int j = 0; j < PARTS && !err; j++) {
+            if (!parts[j].tensor.at)
+                continue;
+            const char *name = text_format(arena, "%s%s", parts[j].prefix, t->parameters[i].name);
+            const struct safetensors_tensor *found = safetensors_find(&in, name);
+            if (!found || found->type != stored_as(parts[j].tensor.dtype) ||
+                (int64_t)found->bytes != tensor_bytes(parts[j].tensor))
+                err = fail(ERR_INPUT, "%s: has no %s of this run's shape and type", path, name);
+            else
+                t->device->backend->upload(t->device, parts[j].tensor.at, found->at,
+                                           (int64_t)found->bytes);
+        }
+    }
+    safetensors_release(&in);
+    transformer_refresh(t);
+    return err;
+}
+
+enum err checkpoint_read(struct checkpoint_state *state, struct transformer *t, struct arena *arena,
+                         const char *path)
+{
+    const char *name = text_format(arena, "%s/state.json", path);
+    struct file file;
+    struct json json;
+    TRY(file_open(&file, name));
+    const char *copy = arena_copy(arena, file.text.at, file.text.size);
+    file_close(&file);
+    TRY(json_read(&json, arena, text_of(copy), name));
+    *state = (struct checkpoint_state){ .best_loss = NAN };
+    TRY(field_read(state_fields, state, arena, &json, name, false));
+    return read_tensors(t, arena, path);
+}

@@ -1,0 +1,114 @@
+#include "train/cpu/cpu.h"
+
+#include "train/cpu/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_WORKERS = 64, ALIGNMENT = 64 };
+
+static int devices(void)
+{
+    return 1;
+}
+
+static void close_device(struct device *device)
+{
+    struct cpu *cpu = device->own;
+    if (cpu)
+        free(cpu->a);
+    free(cpu);
+    *device = (struct device){ 0 };
+}
+
+static enum err open_device(struct device *device, int index)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int workers = cores < 1 ? 1 : cores > MOST_WORKERS ? MOST_WORKERS : (int)cores;
+    *device = (struct device){ .backend = &backend_cpu, .index = index, .workers = workers };
+    struct cpu *cpu = device->own = calloc(1, sizeof *cpu);
+    size_t tile = (size_t)CPU_TILE * CPU_DEPTH, result = (size_t)CPU_TILE * CPU_TILE;
+    float *at = cpu ? malloc((2 * tile + result) * sizeof *at) : NULL;
+    if (!at) {
+        close_device(device);
+        return fail(ERR_DEVICE_MEMORY, "there is no memory left for the CPU's tiles");
+    }
+    *cpu = (struct cpu){ at, at + tile, at + 2 * tile };
+    return OK;
+}
+
+static enum err sync_device(struct device *device)
+{
+    (void)device;
+    return OK;
+}
+
+static enum err allocate(struct device *device, void **out, int64_t bytes)
+{
+    size_t rounded = ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *out = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+    if (!*out)
+        return fail(ERR_DEVICE_MEMORY, "the machine has no %lld bytes of memory left",
+                    (long long)bytes);
+    memset(*out, 0, (size_t)bytes);
+    device->allocated_bytes += bytes;
+    return OK;
+}
+
+static void release(struct device *device, void *at, int64_t bytes)
+{
+    if (at)
+        device->allocated_bytes -= bytes;
+    free(at);
+}
+
+static void upload(struct device *device, void *out, const void *host, int64_t bytes)
+{
+    (void)device;
+    memcpy(out, host, (size_t)bytes);
+}
+
+static void download(struct device *device, void *host, const void *in, int64_t bytes)
+{
+    (void)device;
+    memcpy(host, in, (size_t)bytes);
+}
+
+const struct backend backend_cpu = {
+    .name = "cpu",
+    .devices = devices,
+    .open = open_device,
+    .close = close_device,
+    .sync = sync_device,
+    .allocate = allocate,
+    .release = release,
+    .upload = upload,
+    .download = download,
+    .zero = cpu_zero,
+    .cast = cpu_cast,
+    .embedding_forward = cpu_embedding_forward,
+    .embedding_backward = cpu_embedding_backward,
+    .norm_forward = cpu_norm_forward,
+    .norm_backward = cpu_norm_backward,
+    .add = cpu_add,
+    .rotary = cpu_rotary,
+    .attention_bytes = cpu_attention_bytes,
+    .attention_forward = cpu_attention_forward,
+    .attention_backward = cpu_attention_backward,
+    .swiglu_forward = cpu_swiglu_forward,
+    .swiglu_backward = cpu_swiglu_backward,
+    .matmul_nt = cpu_matmul_nt,
+    .matmul_nn = cpu_matmul_nn,
+    .matmul_tn = cpu_matmul_tn,
+    .bias_forward = cpu_bias_forward,
+    .bias_backward = cpu_bias_backward,
+    .gather = cpu_gather,
+    .scatter = cpu_scatter,
+    .cross_entropy = cpu_cross_entropy,
+    .dropout = cpu_dropout,
+    .dequantize = cpu_dequantize,
+    .adamw = cpu_adamw,
+    .sgd = cpu_sgd,
+    .squares = cpu_squares,
+};

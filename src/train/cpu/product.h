@@ -1,0 +1,23 @@
+// product: the matrix products under the CPU's matmul, by OpenBLAS or in plain C.
+//
+// c = alpha · op(a) × op(b) + beta · c, row-major, op being the matrix or its transpose; op(a) is
+// (m, k), op(b) is (k, n). Strides are elements between rows as they are stored. One of
+// product_blas.c and product_plain.c is linked. With beta 0, c may hold anything.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct product {
+    bool a_transposed, b_transposed;
+    int64_t m, n, k;
+    int64_t a_stride, b_stride, c_stride;
+    double alpha, beta;
+};
+
+void product_f32(float *c, const float *a, const float *b, const struct product *p);
+void product_f64(double *c, const double *a, const double *b, const struct product *p);
+
+int product_threads(int threads); // for products from here on; returns how many there were
+const char *product_name(void);   // "OpenBLAS", "plain C"

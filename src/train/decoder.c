@@ -1,0 +1,172 @@
+#include "train/decoder.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kinds[] = { "llama", "mistral", "qwen2", "qwen3" };
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+// --- what can be run ---------------------------------------------------------
+
+static enum err check(const struct model *m, const char *name)
+{
+    const struct {
+        bool is;
+        const char *what;
+    } others[] = {
+        { m->experts > 0, "has experts" },
+        { m->kv_lora_rank > 0, "has latent attention" },
+        { !m->gated, "has no gate in its feed-forward network" },
+        { m->norm != MODEL_RMS_NORM || m->norms_per_layer != 2, "has other norms than Llama" },
+        { m->qk_norm == MODEL_QK_WIDTH, "normalises queries over all heads" },
+        { m->parallel, "runs attention and feed-forward side by side" },
+        { m->learned_positions || m->embedding_norm, "has learned positions or a first norm" },
+        { m->out_bias || m->mlp_bias || m->head_bias, "has biases beside those of q, k and v" },
+        { m->fused_qkv || m->fused_gate_up, "stores its linears fused" },
+        { m->attention_sinks || m->activation_parameters > 0, "has further weights" },
+        { m->head_size % 2 != 0, "has heads of an odd size" },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].is)
+            return fail(ERR_INPUT,
+                        "%s: the model %s; the engine trains the Llama family: llama, mistral, "
+                        "qwen2 and qwen3",
+                        name, others[i].what);
+    return OK;
+}
+
+static const char *kind_of(const struct model *m)
+{
+    return m->qk_norm == MODEL_QK_HEAD ? "qwen3"
+           : m->qkv_bias               ? "qwen2"
+           : m->sliding_window         ? "mistral"
+                                       : "llama";
+}
+
+// --- positions ---------------------------------------------------------------
+
+static void plain_frequencies(struct decoder *d, struct arena *arena)
+{
+    int64_t half = d->model.head_size / 2;
+    d->frequencies = ARENA_NEW(arena, double, half);
+    for (int64_t i = 0; i < half; i++)
+        d->frequencies[i] = pow(d->rope_theta, -(double)i / (double)half);
+}
+
+// Llama 3.1's rule: long waves are stretched, short ones stay, those between change smoothly.
+static enum err scale_llama3(struct decoder *d, const struct json *scaling, double factor,
+                             const char *name)
+{
+    double low = json_get_number(scaling, "low_freq_factor", NAN);
+    double high = json_get_number(scaling, "high_freq_factor", NAN);
+    double trained = json_get_number(scaling, "original_max_position_embeddings", NAN);
+    if (!(low > 0) || !(high > low) || !(trained > 0))
+        return fail(ERR_INPUT,
+                    "%s: rope_scaling llama3 wants low_freq_factor below high_freq_factor and "
+                    "original_max_position_embeddings",
+                    name);
+    for (int64_t i = 0; i < d->model.head_size / 2; i++) {
+        double f = d->frequencies[i], waves = trained * f / 6.283185307179586;
+        double smooth = (waves - low) / (high - low);
+        smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
+        d->frequencies[i] = (1 - smooth) * f / factor + smooth * f;
+    }
+    return OK;
+}
+
+static enum err scale(struct decoder *d, const struct json *scaling, const char *name)
+{
+    struct text type = json_get_text(scaling, "rope_type");
+    type = type.at ? type : json_get_text(scaling, "type");
+    if (!type.at || text_is(type, "default"))
+        return OK;
+    double factor = json_get_number(scaling, "factor", NAN);
+    if (!(factor >= 1))
+        return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", name);
+    if (text_is(type, "llama3"))
+        return scale_llama3(d, scaling, factor, name);
+    if (!text_is(type, "linear"))
+        return fail(ERR_INPUT,
+                    "%s: rope_scaling \"%.*s\" is not one the engine knows: linear and llama3 are",
+                    name, TEXT_BRIEF(type));
+    for (int64_t i = 0; i < d->model.head_size / 2; i++)
+        d->frequencies[i] /= factor;
+    return OK;
+}
+
+// --- reading -----------------------------------------------------------------
+
+enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name)
+{
+    *out = (struct decoder){ 0 };
+    struct json config;
+    TRY(model_read_config(&out->model, arena, json, name));
+    TRY(json_read(&config, arena, json, name));
+    struct text type = json_get_text(&config, "model_type");
+    for (int i = 0; i < KINDS; i++)
+        if (type.at && text_is(type, kinds[i]))
+            out->kind = kinds[i];
+    if (!out->kind)
+        return fail(ERR_INPUT,
+                    "%s: model_type \"%.*s\" is not one the engine trains: llama, mistral, qwen2 "
+                    "and qwen3 are",
+                    name, TEXT_BRIEF(type));
+    TRY(check(&out->model, name));
+    const struct json *positions = json_get(&config, "rope_parameters");
+    const struct json *scaling = positions ? positions : json_get(&config, "rope_scaling");
+    out->norm_epsilon = json_get_number(&config, "rms_norm_eps", 1e-6);
+    out->rope_theta = json_get_number(&config, "rope_theta", 10000);
+    if (positions)
+        out->rope_theta = json_get_number(positions, "rope_theta", out->rope_theta);
+    if (!(out->rope_theta > 0) || !(out->norm_epsilon >= 0))
+        return fail(ERR_INPUT, "%s: rope_theta and rms_norm_eps must not be negative", name);
+    plain_frequencies(out, arena);
+    return scaling ? scale(out, scaling, name) : OK;
+}
+
+enum err decoder_of(struct decoder *out, struct arena *arena, const struct model *model)
+{
+    *out = (struct decoder){
+        .model = *model, .norm_epsilon = 1e-5, .rope_theta = 10000, .kind = kind_of(model)
+    };
+    TRY(check(model, model->name ? model->name : "the model"));
+    plain_frequencies(out, arena);
+    return OK;
+}
+
+int64_t decoder_window(const struct decoder *decoder, int64_t layer)
+{
+    const struct model *m = &decoder->model;
+    return layer < m->full_attention_layers ? 0 : m->sliding_window;
+}
+
+void decoder_write(const struct decoder *d, struct json_writer *w, const char *torch_dtype)
+{
+    static const char *const classes[] = { "LlamaForCausalLM", "MistralForCausalLM",
+                                           "Qwen2ForCausalLM", "Qwen3ForCausalLM" };
+    const struct model *m = &d->model;
+    json_open(w, NULL, '{');
+    json_open(w, "architectures", '[');
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(d->kind, kinds[i]))
+            json_put_string(w, NULL, classes[i]);
+    json_close(w, ']');
+    json_put_string(w, "model_type", d->kind);
+    json_put_string(w, "torch_dtype", torch_dtype);
+    json_put_count(w, "hidden_size", m->width);
+    json_put_count(w, "intermediate_size", m->ffn_width);
+    json_put_count(w, "num_hidden_layers", m->layers);
+    json_put_count(w, "num_attention_heads", m->heads);
+    json_put_count(w, "num_key_value_heads", m->kv_heads);
+    json_put_count(w, "head_dim", m->head_size);
+    json_put_count(w, "vocab_size", m->vocabulary);
+    json_put_count(w, "max_position_embeddings", m->max_positions ? m->max_positions : 2048);
+    json_put_string(w, "hidden_act", "silu");
+    json_put_number(w, "rms_norm_eps", d->norm_epsilon);
+    json_put_number(w, "rope_theta", d->rope_theta);
+    json_put_bool(w, "tie_word_embeddings", m->tied_embeddings);
+    json_put_bool(w, "attention_bias", false);
+    if (m->sliding_window)
+        json_put_count(w, "sliding_window", m->sliding_window);
+    json_close(w, '}');
+}

@@ -1,0 +1,228 @@
+#include "train/loader.h"
+
+#include <assert.h>
+#include <string.h>
+
+void loader_init(struct loader *loader, struct arena *arena, const struct loader_settings *settings)
+{
+    *loader = (struct loader){ .settings = *settings, .arena = arena };
+    loader->starts = ARENA_NEW(arena, int64_t, 1);
+    loader->fingerprint = 0xCBF29CE484222325u;
+}
+
+void loader_release(struct loader *loader)
+{
+    arena_release(&loader->epoch_arena);
+}
+
+static void grow(struct loader *loader, int64_t tokens)
+{
+    if (loader->count + 2 > loader->room) {
+        size_t room = 2 * loader->count + 64;
+        loader->starts =
+            arena_grow(loader->arena, loader->starts, (loader->count + 1) * sizeof *loader->starts,
+                       room * sizeof *loader->starts);
+        loader->room = room;
+    }
+    size_t used = (size_t)loader->starts[loader->count];
+    if (used + (size_t)tokens > loader->token_room) {
+        size_t room = 2 * (used + (size_t)tokens) + 4096;
+        loader->ids = arena_grow(loader->arena, loader->ids, used * sizeof *loader->ids,
+                                 room * sizeof *loader->ids);
+        loader->learned = arena_grow(loader->arena, loader->learned, used, room);
+        loader->token_room = room;
+    }
+}
+
+void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learned, int64_t count)
+{
+    grow(loader, count);
+    int64_t at = loader->starts[loader->count];
+    memcpy(loader->ids + at, ids, (size_t)count * sizeof *ids);
+    memcpy(loader->learned + at, learned, (size_t)count);
+    loader->starts[++loader->count] = at + count;
+    for (int64_t i = 0; i < count; i++)
+        loader->fingerprint =
+            (loader->fingerprint ^ (uint64_t)ids[i] ^ (uint64_t)learned[i] << 32) * 0x100000001B3u;
+    loader->fingerprint = (loader->fingerprint ^ (uint64_t)count) * 0x100000001B3u;
+}
+
+// --- sets --------------------------------------------------------------------
+
+// The last of the examples in the seed's order are held out; each set keeps the order of the data.
+static void split(struct loader *loader)
+{
+    size_t out = (size_t)(loader->settings.held_out * (double)loader->count);
+    uint32_t *order = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
+    uint8_t *is_out = ARENA_NEW(loader->arena, uint8_t, loader->count + 1);
+    for (size_t i = 0; i < loader->count; i++)
+        order[i] = (uint32_t)i;
+    packing_shuffle(order, loader->count, loader->settings.seed ^ 0x68656C64u);
+    for (size_t i = loader->count - out; i < loader->count; i++)
+        is_out[order[i]] = 1;
+    struct loader_set *sets[] = { &loader->train, &loader->held_out };
+    for (int s = 0; s < 2; s++) {
+        sets[s]->lengths.arena = loader->arena;
+        sets[s]->examples = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
+    }
+    for (size_t i = 0; i < loader->count; i++) {
+        struct loader_set *set = sets[is_out[i]];
+        int64_t labelled = 0, size = loader->starts[i + 1] - loader->starts[i];
+        for (int64_t j = 0; j < size; j++)
+            labelled += loader->learned[loader->starts[i] + j];
+        set->examples[set->lengths.count] = (uint32_t)i;
+        lengths_add(&set->lengths, size, labelled);
+    }
+}
+
+static enum err pack(struct loader *loader, struct loader_set *set, struct arena *arena,
+                     uint64_t seed)
+{
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, "native", NULL));
+    struct packing_rule rule = packing_rule(trainer, BATCHING_PACKED);
+    struct packing_setup setup = { .window = loader->settings.window,
+                                   .micro_batch = loader->settings.micro_batch,
+                                   .seed = seed };
+    TRY(packing_plan(&set->packing, arena, &set->lengths, &rule, &setup));
+    int64_t rows = (int64_t)set->packing.rows, each = loader->settings.micro_batch;
+    set->micro_batches = (rows + each - 1) / each;
+    return OK;
+}
+
+// --- rows --------------------------------------------------------------------
+
+struct filling {
+    struct loader *loader;
+    const struct loader_set *set;
+    struct micro_batch *out;
+};
+
+// A document: what a token predicts is the next one, where that is learned.
+static void fill_piece(struct filling *f, const struct packing_piece *piece)
+{
+    struct loader *l = f->loader;
+    struct micro_batch *out = f->out;
+    int64_t first = l->starts[f->set->examples[piece->example]] + piece->start;
+    l->spans[out->span_count++] = (struct span){ (int32_t)out->tokens, piece->size };
+    for (int32_t i = 0; i < piece->size; i++) {
+        if (i + 1 < piece->size && l->learned[first + i + 1]) {
+            l->rows[out->labelled] = (int32_t)out->tokens;
+            l->targets[out->labelled++] = l->ids[first + i + 1];
+        }
+        l->batch_ids[out->tokens] = l->ids[first + i];
+        l->positions[out->tokens++] = i;
+    }
+}
+
+static void fill_batch(struct loader *loader, const struct loader_set *set, struct micro_batch *out,
+                       int64_t index)
+{
+    const struct packing *packing = &set->packing;
+    size_t first = (size_t)(index * loader->settings.micro_batch);
+    size_t end = first + (size_t)loader->settings.micro_batch;
+    assert(index < set->micro_batches);
+    *out = (struct micro_batch){ .ids = loader->batch_ids,
+                                 .positions = loader->positions,
+                                 .spans = loader->spans,
+                                 .rows = loader->rows,
+                                 .targets = loader->targets };
+    struct filling filling = { loader, set, out };
+    for (size_t row = first; row < end && row < packing->rows; row++)
+        for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++)
+            fill_piece(&filling, &packing->pieces[i]);
+}
+
+void loader_batch(struct loader *loader, struct micro_batch *out, int64_t index)
+{
+    fill_batch(loader, &loader->train, out, index);
+}
+
+void loader_held_out(struct loader *loader, struct micro_batch *out, int64_t index)
+{
+    fill_batch(loader, &loader->held_out, out, index);
+}
+
+static int64_t piece_labelled(const struct loader *loader, const struct packing_piece *piece)
+{
+    int64_t first = loader->starts[loader->train.examples[piece->example]] + piece->start, sum = 0;
+    for (int32_t i = 1; i < piece->size; i++)
+        sum += loader->learned[first + i] != 0;
+    return sum;
+}
+
+int64_t loader_labelled(const struct loader *loader, int64_t first, int64_t count)
+{
+    const struct packing *packing = &loader->train.packing;
+    size_t row = (size_t)(first * loader->settings.micro_batch);
+    size_t end = (size_t)((first + count) * loader->settings.micro_batch);
+    int64_t sum = 0;
+    for (; row < end && row < packing->rows; row++)
+        for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++)
+            sum += piece_labelled(loader, &packing->pieces[i]);
+    return sum;
+}
+
+// --- epochs ------------------------------------------------------------------
+
+static double row_weight(const struct packing *packing, size_t row)
+{
+    double tokens = 0, squares = 0;
+    for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++) {
+        tokens += packing->pieces[i].size;
+        squares += (double)packing->pieces[i].size * packing->pieces[i].size;
+    }
+    return tokens * 0x1p40 + squares;
+}
+
+// Swaps the pieces of two rows, which may differ in number, by building the list anew.
+static void put_first(struct packing *packing, size_t row, struct arena *arena)
+{
+    size_t total = packing->starts[packing->rows], at = 0;
+    struct packing_piece *pieces = ARENA_NEW(arena, struct packing_piece, total + 1);
+    size_t *starts = ARENA_NEW(arena, size_t, packing->rows + 1);
+    for (size_t i = 0; i < packing->rows; i++) {
+        size_t from = i == 0 ? row : i == row ? 0 : i;
+        starts[i] = at;
+        for (size_t j = packing->starts[from]; j < packing->starts[from + 1]; j++)
+            pieces[at++] = packing->pieces[j];
+    }
+    starts[packing->rows] = at;
+    packing->pieces = pieces;
+    packing->starts = starts;
+}
+
+enum err loader_epoch(struct loader *loader, int64_t epoch)
+{
+    struct packing *packing = &loader->train.packing;
+    arena_rewind(&loader->epoch_arena, (struct arena_mark){ 0 });
+    TRY(pack(loader, &loader->train, &loader->epoch_arena,
+             loader->settings.seed + 0x9E3779B97F4A7C15u * (uint64_t)epoch));
+    if (epoch || !packing->rows)
+        return OK;
+    size_t heaviest = 0;
+    for (size_t row = 1; row < packing->rows; row++)
+        if (row_weight(packing, row) > row_weight(packing, heaviest))
+            heaviest = row;
+    put_first(packing, heaviest, &loader->epoch_arena);
+    return OK;
+}
+
+enum err loader_start(struct loader *loader)
+{
+    size_t tokens = (size_t)(loader->settings.window * loader->settings.micro_batch);
+    loader->batch_ids = ARENA_NEW(loader->arena, int32_t, tokens);
+    loader->positions = ARENA_NEW(loader->arena, int32_t, tokens);
+    loader->rows = ARENA_NEW(loader->arena, int32_t, tokens);
+    loader->targets = ARENA_NEW(loader->arena, int32_t, tokens);
+    loader->spans = ARENA_NEW(loader->arena, struct span, tokens);
+    split(loader);
+    TRY(pack(loader, &loader->held_out, loader->arena, loader->settings.seed));
+    TRY(loader_epoch(loader, 0));
+    if (!loader_labelled(loader, 0, loader->train.micro_batches))
+        return fail(ERR_INPUT,
+                    "none of the %zu examples has a token that carries loss within --context %lld; "
+                    "--labels all learns every token, and --template decides what an answer is",
+                    loader->train.lengths.count, (long long)loader->settings.window);
+    return OK;
+}

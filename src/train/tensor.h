@@ -1,0 +1,51 @@
+// tensor: a matrix somewhere in memory, with its element type.
+//
+// Everything the engine computes on is rows × columns: tokens by width, outputs by inputs. A tensor
+// is a view: it owns nothing, is passed by value, and one with a NULL address stands for "none".
+//
+//     struct tensor x = tensor_of(at, DTYPE_F32, tokens, width); // (T, C)
+//     tensor_load(values, x, row, 0, width);                     // as doubles, whatever the type
+//
+// Loading and storing convert: an operation of the CPU backend is written once, in doubles, and
+// serves 64-bit, 32-bit and bf16 elements.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F64 };
+extern const char *const dtype_names[]; // "fp32", "bf16", "fp64", NULL
+int64_t dtype_bytes(enum dtype dtype);
+
+struct tensor {
+    void *at;
+    enum dtype dtype;
+    int64_t rows, columns; // rows lie end to end
+};
+
+struct tensor tensor_of(void *at, enum dtype dtype, int64_t rows, int64_t columns);
+int64_t tensor_bytes(struct tensor tensor);
+int64_t tensor_count(struct tensor tensor);                                   // of elements
+struct tensor tensor_rows(struct tensor tensor, int64_t first, int64_t rows); // a view
+struct tensor tensor_shape(struct tensor tensor, int64_t rows,
+                           int64_t columns); // the same elements
+
+void tensor_load(double *out, struct tensor in, int64_t row, int64_t column, int64_t count);
+void tensor_store(struct tensor out, int64_t row, int64_t column, const double *in, int64_t count);
+
+enum { TENSOR_CHUNK = 256 }; // columns that an operation looks at together
+
+static inline int64_t tensor_chunk(int64_t columns, int64_t column)
+{
+    return columns - column < TENSOR_CHUNK ? columns - column : TENSOR_CHUNK;
+}
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,74 @@
+// trainer: a whole run: steps, schedule, evaluation, metrics, checkpoints, resumption.
+//
+//     struct trainer trainer = { .settings = trainer_default(), .transformer = &t,
+//                                .loader = &loader, .out = "adapters" };
+//     TRY(trainer_plan(&trainer));            // how many steps
+//     TRY(trainer_resume(&trainer, arena));   // from the newest checkpoint, if there is one
+//     TRY(trainer_run(&trainer));
+//
+// A step sums the loss of its micro-batches and divides once by the labelled tokens of all of them,
+// over all processes: how they are split changes nothing but rounding. Between steps the state is
+// whole; a signal is answered there, after a checkpoint. metrics.jsonl has one object a step.
+// Dropout's masks follow from seed, step and micro-batch: there is no generator to save.
+
+#pragma once
+
+#include "train/checkpoint.h"
+#include "train/group.h"
+#include "train/loader.h"
+#include "train/schedule.h"
+
+struct trainer_settings {
+    double epochs;
+    int64_t max_steps;    // 0: as the epochs say
+    int64_t accumulation; // micro-batches a step, over all processes
+    double rate;          // learning rate
+    int schedule;         // enum schedule_kind
+    double warmup;        // share of the steps
+    double lowest;        // share of the rate at the end
+    double decay;         // of weights
+    double beta1, beta2, epsilon, momentum;
+    double clip; // norm of the gradient; 0: none
+    int64_t seed;
+    int64_t evaluate_every, save_every; // steps; 0: at the end alone
+    int64_t keep;                       // checkpoints
+};
+extern const struct field trainer_fields[];
+
+struct trainer_settings trainer_default(void);
+
+struct trainer_report { // of one step
+    int64_t step, steps;
+    double epoch;
+    double loss;            // mean over the labelled tokens
+    double held_out_loss;   // NAN where it was not evaluated
+    double rate, norm;      // learning rate; of the gradient, before clipping
+    int64_t trained_tokens; // of this step, over all processes
+    int64_t processed_tokens;
+    double seconds; // of this step
+    double flops;   // executed in it, by this process
+};
+
+struct trainer {
+    struct trainer_settings settings;
+    struct transformer *transformer;
+    struct loader *loader;
+    struct group group;
+    const char *out;         // folder
+    const char *fingerprint; // of what was asked for; a checkpoint of another is refused
+    void *context;
+    void (*report)(void *context, const struct trainer *trainer,
+                   const struct trainer_report *report); // may be NULL
+    volatile int *stop;                                  // set by a signal; may be NULL
+    int64_t epoch_batches, epoch_steps, steps;           // planned
+    struct checkpoint_state state;
+    struct transformer_trace trace;
+    bool is_stopped; // by a signal, before the end
+};
+
+enum err trainer_plan(struct trainer *trainer);
+enum err trainer_resume(struct trainer *trainer, struct arena *arena);
+enum err trainer_run(struct trainer *trainer);
+
+// Mean loss on what is held out; NAN where nothing is.
+enum err trainer_evaluate(struct trainer *trainer, double *loss);

@@ -1,0 +1,76 @@
+#include "train/trainer_metrics.h"
+
+#include "host/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct field report_fields[] = {
+    FIELD(trainer_report, step, COUNT, "counted from 1"),
+    FIELD(trainer_report, epoch, NUMBER, "done"),
+    FIELD(trainer_report, loss, NUMBER, "mean over the labelled tokens"),
+    FIELD(trainer_report, held_out_loss, NUMBER, "likewise, on what is held out"),
+    FIELD(trainer_report, rate, NUMBER, "learning rate"),
+    FIELD(trainer_report, norm, NUMBER, "of the gradient, before clipping"),
+    FIELD(trainer_report, trained_tokens, COUNT, "of this step"),
+    FIELD(trainer_report, processed_tokens, COUNT, "of this step"),
+    FIELD(trainer_report, seconds, SECONDS, "of this step"),
+    FIELD(trainer_report, flops, NUMBER, "executed, by one process"),
+    { 0 },
+};
+
+static const char *path_of(struct arena *arena, const char *out)
+{
+    return text_format(arena, "%s/metrics.jsonl", out);
+}
+
+static enum err append(const char *path, struct text line)
+{
+    FILE *file = fopen(path, "ab");
+    if (!file)
+        return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+    bool good = fwrite(line.at, 1, line.size, file) == line.size;
+    good = !fclose(file) && good;
+    return good ? OK : fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+enum err trainer_metrics_add(const char *out, const struct trainer_report *report)
+{
+    struct arena arena = { 0 };
+    struct out line = { .arena = &arena };
+    struct json_writer w = { .out = &line, .compact = true };
+    json_open(&w, NULL, '{');
+    field_write(report_fields, report, &w);
+    json_close(&w, '}');
+    out_char(&line, '\n');
+    enum err err = append(path_of(&arena, out), out_view(&line));
+    arena_release(&arena);
+    return err;
+}
+
+enum err trainer_metrics_cut(const char *out, int64_t step, struct arena *arena)
+{
+    const char *path = path_of(arena, out);
+    if (mkdir(out, 0777) && errno != EEXIST)
+        return fail(ERR_INPUT, "%s: cannot be made: %s", out, strerror(errno));
+    if (access(path, F_OK))
+        return OK;
+    struct file file;
+    TRY(file_open(&file, path));
+    struct out kept = { .arena = arena };
+    struct text rest = file.text, line;
+    while (text_next(&rest, '\n', &line)) {
+        struct json json;
+        if (!line.size || json_read(&json, arena, line, path)) // a kill cut the last line
+            continue;
+        if (json_get_number(&json, "step", 0) <= (double)step)
+            out_put(&kept, "%.*s\n", TEXT_ARGS(line));
+    }
+    struct text content = kept.size ? out_view(&kept) : TEXT("");
+    content = (struct text){ arena_copy(arena, content.at, content.size), content.size };
+    file_close(&file);
+    return file_write(path, content);
+}

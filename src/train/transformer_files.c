@@ -1,0 +1,187 @@
+#include "train/transformer_files.h"
+
+#include "host/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float *room_for(int64_t count)
+{
+    return malloc((size_t)count * sizeof(float) + 1);
+}
+
+static enum err no_room(const char *name)
+{
+    return fail(ERR_DEVICE_MEMORY, "there is no memory left to hold %s for a moment", name);
+}
+
+// --- reading -----------------------------------------------------------------
+
+static enum err load_one(struct transformer *t, const struct weights_item *item)
+{
+    struct parameter *p = transformer_find(t, item->slot.file_name);
+    if (!p || tensor_count(p->value) != weights_elements(&item->slot))
+        return fail(ERR_INPUT, "%s: the engine has no weight of this name and size",
+                    item->slot.file_name);
+    if (item->nf4 && transformer_set_nf4(t, p, item->nf4))
+        return OK;
+    int64_t count = weights_elements(&item->slot);
+    float *values = room_for(count);
+    if (!values)
+        return no_room(item->slot.file_name);
+    struct arena scratch = { 0 };
+    weights_read(values, item, 0, count);
+    transformer_set(t, p, values, &scratch);
+    arena_release(&scratch);
+    free(values);
+    return OK;
+}
+
+enum err transformer_load(struct transformer *t, const struct weights *weights)
+{
+    for (size_t i = 0; i < weights->count; i++)
+        TRY(load_one(t, &weights->items[i]));
+    return OK;
+}
+
+// --- adapters ----------------------------------------------------------------
+
+static const char *const prefix = "base_model.model.";
+
+// "base_model.model.X.lora_A.weight" → "X"
+static const char *module_of(struct arena *arena, const struct parameter *a)
+{
+    const char *start = a->name + strlen(prefix), *end = strstr(start, ".lora_A");
+    return arena_copy(arena, start, (size_t)(end - start));
+}
+
+static const float *values_of(struct transformer *t, struct arena *arena, struct tensor in)
+{
+    int64_t count = tensor_count(in);
+    struct tensor host = in;
+    host.at = arena_alloc(arena, (size_t)tensor_bytes(in));
+    t->device->backend->download(t->device, host.at, in.at, tensor_bytes(in));
+    float *out = ARENA_NEW(arena, float, count);
+    for (int64_t i = 0; i < count; i++) {
+        double x;
+        tensor_load(&x, tensor_shape(host, 1, count), 0, i, 1);
+        out[i] = (float)x;
+    }
+    return out;
+}
+
+enum err transformer_save_adapter(struct transformer *t, struct arena *arena, const char *folder,
+                                  const char *base)
+{
+    const struct recipe *recipe = t->setup.recipe;
+    struct adapter_file_factors *factors =
+        ARENA_NEW(arena, struct adapter_file_factors, t->decoder->model.layers * LINEARS);
+    struct adapter_file_config config = { .base = base,
+                                          .rank = recipe->rank,
+                                          .alpha = t->adapter_scale * (double)recipe->rank,
+                                          .dropout = recipe->dropout > 0 ? recipe->dropout : 0 };
+    size_t count = 0;
+    for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
+        for (int i = 0; i < LINEARS; i++) {
+            const struct linear *linear = &t->layers[layer].linears[i];
+            if (!linear->a)
+                continue;
+            factors[count++] =
+                (struct adapter_file_factors){ module_of(arena, linear->a), linear->in, linear->out,
+                                               values_of(t, arena, linear->a->value),
+                                               values_of(t, arena, linear->b->value) };
+        }
+    return adapter_file_write(
+        folder, arena, &config,
+        &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
+}
+
+static enum err set_factor(struct transformer *t, struct arena *arena, struct parameter *p,
+                           const struct safetensors_tensor *in)
+{
+    if (safetensors_elements(in) != tensor_count(p->value))
+        return fail(ERR_INPUT, "%s: has %lld numbers, %lld are wanted", in->name,
+                    (long long)safetensors_elements(in), (long long)tensor_count(p->value));
+    float *values = ARENA_NEW(arena, float, tensor_count(p->value));
+    storage_read(values, in->type, in->at, (size_t)tensor_count(p->value));
+    transformer_set(t, p, values, arena);
+    return OK;
+}
+
+static enum err take_adapter(struct transformer *t, struct arena *arena,
+                             const struct adapter_file *in)
+{
+    if (in->config.rank != t->setup.recipe->rank ||
+        fabs(adapter_file_scale(&in->config) - t->adapter_scale) > 1e-9)
+        return fail(ERR_INPUT, "%s: has rank %lld and scale %g; this run has %lld and %g",
+                    in->folder, (long long)in->config.rank, adapter_file_scale(&in->config),
+                    (long long)t->setup.recipe->rank, t->adapter_scale);
+    for (size_t i = 0; i < in->module_count; i++) {
+        const struct adapter_file_module *m = &in->modules[i];
+        const char *names[] = { "A", "B" };
+        const struct safetensors_tensor *factors[] = { m->a, m->b };
+        for (int j = 0; j < 2; j++) {
+            struct parameter *p = transformer_find(
+                t, text_format(arena, "%s%s.lora_%s.weight", prefix, m->name, names[j]));
+            if (!p)
+                return fail(ERR_INPUT, "%s: adapts %s, this run does not; see --targets",
+                            in->folder, m->name);
+            TRY(set_factor(t, arena, p, factors[j]));
+        }
+    }
+    return OK;
+}
+
+enum err transformer_load_adapter(struct transformer *t, struct arena *arena, const char *folder)
+{
+    struct adapter_file in;
+    TRY(adapter_file_open(&in, arena, folder));
+    enum err err = take_adapter(t, arena, &in);
+    adapter_file_release(&in);
+    return err;
+}
+
+// --- whole models ------------------------------------------------------------
+
+static enum err write_weights(struct transformer *t, struct weights_writer *out,
+                              const struct weights_slot *slots, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct arena scratch = { 0 };
+        struct parameter *p = transformer_find(t, slots[i].file_name);
+        enum err err =
+            p ? weights_write(out, i, 0, values_of(t, &scratch, p->value), tensor_count(p->value))
+              : fail(ERR_BUG, "%s: is not in the engine", slots[i].file_name);
+        arena_release(&scratch);
+        if (err)
+            return err;
+    }
+    return weights_finish(out);
+}
+
+static enum err write_config(struct transformer *t, struct arena *arena, const char *folder,
+                             enum storage type)
+{
+    struct out document = { .arena = arena };
+    struct json_writer w = { .out = &document };
+    decoder_write(t->decoder, &w, storage_torch_name(type));
+    out_char(&document, '\n');
+    return file_write(text_format(arena, "%s/config.json", folder), out_view(&document));
+}
+
+enum err transformer_save(struct transformer *t, struct arena *arena, const char *folder,
+                          const char *base)
+{
+    struct weights_slot *slots;
+    size_t count;
+    enum storage type = t->setup.compute == DTYPE_BF16 ? STORAGE_BF16 : STORAGE_F32;
+    TRY(weights_list(&slots, &count, arena, &t->decoder->model, type));
+    struct weights_writer out;
+    TRY(weights_create(&out, arena, folder, slots, count));
+    enum err err = write_weights(t, &out, slots, count);
+    weights_release_writer(&out);
+    TRY(err);
+    return base ? weights_copy_config(base, folder, arena, type)
+                : write_config(t, arena, folder, type);
+}

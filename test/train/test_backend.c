@@ -1,0 +1,377 @@
+// Every operation with a gradient against differences in fp64, and the others against their words.
+
+#include "test/train/gradient.h"
+#include "train/cpu/product.h"
+
+#define OP(name) gradient_device()->backend->name
+
+// --- norm --------------------------------------------------------------------
+
+struct norm_case {
+    struct tensor a, b, weight, sum, out, rms, cotangent;
+};
+
+static double norm_loss(void *context)
+{
+    struct norm_case *n = context;
+    OP(norm_forward)(gradient_device(), n->sum, n->out, n->rms, n->a, n->b, n->weight, 1e-5);
+    return gradient_dot(n->out, n->cotangent) + gradient_dot(n->sum, n->cotangent) / 2;
+}
+
+TEST(norm_backward_is_the_gradient)
+{
+    enum { T = 3, C = 301 }; // over one chunk, and odd
+    struct norm_case n = { gradient_random(T, C, 1), gradient_random(T, C, 2),
+                           gradient_random(1, C, 3), gradient_random(T, C, 0),
+                           gradient_random(T, C, 0), gradient_random(T, 1, 0),
+                           gradient_random(T, C, 4) };
+    struct tensor dx = gradient_tensor(DTYPE_F64, T, C), dw = gradient_tensor(DTYPE_F64, 1, C);
+    struct tensor half = gradient_tensor(DTYPE_F64, T, C);
+    for (int64_t i = 0; i < T * C; i++)
+        ((double *)half.at)[i] = ((double *)n.cotangent.at)[i] / 2;
+    norm_loss(&n);
+    OP(norm_backward)(gradient_device(), dx, dw, half, n.cotangent, n.sum, n.rms, n.weight);
+    gradient_check(n.a, dx, norm_loss, &n);
+    gradient_check(n.b, dx, norm_loss, &n);
+    gradient_check(n.weight, dw, norm_loss, &n);
+}
+
+// --- rotary ------------------------------------------------------------------
+
+TEST(rotary_turns_back_what_it_turned)
+{
+    static const int32_t positions[] = { 0, 1, 7, 100000 };
+    static const double frequencies[] = { 1, 0.1, 0.003 };
+    struct tensor x = gradient_random(4, 12, 1), same = gradient_random(4, 12, 1);
+    OP(rotary)(gradient_device(), x, positions, frequencies, 6, 1);
+    CHECK_NEAR(gradient_dot(x, x), gradient_dot(same, same), 1e-12); // lengths stay
+    CHECK(fabs(gradient_dot(x, same) - gradient_dot(same, same)) > 0.1);
+    OP(rotary)(gradient_device(), x, positions, frequencies, 6, -1);
+    for (int i = 0; i < 48; i++)
+        CHECK(fabs(((double *)x.at)[i] - ((double *)same.at)[i]) < 1e-12);
+}
+
+// --- attention ---------------------------------------------------------------
+
+struct attention_case {
+    struct tensor q, k, v, out, lse, cotangent;
+    struct attention shape;
+    void *workspace;
+};
+
+static double attention_loss(void *context)
+{
+    struct attention_case *a = context;
+    OP(attention_forward)
+    (gradient_device(), a->out, a->lse, a->q, a->k, a->v, &a->shape, a->workspace);
+    return gradient_dot(a->out, a->cotangent);
+}
+
+static struct attention_case attention_case(const struct span *spans, int count, int64_t window)
+{
+    enum { H = 4, K = 2, D = 3 };
+    const struct span *last = &spans[count - 1];
+    int64_t tokens = last->start + last->size;
+    struct attention_case a = {
+        .q = gradient_random(tokens, H * D, 1),
+        .k = gradient_random(tokens, K * D, 2),
+        .v = gradient_random(tokens, K * D, 3),
+        .out = gradient_random(tokens, H * D, 4),
+        .lse = gradient_random(tokens, H, 5),
+        .cotangent = gradient_random(tokens, H * D, 6),
+        .shape = { spans, count, 0, H, K, D, window },
+    };
+    for (int i = 0; i < count; i++)
+        a.shape.longest = spans[i].size > a.shape.longest ? spans[i].size : a.shape.longest;
+    a.workspace = arena_alloc(&test_arena,
+                              (size_t)OP(attention_bytes)(gradient_device(), &a.shape, DTYPE_F64));
+    return a;
+}
+
+static void check_attention(const struct span *spans, int count, int64_t window)
+{
+    struct attention_case a = attention_case(spans, count, window);
+    struct tensor dq = gradient_random(a.q.rows, a.q.columns, 7);
+    struct tensor dk = gradient_random(a.k.rows, a.k.columns, 8);
+    struct tensor dv = gradient_random(a.v.rows, a.v.columns, 9);
+    attention_loss(&a);
+    OP(attention_backward)
+    (gradient_device(), dq, dk, dv, a.cotangent, a.out, a.lse, a.q, a.k, a.v, &a.shape,
+     a.workspace);
+    CHECK(gradient_error(a.q, dq, 5, attention_loss, &a) < GRADIENT_BOUND);
+    CHECK(gradient_error(a.k, dk, 5, attention_loss, &a) < GRADIENT_BOUND);
+    CHECK(gradient_error(a.v, dv, 5, attention_loss, &a) < GRADIENT_BOUND);
+}
+
+TEST(attention_backward_is_the_gradient)
+{
+    static const struct span mixed[] = { { 0, 1 }, { 1, 2 }, { 3, 7 }, { 10, 70 } };
+    check_attention(mixed, 4, 0);
+    check_attention(mixed, 4, 5);
+}
+
+// softmax(q kᵀ / √D) v as one would write it down.
+static double attention_by_words(const struct attention_case *a, struct span span, int64_t t,
+                                 int64_t column)
+{
+    const struct attention *s = &a->shape;
+    const double *q = a->q.at, *k = a->k.at, *v = a->v.at;
+    int64_t d = s->head_size, head = column / d, shared = head / (s->heads / s->kv_heads);
+    double sum = 0, value = 0;
+    for (int64_t j = span.start; j <= t; j++) {
+        double x = 0;
+        if (s->window && t - j >= s->window)
+            continue;
+        for (int64_t i = 0; i < d; i++)
+            x += q[t * s->heads * d + head * d + i] * k[j * s->kv_heads * d + shared * d + i];
+        x = exp(x / sqrt((double)d));
+        sum += x;
+        value += x * v[j * s->kv_heads * d + shared * d + column % d];
+    }
+    return value / sum;
+}
+
+TEST(attention_sees_its_document_up_to_itself_within_the_window)
+{
+    static const struct span spans[] = { { 0, 3 }, { 3, 130 } };
+    for (int64_t window = 0; window < 100; window += 33) {
+        struct attention_case a = attention_case(spans, 2, window);
+        attention_loss(&a);
+        double worst = 0;
+        for (int s = 0; s < 2; s++)
+            for (int64_t t = spans[s].start; t < spans[s].start + spans[s].size; t++)
+                for (int64_t c = 0; c < a.out.columns; c++)
+                    worst = fmax(worst, fabs(((double *)a.out.at)[t * a.out.columns + c] -
+                                             attention_by_words(&a, spans[s], t, c)));
+        CHECK(worst < 1e-12);
+    }
+}
+
+// --- activation --------------------------------------------------------------
+
+struct swiglu_case {
+    struct tensor out, gate, up, cotangent;
+};
+
+static double swiglu_loss(void *context)
+{
+    struct swiglu_case *s = context;
+    OP(swiglu_forward)(gradient_device(), s->out, s->gate, s->up);
+    return gradient_dot(s->out, s->cotangent);
+}
+
+TEST(swiglu_backward_is_the_gradient_in_place)
+{
+    struct swiglu_case s = { gradient_random(3, 100, 0), gradient_random(3, 100, 1),
+                             gradient_random(3, 100, 2), gradient_random(3, 100, 3) };
+    struct tensor dgate = gradient_random(3, 100, 1), dup = gradient_random(3, 100, 2);
+    OP(swiglu_backward)(gradient_device(), dgate, dup, s.cotangent, dgate, dup);
+    gradient_check(s.gate, dgate, swiglu_loss, &s);
+    gradient_check(s.up, dup, swiglu_loss, &s);
+}
+
+// --- products ----------------------------------------------------------------
+
+enum product_way { NT, NN, TN };
+
+static double element(struct tensor x, int64_t row, int64_t column)
+{
+    double value;
+    tensor_load(&value, x, row, column, 1);
+    return value;
+}
+
+static double worst_product(enum product_way way, enum dtype c_type, enum dtype a_type,
+                            enum dtype b_type)
+{
+    enum { M = 259, N = 5, K = 1030 }; // over the tiles, and odd
+    struct tensor c = gradient_tensor(c_type, M, N), before = gradient_tensor(c_type, M, N);
+    struct tensor a = gradient_tensor(a_type, way == TN ? K : M, way == TN ? M : K);
+    struct tensor b = gradient_tensor(b_type, way == NT ? N : K, way == NT ? K : N);
+    gradient_fill(a, 1);
+    gradient_fill(b, 2);
+    gradient_fill(c, 3);
+    gradient_fill(before, 3);
+    const struct backend *cpu = gradient_device()->backend;
+    (way == NT   ? cpu->matmul_nt
+     : way == NN ? cpu->matmul_nn
+                 : cpu->matmul_tn)(gradient_device(), c, a, b, 0.5, 2);
+    double worst = 0;
+    for (int64_t i = 0; i < M; i += 43)
+        for (int64_t j = 0; j < N; j++) {
+            double sum = 2 * element(before, i, j);
+            for (int64_t k = 0; k < K; k++)
+                sum += 0.5 * (way == TN ? element(a, k, i) : element(a, i, k)) *
+                       (way == NT ? element(b, j, k) : element(b, k, j));
+            worst = fmax(worst, fabs(sum - element(c, i, j)) / (1 + fabs(sum)));
+        }
+    return worst;
+}
+
+TEST(matmul_multiplies_every_way_in_every_type)
+{
+    for (int way = NT; way <= TN; way++) {
+        CHECK(worst_product((enum product_way)way, DTYPE_F64, DTYPE_F64, DTYPE_F64) < 1e-12);
+        CHECK(worst_product((enum product_way)way, DTYPE_F32, DTYPE_F32, DTYPE_F32) < 1e-4);
+        CHECK(worst_product((enum product_way)way, DTYPE_F32, DTYPE_BF16, DTYPE_F32) < 1e-4);
+        CHECK(worst_product((enum product_way)way, DTYPE_BF16, DTYPE_BF16, DTYPE_BF16) < 4e-3);
+    }
+}
+
+TEST(matmul_with_nothing_to_add_ignores_what_was_there)
+{
+    struct tensor c = gradient_tensor(DTYPE_F32, 2, 2), a = gradient_tensor(DTYPE_F32, 2, 3);
+    for (int i = 0; i < 4; i++)
+        ((float *)c.at)[i] = NAN;
+    OP(matmul_nt)(gradient_device(), c, a, a, 1, 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(((float *)c.at)[i] == 0);
+}
+
+// --- bias, embedding, rows ---------------------------------------------------
+
+TEST(bias_is_added_to_rows_and_summed_back)
+{
+    struct tensor y = gradient_random(5, 300, 1), same = gradient_random(5, 300, 1);
+    struct tensor bias = gradient_random(1, 300, 2), back = gradient_tensor(DTYPE_F64, 1, 300);
+    OP(bias_forward)(gradient_device(), y, bias);
+    OP(bias_backward)(gradient_device(), back, same);
+    for (int c = 0; c < 300; c++) {
+        double sum = 0;
+        for (int t = 0; t < 5; t++) {
+            CHECK(element(y, t, c) == element(same, t, c) + element(bias, 0, c));
+            sum += element(same, t, c);
+        }
+        CHECK(fabs(sum - element(back, 0, c)) < 1e-12);
+    }
+}
+
+TEST(embedding_gradient_goes_to_the_rows_that_were_read)
+{
+    static const int32_t ids[] = { 2, 0, 2 };
+    struct tensor table = gradient_random(4, 3, 1), out = gradient_random(3, 3, 2);
+    struct tensor back = gradient_tensor(DTYPE_F64, 4, 3);
+    OP(embedding_forward)(gradient_device(), out, table, ids);
+    CHECK(element(out, 2, 1) == element(table, 2, 1) && element(out, 1, 2) == element(table, 0, 2));
+    OP(embedding_backward)(gradient_device(), back, out, ids);
+    CHECK(element(back, 2, 1) == 2 * element(table, 2, 1));
+    CHECK(element(back, 1, 0) == 0 && element(back, 3, 2) == 0);
+}
+
+TEST(scatter_puts_back_what_gather_took)
+{
+    static const int32_t rows[] = { 4, 1 };
+    struct tensor in = gradient_random(5, 300, 1), out = gradient_random(2, 300, 2);
+    struct tensor back = gradient_tensor(DTYPE_F64, 5, 300);
+    OP(gather)(gradient_device(), out, in, rows);
+    OP(scatter)(gradient_device(), back, out, rows);
+    CHECK(element(back, 4, 299) == element(in, 4, 299) && element(back, 1, 0) == element(in, 1, 0));
+    CHECK(element(back, 0, 5) == 0);
+}
+
+// --- loss --------------------------------------------------------------------
+
+struct loss_case {
+    struct tensor logits, copy;
+    int32_t targets[3];
+    double scale;
+};
+
+static double entropy_loss(void *context)
+{
+    struct loss_case *l = context;
+    double losses[3], sum = 0;
+    memcpy(l->copy.at, l->logits.at, (size_t)tensor_bytes(l->copy));
+    OP(cross_entropy)(gradient_device(), losses, l->copy, l->targets, l->scale);
+    for (int i = 0; i < 3; i++)
+        sum += losses[i] * l->scale;
+    return sum;
+}
+
+TEST(cross_entropy_leaves_its_gradient)
+{
+    struct loss_case l = {
+        gradient_random(3, 301, 1), gradient_random(3, 301, 1), { 0, 300, 17 }, 0.25
+    };
+    struct tensor gradient = gradient_random(3, 301, 0);
+    entropy_loss(&l);
+    memcpy(gradient.at, l.copy.at, (size_t)tensor_bytes(gradient));
+    gradient_check(l.logits, gradient, entropy_loss, &l);
+}
+
+TEST(cross_entropy_of_equal_logits_is_the_logarithm_of_the_vocabulary)
+{
+    struct tensor logits = gradient_tensor(DTYPE_F32, 1, 1000);
+    for (int i = 0; i < 1000; i++)
+        ((float *)logits.at)[i] = 3e4f; // a sum of their exponentials fits no number
+    int32_t target = 5;
+    double loss;
+    OP(cross_entropy)(gradient_device(), &loss, logits, &target, 1);
+    CHECK_NEAR(loss, log(1000), 1e-12);
+}
+
+// --- dropout -----------------------------------------------------------------
+
+TEST(dropout_keeps_the_mean_and_repeats_its_choice)
+{
+    struct tensor in = gradient_tensor(DTYPE_F32, 100, 1000),
+                  out = gradient_tensor(DTYPE_F32, 100, 1000);
+    struct tensor again = gradient_tensor(DTYPE_F32, 100, 1000);
+    for (int i = 0; i < 100000; i++)
+        ((float *)in.at)[i] = 1;
+    OP(dropout)(gradient_device(), out, in, 0.1, 7);
+    OP(dropout)(gradient_device(), again, in, 0.1, 7);
+    CHECK(!memcmp(out.at, again.at, (size_t)tensor_bytes(out)));
+    double sum = 0;
+    for (int i = 0; i < 100000; i++)
+        sum += ((float *)out.at)[i];
+    CHECK_NEAR(sum / 100000, 1, 0.01);
+    OP(dropout)(gradient_device(), again, in, 0.1, 8);
+    CHECK(memcmp(out.at, again.at, (size_t)tensor_bytes(out)));
+}
+
+// --- optimizers --------------------------------------------------------------
+
+// m / √v is 1 at the first step, so each weight moves by the rate, after its decay.
+TEST(adamw_takes_a_step_of_its_rate_at_first)
+{
+    double w[] = { 1, -2 }, m[2] = { 0 }, v[2] = { 0 }, g[] = { 0.5, -1 };
+    struct tensor t[4];
+    double *at[] = { w, m, v, g };
+    for (int i = 0; i < 4; i++)
+        t[i] = tensor_of(at[i], DTYPE_F64, 1, 2);
+    struct adamw adamw = { 0.1, 0.9, 0.999, 1e-8, 0.01, 1 };
+    OP(adamw)(gradient_device(), t[0], t[1], t[2], t[3], &adamw, 1);
+    CHECK_NEAR(w[0], 1 * (1 - 0.001) - 0.1, 1e-7);
+    CHECK_NEAR(w[1], -2 * (1 - 0.001) + 0.1, 1e-7);
+    CHECK_NEAR(m[0], 0.05, 1e-12);
+    CHECK_NEAR(v[1], 0.001, 1e-12);
+}
+
+TEST(sgd_follows_the_gradient_with_momentum)
+{
+    double w = 1, m = 0, g = 2;
+    struct tensor weight = tensor_of(&w, DTYPE_F64, 1, 1), moment = tensor_of(&m, DTYPE_F64, 1, 1);
+    struct tensor gradient = tensor_of(&g, DTYPE_F64, 1, 1);
+    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, 1);
+    CHECK_NEAR(w, 0.8, 1e-12);
+    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, 0.5);
+    CHECK_NEAR(w, 0.8 - 0.1 * (0.9 * 2 + 1), 1e-12);
+}
+
+TEST(squares_are_summed)
+{
+    struct tensor x = gradient_random(77, 133, 1);
+    CHECK_NEAR(OP(squares)(gradient_device(), x), gradient_dot(x, x), 1e-12);
+}
+
+TEST(casting_rounds_to_the_nearest)
+{
+    double in[] = { 1.0, 1.00390625, 1.01171875, -3.1415926, NAN };
+    struct tensor narrow = gradient_tensor(DTYPE_BF16, 1, 5),
+                  back = gradient_tensor(DTYPE_F32, 1, 5);
+    OP(cast)(gradient_device(), narrow, tensor_of(in, DTYPE_F64, 1, 5));
+    OP(cast)(gradient_device(), back, narrow);
+    const float *x = back.at;
+    CHECK(x[0] == 1 && x[1] == 1 && x[2] == 1.015625f && x[3] == -3.140625f && isnan(x[4]));
+}

@@ -1,0 +1,203 @@
+// The engine against transformers and PEFT: logits, losses, gradients and three AdamW steps in
+// fp32. tools/goldens.py made the files; without them the tests are skipped.
+
+#include "host/file.h"
+#include "test/train/gradient.h"
+#include "train/safetensors.h"
+#include "train/transformer.h"
+
+#include <string.h>
+
+struct golden {
+    struct json about;
+    struct safetensors file;
+    struct decoder decoder;
+    struct recipe recipe;
+    struct transformer t;
+    struct micro_batch batch;
+    const char *prefix; // "", "lora/"
+};
+
+static struct micro_batch read_documents(const struct json *documents)
+{
+    enum { ROOM = 64 };
+    int32_t *ids = ARENA_NEW(&test_arena, int32_t, ROOM), *positions = ids;
+    int32_t *rows = ARENA_NEW(&test_arena, int32_t, ROOM);
+    int32_t *targets = ARENA_NEW(&test_arena, int32_t, ROOM);
+    struct span *spans = ARENA_NEW(&test_arena, struct span, documents->count);
+    struct micro_batch batch = { .ids = ids, .rows = rows, .targets = targets, .spans = spans };
+    positions = ARENA_NEW(&test_arena, int32_t, ROOM);
+    batch.positions = positions;
+    for (size_t i = 0; i < documents->count; i++) {
+        const struct json *tokens = json_get(&documents->items[i], "ids");
+        const struct json *learned = json_get(&documents->items[i], "learned");
+        spans[batch.span_count++] = (struct span){ (int32_t)batch.tokens, (int32_t)tokens->count };
+        for (size_t j = 0; j < tokens->count; j++) {
+            if (j + 1 < tokens->count && learned->items[j + 1].number != 0) {
+                rows[batch.labelled] = (int32_t)batch.tokens;
+                targets[batch.labelled++] = (int32_t)tokens->items[j + 1].number;
+            }
+            ids[batch.tokens] = (int32_t)tokens->items[j].number;
+            positions[batch.tokens++] = (int32_t)j;
+        }
+    }
+    return batch;
+}
+
+// A tensor of the file as fp32, or NULL.
+static const float *stored(const struct golden *g, const char *group, const char *name)
+{
+    const struct safetensors_tensor *found =
+        safetensors_find(&g->file, text_format(&test_arena, "%s%s", group, name));
+    if (!found)
+        return NULL;
+    float *values = ARENA_NEW(&test_arena, float, safetensors_elements(found));
+    storage_read(values, found->type, found->at, (size_t)safetensors_elements(found));
+    return values;
+}
+
+static bool open_golden(struct golden *g, const char *kind, int method)
+{
+    *g = (struct golden){ .prefix = method == RECIPE_FULL ? "" : "lora/",
+                          .recipe = recipe_default() };
+    struct file file;
+    if (file_open(&file, text_format(&test_arena, "test/data/goldens/%s.json", kind))) {
+        test_skip("tools/goldens.py has not been run; it needs transformers and PEFT");
+        return false;
+    }
+    const char *copy = arena_copy(&test_arena, file.text.at, file.text.size);
+    CHECK(!json_read(&g->about, &test_arena, text_of(copy), kind));
+    file_close(&file);
+    CHECK(!safetensors_open(&g->file, &test_arena,
+                            text_format(&test_arena, "test/data/goldens/%s.safetensors", kind)));
+    struct json_reader in = json_reader(text_of(copy));
+    struct text key, config = { 0 };
+    json_object(&in);
+    while (json_key(&in, &test_arena, &key)) {
+        struct text value = json_skip(&in);
+        config = text_is(key, "config") ? value : config;
+    }
+    CHECK(!decoder_read(&g->decoder, &test_arena, config, kind));
+    g->recipe.method = method;
+    g->recipe.rank = (int64_t)json_get_number(&g->about, "rank", 0);
+    g->recipe.alpha = json_get_number(&g->about, "alpha", 0);
+    g->recipe.dropout = 0;
+    g->batch = read_documents(json_get(&g->about, "documents"));
+    struct transformer_setup setup = { .decoder = &g->decoder,
+                                       .recipe = &g->recipe,
+                                       .compute = DTYPE_F32,
+                                       .tokens = g->batch.tokens,
+                                       .labelled = g->batch.labelled,
+                                       .longest = g->batch.tokens };
+    CHECK(!transformer_init(&g->t, &test_arena, gradient_device(), &setup));
+    for (size_t i = 0; i < g->t.parameter_count; i++) {
+        struct parameter *p = &g->t.parameters[i];
+        const float *values = stored(g, p->is_adapter ? "lora/weights/" : "weights/", p->name);
+        test_check(values, "the file has this weight", p->name, 0);
+        if (values)
+            transformer_set(&g->t, p, values, &test_arena);
+    }
+    return true;
+}
+
+// |a − b| over |b|, of whole tensors.
+static double distance(struct tensor a, const float *b)
+{
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < tensor_count(a); i++) {
+        double x = ((const float *)a.at)[i] - (double)b[i];
+        difference += x * x;
+        size += (double)b[i] * b[i];
+    }
+    return sqrt(difference / size);
+}
+
+static double pass(struct golden *g)
+{
+    double loss = 0;
+    g->t.device->backend->zero(g->t.device, transformer_gradients(&g->t));
+    CHECK(!transformer_loss(&g->t, &g->batch, 1 / (double)g->batch.labelled, &loss));
+    transformer_backward(&g->t, &g->batch);
+    return loss / (double)g->batch.labelled;
+}
+
+static void step(struct golden *g, int64_t number)
+{
+    struct adamw adamw = { json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number };
+    for (size_t i = 0; i < g->t.parameter_count; i++) {
+        struct parameter *p = &g->t.parameters[i];
+        adamw.decay = p->decays ? json_get_number(&g->about, "decay", 0) : 0;
+        if (p->gradient.at)
+            g->t.device->backend->adamw(g->t.device, p->master, p->m, p->v, p->gradient, &adamw, 1);
+    }
+}
+
+static void check_group(const struct golden *g, const char *group, bool gradients)
+{
+    const char *full = text_format(&test_arena, "%s%s", g->prefix, group);
+    for (size_t i = 0; i < g->t.parameter_count; i++) {
+        const struct parameter *p = &g->t.parameters[i];
+        if (!p->gradient.at)
+            continue;
+        const float *wanted = stored(g, full, p->name);
+        test_check(wanted, "the file has this tensor", p->name, 0);
+        if (wanted)
+            test_check(distance(gradients ? p->gradient : p->master, wanted) < 1e-5,
+                       text_format(&test_arena, "%s within 1e-5", full), p->name, 0);
+    }
+}
+
+static void check_golden(const char *kind, int method)
+{
+    struct golden g;
+    if (!open_golden(&g, kind, method))
+        return;
+    const struct json *losses =
+        json_get(&g.about, method == RECIPE_FULL ? "losses" : "lora_losses");
+    double *logits = ARENA_NEW(&test_arena, double, g.batch.labelled *g.decoder.model.vocabulary);
+    transformer_logits(&g.t, &g.batch, logits);
+    struct tensor narrow = gradient_tensor(DTYPE_F32, g.batch.labelled, g.decoder.model.vocabulary);
+    for (int64_t i = 0; i < tensor_count(narrow); i++)
+        ((float *)narrow.at)[i] = (float)logits[i];
+    const float *wanted = stored(&g, g.prefix, "logits");
+    CHECK(wanted && distance(narrow, wanted) < 1e-5);
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(pass(&g), losses->items[i].number, 1e-5);
+        if (!i)
+            check_group(&g, "gradients/", true);
+        step(&g, i + 1);
+    }
+    check_group(&g, "after/", false);
+    transformer_release(&g.t);
+    safetensors_release(&g.file);
+}
+
+TEST(golden_llama_is_as_transformers_computes_it)
+{
+    check_golden("llama", RECIPE_FULL);
+}
+
+TEST(golden_llama_adapters_are_as_peft_computes_them)
+{
+    check_golden("llama", RECIPE_LORA);
+}
+
+TEST(golden_qwen2_is_as_transformers_computes_it)
+{
+    check_golden("qwen2", RECIPE_FULL);
+}
+
+TEST(golden_qwen2_adapters_are_as_peft_computes_them)
+{
+    check_golden("qwen2", RECIPE_LORA);
+}
+
+TEST(golden_qwen3_is_as_transformers_computes_it)
+{
+    check_golden("qwen3", RECIPE_FULL);
+}
+
+TEST(golden_qwen3_adapters_are_as_peft_computes_them)
+{
+    check_golden("qwen3", RECIPE_LORA);
+}

@@ -1,0 +1,350 @@
+// The whole model against differences, against itself at other levels, and against its plan.
+
+#include "test/core/knowledge.h"
+#include "test/train/tiny.h"
+
+static const int32_t mixed_sizes[] = { 1, 2, 7, 24 };
+
+struct tiny_case {
+    struct transformer *t;
+    const struct micro_batch *batch;
+    struct parameter *p;
+    const double *direction;
+    double *before;
+    double at; // along the direction
+};
+
+static double element_loss(void *context)
+{
+    struct tiny_case *c = context;
+    return tiny_loss(c->t, c->batch);
+}
+
+static double direction_loss(void *context)
+{
+    struct tiny_case *c = context;
+    double *value = c->p->value.at;
+    for (int64_t i = 0; i < tensor_count(c->p->value); i++)
+        value[i] = c->before[i] + c->at * c->direction[i];
+    return tiny_loss(c->t, c->batch);
+}
+
+// Along a random direction through all elements of a weight, and for some elements alone.
+static void check_parameter(struct tiny_case *c)
+{
+    int64_t count = tensor_count(c->p->value);
+    struct tensor direction = gradient_random(1, count, 77), before = gradient_random(1, count, 0);
+    memcpy(before.at, c->p->value.at, (size_t)tensor_bytes(before));
+    for (int64_t i = 0; i < count; i++) // of length one
+        ((double *)direction.at)[i] /= sqrt((double)count);
+    c->direction = direction.at;
+    c->before = before.at;
+    double exact = gradient_dot(direction, c->p->gradient);
+    c->at = 0;
+    double measured = gradient_difference(&c->at, direction_loss, c);
+    memcpy(c->p->value.at, before.at, (size_t)tensor_bytes(before));
+    double size = sqrt(gradient_dot(c->p->gradient, c->p->gradient));
+    test_check(fabs(exact - measured) < GRADIENT_BOUND * fmax(size, fabs(exact)),
+               "the difference along a direction is the gradient", c->p->name, 0);
+    test_check(gradient_error(c->p->value, c->p->gradient, count / 5 + 1, element_loss, c) <
+                   GRADIENT_BOUND,
+               "differences of elements are the gradient", c->p->name, 0);
+}
+
+static void check_model(struct tiny *tiny, uint64_t dropout_key)
+{
+    struct transformer *t = tiny_open(tiny);
+    struct micro_batch batch = tiny_batch(mixed_sizes, 4, 5);
+    batch.key = dropout_key;
+    struct tiny_case c = { .t = t, .batch = &batch };
+    tiny_pass(t, &batch, 1);
+    int trained = 0;
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        c.p = &t->parameters[i];
+        if (!c.p->gradient.at)
+            continue;
+        trained++;
+        check_parameter(&c);
+    }
+    CHECK(trained > 0);
+    transformer_release(t);
+}
+
+TEST(transformer_full_gradients_are_those_of_the_loss)
+{
+    static const char *const kinds[] = { "llama", "qwen2", "qwen3" };
+    for (int i = 0; i < 3; i++) {
+        struct tiny *tiny = tiny_make(kinds[i]);
+        tiny->recipe.method = RECIPE_FULL;
+        check_model(tiny, 0);
+    }
+}
+
+TEST(transformer_adapter_gradients_are_those_of_the_loss)
+{
+    struct tiny *windowed = tiny_make("mistral");
+    CHECK(decoder_window(&windowed->decoder, 1) == 5);
+    check_model(windowed, 0);
+    struct tiny *dropping = tiny_make("qwen2");
+    dropping->recipe.dropout = 0.2;
+    check_model(dropping, 9);
+    struct tiny *some = tiny_make("llama");
+    some->recipe.targets = "q,down";
+    check_model(some, 0);
+    struct tiny *quantized = tiny_make("qwen3");
+    quantized->recipe.method = RECIPE_QLORA;
+    check_model(quantized, 0);
+}
+
+// --- bitwise -----------------------------------------------------------------
+
+static struct tensor gradients_at(const char *kind, int method, enum dtype compute,
+                                  enum recompute level, double *loss)
+{
+    struct tiny *tiny = tiny_make(kind);
+    tiny->recipe.method = method;
+    tiny->setup.compute = compute;
+    tiny->setup.level = level;
+    struct transformer *t = tiny_open(tiny);
+    struct micro_batch batch = tiny_batch(mixed_sizes, 4, 5);
+    *loss = tiny_pass(t, &batch, 0.1);
+    struct tensor all = transformer_gradients(t);
+    struct tensor copy = gradient_tensor(all.dtype, all.rows, all.columns);
+    memcpy(copy.at, all.at, (size_t)tensor_bytes(all));
+    transformer_release(t);
+    return copy;
+}
+
+static void check_levels(const char *kind, int method, enum dtype compute)
+{
+    double loss, again;
+    struct tensor kept = gradients_at(kind, method, compute, RECOMPUTE_NONE, &loss);
+    for (int level = RECOMPUTE_NORMS; level < RECOMPUTE_LEVELS; level++) {
+        struct tensor remade = gradients_at(kind, method, compute, (enum recompute)level, &again);
+        CHECK(loss == again && loss > 0);
+        test_check(kept.columns == remade.columns &&
+                       !memcmp(kept.at, remade.at, (size_t)tensor_bytes(kept)),
+                   "the gradients have the same bits", kind, level);
+    }
+}
+
+TEST(transformer_recomputation_changes_no_bit)
+{
+    check_levels("llama", RECIPE_LORA, DTYPE_F32);
+    check_levels("qwen3", RECIPE_FULL, DTYPE_F32);
+    check_levels("qwen2", RECIPE_FULL, DTYPE_BF16);
+    check_levels("qwen3", RECIPE_QLORA, DTYPE_BF16);
+}
+
+static double sum_of(const double *losses, int from, int to)
+{
+    double sum = 0;
+    for (int i = from; i < to; i++)
+        sum += losses[i];
+    return sum;
+}
+
+TEST(transformer_document_never_sees_its_neighbour)
+{
+    struct tiny *tiny = tiny_make("llama");
+    tiny->setup.compute = DTYPE_F32;
+    struct transformer *t = tiny_open(tiny);
+    static const int32_t sizes[] = { 9, 20 };
+    struct micro_batch batch = tiny_batch(sizes, 2, 3);
+    int first = 0;
+    while (batch.rows[first] < 9)
+        first++;
+    tiny_loss(t, &batch);
+    double a = sum_of(t->losses, 0, first), b = sum_of(t->losses, first, (int)batch.labelled);
+    ((int32_t *)batch.ids)[2] ^= 1;
+    tiny_loss(t, &batch);
+    CHECK(a != sum_of(t->losses, 0, first));
+    CHECK(b == sum_of(t->losses, first, (int)batch.labelled));
+    transformer_release(t);
+}
+
+TEST(transformer_packed_documents_equal_those_alone)
+{
+    struct tiny *tiny = tiny_make("qwen2");
+    tiny->recipe.method = RECIPE_FULL;
+    tiny->setup.compute = DTYPE_F32;
+    struct transformer *t = tiny_open(tiny);
+    static const int32_t sizes[] = { 9, 20 };
+    struct micro_batch both = tiny_batch(sizes, 2, 3), a = both, b = both;
+    struct span second = { 0, 20 };
+    int32_t rows[20];
+    int first = 0;
+    while (both.rows[first] < 9)
+        first++;
+    a.tokens = 9;
+    a.span_count = 1;
+    a.labelled = first;
+    b = (struct micro_batch){ 20,   both.ids + 9,         both.positions + 9,    &second, 1,
+                              rows, both.targets + first, both.labelled - first, 0 };
+    for (int i = 0; i < b.labelled; i++)
+        rows[i] = both.rows[first + i] - 9;
+    double packed = tiny_pass(t, &both, 0.1), alone = 0, more = 0;
+    struct tensor all = transformer_gradients(t);
+    struct tensor kept = gradient_tensor(DTYPE_F32, 1, all.columns);
+    memcpy(kept.at, all.at, (size_t)tensor_bytes(all));
+    alone = tiny_pass(t, &a, 0.1);
+    CHECK(!transformer_loss(t, &b, 0.1, &more));
+    transformer_backward(t, &b); // added to those of a
+    CHECK_NEAR(packed, alone + more, 1e-6);
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < all.columns; i++) {
+        double x = ((float *)all.at)[i], y = ((float *)kept.at)[i];
+        difference += (x - y) * (x - y);
+        size += y * y;
+    }
+    CHECK(size > 0 && sqrt(difference / size) < 1e-6);
+    transformer_release(t);
+}
+
+TEST(transformer_in_bf16_is_near_fp32)
+{
+    double wide, narrow;
+    struct tensor a = gradients_at("llama", RECIPE_FULL, DTYPE_F32, RECOMPUTE_NONE, &wide);
+    struct tensor b = gradients_at("llama", RECIPE_FULL, DTYPE_BF16, RECOMPUTE_NONE, &narrow);
+    double along = 0, first = 0, second = 0;
+    for (int64_t i = 0; i < a.columns; i++) {
+        double x = ((float *)a.at)[i], y = ((float *)b.at)[i];
+        along += x * y;
+        first += x * x;
+        second += y * y;
+    }
+    CHECK_NEAR(narrow, wide, 2e-2);
+    CHECK(along / sqrt(first * second) > 0.999);
+}
+
+// --- the plan ----------------------------------------------------------------
+
+TEST(transformer_allocates_what_it_predicts)
+{
+    for (int method = RECIPE_FULL; method <= RECIPE_QLORA; method++)
+        for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
+            struct tiny *tiny = tiny_make("qwen3");
+            tiny->recipe.method = method;
+            tiny->setup.compute = DTYPE_BF16;
+            tiny->setup.level = (enum recompute)level;
+            struct blocks plan;
+            int64_t before = gradient_device()->allocated_bytes;
+            CHECK(!transformer_plan(&plan, &test_arena, gradient_device(), &tiny->setup));
+            CHECK(gradient_device()->allocated_bytes == before);
+            struct transformer *t = tiny_open(tiny);
+            CHECK(gradient_device()->allocated_bytes - before == blocks_total(&plan));
+            for (int kind = 0; kind < BLOCKS_KINDS; kind++) // and nothing of it is left over
+                CHECK(t->blocks.used[kind] == plan.bytes[kind]);
+            transformer_release(t);
+            CHECK(gradient_device()->allocated_bytes == before);
+        }
+}
+
+TEST(transformer_meets_a_budget_layer_by_layer)
+{
+    struct tiny *tiny = tiny_make("llama");
+    struct blocks most, least;
+    tiny->decoder.model.layers = 6; // with two, what one gives up is what both then share
+    CHECK(!transformer_plan(&most, &test_arena, gradient_device(), &tiny->setup));
+    tiny->setup.level = RECOMPUTE_BLOCK;
+    CHECK(!transformer_plan(&least, &test_arena, gradient_device(), &tiny->setup));
+    tiny->setup.level = RECOMPUTE_NONE;
+    CHECK(blocks_total(&least) < blocks_total(&most));
+    tiny->setup.budget_bytes = (double)(blocks_total(&most) - 1);
+    struct transformer *t = tiny_open(tiny);
+    CHECK((double)blocks_total(&t->blocks) <= tiny->setup.budget_bytes);
+    CHECK(t->layers[0].level < t->layers[5].level);
+    transformer_release(t);
+    tiny->setup.budget_bytes = 1000;
+    CHECK(transformer_plan(&least, &test_arena, gradient_device(), &tiny->setup) ==
+          ERR_DEVICE_MEMORY);
+}
+
+// --- the step list -----------------------------------------------------------
+
+static double listed_flops(const struct step *step, const char *name, enum step_phase phase)
+{
+    double sum = 0;
+    for (size_t i = 0; i < step->count; i++)
+        if (!strcmp(step->ops[i].name, name) && step->ops[i].phase == phase)
+            sum += step->ops[i].flops * step->ops[i].repeats;
+    return sum;
+}
+
+static bool is_listed(const struct step *step, const char *name, enum step_phase phase)
+{
+    for (size_t i = 0; i < step->count; i++)
+        if (!strcmp(step->ops[i].name, name) && step->ops[i].phase == phase)
+            return true;
+    return false;
+}
+
+static const struct transformer_traced *find_traced(const struct transformer_trace *trace,
+                                                    const char *name, enum step_phase phase)
+{
+    for (int i = 0; i < trace->count; i++)
+        if (!strcmp(trace->items[i].name, name) && trace->items[i].phase == phase)
+            return &trace->items[i];
+    return NULL;
+}
+
+static void compare_steps(const struct step *step, const struct transformer_trace *trace,
+                          enum recompute level)
+{
+    for (int i = 0; i < trace->count; i++) {
+        const struct transformer_traced *run = &trace->items[i];
+        test_check(is_listed(step, run->name, run->phase), "what runs is listed", run->name, 0);
+        double listed = listed_flops(step, run->name, run->phase);
+        test_check(fabs(run->flops - listed) <= 1e-12 * listed, "FLOPs are those listed", run->name,
+                   (int)run->phase);
+    }
+    for (size_t i = 0; i < step->count; i++) {
+        const struct step_op *op = &step->ops[i];
+        // Sums on an adapter's input and output are part of its products here; recomputing a block
+        // leaves out the down projection; the residual of a recomputed norm is kept.
+        bool fused = !strcmp(op->name, "adapter sum") || !strcmp(op->name, "adapter input") ||
+                     (op->phase == STEP_RECOMPUTE && !strcmp(op->name, "residual"));
+        bool elsewhere =
+            op->phase == STEP_UPDATE || (op->phase == STEP_RECOMPUTE && level == RECOMPUTE_NORMS &&
+                                         !strcmp(op->name, "rotary"));
+        if (!fused && !elsewhere)
+            test_check(find_traced(trace, op->name, op->phase), "what is listed runs", op->name,
+                       (int)op->phase);
+    }
+}
+
+static void check_step(const char *kind, int method, enum recompute level)
+{
+    struct knowledge k = knowledge_open();
+    struct setup known = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 24);
+    struct tiny *tiny = tiny_make(kind);
+    static const int32_t full[] = { 24 };
+    struct micro_batch batch = tiny_batch(full, 1, 2);
+    tiny->recipe.method = method;
+    tiny->setup.level = level;
+    tiny->setup.compute = DTYPE_BF16;
+    struct transformer *t = tiny_open(tiny);
+    struct transformer_trace trace = { 0 };
+    t->trace = &trace;
+    tiny_pass(t, &batch, 1);
+    tiny->recipe.checkpointing = level == RECOMPUTE_NONE ? RECIPE_KEEP_ALL : RECIPE_SELECTIVE;
+    tiny->recipe.adapter_dtype = RECIPE_FP32;
+    struct step_request request = { .model = &tiny->decoder.model,
+                                    .recipe = &tiny->recipe,
+                                    .layout = &known.layout,
+                                    .stack = known.stack,
+                                    .batch = { 1, 24, 24, 24 * 24, (double)batch.labelled },
+                                    .accumulation = 1 };
+    struct step step;
+    CHECK(!step_list(&step, &test_arena, &request));
+    compare_steps(&step, &trace, level);
+    transformer_release(t);
+}
+
+TEST(transformer_runs_the_operations_of_the_step_list)
+{
+    check_step("llama", RECIPE_FULL, RECOMPUTE_NONE);
+    check_step("qwen3", RECIPE_LORA, RECOMPUTE_NONE);
+    check_step("qwen2", RECIPE_QLORA, RECOMPUTE_NONE);
+    check_step("qwen3", RECIPE_LORA, RECOMPUTE_NORMS);
+}
