@@ -2,6 +2,8 @@
 
 #include "cli/columns.h"
 #include "cli/data.h"
+#include "core/offers.h"
+#include "host/file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -405,8 +407,6 @@ static enum err show_offers(struct show *show)
     return OK;
 }
 
-// --- command -----------------------------------------------------------------
-
 // --- stacks ------------------------------------------------------------------
 
 static const char *spelled(struct show *show, const struct stack *stack, const char *field)
@@ -463,6 +463,54 @@ static enum err show_stacks(struct show *show)
     return OK;
 }
 
+// --- imported offers ---------------------------------------------------------
+
+static struct import {
+    const char *import, *provider, *as_of, *out;
+    bool all_regions;
+} import;
+
+static const struct field import_fields[] = {
+    FIELD(import, import, TEXT, "a SkyPilot or gpuhunt catalog, written as our own CSV"),
+    FIELD(import, provider, TEXT, "of that catalog; told by its name unless given"),
+    FIELD(import, as_of, DATE, "of its prices; today unless given"),
+    FIELD(import, all_regions, FLAG, "also what is outside the United States"),
+    FIELD(import, out, TEXT, "file to write instead of standard output"),
+    { 0 },
+};
+
+static const struct options groups[] = { { "Offers", import_fields, &import }, { 0 } };
+
+static const struct options *list_options(void)
+{
+    return groups;
+}
+
+static enum err import_offers(struct show *show)
+{
+    struct file file;
+    TRY(file_open(&file, import.import));
+    struct offers_source source = {
+        .catalog = &show->catalog,
+        .text = file.text,
+        .name = import.import,
+        .provider = import.provider,
+        .as_of = import.as_of ? import.as_of : data_today(show->arena),
+        .all_regions = import.all_regions,
+    };
+    struct offers offers;
+    struct offers_report report;
+    enum err err = offers_read(&offers, &report, show->arena, &source);
+    file_close(&file);
+    if (err)
+        return err;
+    fprintf(stderr, "gpuhours: %s: %s\n", import.import, offers_report_spell(&report, show->arena));
+    offers_write(&offers, &show->out);
+    return file_write(import.out ? import.out : "-", out_view(&show->out));
+}
+
+// --- command -----------------------------------------------------------------
+
 static const struct view {
     const char *name;
     enum err (*show)(struct show *show);
@@ -494,7 +542,8 @@ static enum err find_view(const struct view **out, const char *name)
 
 static enum err run(struct command_line *line)
 {
-    TRY(command_read(line, NULL));
+    import = (struct import){ 0 };
+    TRY(command_read(line, groups));
     if (line->positional_count < 1 || line->positional_count > 2)
         return fail(ERR_USAGE, "say which catalog: gpuhours show "
                                "models|gpus|nodes|operations|offers|colocation|stacks [NAME]");
@@ -507,6 +556,11 @@ static enum err run(struct command_line *line)
     show.catalog = show.data.catalog;
     show.out.arena = line->arena;
     show.json.out = &show.out;
+    if (import.import && strcmp(view->name, "offers"))
+        return fail(ERR_USAGE, "--import reads offers; wanted is gpuhours show offers --import %s",
+                    import.import);
+    if (import.import)
+        return import_offers(&show);
     if (show.is_json) {
         json_open(&show.json, NULL, '{');
         json_put_string(&show.json, "kind", view->name);
@@ -528,4 +582,5 @@ const struct command command_show = {
     .summary = "the catalogs: models, gpus, nodes, operations, offers, colocation, stacks",
     .example = "gpuhours show gpus h100",
     .run = run,
+    .options = list_options,
 };

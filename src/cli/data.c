@@ -3,6 +3,7 @@
 #include "host/folder.h"
 
 #include <string.h>
+#include <time.h>
 
 enum err data_open(struct catalog *catalog, const struct command_line *line)
 {
@@ -91,4 +92,14 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));
     return OK;
+}
+
+const char *data_today(struct arena *arena)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    if (!gmtime_r(&now, &parts))
+        return "1970-01-01";
+    return text_format(arena, "%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                       parts.tm_mday);
 }

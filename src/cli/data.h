@@ -16,3 +16,6 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
 
 // Reads the model and the stack of a request where they are files.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
+
+// Today's date, as the universal clock has it: "2026-11-15".
+const char *data_today(struct arena *arena);

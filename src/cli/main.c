@@ -5,21 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command command_plan, command_profile, command_memory, command_pack,
-    command_tokenize, command_template, command_show, command_validate, command_merge,
-    command_train;
+extern const struct command command_plan, command_profile, command_memory, command_hosts,
+    command_train, command_merge, command_pack, command_tokenize, command_template, command_show,
+    command_validate;
 
 const struct command *const commands[] = {
-    &command_plan,
-    &command_profile,
-    &command_memory,
-    &command_pack,
-    &command_tokenize,
-    &command_template,
-    &command_show,
-    &command_validate,
-    &command_merge,
-    &command_train,
+    &command_plan,  &command_profile,  &command_memory,
+    &command_hosts, &command_train,    &command_merge,
+    &command_pack,  &command_tokenize, &command_template,
+    &command_show,  &command_validate, NULL,
     NULL,
 };
 

@@ -1,0 +1,178 @@
+// gpuhours hosts: where a planned job could run, and for how much.
+
+#include "cli/data.h"
+#include "core/hosting.h"
+#include "host/folder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct own {
+    const char *plan, *offers, *explain;
+};
+
+static const struct field own_fields[] = {
+    FIELD(own, plan, TEXT, "document of gpuhours plan --json"),
+    FIELD(own, offers, TEXT, "your own offers: our CSV, a SkyPilot or gpuhunt catalog"),
+    { 0 },
+};
+
+static struct own own;
+static struct hosting_request hosting_request;
+static struct plan_request plan_request;
+
+enum { JOB_FIELDS = 64 };
+static struct field job_fields[JOB_FIELDS];
+
+static const struct options groups[] = {
+    { "The job", own_fields, &own },
+    { "Places and terms", hosting_fields, &hosting_request },
+    { "The job without --plan, or where it differs from it", job_fields, &plan_request },
+    { "Recipe", recipe_fields, &plan_request.recipe },
+    { 0 },
+};
+
+// Options of a plan that do not mean something else here.
+static const struct options *list_options(void)
+{
+    size_t count = 0;
+    for (const struct field *f = plan_fields; f->name && count < JOB_FIELDS - 1; f++)
+        if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search"))
+            job_fields[count++] = *f;
+    job_fields[count] = (struct field){ 0 };
+    return groups;
+}
+
+// The options once to find the plan, then again over what the plan says.
+static enum err read_options(struct command_line *line, struct hosting_document *document)
+{
+    list_options();
+    own = (struct own){ 0 };
+    hosting_request = hosting_request_default();
+    plan_request = plan_request_default();
+    *document = (struct hosting_document){ .efficiency = { .log_mid = NAN } };
+    TRY(command_read(line, groups));
+    if (own.plan) {
+        struct file file;
+        TRY(file_open(&file, own.plan));
+        struct text json = { text_copy(line->arena, file.text), file.text.size };
+        file_close(&file);
+        TRY(hosting_read_plan(&plan_request, document, line->arena, json, own.plan));
+        line->positional_count = 0;
+        TRY(command_read(line, groups));
+    }
+    // --explain is a flag that every command has; here the word behind it says of which row.
+    if (line->common.explain && line->positional_count == 1)
+        own.explain = line->positional[0];
+    else if (line->common.explain)
+        return fail(ERR_USAGE, "--explain wants one provider/instance of the table");
+    else if (line->positional_count)
+        return fail(ERR_USAGE, "\"%s\" is not an option; a plan is given as --plan %s",
+                    line->positional[0], line->positional[0]);
+    if (!own.plan && hosting_request.gpu)
+        plan_request.gpu = hosting_request.gpu;
+    if (!own.plan && hosting_request.gpus)
+        plan_request.gpus = hosting_request.gpus;
+    plan_request.search = false;
+    if (!hosting_request.today)
+        hosting_request.today = data_today(line->arena);
+    if (!own.plan && !plan_request.model)
+        return fail(ERR_USAGE, "no job is given; --plan plan.json reads one that gpuhours plan "
+                               "--json wrote, or --model and --tokens describe it");
+    return OK;
+}
+
+static enum err read_offers(struct offers *offers, struct arena *arena,
+                            const struct catalog *catalog)
+{
+    offers_of_catalog(offers, arena, catalog);
+    if (!own.offers)
+        return OK;
+    struct file file;
+    TRY(file_open(&file, own.offers));
+    struct offers_source source = {
+        .catalog = catalog, .text = file.text, .name = own.offers, .as_of = hosting_request.today
+    };
+    struct offers more;
+    struct offers_report report;
+    enum err err = offers_read(&more, &report, arena, &source);
+    if (!err && report.kept < report.rows)
+        fprintf(stderr, "gpuhours: %s: %s\n", own.offers, offers_report_spell(&report, arena));
+    file_close(&file);
+    if (!err)
+        offers_append(offers, arena, &more);
+    return err;
+}
+
+// The terms of --data DIR, else those compiled in.
+static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
+{
+    if (!line->common.data || !folder_has(line->common.data, "billing.csv"))
+        return offers_billing(out, count, line->arena, catalog_embedded("billing.csv"),
+                              "billing.csv");
+    const char *path = text_format(line->arena, "%s/billing.csv", line->common.data);
+    struct file file;
+    TRY(file_open(&file, path));
+    enum err err = offers_billing(out, count, line->arena, file.text, path);
+    file_close(&file);
+    return err;
+}
+
+static enum err print(const struct hosting *hosting, struct command_line *line)
+{
+    struct out out = { .arena = line->arena };
+    if (own.explain) {
+        const struct hosting_row *row = hosting_find(hosting, own.explain);
+        if (!row)
+            return fail(ERR_USAGE,
+                        "no row is called \"%s\"; wanted is provider/instance of the table, such "
+                        "as %s/%s",
+                        own.explain, hosting->rows[0].provider, hosting->rows[0].instance);
+        hosting_explain(hosting, row, line->arena, &out);
+    } else if (line->common.json) {
+        hosting_write(hosting, line->arena, &out);
+    } else {
+        hosting_text(hosting, line->arena, &out);
+    }
+    fwrite(out.at, 1, out.size, stdout);
+    return OK;
+}
+
+static enum err run(struct command_line *line)
+{
+    struct plan_data *data = ARENA_NEW(line->arena, struct plan_data, 1);
+    struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
+    struct hosting_document document;
+    struct offers offers;
+    struct billing *billing;
+    size_t billing_count;
+    TRY(read_options(line, &document));
+    TRY(data_plan(data, line));
+    TRY(data_request(&plan_request, data));
+    TRY(plan_make(plan, line->arena, data, &plan_request));
+    TRY(read_offers(&offers, line->arena, &data->catalog));
+    TRY(read_billing(&billing, &billing_count, line));
+    struct hosting_input input = { .plan = plan,
+                                   .offers = &offers,
+                                   .billing = billing,
+                                   .billing_count = billing_count,
+                                   .request = &hosting_request };
+    hosting_adopt(&input, plan, &document);
+    struct hosting hosting;
+    TRY(hosting_make(&hosting, line->arena, &input));
+    if (!hosting.count)
+        return fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+    TRY(print(&hosting, line));
+    return hosting.recommended || own.explain
+               ? OK
+               : fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+}
+
+const struct command command_hosts = {
+    "hosts",
+    "where it could run: on demand, spot, reserved, colocation",
+    "gpuhours hosts --plan plan.json --deadline 48h --region us-east --budget 2000",
+    run,
+    list_options,
+};
