@@ -204,9 +204,12 @@ static enum err lay_out(struct job *job)
                                        .has_momentum = settings.momentum > 0 };
     TRY(backend_cpu.open(&job->device, 0));
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &setup));
-    transformer_start(&job->transformer, (uint64_t)settings.seed);
-    if (job->has_weights)
+    if (job->has_weights) {
+        transformer_start_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->weights));
+    } else {
+        transformer_start(&job->transformer, (uint64_t)settings.seed);
+    }
     return request.adapter
                ? transformer_load_adapter(&job->transformer, job->arena, request.adapter)
                : OK;
@@ -320,6 +323,10 @@ static enum err run(struct command_line *line)
     if (job.has_weights)
         weights_release(&job.weights);
     loader_release(&job.loader);
+    if (err && err != ERR_ANSWER && job.group.size > 1) { // the others wait for this one
+        fprintf(stderr, "gpuhours: %s\n", error_text());
+        group_abort(&job.group, err);
+    }
     group_close(&job.group);
     return err;
 }

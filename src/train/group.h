@@ -20,6 +20,7 @@ struct group {
 
 enum err group_open(struct group *group);
 void group_close(struct group *group);
+void group_abort(const struct group *group, enum err err); // ends all processes, with that code
 void group_sum(const struct group *group, double *values, int64_t count);
 void group_sum_f32(const struct group *group, float *values, int64_t count);
 void group_wait(const struct group *group); // until all are here

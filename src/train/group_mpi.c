@@ -38,6 +38,12 @@ void group_close(struct group *group)
         MPI_Finalize();
 }
 
+void group_abort(const struct group *group, enum err err)
+{
+    if (group->size > 1)
+        MPI_Abort(MPI_COMM_WORLD, (int)err);
+}
+
 void group_sum(const struct group *group, double *values, int64_t count)
 {
     if (group->size > 1)
