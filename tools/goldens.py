@@ -120,9 +120,9 @@ def train(model, docs, prefix, tensors):
 def make(kind, folder):
     config_class, more = KINDS[kind]
     config = config_class(**SHAPE, **more)
-    config._attn_implementation = "eager"
     docs, tensors = documents(), {}
-    model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = model.float().eval()
     fill(model, 1)
     for name, p in model.named_parameters():
         tensors["weights/" + name] = p.detach().clone()
