@@ -132,19 +132,30 @@ static void step(struct golden *g, int64_t number)
     }
 }
 
+static size_t count_of(const struct golden *g, const char *group)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < g->file.count; i++)
+        count += !strncmp(g->file.tensors[i].name, group, strlen(group));
+    return count;
+}
+
 static void check_group(const struct golden *g, const char *group, bool gradients)
 {
     const char *full = text_format(&test_arena, "%s%s", g->prefix, group);
+    size_t compared = 0;
     for (size_t i = 0; i < g->t.parameter_count; i++) {
         const struct parameter *p = &g->t.parameters[i];
         if (!p->gradient.at)
             continue;
+        compared++;
         const float *wanted = stored(g, full, p->name);
         test_check(wanted, "the file has this tensor", p->name, 0);
         if (wanted)
             test_check(distance(gradients ? p->gradient : p->master, wanted) < 1e-5,
                        text_format(&test_arena, "%s within 1e-5", full), p->name, 0);
     }
+    CHECK(compared == count_of(g, full)); // none of theirs is left out
 }
 
 static void check_golden(const char *kind, int method)
