@@ -33,11 +33,14 @@ struct span {
 
 // --- vocabulary --------------------------------------------------------------
 
+// A token of up to VOCABULARY_INLINE bytes is told from its slot alone, a longer one by its hash
+// first.
 struct vocabulary_slot {
-    uint64_t key;
-    uint32_t size; // of the token, plus one; 0 if the slot is empty
-    int32_t id;
+    uint64_t low;
+    uint32_t high;
+    uint32_t tag; // the id, above VOCABULARY_SIZE_BITS bits of the size; 0 if the slot is empty
 };
+enum { VOCABULARY_INLINE = 12, VOCABULARY_SIZE_BITS = 10 };
 
 // Tokens by id and by bytes.
 struct vocabulary {

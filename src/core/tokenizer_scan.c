@@ -384,34 +384,38 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
     while (start < end && span < full) {
-        const char *word = start, *window = end - start < 64 ? end : start + 64;
+        size_t window = end - start < 64 ? (size_t)(end - start) : 64, place = 0;
         uint64_t stops = stop_bits(start, (size_t)(end - start)), breaks = 0;
+        uint64_t ahead = stops & ~UINT64_C(1); // those behind the place
         if (cased) {
             uint64_t uppers = upper_bits(start, (size_t)(end - start), stops);
             breaks = uppers & (~(stops | uppers) << 1);
         }
+        uint32_t from = (uint32_t)(start - base), window_from = from;
         do {
-            size_t place = (size_t)(word - start);
-            uint64_t rest = stops >> place >> 1;
-            const char *stop = word + 1 + (rest ? __builtin_ctzll(rest) : 64);
-            if (stop >= window) {
-                if (word > start && window < end)
-                    break; // goes on behind the 64 bytes: look again from its start
-                stop = word_of(s, word);
-            } else {
-                unsigned char next = (unsigned char)*stop;
-                unsigned wants = stop > word + 1 ? LEADS : next == ' ' ? ALONE | SPACED : ALONE;
-                bool odd = !(leads[(unsigned char)*word] & wants) | (next >= 0x80);
+            size_t stop = ahead ? (size_t)__builtin_ctzll(ahead) : 64;
+            if (stop >= window && place && start + window < end)
+                break; // goes on behind the 64 bytes: look again from its start
+            bool odd = stop >= window;
+            if (!odd) {
+                unsigned char next = (unsigned char)start[stop];
+                unsigned wants = stop > place + 1 ? LEADS : next == ' ' ? ALONE | SPACED : ALONE;
+                odd = !(leads[(unsigned char)start[place]] & wants) | (next >= 0x80);
                 if (cased) // a break at the first letter is before the word
                     odd |= next == '\'' ||
-                           (breaks >> place >> 1 & ((UINT64_C(1) << (stop - word - 1)) - 1)) != 0;
-                if (odd)
-                    stop = word_of(s, word);
+                           (breaks >> place >> 1 & ((UINT64_C(1) << (stop - place - 1)) - 1)) != 0;
+                ahead &= ahead - 1;
             }
-            *span++ = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
-            word = stop;
-        } while (word < window && word < start + 63 && span < full);
-        start = word;
+            if (odd) {
+                stop = (size_t)(word_of(s, start + place) - start);
+                ahead = stop < 63 ? stops >> (stop + 1) << (stop + 1) : 0;
+            }
+            place = stop;
+            span->start = from;
+            from = window_from + (uint32_t)place;
+            span++->end = from;
+        } while (place < window && place < 63 && span < full);
+        start += place;
     }
     *at = start;
     return (size_t)(span - spans);

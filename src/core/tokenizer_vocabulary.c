@@ -31,30 +31,51 @@ static size_t slots_for(size_t count)
     return slots;
 }
 
-// A slot's key is the token itself if it has up to 8 bytes, and else its hash: short tokens, which
-// are asked for most, are told from the slot alone.
-static inline uint64_t key_of(struct text token)
+enum { SIZE_MASK = (1 << VOCABULARY_SIZE_BITS) - 1 };
+
+static inline uint32_t load_4(const char *at)
 {
-    uint64_t key = 0;
-    if (token.size > sizeof key)
-        return tokenizer_hash(token.at, token.size);
-    memcpy(&key, token.at, token.size);
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+// The key of a token, its id left out. With the size, the first bytes and the last, which may be
+// the same, tell all of a token that is short.
+static inline struct vocabulary_slot key_of(struct text token)
+{
+    const char *at = token.at;
+    size_t size = token.size;
+    struct vocabulary_slot key = { .tag = (uint32_t)(size < SIZE_MASK ? size + 1 : SIZE_MASK) };
+    if (size > VOCABULARY_INLINE) {
+        key.low = tokenizer_hash(at, size);
+    } else if (size >= 8) {
+        memcpy(&key.low, at, 8);
+        key.high = load_4(at + size - 4);
+    } else if (size >= 4) {
+        key.low = (uint64_t)load_4(at + size - 4) << 32 | load_4(at);
+    } else if (size) {
+        key.low = (uint64_t)((unsigned char)at[size - 1] << 16 | (unsigned char)at[size / 2] << 8 |
+                             (unsigned char)at[0]);
+    }
     return key;
 }
 
-static inline size_t slot_of_key(const struct vocabulary *v, uint64_t key, size_t size)
+static inline size_t slot_of_key(const struct vocabulary *v, const struct vocabulary_slot *key)
 {
-    uint64_t hash = (key + size) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t rest = (uint64_t)key->tag << 32 | key->high;
+    uint64_t hash = (key->low ^ rest * UINT64_C(0xC2B2AE3D27D4EB4F)) * UINT64_C(0x9E3779B97F4A7C15);
     return (size_t)(hash >> 32 ^ hash >> 47) & v->mask;
 }
 
 static void insert(struct vocabulary *v, struct text token, int32_t id)
 {
-    uint64_t key = key_of(token);
-    size_t at = slot_of_key(v, key, token.size);
-    while (v->slots[at].size)
+    struct vocabulary_slot key = key_of(token);
+    size_t at = slot_of_key(v, &key);
+    while (v->slots[at].tag)
         at = (at + 1) & v->mask;
-    v->slots[at] = (struct vocabulary_slot){ key, (uint32_t)token.size + 1, id };
+    key.tag |= (uint32_t)id << VOCABULARY_SIZE_BITS;
+    v->slots[at] = key;
 }
 
 void tokenizer_vocabulary_init(struct vocabulary *v, struct arena *arena, size_t expected)
@@ -76,20 +97,22 @@ static void enlarge(struct vocabulary *v, struct arena *arena)
 
 int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token)
 {
-    uint64_t key = key_of(token);
-    for (size_t at = slot_of_key(v, key, token.size);; at = (at + 1) & v->mask) {
+    struct vocabulary_slot key = key_of(token);
+    for (size_t at = slot_of_key(v, &key);; at = (at + 1) & v->mask) {
         const struct vocabulary_slot *slot = &v->slots[at];
-        if (slot->key == key && slot->size == token.size + 1 &&
-            (token.size <= sizeof key || !memcmp(v->tokens[slot->id].at, token.at, token.size)))
-            return slot->id;
-        if (!slot->size)
+        int32_t id = (int32_t)(slot->tag >> VOCABULARY_SIZE_BITS);
+        if (slot->low == key.low && slot->high == key.high && (slot->tag & SIZE_MASK) == key.tag &&
+            (token.size <= VOCABULARY_INLINE || text_equal(v->tokens[id], token)))
+            return id;
+        if (!slot->tag)
             return TOKENIZER_NONE;
     }
 }
 
 void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token)
 {
-    __builtin_prefetch(&v->slots[slot_of_key(v, key_of(token), token.size)]);
+    struct vocabulary_slot key = key_of(token);
+    __builtin_prefetch(&v->slots[slot_of_key(v, &key)]);
 }
 
 bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct text token,
