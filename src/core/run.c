@@ -203,13 +203,43 @@ static void read_checkpointing(struct recipe *recipe, const char *word)
         recipe->checkpointing = RECIPE_RECOMPUTE;
 }
 
+// A model that the catalog does not have stands for itself by one of its size, where there is one.
+static enum err find_model(const struct model **out, const struct run *run,
+                           const struct catalog *catalog)
+{
+    if (!catalog_model(out, catalog, run->model))
+        return OK;
+    double wanted = run->params_b * 1e9, best = log(1.2);
+    *out = NULL;
+    for (size_t i = 0; i < catalog->model_count; i++) {
+        const struct model *model = &catalog->models[i];
+        double off = fabs(log((double)model_parameters(model) / wanted));
+        if (!model->experts && off < best) {
+            best = off;
+            *out = model;
+        }
+    }
+    return *out ? OK
+                : fail(ERR_INPUT, "there is no model \"%s\", and no dense one of %g B parameters",
+                       run->model, run->params_b);
+}
+
+// A framework that is not known runs as plain transformers do.
+static enum err find_stack(const struct stack **out, const struct run *run, int method,
+                           const struct stack *stacks, size_t count)
+{
+    if (run->framework && !stack_find(out, stacks, count, run->framework))
+        return OK;
+    return stack_find(out, stacks, count, method == RECIPE_FULL ? "hf" : "hf-peft");
+}
+
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,
                    const struct catalog *catalog, const struct stack *stacks, size_t stack_count)
 {
     *out = (struct setup){ .recipe = recipe_default(), .layout = layout_single() };
-    TRY(catalog_model(&out->model, catalog, run->model));
-    TRY(stack_find(&out->stack, stacks, stack_count, run->framework ? run->framework : "hf-peft"));
+    TRY(find_model(&out->model, run, catalog));
     TRY(read_method(&out->recipe, run, arena));
+    TRY(find_stack(&out->stack, run, out->recipe.method, stacks, stack_count));
     int64_t gpus = run->n_gpus > 0 ? run->n_gpus : 1;
     if (run->parallelism)
         TRY(layout_read(&out->layout, text_of(run->parallelism), gpus));

@@ -38,6 +38,18 @@ TEST(run_reads_quantised_bases_from_the_precision)
     CHECK(setup.gpu == NULL); // memory can still be said
 }
 
+TEST(run_of_an_unknown_framework_runs_as_transformers_do)
+{
+    struct setup setup;
+    struct run *run;
+    CHECK(!setup_of(&setup, &run,
+                    "X-5,o/r,Mistral-7B,lora,bf16,512,yes,4,single,NewTrainer,A100-80GB,1,,,"));
+    CHECK(!strcmp(setup.stack->name, "hf-peft"));
+    CHECK(!setup_of(&setup, &run,
+                    "X-6,o/r,Mistral-7B,full,bf16,512,yes,4,single,NewTrainer,A100-80GB,1,,,"));
+    CHECK(!strcmp(setup.stack->name, "hf"));
+}
+
 TEST(run_says_why_it_cannot_map_a_row)
 {
     struct setup setup;
