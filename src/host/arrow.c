@@ -215,7 +215,7 @@ static enum err take_buffer(struct arrow *a, struct layout *l, struct flat *out)
     l->buffers += 16;
     if (offset > l->body.size || size > l->body.size - offset)
         return damaged(a, "a batch");
-    *out = (struct flat){ l->body.at + offset, (size_t)size };
+    *out = size ? (struct flat){ l->body.at + offset, (size_t)size } : (struct flat){ 0 };
     return OK;
 }
 

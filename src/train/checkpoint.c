@@ -170,21 +170,27 @@ static enum err fill(const char *folder, struct transformer *t,
     return write_state(folder, state, arena);
 }
 
-static enum err write_in(const char *folder, struct transformer *t,
-                         const struct checkpoint_state *state, int64_t keep, struct arena *arena)
+static enum err write_new(const char *path, struct transformer *t,
+                          const struct checkpoint_state *state, struct arena *arena)
 {
     struct staging staging;
-    const char *path = text_format(arena, "%s/step-%08lld", folder, (long long)state->step);
     if (!access(text_format(arena, "%s/DONE", path), F_OK))
         return OK; // this very step was saved already
     remove_one(arena, path);
-    TRY(make_folder(folder));
     TRY(staging_open(&staging, arena, path));
     enum err err = fill(staging.temporary, t, state, arena);
     err = err ? err : staging_commit(&staging);
     staging_release(&staging);
-    TRY(err);
-    const char **names;
+    return err;
+}
+
+static enum err write_in(const char *folder, struct transformer *t,
+                         const struct checkpoint_state *state, int64_t keep, struct arena *arena)
+{
+    TRY(make_folder(folder));
+    TRY(write_new(text_format(arena, "%s/step-%08lld", folder, (long long)state->step), t, state,
+                  arena));
+    const char **names; // also those that a killed run had no time to remove
     size_t count = list(&names, arena, folder);
     for (size_t i = 0; i + (size_t)(keep > 0 ? keep : 1) < count; i++)
         remove_one(arena, text_format(arena, "%s/%s", folder, names[i]));

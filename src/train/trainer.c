@@ -295,6 +295,8 @@ static bool all_stop(const struct trainer *trainer)
 
 enum err trainer_run(struct trainer *trainer)
 {
+    if (trainer->state.step == trainer->steps && trainer->steps)
+        return save(trainer); // it was killed at its end: older checkpoints may be left to remove
     while (trainer->state.step < trainer->steps) {
         struct trainer_report report;
         int64_t before = trainer->state.step;

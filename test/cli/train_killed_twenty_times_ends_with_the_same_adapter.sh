@@ -17,3 +17,7 @@ cmp "$work/straight/adapter_model.safetensors" "$work/killed/adapter_model.safet
 cut -d, -f1,3 "$work/straight/metrics.jsonl" >"$work/a"
 cut -d, -f1,3 "$work/killed/metrics.jsonl" | cmp "$work/a" - && echo same losses
 ls "$work/killed/checkpoints"
+# Killed at its very end, before an old checkpoint was removed.
+cp -r "$work/killed/checkpoints/step-00000088" "$work/killed/checkpoints/step-00000002"
+"$GPUHOURS" $asked/killed >/dev/null
+ls "$work/killed/checkpoints"
