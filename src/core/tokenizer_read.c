@@ -99,7 +99,7 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
 }
 
 // Merges are added in batches: while one is parsed, the memory that the others need is on its way.
-enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 };
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 }; // of one merge, and of a batch twice that
 
 struct merge_batch {
     struct {
@@ -107,7 +107,8 @@ struct merge_batch {
         struct merge merge;
     } items[MERGE_BATCH];
     int count;
-    char *bytes; // MERGE_BYTES for each
+    char bytes[2 * MERGE_BYTES];
+    size_t used; // of them
 };
 
 static enum err add_merges(struct reading *r, struct merge_batch *batch)
@@ -134,13 +135,14 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
                 batch->items[i].merge.rank;
     }
     batch->count = 0;
+    batch->used = 0;
     return OK;
 }
 
 static enum err add_merge(struct reading *r, struct merge_batch *batch, struct text left,
                           struct text right, uint32_t rank)
 {
-    char *bytes = batch->bytes + MERGE_BYTES * batch->count;
+    char *bytes = batch->bytes + batch->used;
     size_t left_size = left.size, right_size = right.size;
     if (left.size + right.size > MERGE_BYTES)
         return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes, at most %d are read",
@@ -159,8 +161,10 @@ static enum err add_merge(struct reading *r, struct merge_batch *batch, struct t
     item[2] = (struct text){ bytes, left_size + right_size };
     for (int i = 0; i < 3; i++)
         tokenizer_vocabulary_fetch(v, item[i]);
+    batch->used += item[2].size;
     batch->items[batch->count++].merge = (struct merge){ .rank = rank };
-    return batch->count == MERGE_BATCH ? add_merges(r, batch) : OK;
+    bool full = batch->count == MERGE_BATCH || batch->used > MERGE_BYTES;
+    return full ? add_merges(r, batch) : OK;
 }
 
 static bool split_merge(struct text line, struct text *left, struct text *right)
@@ -200,7 +204,7 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
         r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
         memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
     }
-    struct merge_batch batch = { .bytes = arena_alloc(r->scratch, MERGE_BATCH * MERGE_BYTES) };
+    struct merge_batch *batch = ARENA_NEW(r->scratch, struct merge_batch, 1);
     json_array(in);
     for (uint32_t rank = 0; json_item(in); rank++) {
         struct text left = { 0 }, right = { 0 };
@@ -208,9 +212,9 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
             json_failed(in, "has more merges than a tokenizer can use");
         if (read_merge(r, in, &left, &right) || in->problem)
             break;
-        TRY(add_merge(r, &batch, left, right, rank));
+        TRY(add_merge(r, batch, left, right, rank));
     }
-    return add_merges(r, &batch);
+    return add_merges(r, batch);
 }
 
 // --- model -------------------------------------------------------------------
@@ -461,6 +465,7 @@ enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct te
 
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
 {
+    tokenizer_merges_finish(&t->merges, arena);
     normalize_added(t, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
