@@ -77,9 +77,33 @@ static enum err check_id(const struct reading *r, double id, struct text token)
                 r->name, token.size > 60 ? 60 : (int)token.size, token.at, id, TOKENIZER_IDS);
 }
 
+// Tokens and merges are added in batches: while one is parsed, the memory that the others need is
+// on its way.
+enum { TOKEN_BATCH = 32 };
+
+struct token_batch {
+    struct {
+        struct text key, token; // as it stands in the file, and its bytes
+        int32_t id;
+    } items[TOKEN_BATCH];
+    int count;
+};
+
+static enum err add_tokens(struct reading *r, struct token_batch *batch)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (!tokenizer_vocabulary_add(&r->t->vocabulary, r->arena, batch->items[i].token,
+                                      batch->items[i].id))
+            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d stands in the vocabulary twice",
+                        r->name, TEXT_ARGS(batch->items[i].key), (int)batch->items[i].id);
+    batch->count = 0;
+    return OK;
+}
+
 static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_t expected)
 {
     struct tokenizer *t = r->t;
+    struct token_batch batch = { .count = 0 };
     tokenizer_vocabulary_init(&t->vocabulary, r->arena, expected);
     struct text key;
     json_object(in);
@@ -91,14 +115,18 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
         if ((int32_t)id >= t->size)
             t->size = (int32_t)id + 1;
         struct text token = own_token(r, key);
-        if (token.at && !tokenizer_vocabulary_add(&t->vocabulary, r->arena, token, (int32_t)id))
-            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d stands in the vocabulary twice",
-                        r->name, TEXT_ARGS(key), (int)id);
+        if (!token.at)
+            continue;
+        tokenizer_vocabulary_fetch(&t->vocabulary, token);
+        batch.items[batch.count].key = key;
+        batch.items[batch.count].token = token;
+        batch.items[batch.count++].id = (int32_t)id;
+        if (batch.count == TOKEN_BATCH)
+            TRY(add_tokens(r, &batch));
     }
-    return OK;
+    return add_tokens(r, &batch);
 }
 
-// Merges are added in batches: while one is parsed, the memory that the others need is on its way.
 enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 }; // of one merge, and of a batch twice that
 
 struct merge_batch {
