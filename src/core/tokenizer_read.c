@@ -136,7 +136,8 @@ struct merge_batch {
     } items[MERGE_BATCH];
     int count;
     char bytes[2 * MERGE_BYTES];
-    size_t used; // of them
+    size_t used;      // of them
+    int32_t expected; // token that the next merge makes
 };
 
 static enum err add_merges(struct reading *r, struct merge_batch *batch)
@@ -146,7 +147,8 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
         struct merge *merge = &batch->items[i].merge;
         merge->left = tokenizer_vocabulary_find(v, batch->items[i].parts[0]);
         merge->right = tokenizer_vocabulary_find(v, batch->items[i].parts[1]);
-        merge->whole = tokenizer_vocabulary_find(v, batch->items[i].parts[2]);
+        if (merge->whole < 0)
+            merge->whole = tokenizer_vocabulary_find(v, batch->items[i].parts[2]);
         if (merge->left < 0 || merge->right < 0 || merge->whole < 0)
             return fail(ERR_INPUT,
                         "%s: merge %u, \"%.*s\" + \"%.*s\", names a token that is not in the "
@@ -155,6 +157,8 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
                         TEXT_ARGS(batch->items[i].parts[1]));
         tokenizer_merges_fetch(&r->t->merges, merge->left, merge->right);
     }
+    if (batch->count)
+        batch->expected = batch->items[batch->count - 1].merge.whole + 1;
     for (int i = 0; i < batch->count; i++) {
         struct text both = batch->items[i].parts[2];
         tokenizer_add_merge(r->t, r->arena, batch->items[i].merge);
@@ -165,6 +169,18 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
     batch->count = 0;
     batch->used = 0;
     return OK;
+}
+
+// Most files have the merges of a token together and in the order of the tokens: what the next one
+// makes is near the last and found without a search.
+static int32_t guess_whole(const struct vocabulary *v, struct merge_batch *batch, struct text whole)
+{
+    for (int32_t id = batch->expected - 1; id <= batch->expected && id < v->size; id++)
+        if (id >= 0 && v->tokens[id].at && text_equal(v->tokens[id], whole)) {
+            batch->expected = id + 1;
+            return id;
+        }
+    return TOKENIZER_NONE;
 }
 
 static enum err add_merge(struct reading *r, struct merge_batch *batch, struct text left,
@@ -187,10 +203,11 @@ static enum err add_merge(struct reading *r, struct merge_batch *batch, struct t
     item[0] = (struct text){ bytes, left_size };
     item[1] = (struct text){ bytes + left_size, right_size };
     item[2] = (struct text){ bytes, left_size + right_size };
-    for (int i = 0; i < 3; i++)
+    int32_t whole = guess_whole(v, batch, item[2]);
+    for (int i = 0; i < (whole < 0 ? 3 : 2); i++)
         tokenizer_vocabulary_fetch(v, item[i]);
     batch->used += item[2].size;
-    batch->items[batch->count++].merge = (struct merge){ .rank = rank };
+    batch->items[batch->count++].merge = (struct merge){ .rank = rank, .whole = whole };
     bool full = batch->count == MERGE_BATCH || batch->used > MERGE_BYTES;
     return full ? add_merges(r, batch) : OK;
 }
