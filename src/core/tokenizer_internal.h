@@ -83,6 +83,11 @@ enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
+// Adds many to a table with room for them, those of neighbouring slots together, so that each part
+// of the table is in the processor's caches while it fills. Leaves wholes to the caller.
+void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
+                           size_t count);
+void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
 void tokenizer_merges_finish(struct merges *m, struct arena *arena); // makes the filter
 void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right);
 // False if the two do not merge; true may err.

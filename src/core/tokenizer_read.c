@@ -136,9 +136,24 @@ struct merge_batch {
     } items[MERGE_BATCH];
     int count;
     char bytes[2 * MERGE_BYTES];
-    size_t used;      // of them
-    int32_t expected; // token that the next merge makes
+    size_t used;       // of them
+    int32_t expected;  // token that the next merge makes
+    struct merge *all; // of earlier batches too
+    size_t all_count, all_room;
 };
+
+static void keep_merge(struct reading *r, struct merge_batch *batch, struct merge merge)
+{
+    if (batch->all_count == batch->all_room) {
+        size_t room = batch->all_room ? batch->all_room * 2 : 1 << 16, size = sizeof merge;
+        batch->all = arena_grow(r->scratch, batch->all, batch->all_room * size, room * size);
+        batch->all_room = room;
+    }
+    batch->all[batch->all_count++] = merge;
+    tokenizer_merges_whole(&r->t->merges, r->arena, merge);
+    if (merge.rank < TOKENIZER_HOT)
+        tokenizer_merges_add(&r->t->hot, r->arena, merge);
+}
 
 static enum err add_merges(struct reading *r, struct merge_batch *batch)
 {
@@ -155,13 +170,12 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
                         "vocabulary",
                         r->name, merge->rank, TEXT_ARGS(batch->items[i].parts[0]),
                         TEXT_ARGS(batch->items[i].parts[1]));
-        tokenizer_merges_fetch(&r->t->merges, merge->left, merge->right);
     }
     if (batch->count)
         batch->expected = batch->items[batch->count - 1].merge.whole + 1;
     for (int i = 0; i < batch->count; i++) {
         struct text both = batch->items[i].parts[2];
-        tokenizer_add_merge(r->t, r->arena, batch->items[i].merge);
+        keep_merge(r, batch, batch->items[i].merge);
         if (r->t->byte_level && both.size == 2)
             r->t->byte_ranks[(unsigned char)both.at[0] << 8 | (unsigned char)both.at[1]] =
                 batch->items[i].merge.rank;
@@ -242,8 +256,7 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
 
 static enum err read_merges(struct reading *r, struct json_reader *in)
 {
-    // Most tokens are made by two merges at most; the table grows where they are more.
-    tokenizer_merges_init(&r->t->merges, r->arena, (size_t)r->t->vocabulary.count * 2);
+    r->t->merges = (struct merges){ 0 };
     tokenizer_merges_init(&r->t->hot, r->arena, TOKENIZER_HOT);
     if (r->t->byte_level) {
         r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
@@ -259,7 +272,14 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
             break;
         TRY(add_merge(r, batch, left, right, rank));
     }
-    return add_merges(r, batch);
+    TRY(add_merges(r, batch));
+    struct merges made = r->t->merges; // what merges make, by rank
+    tokenizer_merges_init(&r->t->merges, r->arena, batch->all_count);
+    r->t->merges.wholes = made.wholes;
+    r->t->merges.room = made.room;
+    r->t->merges.count = made.count;
+    tokenizer_merges_fill(&r->t->merges, r->scratch, batch->all, batch->all_count);
+    return OK;
 }
 
 // --- model -------------------------------------------------------------------

@@ -186,7 +186,7 @@ static void put(struct merges *m, uint64_t key, uint32_t rank)
     m->slots[at] = key << MERGE_BITS | rank;
 }
 
-static void remember_whole(struct merges *m, struct arena *arena, struct merge merge)
+void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge)
 {
     if (merge.rank >= m->room) {
         size_t room = m->room ? m->room : 65536;
@@ -213,12 +213,33 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
         m->mask = larger.mask;
     }
     put(m, key_of_pair(merge.left, merge.right), merge.rank);
-    remember_whole(m, arena, merge);
+    tokenizer_merges_whole(m, arena, merge);
 }
 
 void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right)
 {
     __builtin_prefetch(&m->slots[slot_of(m, hash_of_pair(key_of_pair(left, right)))]);
+}
+
+void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
+                           size_t count)
+{
+    enum { PARTS = 64 };
+    size_t starts[PARTS + 1] = { 0 }, part_slots = (m->mask + 1) / PARTS;
+    uint64_t *sorted = ARENA_NEW(scratch, uint64_t, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = key_of_pair(list[i].left, list[i].right);
+        starts[slot_of(m, hash_of_pair(key)) / part_slots + 1]++;
+    }
+    for (int part = 0; part < PARTS; part++)
+        starts[part + 1] += starts[part];
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = key_of_pair(list[i].left, list[i].right);
+        sorted[starts[slot_of(m, hash_of_pair(key)) / part_slots]++] =
+            key << MERGE_BITS | list[i].rank;
+    }
+    for (size_t i = 0; i < count; i++)
+        put(m, sorted[i] >> MERGE_BITS, sorted[i] & (TOKENIZER_IDS - 1));
 }
 
 void tokenizer_merges_finish(struct merges *m, struct arena *arena)
