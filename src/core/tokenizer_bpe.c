@@ -200,7 +200,7 @@ static void queue_init(struct queue *q, const struct tokenizer *t, struct tokeni
     q->nodes = tokenizer_room(cache, &cache->queue, count * sizeof *q->nodes);
 }
 
-static void queue_add(struct queue *q, int32_t at, uint32_t rank)
+static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
 {
     struct node *node = &q->nodes[at];
     node->rank = rank;
@@ -222,7 +222,7 @@ static void queue_add(struct queue *q, int32_t at, uint32_t rank)
     }
 }
 
-static void queue_remove(struct queue *q, int32_t at)
+static inline void queue_remove(struct queue *q, int32_t at)
 {
     struct node *node = &q->nodes[at];
     uint32_t rank = node->rank;
