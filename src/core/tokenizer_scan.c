@@ -321,6 +321,24 @@ static inline uint64_t from_bit(size_t bit)
     return bit < 64 ? ~UINT64_C(0) << bit : 0;
 }
 
+// Puts words that follow each other, by the places where they end. They are written eight at once,
+// so that the processor need not guess how many there are; those too many are overwritten later.
+enum { UNROLLED = 8 };
+
+static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
+{
+    struct span *behind = span + __builtin_popcountll(ends);
+    uint32_t start = from + (uint32_t)place;
+    do {
+        for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
+            span->start = start;
+            start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
+            span++->end = start;
+        }
+    } while (span < behind);
+    return behind;
+}
+
 // The words of a window, but for one that may go on behind it; returns where that begins.
 static inline size_t scan_window(struct scanner *s, const char *start, struct borders b,
                                  uint32_t from, struct span **spans)
@@ -331,10 +349,9 @@ static inline size_t scan_window(struct scanner *s, const char *start, struct bo
         uint64_t odd = (b.odd & from_bit(place)) | (b.breaks & from_bit(place + 1)) |
                        (b.middles & UINT64_C(1) << place);
         uint64_t ends = b.sure & from_bit(place + 1) & (odd ^ (odd - 1)); // up to the first odd
-        for (; ends; ends &= ends - 1) {
-            span->start = from + (uint32_t)place;
-            place = (size_t)__builtin_ctzll(ends);
-            span++->end = from + (uint32_t)place;
+        if (ends) {
+            span = put_words(span, from, place, ends);
+            place = 63 - (size_t)__builtin_clzll(ends);
         }
         if (!odd)
             break;
@@ -361,7 +378,7 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 {
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
-    while (start < end && full - span >= 64) {
+    while (start < end && full - span >= 64 + UNROLLED) {
         struct window window = read_window(start, (size_t)(end - start));
         struct borders borders = find_borders(&window, manner, (size_t)(end - start));
         uint32_t from = (uint32_t)(start - base);
