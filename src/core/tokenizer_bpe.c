@@ -96,9 +96,12 @@ static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, c
 #define LATER (NO_RANK - 1)
 
 // Pairs of low rank merge first, so that most others are gone before their rank is needed: only the
-// table of hot pairs, which the processor's caches hold, is asked until none of them is left.
+// filter and the table of hot pairs, which the processor's caches hold, are asked until none of
+// them is left.
 static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
 {
+    if (!tokenizer_merges_may(&t->merges, left, right))
+        return NO_RANK;
     uint32_t rank = tokenizer_merges_rank(&t->hot, left, right);
     return rank == NO_RANK ? LATER : rank;
 }
@@ -197,7 +200,7 @@ static void queue_init(struct queue *q, const struct tokenizer *t, struct tokeni
     q->nodes = tokenizer_room(cache, &cache->queue, count * sizeof *q->nodes);
 }
 
-static void queue_add(struct queue *q, int32_t at, uint32_t rank)
+static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
 {
     struct node *node = &q->nodes[at];
     node->rank = rank;
@@ -219,7 +222,7 @@ static void queue_add(struct queue *q, int32_t at, uint32_t rank)
     }
 }
 
-static void queue_remove(struct queue *q, int32_t at)
+static inline void queue_remove(struct queue *q, int32_t at)
 {
     struct node *node = &q->nodes[at];
     uint32_t rank = node->rank;

@@ -34,7 +34,7 @@ void tokenizer_cache_release(struct tokenizer_cache *cache)
 void *tokenizer_room(struct tokenizer_cache *cache, struct buffer *buffer, size_t size)
 {
     if (buffer->size < size) {
-        buffer->size = size < 4096 ? 4096 : size + size / 2;
+        buffer->size = size < 4096 ? 4096 : size + size / 8;
         buffer->at = arena_alloc(&cache->arena, buffer->size);
     }
     return buffer->at;

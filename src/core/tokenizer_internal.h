@@ -21,7 +21,7 @@
 #include "core/unicode.h"
 
 enum {
-    TOKENIZER_IDS = 1 << 22, // ids are below this
+    TOKENIZER_IDS = 1 << 21, // ids and ranks are below this
     TOKENIZER_BATCH = 256,   // words that are looked up together
     TOKENIZER_STEPS = 16,    // of a normalizer or a pre-tokenizer
     TOKENIZER_NONE = -1,     // no token
@@ -62,7 +62,7 @@ uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
 
-// A pair of adjacent tokens that merges; of several, the lowest rank goes first. Empty: left < 0.
+// A pair of adjacent tokens that merges; of several, the lowest rank goes first.
 struct merge {
     int32_t left, right;
     uint32_t rank;
@@ -70,9 +70,10 @@ struct merge {
 };
 
 struct merges {
-    struct merge *slots;
+    uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    int32_t *wholes; // what a merge makes, by its rank
+    uint64_t *filter; // a bit that is set for each pair there is, and for few others
+    int32_t *wholes;  // what a merge makes, by its rank
     size_t room;
     uint32_t count; // the largest rank plus one
 };
@@ -82,7 +83,15 @@ enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // Of a pair added twice the last counts.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
+// Adds many to a table with room for them, those of neighbouring slots together, so that each part
+// of the table is in the processor's caches while it fills. Leaves wholes to the caller.
+void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
+                           size_t count);
+void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
+void tokenizer_merges_finish(struct merges *m, struct arena *arena); // makes the filter
 void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right);
+// False if the two do not merge; true may err.
+bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right);
 // TOKENIZER_NO_RANK if the two do not merge.
 uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
 

@@ -77,9 +77,33 @@ static enum err check_id(const struct reading *r, double id, struct text token)
                 r->name, token.size > 60 ? 60 : (int)token.size, token.at, id, TOKENIZER_IDS);
 }
 
+// Tokens and merges are added in batches: while one is parsed, the memory that the others need is
+// on its way.
+enum { TOKEN_BATCH = 32 };
+
+struct token_batch {
+    struct {
+        struct text key, token; // as it stands in the file, and its bytes
+        int32_t id;
+    } items[TOKEN_BATCH];
+    int count;
+};
+
+static enum err add_tokens(struct reading *r, struct token_batch *batch)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (!tokenizer_vocabulary_add(&r->t->vocabulary, r->arena, batch->items[i].token,
+                                      batch->items[i].id))
+            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d stands in the vocabulary twice",
+                        r->name, TEXT_ARGS(batch->items[i].key), (int)batch->items[i].id);
+    batch->count = 0;
+    return OK;
+}
+
 static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_t expected)
 {
     struct tokenizer *t = r->t;
+    struct token_batch batch = { .count = 0 };
     tokenizer_vocabulary_init(&t->vocabulary, r->arena, expected);
     struct text key;
     json_object(in);
@@ -91,15 +115,19 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
         if ((int32_t)id >= t->size)
             t->size = (int32_t)id + 1;
         struct text token = own_token(r, key);
-        if (token.at && !tokenizer_vocabulary_add(&t->vocabulary, r->arena, token, (int32_t)id))
-            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d stands in the vocabulary twice",
-                        r->name, TEXT_ARGS(key), (int)id);
+        if (!token.at)
+            continue;
+        tokenizer_vocabulary_fetch(&t->vocabulary, token);
+        batch.items[batch.count].key = key;
+        batch.items[batch.count].token = token;
+        batch.items[batch.count++].id = (int32_t)id;
+        if (batch.count == TOKEN_BATCH)
+            TRY(add_tokens(r, &batch));
     }
-    return OK;
+    return add_tokens(r, &batch);
 }
 
-// Merges are added in batches: while one is parsed, the memory that the others need is on its way.
-enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 };
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 }; // of one merge, and of a batch twice that
 
 struct merge_batch {
     struct {
@@ -107,8 +135,25 @@ struct merge_batch {
         struct merge merge;
     } items[MERGE_BATCH];
     int count;
-    char *bytes; // MERGE_BYTES for each
+    char bytes[2 * MERGE_BYTES];
+    size_t used;       // of them
+    int32_t expected;  // token that the next merge makes
+    struct merge *all; // of earlier batches too
+    size_t all_count, all_room;
 };
+
+static void keep_merge(struct reading *r, struct merge_batch *batch, struct merge merge)
+{
+    if (batch->all_count == batch->all_room) {
+        size_t room = batch->all_room ? batch->all_room * 2 : 1 << 16, size = sizeof merge;
+        batch->all = arena_grow(r->scratch, batch->all, batch->all_room * size, room * size);
+        batch->all_room = room;
+    }
+    batch->all[batch->all_count++] = merge;
+    tokenizer_merges_whole(&r->t->merges, r->arena, merge);
+    if (merge.rank < TOKENIZER_HOT)
+        tokenizer_merges_add(&r->t->hot, r->arena, merge);
+}
 
 static enum err add_merges(struct reading *r, struct merge_batch *batch)
 {
@@ -117,30 +162,45 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
         struct merge *merge = &batch->items[i].merge;
         merge->left = tokenizer_vocabulary_find(v, batch->items[i].parts[0]);
         merge->right = tokenizer_vocabulary_find(v, batch->items[i].parts[1]);
-        merge->whole = tokenizer_vocabulary_find(v, batch->items[i].parts[2]);
+        if (merge->whole < 0)
+            merge->whole = tokenizer_vocabulary_find(v, batch->items[i].parts[2]);
         if (merge->left < 0 || merge->right < 0 || merge->whole < 0)
             return fail(ERR_INPUT,
                         "%s: merge %u, \"%.*s\" + \"%.*s\", names a token that is not in the "
                         "vocabulary",
                         r->name, merge->rank, TEXT_ARGS(batch->items[i].parts[0]),
                         TEXT_ARGS(batch->items[i].parts[1]));
-        tokenizer_merges_fetch(&r->t->merges, merge->left, merge->right);
     }
+    if (batch->count)
+        batch->expected = batch->items[batch->count - 1].merge.whole + 1;
     for (int i = 0; i < batch->count; i++) {
         struct text both = batch->items[i].parts[2];
-        tokenizer_add_merge(r->t, r->arena, batch->items[i].merge);
+        keep_merge(r, batch, batch->items[i].merge);
         if (r->t->byte_level && both.size == 2)
             r->t->byte_ranks[(unsigned char)both.at[0] << 8 | (unsigned char)both.at[1]] =
                 batch->items[i].merge.rank;
     }
     batch->count = 0;
+    batch->used = 0;
     return OK;
+}
+
+// Most files have the merges of a token together and in the order of the tokens: what the next one
+// makes is near the last and found without a search.
+static int32_t guess_whole(const struct vocabulary *v, struct merge_batch *batch, struct text whole)
+{
+    for (int32_t id = batch->expected - 1; id <= batch->expected && id < v->size; id++)
+        if (id >= 0 && v->tokens[id].at && text_equal(v->tokens[id], whole)) {
+            batch->expected = id + 1;
+            return id;
+        }
+    return TOKENIZER_NONE;
 }
 
 static enum err add_merge(struct reading *r, struct merge_batch *batch, struct text left,
                           struct text right, uint32_t rank)
 {
-    char *bytes = batch->bytes + MERGE_BYTES * batch->count;
+    char *bytes = batch->bytes + batch->used;
     size_t left_size = left.size, right_size = right.size;
     if (left.size + right.size > MERGE_BYTES)
         return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes, at most %d are read",
@@ -157,10 +217,13 @@ static enum err add_merge(struct reading *r, struct merge_batch *batch, struct t
     item[0] = (struct text){ bytes, left_size };
     item[1] = (struct text){ bytes + left_size, right_size };
     item[2] = (struct text){ bytes, left_size + right_size };
-    for (int i = 0; i < 3; i++)
+    int32_t whole = guess_whole(v, batch, item[2]);
+    for (int i = 0; i < (whole < 0 ? 3 : 2); i++)
         tokenizer_vocabulary_fetch(v, item[i]);
-    batch->items[batch->count++].merge = (struct merge){ .rank = rank };
-    return batch->count == MERGE_BATCH ? add_merges(r, batch) : OK;
+    batch->used += item[2].size;
+    batch->items[batch->count++].merge = (struct merge){ .rank = rank, .whole = whole };
+    bool full = batch->count == MERGE_BATCH || batch->used > MERGE_BYTES;
+    return full ? add_merges(r, batch) : OK;
 }
 
 static bool split_merge(struct text line, struct text *left, struct text *right)
@@ -193,14 +256,13 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
 
 static enum err read_merges(struct reading *r, struct json_reader *in)
 {
-    // Most tokens are made by two merges at most; the table grows where they are more.
-    tokenizer_merges_init(&r->t->merges, r->arena, (size_t)r->t->vocabulary.count * 2);
+    r->t->merges = (struct merges){ 0 };
     tokenizer_merges_init(&r->t->hot, r->arena, TOKENIZER_HOT);
     if (r->t->byte_level) {
         r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
         memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
     }
-    struct merge_batch batch = { .bytes = arena_alloc(r->scratch, MERGE_BATCH * MERGE_BYTES) };
+    struct merge_batch *batch = ARENA_NEW(r->scratch, struct merge_batch, 1);
     json_array(in);
     for (uint32_t rank = 0; json_item(in); rank++) {
         struct text left = { 0 }, right = { 0 };
@@ -208,9 +270,16 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
             json_failed(in, "has more merges than a tokenizer can use");
         if (read_merge(r, in, &left, &right) || in->problem)
             break;
-        TRY(add_merge(r, &batch, left, right, rank));
+        TRY(add_merge(r, batch, left, right, rank));
     }
-    return add_merges(r, &batch);
+    TRY(add_merges(r, batch));
+    struct merges made = r->t->merges; // what merges make, by rank
+    tokenizer_merges_init(&r->t->merges, r->arena, batch->all_count);
+    r->t->merges.wholes = made.wholes;
+    r->t->merges.room = made.room;
+    r->t->merges.count = made.count;
+    tokenizer_merges_fill(&r->t->merges, r->scratch, batch->all, batch->all_count);
+    return OK;
 }
 
 // --- model -------------------------------------------------------------------
@@ -461,6 +530,7 @@ enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct te
 
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
 {
+    tokenizer_merges_finish(&t->merges, arena);
     normalize_added(t, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));

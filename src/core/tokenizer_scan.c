@@ -195,128 +195,47 @@ static __attribute__((noinline)) const char *word_cl100k(const char *at, const c
 
 // --- many words --------------------------------------------------------------
 
-// What a byte may do that begins a word.
-enum lead {
-    LEADS = 1,  // be followed by letters
-    ALONE = 2,  // stand alone, or at the end of a word, before any ASCII but letters
-    SPACED = 4, // stand alone before a space
-    WORD = LEADS | ALONE,
+// The next 64 bytes, a bit each; none is set behind the end.
+struct window {
+    uint64_t letters; // of ASCII
+    uint64_t uppers;
+    uint64_t spaces;
+    uint64_t digits;
+    uint64_t symbols; // of ASCII, but for the apostrophe
 };
 
-// A bit for each of the next 64 bytes, set where it is no ASCII letter or lies behind the end.
-static inline uint64_t stop_bits(const char *at, size_t left)
+// Gathers the lowest bits of eight bytes.
+static inline uint64_t gather(uint64_t word)
 {
-    // Multiplying gathers the lowest bits of eight bytes in the top byte.
-    const uint64_t gather = UINT64_C(0x0102040810204080);
-    uint64_t bits = 0;
-    for (size_t i = 0; i < 64; i += 8) {
-        uint64_t word = 0;
-        if (i + 8 <= left)
-            memcpy(&word, at + i, 8);
-        else if (i < left)
-            memcpy(&word, at + i, left - i);
-        bits |= ((not_letters(word) >> 7) * gather >> 56) << i;
-    }
-    return bits;
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    return (word & ones) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-#define EIGHT(x) x, x, x, x, x, x, x, x
-#define LETTERS EIGHT(WORD), EIGHT(WORD), EIGHT(WORD), WORD, WORD
-#define SYMBOL (LEADS | SPACED)
-// Of cl100k: any byte but digits, line ends and the apostrophe leads letters.
-static const uint8_t cl100k_leads[256] = {
-    EIGHT(SYMBOL),
-    SYMBOL,
-    LEADS,
-    0,
-    LEADS,
-    LEADS,
-    0,
-    SYMBOL,
-    SYMBOL,
-    EIGHT(SYMBOL),
-    EIGHT(SYMBOL),
-    [' '] = LEADS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    0,
-    EIGHT(SYMBOL),
-    [':'] = SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    ['A'] = LETTERS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    ['a'] = LETTERS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-};
-// Of GPT-2: a space only.
-static const uint8_t gpt2_leads[256] = {
-    [' '] = LEADS,   SPACED,         SPACED, SPACED, SPACED, SPACED, SPACED, 0,
-    EIGHT(SPACED),   [':'] = SPACED, SPACED, SPACED, SPACED, SPACED, SPACED, SPACED,
-    ['A'] = LETTERS, SPACED,         SPACED, SPACED, SPACED, SPACED, SPACED, ['a'] = LETTERS,
-    SPACED,          SPACED,         SPACED, SPACED,
-};
-
-// Of o200k: the apostrophe too.
-static const uint8_t o200k_leads[256] = {
-    EIGHT(SYMBOL),
-    SYMBOL,
-    LEADS,
-    0,
-    LEADS,
-    LEADS,
-    0,
-    SYMBOL,
-    SYMBOL,
-    EIGHT(SYMBOL),
-    EIGHT(SYMBOL),
-    [' '] = LEADS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    EIGHT(SYMBOL),
-    SYMBOL,
-    [':'] = SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    ['A'] = LETTERS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    ['a'] = LETTERS,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-    SYMBOL,
-};
+static inline struct window read_window(const char *at, size_t left)
+{
+    uint8_t rest[64] = { 0 }, flags[64];
+    const uint8_t *bytes = (const uint8_t *)at;
+    if (left < 64)
+        bytes = memcpy(rest, at, left);
+    for (int i = 0; i < 64; i++) { // compilers make vectors of it
+        uint8_t c = bytes[i];
+        uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
+        uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
+        uint8_t symbol = visible & ~letter & ~digit & (c != '\'');
+        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4);
+    }
+    struct window w = { 0 };
+    for (int i = 0; i < 64; i += 8) {
+        uint64_t word;
+        memcpy(&word, flags + i, 8);
+        w.letters |= gather(word) << i;
+        w.uppers |= gather(word >> 1) << i;
+        w.spaces |= gather(word >> 2) << i;
+        w.digits |= gather(word >> 3) << i;
+        w.symbols |= gather(word >> 4) << i;
+    }
+    return w;
+}
 
 struct scanner {
     const struct tokenizer *t;
@@ -355,66 +274,119 @@ static const char *word_of(struct scanner *s, const char *at)
     return stop != SIZE_MAX && stop ? at + stop : next;
 }
 
-// A bit for each of the next 64 bytes, set where it is an upper-case ASCII letter.
-static inline uint64_t upper_bits(const char *at, size_t left, uint64_t stops)
+// Where words begin and end in a window, as far as that can be told from the next byte.
+struct borders {
+    uint64_t sure;    // words begin here, or the text ends
+    uint64_t odd;     // a word that holds one of these has to be looked at by itself
+    uint64_t breaks;  // likewise, but not where it is the first of the word
+    uint64_t middles; // likewise, but only there
+};
+
+// What differs between the patterns.
+struct manner {
+    bool symbols_lead; // letters: "-known" is a word
+    bool cased;        // a capital behind a small letter begins a word
+    int digits;        // that a word has at most, 3 or 1; 0: they have to be looked at
+};
+
+// In all patterns a space before a letter or a symbol begins a word, whatever stands before it;
+// where digits are words of their own, so does one before a digit, and the digits themselves.
+// Symbols behind a letter or a digit begin a word, and letters behind symbols do, unless a single
+// one leads them.
+static inline struct borders find_borders(const struct window *w, struct manner manner, size_t left)
 {
-    const uint64_t gather = UINT64_C(0x0102040810204080), ones = UINT64_C(0x0101010101010101);
-    uint64_t bits = 0;
-    for (size_t i = 0; i < 64; i += 8) {
-        uint64_t word = 0;
-        if (i + 8 <= left)
-            memcpy(&word, at + i, 8);
-        else if (i < left)
-            memcpy(&word, at + i, left - i);
-        bits |= (((~word >> 5) & ones) * gather >> 56) << i;
-    }
-    return bits & ~stops;
+    uint64_t digits = manner.digits ? w->digits : 0, plain = w->letters | digits;
+    uint64_t first = w->symbols & ~(w->symbols << 1); // of several
+    uint64_t leads = manner.symbols_lead ? first & ~(w->spaces << 1) : 0;
+    uint64_t more = digits & digits << 1;
+    uint64_t sure = w->spaces & (plain | w->symbols) >> 1;
+    sure |= first & (plain << 1 | 1);
+    sure |= w->letters & (digits | (w->symbols & ~leads)) << 1;
+    sure |= manner.digits == 1 ? digits : digits & ~more;
+    uint64_t odd = ~(plain | w->symbols | sure);
+    if (manner.digits == 3)
+        odd |= more & more << 2; // the fourth and later
+    // What the last byte is cannot be told, unless the text ends here.
+    uint64_t valid = (UINT64_C(1) << (left < 63 ? left : 63)) - 1;
+    return (struct borders){
+        .sure = (sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
+        .odd = odd & valid,
+        .middles = w->symbols & ~first & valid,
+        .breaks = manner.cased ? w->uppers & (w->letters & ~w->uppers) << 1 & valid : 0,
+    };
 }
 
-// ASCII letters, perhaps led by another byte, and single symbols before a space are by far the
-// commonest words. Their ends are read off the bits of the next 64 bytes, so that the search for
-// one does not wait for the memory of the one before; all other words go one by one. Where words
-// are cut by case, letters with a capital behind a small one, or before an apostrophe, are not
-// plain.
+static inline uint64_t from_bit(size_t bit)
+{
+    return bit < 64 ? ~UINT64_C(0) << bit : 0;
+}
+
+// Puts words that follow each other, by the places where they end. They are written eight at once,
+// so that the processor need not guess how many there are; those too many are overwritten later.
+enum { UNROLLED = 8 };
+
+static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
+{
+    struct span *behind = span + __builtin_popcountll(ends);
+    uint32_t start = from + (uint32_t)place;
+    do {
+        for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
+            span->start = start;
+            start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
+            span++->end = start;
+        }
+    } while (span < behind);
+    return behind;
+}
+
+// The words of a window, but for one that may go on behind it; returns where that begins.
+static inline size_t scan_window(struct scanner *s, const char *start, struct borders b,
+                                 uint32_t from, struct span **spans)
+{
+    struct span *span = *spans;
+    size_t place = 0;
+    for (;;) {
+        uint64_t odd = (b.odd & from_bit(place)) | (b.breaks & from_bit(place + 1)) |
+                       (b.middles & UINT64_C(1) << place);
+        uint64_t ends = b.sure & from_bit(place + 1) & (odd ^ (odd - 1)); // up to the first odd
+        if (ends) {
+            span = put_words(span, from, place, ends);
+            place = 63 - (size_t)__builtin_clzll(ends);
+        }
+        if (!odd)
+            break;
+        size_t first = (size_t)__builtin_ctzll(odd);
+        do {
+            span->start = from + (uint32_t)place;
+            place = (size_t)(word_of(s, start + place) - start);
+            span++->end = from + (uint32_t)place;
+        } while (place < first);
+        if (place >= 63)
+            break;
+    }
+    *spans = span;
+    return place;
+}
+
+// ASCII letters behind a space are by far the commonest words. Where they begin is read off the
+// bits of 64 bytes at once, so that the search for one does not wait for the one before; what holds
+// anything else goes word by word.
 static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s,
-                                                               const uint8_t *leads, bool cased,
+                                                               struct manner manner,
                                                                const char *base, const char **at,
                                                                struct span *spans, size_t room)
 {
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
-    while (start < end && span < full) {
-        size_t window = end - start < 64 ? (size_t)(end - start) : 64, place = 0;
-        uint64_t stops = stop_bits(start, (size_t)(end - start)), breaks = 0;
-        uint64_t ahead = stops & ~UINT64_C(1); // those behind the place
-        if (cased) {
-            uint64_t uppers = upper_bits(start, (size_t)(end - start), stops);
-            breaks = uppers & (~(stops | uppers) << 1);
+    while (start < end && full - span >= 64 + UNROLLED) {
+        struct window window = read_window(start, (size_t)(end - start));
+        struct borders borders = find_borders(&window, manner, (size_t)(end - start));
+        uint32_t from = (uint32_t)(start - base);
+        size_t place = scan_window(s, start, borders, from, &span);
+        if (!place) { // longer than a window
+            place = (size_t)(word_of(s, start) - start);
+            *span++ = (struct span){ from, from + (uint32_t)place };
         }
-        uint32_t from = (uint32_t)(start - base), window_from = from;
-        do {
-            size_t stop = ahead ? (size_t)__builtin_ctzll(ahead) : 64;
-            if (stop >= window && place && start + window < end)
-                break; // goes on behind the 64 bytes: look again from its start
-            bool odd = stop >= window;
-            if (!odd) {
-                unsigned char next = (unsigned char)start[stop];
-                unsigned wants = stop > place + 1 ? LEADS : next == ' ' ? ALONE | SPACED : ALONE;
-                odd = !(leads[(unsigned char)start[place]] & wants) | (next >= 0x80);
-                if (cased) // a break at the first letter is before the word
-                    odd |= next == '\'' ||
-                           (breaks >> place >> 1 & ((UINT64_C(1) << (stop - place - 1)) - 1)) != 0;
-                ahead &= ahead - 1;
-            }
-            if (odd) {
-                stop = (size_t)(word_of(s, start + place) - start);
-                ahead = stop < 63 ? stops >> (stop + 1) << (stop + 1) : 0;
-            }
-            place = stop;
-            span->start = from;
-            from = window_from + (uint32_t)place;
-            span++->end = from;
-        } while (place < window && place < 63 && span < full);
         start += place;
     }
     *at = start;
@@ -486,10 +458,12 @@ size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, 
     struct scanner s = { t, &cache->stack, end, &cache->next_number };
     switch (t->scan) {
     case SCAN_GPT2:
-    case SCAN_GPT2_DIGITS: return scan_words(&s, gpt2_leads, false, base, at, spans, room);
+    case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
     case SCAN_CL100K:
-    case SCAN_CL100K_1: return scan_words(&s, cl100k_leads, false, base, at, spans, room);
-    case SCAN_O200K: return scan_words(&s, o200k_leads, true, base, at, spans, room);
+        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
+    case SCAN_CL100K_1:
+        return scan_words(&s, (struct manner){ true, false, 1 }, base, at, spans, room);
+    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 0 }, base, at, spans, room);
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
     case SCAN_NONE: break;
     }

@@ -2,6 +2,7 @@
 
 #include "core/tokenizer_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 uint64_t tokenizer_hash(const char *at, size_t size)
@@ -143,31 +144,49 @@ bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct 
 
 // --- merges ------------------------------------------------------------------
 
-static size_t slot_of(const struct merges *m, int32_t left, int32_t right)
+enum { MERGE_BITS = 21, FILTER_BITS = 4 }; // bits of the filter for each slot
+#define EMPTY UINT64_MAX
+static_assert(TOKENIZER_IDS <= 1 << MERGE_BITS, "three numbers fit into a slot");
+
+static inline uint64_t key_of_pair(int32_t left, int32_t right)
 {
-    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (uint64_t)(uint32_t)left << MERGE_BITS | (uint32_t)right;
+}
+
+static inline uint64_t hash_of_pair(uint64_t key)
+{
     key *= UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(key >> 32 ^ key >> 15) & m->mask;
+    return key ^ key >> 32;
+}
+
+static inline size_t slot_of(const struct merges *m, uint64_t hash)
+{
+    return (size_t)(hash >> 8) & m->mask;
+}
+
+static inline size_t filter_of(const struct merges *m, uint64_t hash)
+{
+    return (size_t)(hash >> 6) & ((m->mask + 1) * FILTER_BITS - 1);
 }
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected)
 {
     size_t slots = slots_for(expected * 2 / 3);
-    *m = (struct merges){ .slots = ARENA_NEW(arena, struct merge, slots), .mask = slots - 1 };
+    *m = (struct merges){ .slots = ARENA_NEW(arena, uint64_t, slots), .mask = slots - 1 };
     memset(m->slots, 0xFF, slots * sizeof *m->slots);
 }
 
-static void put(struct merges *m, struct merge merge)
+static void put(struct merges *m, uint64_t key, uint32_t rank)
 {
-    size_t at = slot_of(m, merge.left, merge.right);
-    while (m->slots[at].left >= 0 &&
-           (m->slots[at].left != merge.left || m->slots[at].right != merge.right))
+    uint64_t hash = hash_of_pair(key);
+    size_t at = slot_of(m, hash);
+    while (m->slots[at] != EMPTY && m->slots[at] >> MERGE_BITS != key)
         at = (at + 1) & m->mask;
-    m->used += m->slots[at].left < 0;
-    m->slots[at] = merge;
+    m->used += m->slots[at] == EMPTY;
+    m->slots[at] = key << MERGE_BITS | rank;
 }
 
-static void remember_whole(struct merges *m, struct arena *arena, struct merge merge)
+void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge)
 {
     if (merge.rank >= m->room) {
         size_t room = m->room ? m->room : 65536;
@@ -188,27 +207,67 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
         struct merges larger;
         tokenizer_merges_init(&larger, arena, (m->mask + 1) * 3 / 2);
         for (size_t i = 0; i <= m->mask; i++)
-            if (m->slots[i].left >= 0)
-                put(&larger, m->slots[i]);
+            if (m->slots[i] != EMPTY)
+                put(&larger, m->slots[i] >> MERGE_BITS, m->slots[i] & (TOKENIZER_IDS - 1));
         m->slots = larger.slots;
         m->mask = larger.mask;
     }
-    put(m, merge);
-    remember_whole(m, arena, merge);
+    put(m, key_of_pair(merge.left, merge.right), merge.rank);
+    tokenizer_merges_whole(m, arena, merge);
 }
 
 void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right)
 {
-    __builtin_prefetch(&m->slots[slot_of(m, left, right)]);
+    __builtin_prefetch(&m->slots[slot_of(m, hash_of_pair(key_of_pair(left, right)))]);
+}
+
+void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
+                           size_t count)
+{
+    enum { PARTS = 64 };
+    size_t starts[PARTS + 1] = { 0 }, part_slots = (m->mask + 1) / PARTS;
+    uint64_t *sorted = ARENA_NEW(scratch, uint64_t, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = key_of_pair(list[i].left, list[i].right);
+        starts[slot_of(m, hash_of_pair(key)) / part_slots + 1]++;
+    }
+    for (int part = 0; part < PARTS; part++)
+        starts[part + 1] += starts[part];
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = key_of_pair(list[i].left, list[i].right);
+        sorted[starts[slot_of(m, hash_of_pair(key)) / part_slots]++] =
+            key << MERGE_BITS | list[i].rank;
+    }
+    for (size_t i = 0; i < count; i++)
+        put(m, sorted[i] >> MERGE_BITS, sorted[i] & (TOKENIZER_IDS - 1));
+}
+
+void tokenizer_merges_finish(struct merges *m, struct arena *arena)
+{
+    if (!m->slots)
+        return;
+    m->filter = ARENA_NEW(arena, uint64_t, (m->mask + 1) * FILTER_BITS / 64);
+    for (size_t i = 0; i <= m->mask; i++)
+        if (m->slots[i] != EMPTY) {
+            size_t bit = filter_of(m, hash_of_pair(m->slots[i] >> MERGE_BITS));
+            m->filter[bit / 64] |= UINT64_C(1) << bit % 64;
+        }
+}
+
+bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right)
+{
+    size_t bit = filter_of(m, hash_of_pair(key_of_pair(left, right)));
+    return m->filter[bit / 64] >> bit % 64 & 1;
 }
 
 uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right)
 {
-    for (size_t at = slot_of(m, left, right);; at = (at + 1) & m->mask) {
-        const struct merge *slot = &m->slots[at];
-        if (slot->left == left && slot->right == right)
-            return slot->rank;
-        if (slot->left < 0)
+    uint64_t key = key_of_pair(left, right);
+    for (size_t at = slot_of(m, hash_of_pair(key));; at = (at + 1) & m->mask) {
+        uint64_t slot = m->slots[at];
+        if (slot >> MERGE_BITS == key)
+            return (uint32_t)slot & (TOKENIZER_IDS - 1);
+        if (slot == EMPTY)
             return TOKENIZER_NO_RANK;
     }
 }

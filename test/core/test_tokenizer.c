@@ -2,6 +2,7 @@
 // Hugging Face's library made of test/data/nasty.json with each (test/oracles/fixtures.mjs wrote
 // both).
 
+#include "base/rng.h"
 #include "core/tokenizer_internal.h"
 #include "host/file.h"
 #include "test/test.h"
@@ -110,6 +111,54 @@ TEST(scanners_cut_as_the_patterns_they_stand_for)
         }
         tokenizer_cache_release(a);
         tokenizer_cache_release(b);
+    }
+}
+
+// A text of pieces that the patterns tell apart, in runs.
+static struct text random_text(struct rng *rng)
+{
+    static const char *const pieces[] = {
+        "a",  "Bc", "s",    "\xC3\xA9", "\xC3\x89", "\xE4\xB8\xAD", " ",    " ",    " ",
+        "\t", "\n", "\r\n", "'",        "'s",       "'L",           "(",    ".",    "/",
+        "//", "-",  "1",    "234",      "\xC2\xBD", "\xC2\xA0",     "\x01", ".\n/("
+    };
+    struct out out = { .arena = &test_arena };
+    uint64_t first = rng_below(rng, 26), kinds = 2 + rng_below(rng, 25);
+    for (uint64_t left = rng_below(rng, 90); left; left--) {
+        const char *piece = pieces[(first + rng_below(rng, kinds) * 7) % 26];
+        for (uint64_t times = rng_below(rng, 4) ? 1 : rng_below(rng, 6); times; times--)
+            out_put(&out, "%s", piece);
+    }
+    return out_view(&out);
+}
+
+TEST(scanners_cut_random_texts_as_the_patterns_do)
+{
+    struct rng rng = rng_seeded(3);
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *fast = read_fixture(fixtures[i]), slow;
+        if (!fast || !fast->scan || fast->scan == SCAN_WHOLE)
+            continue;
+        slow = *fast;
+        slow.scan = SCAN_NONE;
+        struct tokenizer_cache *cache = tokenizer_cache_init(fast);
+        for (int k = 0; k < 400; k++) {
+            struct stretch stretch = { .text = random_text(&rng) };
+            const char *at = stretch.text.at, *end = at + stretch.text.size;
+            struct span words[TOKENIZER_BATCH], *want;
+            size_t wanted = tokenizer_split(&slow, cache, &stretch, false, &want), count = 0;
+            cache->next_number = NULL;
+            while (at < end) {
+                const char *base = at;
+                size_t got = tokenizer_scan(fast, cache, base, &at, end, words, TOKENIZER_BATCH);
+                size_t offset = (size_t)(base - stretch.text.at);
+                for (size_t w = 0; w < got && count < wanted; w++, count++)
+                    CHECK(words[w].start + offset == want[count].start &&
+                          words[w].end + offset == want[count].end);
+            }
+            CHECK(count == wanted);
+        }
+        tokenizer_cache_release(cache);
     }
 }
 
