@@ -89,7 +89,6 @@ void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct
                            size_t count);
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
 void tokenizer_merges_finish(struct merges *m, struct arena *arena); // makes the filter
-void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right);
 // False if the two do not merge; true may err.
 bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right);
 // TOKENIZER_NO_RANK if the two do not merge.

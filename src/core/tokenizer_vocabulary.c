@@ -216,11 +216,6 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
     tokenizer_merges_whole(m, arena, merge);
 }
 
-void tokenizer_merges_fetch(const struct merges *m, int32_t left, int32_t right)
-{
-    __builtin_prefetch(&m->slots[slot_of(m, hash_of_pair(key_of_pair(left, right)))]);
-}
-
 void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
                            size_t count)
 {
