@@ -7,6 +7,7 @@
 
 #include "core/tokenizer.h"
 #include "host/file.h"
+#include "host/pages.h"
 
 #include <glob.h>
 #include <pthread.h>
@@ -189,6 +190,7 @@ static bool load(struct tokenizer **t, struct arena *arena, const char *path, co
 
 int main(int argc, char **argv)
 {
+    pages_init();
     static const char *const models[] = { "llama3", "qwen3",  "gpt2",       "gpt4o",
                                           "llama2", "gemma3", "deepseek_v3" };
     struct records records = { 0 };

@@ -13,6 +13,8 @@ struct arena_block {
 
 enum { BLOCK_BYTES = 64 * 1024, ALIGN = 16 };
 
+void (*arena_large)(void *at, size_t size);
+
 static size_t aligned(size_t size)
 {
     return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -42,6 +44,8 @@ static void add_block(struct arena *arena, size_t at_least)
         fprintf(stderr, "gpuhours: this machine has no memory left (wanted %zu bytes)\n", size);
         abort();
     }
+    if (arena_large && size >= (size_t)1 << 20)
+        arena_large(block, sizeof *block + size);
     block->size = size;
     push(arena, block);
 }

@@ -28,6 +28,10 @@ struct arena_mark {
     size_t used;
 };
 
+// Told of each new block of a megabyte or more before it is touched; NULL: nobody is. A native
+// program sets it to have large tables in large pages (host/pages.h); the page has no such thing.
+extern void (*arena_large)(void *at, size_t size);
+
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_grow(struct arena *arena, void *old, size_t old_size,
                  size_t size);                                      // copies unless last

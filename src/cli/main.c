@@ -1,6 +1,7 @@
 // The table of commands; the only place that exits.
 
 #include "cli/command.h"
+#include "host/pages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,7 @@ static enum err run(struct arena *arena, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    pages_init();
     struct arena arena = { 0 };
     enum err err = run(&arena, argc, argv);
     if (err && *error_text())

@@ -84,7 +84,8 @@ static float float_of(struct text bytes)
 
 static struct wire wire_of(struct text bytes)
 {
-    return (struct wire){ bytes.at, bytes.at + bytes.size, false };
+    const char *at = bytes.size ? bytes.at : ""; // a field that is absent has no place
+    return (struct wire){ at, at + bytes.size, false };
 }
 
 // --- model -------------------------------------------------------------------

@@ -1,0 +1,22 @@
+#define _DEFAULT_SOURCE // madvise
+
+#include "host/pages.h"
+
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+static void ask(void *at, size_t size)
+{
+    const uintptr_t page = 4096;
+    uintptr_t start = ((uintptr_t)at + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)at + size) & ~(page - 1);
+    if (end > start)
+        madvise((void *)start, end - start, MADV_HUGEPAGE); // a wish: nothing depends on it
+}
+
+void pages_init(void)
+{
+    arena_large = ask;
+}
