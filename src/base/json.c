@@ -205,30 +205,6 @@ static int hex(const char *at)
     return value;
 }
 
-static size_t put_utf8(char *out, int code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 63));
-        out[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 63));
-    out[2] = (char)(0x80 | (code >> 6 & 63));
-    out[3] = (char)(0x80 | (code & 63));
-    return 4;
-}
-
 // Copies what stands before the next backslash; returns its size. Room for end - at bytes.
 static size_t copy_plain(char *to, const char *at, const char *end)
 {
@@ -283,7 +259,7 @@ static size_t unescape(char *out, struct text raw)
             }
             if (code >= 0xD800 && code < 0xE000)
                 code = 0xFFFD;
-            to += put_utf8(to, code);
+            to += text_put_utf8(to, (uint32_t)code);
             break;
         }
         default: return SIZE_MAX;

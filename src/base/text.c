@@ -64,6 +64,30 @@ bool text_next(struct text *rest, char separator, struct text *piece)
     return true;
 }
 
+size_t text_put_utf8(char *out, uint32_t code)
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 63));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 63));
+        out[2] = (char)(0x80 | (code & 63));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 63));
+    out[2] = (char)(0x80 | (code >> 6 & 63));
+    out[3] = (char)(0x80 | (code & 63));
+    return 4;
+}
+
 // --- building ----------------------------------------------------------------
 
 static void reserve(struct out *out, size_t more)

@@ -39,6 +39,8 @@ struct text text_trim(struct text text);
 const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
 bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end
 
+size_t text_put_utf8(char *out, uint32_t code); // room for 4 bytes; returns how many it took
+
 struct out {
     struct arena *arena;
     char *at;

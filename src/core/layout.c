@@ -50,7 +50,7 @@ static const struct {
 struct scan {
     struct text text; // lower case
     size_t at;
-    bool offload_seen, optimizer, weights, activations, zero_seen;
+    bool offload_seen, optimizer, weights, activations;
     int64_t data; // as named; 0 where it was not
 };
 
@@ -91,10 +91,7 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
         out->zero = 3;
         scan->data = number;
         break;
-    case ZERO:
-        out->zero = number ? (int)number : 3;
-        scan->zero_seen = true;
-        break;
+    case ZERO: out->zero = number ? (int)number : 3; break;
     case GROUP:
         out->zero = 3;
         out->shard_group = count;
@@ -109,14 +106,13 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
 }
 
 // What is moved to host memory, in the words sources use.
-static void read_offload(struct layout *out, struct scan *scan, struct text name)
+static void read_offload(struct scan *scan, struct text name)
 {
     scan->optimizer |=
         text_is(name, "optimizer") || text_is(name, "opt") || text_is(name, "master");
     scan->weights |= text_is(name, "weights") || text_is(name, "parameters") ||
                      text_is(name, "cpu"); // "cpu offload" alone means the parameters
     scan->activations |= text_is(name, "residual") || text_is(name, "activations");
-    (void)out;
 }
 
 enum { LONGEST = 256 };
@@ -148,7 +144,7 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
         else if (text_is(name, "shard"))
             sharded_lists = true;
         else
-            read_offload(out, &scan, name);
+            read_offload(&scan, name);
     }
     if (scan.offload_seen) {
         out->offload_optimizer = scan.optimizer;
@@ -164,6 +160,9 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
         return fail(ERR_USAGE, "--parallel %.*s needs a multiple of %lld GPUs, there are %lld",
                     TEXT_ARGS(text), (long long)model_ranks, (long long)gpus);
     out->data = gpus / model_ranks;
+    if (scan.data && scan.data != out->data)
+        return fail(ERR_USAGE, "--parallel %.*s says %lld data-parallel ranks, %lld GPUs make %lld",
+                    TEXT_ARGS(text), (long long)scan.data, (long long)gpus, (long long)out->data);
     return OK;
 }
 

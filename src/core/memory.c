@@ -214,7 +214,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
-    // Slack can be given back; a tenth of it is holes that cannot.
+    // Slack can be given back under pressure; a hundredth is held to be lost.
     out->fits = isnan(device->bytes) || out->allocated_bytes * 1.01 + context <= device->bytes;
 }
 

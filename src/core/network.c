@@ -35,7 +35,7 @@ static double ring(double bytes, double group, double steps, const struct links 
         return 0;
     bool inside = group <= links->node_gpus;
     double rate = inside ? links->node_bytes_per_s
-                         : fmin(links->node_bytes_per_s, links->network_bytes_per_s * 1.0);
+                         : fmin(links->node_bytes_per_s, links->network_bytes_per_s);
     double latency = inside ? links->node_latency_seconds : links->network_latency_seconds;
     double hops = inside ? group - 1 : links->node_gpus - 1 + log2(group / links->node_gpus) * 2;
     return steps * (bytes * (group - 1) / group / rate + latency * hops);
@@ -79,7 +79,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double weights = step->trained_weights / (double)layout_shards(r->layout);
     double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
-    bool fast = r->stack->labelled_head || r->stack->launch_seconds < 5e-6; // streams to the GPU
+    bool fast = r->stack->launch_seconds < 5e-6; // streams to the GPU
     if (!fast)
         out->per_layer += weights * (2 / links->pcie_bytes_per_s + 8 / host_bytes_per_s);
     out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s

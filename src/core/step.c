@@ -187,8 +187,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     *(row_split ? &in : &out) /= b->tensor;
     double copies = (double)linear->count /
                     (linear->role == MODEL_EXPERT ? (double)b->request->layout->expert : 1);
-    double rows = b->tokens * (double)linear->active / (double)linear->count *
-                  (double)linear->count / copies; // per copy held here
+    double rows = b->tokens * (double)linear->active / copies; // per copy held here
     bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
     bool fp8 = recipe->precision == RECIPE_FP8 && linear->role != MODEL_HEAD &&
                linear->role != MODEL_ROUTER;
@@ -397,11 +396,10 @@ static void add_head(struct build *b)
     b->in_layer = false;
     add_norm(b, "final norm", b->own_tokens * width, width);
     b->tokens = scored;
-    bool tied_frozen = model->tied_embeddings && r->recipe->method != RECIPE_FULL;
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights;
     add_linear(b, &head, false, false, 0);
     b->tokens = all;
-    if (model->tied_embeddings || tied_frozen) { // counted with the embedding
+    if (model->tied_embeddings) { // counted with the embedding
         b->step->trained_weights = trained;
         b->step->frozen_weights = frozen;
     }

@@ -1,6 +1,8 @@
 #include "core/unicode.h"
 #include "core/unicode_tables.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 enum { // Hangul syllables are made of jamos by arithmetic.
@@ -71,26 +73,7 @@ int unicode_put(char *out, uint32_t code)
         out[0] = (char)(code - UNICODE_BAD);
         return 1;
     }
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 63));
-        out[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 63));
-    out[2] = (char)(0x80 | (code >> 6 & 63));
-    out[3] = (char)(0x80 | (code & 63));
-    return 4;
+    return (int)text_put_utf8(out, code);
 }
 
 bool unicode_valid(const char *at, size_t size)

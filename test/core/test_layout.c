@@ -36,13 +36,24 @@ TEST(layout_reads_what_people_write)
 
 TEST(layout_spelled_reads_back_equal)
 {
-    static const char *const texts[] = { "tp4 pp2 dp4",  "fsdp8", "zero2 dp8", "cp2 fsdp16",
-                                         "hsdp8 fsdp32", "ddp8",  "tp8 ddp4" };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct layout a = read(texts[i], 32), b = read(layout_spell(&a, &test_arena), 32);
+    static const struct {
+        const char *text;
+        int64_t gpus;
+    } cases[] = { { "tp4 pp2 dp4", 32 },  { "fsdp8", 8 }, { "zero2 dp8", 8 }, { "cp2 fsdp16", 32 },
+                  { "hsdp8 fsdp32", 32 }, { "ddp8", 8 },  { "tp8 ddp4", 32 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct layout a = read(cases[i].text, cases[i].gpus);
+        struct layout b = read(layout_spell(&a, &test_arena), cases[i].gpus);
         CHECK(a.data == b.data && a.tensor == b.tensor && a.pipeline == b.pipeline);
         CHECK(a.context == b.context && a.zero == b.zero && a.shard_group == b.shard_group);
     }
+}
+
+TEST(layout_refuses_ranks_that_the_gpus_do_not_make)
+{
+    struct layout layout;
+    CHECK(layout_read(&layout, TEXT("fsdp8"), 4) == ERR_USAGE);
+    CHECK(strstr(error_text(), "says 8 data-parallel ranks, 4 GPUs make 4"));
 }
 
 TEST(layout_refuses_gpus_that_do_not_divide)
