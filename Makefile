@@ -40,7 +40,7 @@ BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
-LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS)
+LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) -Wl,--export-dynamic-symbol=fail $(LDFLAGS)
 
 # --- sources: a folder is a layer, an option is a file -----------------------
 

@@ -14,7 +14,7 @@ try $model --data $rows --targets nothing
 try $model --data $rows --targets q,head
 try $model --data $rows --context 1
 try $model --data $rows --accumulation 0
-try $model --data $rows --memory 100KB --context 64
+try $model --data $rows --memory-limit 100KB --context 64
 try --model test/data/config/gpt2.json --tokenizer test/data/tiny_model/tokenizer.json --data $rows --out "$work/out"
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >"$work/silent.jsonl"
 try $model --data "$work/silent.jsonl" --labels assistant --template chatml --quiet
