@@ -2,7 +2,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 try() {
-    "$GPUHOURS" train "$@" 2>&1 | sed "s|$work|WORK|g; s|[0-9]* bytes are needed|N bytes are needed|" # by threads
+    "$GPUHOURS" train "$@" 2>&1 | sed "s|$work|WORK|g; s|[0-9.]* [KMG]iB are needed|N KiB are needed|" # by threads
 }
 rows=test/data/tiny_model/rows.jsonl
 model="--model test/data/tiny_model --out $work/out"
