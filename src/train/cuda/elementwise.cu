@@ -90,21 +90,16 @@ struct fill_with {
     int64_t stride, columns;
     enum fill how;
     double scale;
-    uint64_t mixed; // the key
-
-    __device__ static double uniform(uint64_t mixed, uint64_t place) // in [0, 1)
-    {
-        return (double)(mix(mixed + place * 0x9E3779B97F4A7C15u) >> 11) * 0x1p-53;
-    }
+    uint64_t key;
 
     __device__ double draw(uint64_t place) const
     {
         if (how == FILL_CONSTANT)
             return scale;
         if (how == FILL_UNIFORM)
-            return scale * (2 * uniform(mixed, place) - 1);
-        double radius = sqrt(-2 * log(1 - uniform(mixed, 2 * place)));
-        return scale * radius * cospi(2 * uniform(mixed, 2 * place + 1));
+            return scale * (2 * draw_uniform(key, place) - 1);
+        double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
+        return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
     }
 
     __device__ void operator()(int64_t row, int64_t column) const
@@ -120,7 +115,7 @@ struct fill_with {
 
 void cuda_fill(struct device *device, struct tensor out, enum fill how, double scale, uint64_t key)
 {
-    fill_with op = { any_of(out), out.stride, out.columns, how, scale, mix(key) };
+    fill_with op = { any_of(out), out.stride, out.columns, how, scale, key };
     map(cuda_of(device), op, out.rows, out.columns, "fill");
 }
 
@@ -129,8 +124,8 @@ template <typename T, int WIDTH> struct drop {
     T *out;
     const T *in;
     int64_t out_stride, in_stride, columns;
-    uint64_t mixed, below; // draws of 53 bits below this one are dropped
-    float keep;            // 1 / (1 − rate)
+    uint64_t key, below; // draws of 53 bits below this one are dropped
+    float keep;          // 1 / (1 − rate)
 
     __device__ void operator()(int64_t row, int64_t column) const
     {
@@ -139,7 +134,7 @@ template <typename T, int WIDTH> struct drop {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             uint64_t place = (uint64_t)(row * columns + column + i);
-            bool dropped = mix(mixed + place * 0x9E3779B97F4A7C15u) >> 11 < below;
+            bool dropped = draw_bits(key, place) >> 11 < below;
             x[i] = dropped ? 0 : x[i] * keep;
         }
         store(out + row * out_stride + column, x);
@@ -158,7 +153,7 @@ void cuda_dropout(struct device *device, struct tensor out, struct tensor in, do
         with_width<most>(in_vectors(most, { out, in }), [&](auto w) {
             drop<T, w.value> op = { (T *)out.at, (const T *)in.at,
                                     out.stride,  in.stride,
-                                    in.columns,  mix(key),
+                                    in.columns,  key,
                                     below,       (float)(1 / (1 - rate)) };
             map(cuda, op, in.rows, in.columns, "dropout");
         });

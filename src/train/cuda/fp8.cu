@@ -5,9 +5,9 @@
 
 #define LARGEST 448.0f
 
-static __device__ inline float factor_of(float scale)
+static __device__ inline float scale_of(float largest)
 {
-    return scale > 0 ? 1.0f / scale : 0;
+    return largest > 0 ? largest / LARGEST : 1.0f;
 }
 
 template <typename T, int V, int PER>
@@ -27,7 +27,7 @@ __global__ void rows_kernel(fp8 *codes, int64_t codes_stride, float *scales, int
         for (int i = 0; i < V; i++)
             most = fmaxf(most, fabsf(x[j][i]));
     }
-    float scale = group_max(most, shape.lanes) / LARGEST, factor = factor_of(scale);
+    float scale = scale_of(group_max(most, shape.lanes)), factor = 1.0f / scale;
     if (here && threadIdx.x == 0)
         scales[row * scales_stride] = scale;
 #pragma unroll
@@ -66,7 +66,7 @@ static __global__ void scales_kernel(float *scales, int64_t stride, int64_t coun
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count)
-        scales[i * stride] /= LARGEST;
+        scales[i * stride] = scale_of(scales[i * stride]);
 }
 
 template <typename T>
@@ -82,7 +82,7 @@ __global__ void transpose_kernel(fp8 *codes, int64_t codes_stride, const float *
     __syncthreads();
     for (int y = threadIdx.y; y < TILE; y += TILE_ROWS)
         if (c + y < columns && r + threadIdx.x < rows) {
-            float factor = factor_of(scales[(c + y) * scales_stride]);
+            float factor = 1.0f / scales[(c + y) * scales_stride];
             codes[(c + y) * codes_stride + r + threadIdx.x] =
                 narrow<fp8>(tile[threadIdx.x][y] * factor);
         }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "train/cuda/cuda.h"
+#include "train/draw.h"
 
 #include <cuda_fp8.h>
 #include <initializer_list>
@@ -231,14 +232,6 @@ static __device__ inline void store_any(operand out, int64_t i, const float (&in
     else
         for (int j = 0; j < V; j++)
             store_any(out, i + j, in[j]);
-}
-
-// As cpu/dropout.c has it: each bit of the output depends on each of the input.
-static __host__ __device__ inline uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
 }
 
 // --- sums --------------------------------------------------------------------

@@ -7,17 +7,16 @@
 
 // --- updates -----------------------------------------------------------------
 
-// bf16 by chance: the bits that go are a fraction of the step to the next number, and a draw of 16
-// bits says whether it is taken. What is updated in fp32 is stored as it is.
+// bf16 is rounded by chance, by a part of the draw of its place; cpu/optimizer.c does the same.
 template <int V>
-static __device__ inline void store_drawn(operand out, int64_t place, float (&x)[V], uint64_t mixed)
+static __device__ inline void store_drawn(operand out, int64_t place, float (&x)[V],
+                                          const uint64_t (&draws)[V], int part)
 {
     if (out.dtype == DTYPE_BF16)
 #pragma unroll
         for (int i = 0; i < V; i++) {
-            uint64_t draw = mix(mixed + (uint64_t)(place + i) * 0x9E3779B97F4A7C15u);
-            uint32_t bits = __float_as_uint(x[i]) + (uint32_t)(draw >> 48);
-            x[i] = __uint_as_float(bits & 0xFFFF0000u);
+            uint16_t bits = draw_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
+            x[i] = __uint_as_float((uint32_t)bits << 16);
         }
     store_any(out, place, x);
 }
@@ -27,7 +26,8 @@ template <int WIDTH> struct adamw_step {
     operand weight, m, v, gradient;
     const double *scale;
     float rate, shrink, beta1, beta2, second, epsilon; // rate over 1 − β₁ᵗ; shrink is rate · decay
-    uint64_t weight_key, m_key, v_key;
+    uint64_t key;
+    bool drawn; // something is bf16
 
     __device__ void operator()(int64_t, int64_t at) const
     {
@@ -44,9 +44,14 @@ template <int WIDTH> struct adamw_step {
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
         }
-        store_drawn(weight, at, w, weight_key);
-        store_drawn(m, at, first, m_key);
-        store_drawn(v, at, square, v_key);
+        uint64_t draws[V] = { 0 };
+        if (drawn)
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                draws[i] = draw_bits(key, (uint64_t)(at + i));
+        store_drawn(weight, at, w, draws, 0);
+        store_drawn(m, at, first, draws, 1);
+        store_drawn(v, at, square, draws, 2);
     }
 };
 
@@ -54,6 +59,7 @@ void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, st
                 struct tensor gradient, const struct adamw *adamw, struct tensor scale)
 {
     double t = (double)adamw->step;
+    bool drawn = weight.dtype == DTYPE_BF16 || m.dtype == DTYPE_BF16 || v.dtype == DTYPE_BF16;
     flatten({ &weight, &m, &v, &gradient });
     with_width<4>(in_vectors(4, { weight, m, v, gradient }), [&](auto w) {
         adamw_step<w.value> op = { any_of(weight),
@@ -67,9 +73,8 @@ void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, st
                                    (float)adamw->beta2,
                                    (float)(1 / (1 - pow(adamw->beta2, t))),
                                    (float)adamw->epsilon,
-                                   mix(adamw->key),
-                                   mix(adamw->key + 1),
-                                   mix(adamw->key + 2) };
+                                   adamw->key,
+                                   drawn };
         map(cuda_of(device), op, weight.rows, weight.columns, "adamw");
     });
 }
