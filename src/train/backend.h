@@ -32,6 +32,7 @@ struct device {
     int workers;             // that share out an operation
     int64_t allocated_bytes; // by allocate(), now
     int64_t total_bytes;     // of memory; 0: not known
+    int64_t overhead_bytes;  // of it, what the driver and libraries take beside allocate()
     int64_t chunk_bytes;     // of logits alive at once, about
     char name[64];           // "NVIDIA H200"
     void *own;               // the backend's
