@@ -35,7 +35,12 @@ struct cuda {
     bool tuning;
 };
 
-enum { CUDA_PARTIALS = 8 << 20, CUDA_RING_SLOT = 16 << 20, CUDA_RING_SLOTS = 4 };
+enum {
+    CUDA_PARTIALS = 8 << 20,
+    CUDA_PRODUCTS = 64 << 20, // cuBLASLt's workspace
+    CUDA_RING_SLOT = 16 << 20,
+    CUDA_RING_SLOTS = 4,
+};
 
 static inline struct cuda *cuda_of(struct device *device)
 {
