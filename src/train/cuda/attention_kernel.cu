@@ -11,6 +11,8 @@
 
 typedef __nv_bfloat16 bf16;
 
+#define LOG2E 1.4426950408889634f
+
 enum { TILE = 64, PAD = 8 /* rows shifted by 16 bytes do not meet in a bank */ };
 
 // --- tiles ---------------------------------------------------------------------
@@ -39,6 +41,16 @@ static __device__ void fetch(bf16 *tile, const void *in, int64_t stride, int fir
 static __device__ void commit()
 {
     asm volatile("cp.async.commit_group;");
+}
+
+// A tile of keys and values, as one group.
+template <int D>
+static __device__ void fetch_both(bf16 *k, bf16 *v, const struct kernel_attention *a, int first,
+                                  int head)
+{
+    fetch<D, TILE>(k, a->k, a->k_stride, first, a->tokens, head, a->head_size);
+    fetch<D, TILE>(v, a->v, a->v_stride, first, a->tokens, head, a->head_size);
+    commit();
 }
 
 // All but the newest `left` groups have arrived, for every thread.
@@ -217,20 +229,16 @@ static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
     int last = min(first + ROWS, a.tokens), shared = head / (a.heads / a.kv_heads);
     int row = first + warp * 16, begin = a.low[first] / TILE * TILE, step = 0;
     int low = a.low[min(row + 15, a.tokens - 1)];
-    float scale = a.scale * 1.4426950408889634f, out[D / 8][4] = {};
+    float scale = a.scale * LOG2E, out[D / 8][4] = {};
     struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
     fetch<D, ROWS>(q, a.q, a.q_stride, first, a.tokens, head, a.head_size);
-    fetch<D, TILE>(k, a.k, a.k_stride, begin, a.tokens, shared, a.head_size);
-    fetch<D, TILE>(v, a.v, a.v_stride, begin, a.tokens, shared, a.head_size);
-    commit();
+    fetch_both<D>(k, v, &a, begin, shared);
     for (int key = begin; key < last; key += TILE, step ^= 1) {
         bf16 *k_now = k + step * STEP, *v_now = v + step * STEP;
-        if (key + TILE < last) {
-            int next = key + TILE, other = (step ^ 1) * STEP;
-            fetch<D, TILE>(k + other, a.k, a.k_stride, next, a.tokens, shared, a.head_size);
-            fetch<D, TILE>(v + other, a.v, a.v_stride, next, a.tokens, shared, a.head_size);
-        }
-        commit();
+        if (key + TILE < last)
+            fetch_both<D>(k + (step ^ 1) * STEP, v + (step ^ 1) * STEP, &a, key + TILE, shared);
+        else
+            commit();
         arrived<1>();
         if (key <= row + 15) { // else no row of this warp sees the tile
             square s;
@@ -278,33 +286,36 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
 {
     extern __shared__ bf16 memory[];
     enum { STEP = TILE * (D + PAD) };
-    bf16 *q = memory, *dout = q + STEP, *k = dout + STEP, *v = k + STEP;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y;
+    bf16 *q = memory, *dout = q + STEP, *k = dout + STEP, *v = k + 2 * STEP;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y, step = 0;
     int first = (gridDim.x - 1 - blockIdx.x) * TILE, row = first + warp * 16;
     int last = min(first + TILE, a.tokens), shared = head / (a.heads / a.kv_heads);
-    int low = a.low[min(row + 15, a.tokens - 1)];
-    float scale = a.scale * 1.4426950408889634f, dq[D / 8][4] = {}, lse[2], delta[2];
+    int low = a.low[min(row + 15, a.tokens - 1)], begin = a.low[first] / TILE * TILE;
+    float scale = a.scale * LOG2E, dq[D / 8][4] = {}, lse[2], delta[2];
     struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
     for (int r = 0; r < 2; r++) {
         int64_t at = (int64_t)min(p.row[r], a.tokens - 1) * a.heads + head;
-        lse[r] = a.lse[at] * 1.4426950408889634f, delta[r] = a.delta[at];
+        lse[r] = a.lse[at] * LOG2E, delta[r] = a.delta[at];
     }
     fetch<D, TILE>(q, a.q, a.q_stride, first, a.tokens, head, a.head_size);
     fetch<D, TILE>(dout, a.dout, a.dout_stride, first, a.tokens, head, a.head_size);
-    for (int key = a.low[first] / TILE * TILE; key < last; key += TILE) {
-        fetch<D, TILE>(k, a.k, a.k_stride, key, a.tokens, shared, a.head_size);
-        fetch<D, TILE>(v, a.v, a.v_stride, key, a.tokens, shared, a.head_size);
-        commit();
-        arrived<0>();
+    fetch_both<D>(k, v, &a, begin, shared);
+    for (int key = begin; key < last; key += TILE, step ^= 1) {
+        bf16 *k_now = k + step * STEP, *v_now = v + step * STEP;
+        if (key + TILE < last)
+            fetch_both<D>(k + (step ^ 1) * STEP, v + (step ^ 1) * STEP, &a, key + TILE, shared);
+        else
+            commit();
+        arrived<1>();
         square s, ds;
-        scores<D>(s, q + warp * 16 * (D + PAD), k);
+        scores<D>(s, q + warp * 16 * (D + PAD), k_now);
         mask(s, &p, key, row, low);
-        scores<D>(ds, dout + warp * 16 * (D + PAD), v);
+        scores<D>(ds, dout + warp * 16 * (D + PAD), v_now);
 #pragma unroll
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 0; i < 4; i++)
                 ds[j][i] = exp2f(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
-        accumulate<D>(dq, ds, k);
+        accumulate<D>(dq, ds, k_now);
         __syncthreads();
     }
     save<D>(a.dq, a.dq_stride, row, a.tokens, head, a.head_size, dq, a.scale, a.scale);
@@ -321,46 +332,74 @@ static __device__ void keys_by_queries(square s, square ds, const int key[2], co
         for (int i = 0; i < 4; i++) {
             int c = column + j * 8 + i % 2, r = i / 2;
             bool seen = query + c >= key[r] && query + c < high[r];
-            s[j][i] = seen ? exp2f(s[j][i] * scale - lse[c]) : 0;
+            s[j][i] = seen ? exp2f(s[j][i] * scale - lse[c] * LOG2E) : 0;
             ds[j][i] = s[j][i] * (ds[j][i] - delta[c]);
         }
+}
+
+// A tile of queries of one head, with what its rows need.
+struct queries {
+    bf16 *q, *dout;
+    float *lse, *delta;
+};
+
+template <int D> static __device__ struct queries queries_at(bf16 *memory, int step)
+{
+    enum { STEP = TILE * (D + PAD) };
+    float *numbers = (float *)(memory + 6 * STEP) + step * 2 * TILE;
+    struct queries at = { memory + (2 + step) * STEP, memory + (4 + step) * STEP, numbers,
+                          numbers + TILE };
+    return at;
+}
+
+template <int D>
+static __device__ void fetch_queries(struct queries to, const struct kernel_attention *a, int query,
+                                     int head)
+{
+    fetch<D, TILE>(to.q, a->q, a->q_stride, query, a->tokens, head, a->head_size);
+    fetch<D, TILE>(to.dout, a->dout, a->dout_stride, query, a->tokens, head, a->head_size);
+    for (int i = threadIdx.x; i < 2 * TILE; i += blockDim.x) {
+        int64_t at = (int64_t)min(query + i % TILE, a->tokens - 1) * a->heads + head;
+        const float *from = (i < TILE ? a->lse : a->delta) + at;
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to.lse + i)),
+                     "l"(from));
+    }
+    commit();
 }
 
 template <int D> static __global__ void backward_kv(struct kernel_attention a)
 {
     extern __shared__ bf16 memory[];
-    __shared__ float lse[TILE], delta[TILE];
     enum { STEP = TILE * (D + PAD) };
-    bf16 *k = memory, *v = k + STEP, *q = v + STEP, *dout = q + STEP;
+    bf16 *k = memory, *v = k + STEP;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, shared = blockIdx.y;
     int first = blockIdx.x * TILE, row = first + warp * 16, key[2], high[2];
     int group = a.heads / a.kv_heads, last = a.high[min(first + TILE, a.tokens) - 1];
-    float scale = a.scale * 1.4426950408889634f, dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    int each = (last - first + TILE - 1) / TILE, count = each * group; // tiles of a head, of all
+    float scale = a.scale * LOG2E, dk[D / 8][4] = {}, dv[D / 8][4] = {};
     for (int r = 0; r < 2; r++) {
         key[r] = row + lane / 4 + r * 8;
         high[r] = key[r] < a.tokens ? a.high[key[r]] : 0;
     }
     fetch<D, TILE>(k, a.k, a.k_stride, first, a.tokens, shared, a.head_size);
     fetch<D, TILE>(v, a.v, a.v_stride, first, a.tokens, shared, a.head_size);
-    for (int head = shared * group; head < (shared + 1) * group; head++)
-        for (int query = first; query < last; query += TILE) {
-            square s, ds;
-            fetch<D, TILE>(q, a.q, a.q_stride, query, a.tokens, head, a.head_size);
-            fetch<D, TILE>(dout, a.dout, a.dout_stride, query, a.tokens, head, a.head_size);
+    fetch_queries<D>(queries_at<D>(memory, 0), &a, first, shared * group);
+    for (int i = 0; i < count; i++) {
+        struct queries now = queries_at<D>(memory, i % 2);
+        square s, ds;
+        if (i + 1 < count)
+            fetch_queries<D>(queries_at<D>(memory, (i + 1) % 2), &a, first + (i + 1) % each * TILE,
+                             shared * group + (i + 1) / each);
+        else
             commit();
-            if (threadIdx.x < TILE) {
-                int64_t at = (int64_t)min(query + (int)threadIdx.x, a.tokens - 1) * a.heads + head;
-                lse[threadIdx.x] = a.lse[at] * 1.4426950408889634f;
-                delta[threadIdx.x] = a.delta[at];
-            }
-            arrived<0>();
-            scores<D>(s, k + warp * 16 * (D + PAD), q);
-            scores<D>(ds, v + warp * 16 * (D + PAD), dout);
-            keys_by_queries(s, ds, key, high, query, lse, delta, scale);
-            accumulate<D>(dv, s, dout);
-            accumulate<D>(dk, ds, q);
-            __syncthreads();
-        }
+        arrived<1>();
+        scores<D>(s, k + warp * 16 * (D + PAD), now.q);
+        scores<D>(ds, v + warp * 16 * (D + PAD), now.dout);
+        keys_by_queries(s, ds, key, high, first + i % each * TILE, now.lse, now.delta, scale);
+        accumulate<D>(dv, s, now.dout);
+        accumulate<D>(dk, ds, now.q);
+        __syncthreads();
+    }
     save<D>(a.dk, a.dk_stride, row, a.tokens, shared, a.head_size, dk, a.scale, a.scale);
     save<D>(a.dv, a.dv_stride, row, a.tokens, shared, a.head_size, dv, 1, 1);
 }
@@ -404,13 +443,13 @@ template <int D> static void forward_of(cudaStream_t stream, const struct kernel
 
 template <int D> static void backward_of(cudaStream_t stream, const struct kernel_attention *a)
 {
-    enum { BYTES = 4 * TILE * (D + PAD) * 2 };
+    enum { BYTES = 6 * TILE * (D + PAD) * 2, NUMBERS = 4 * TILE * 4 };
     int64_t rows = (int64_t)a->tokens * a->heads;
     allow(backward_q<D>, BYTES);
-    allow(backward_kv<D>, BYTES);
+    allow(backward_kv<D>, BYTES + NUMBERS);
     row_sums<<<(unsigned)((rows + 7) / 8), 256, 0, stream>>>(*a);
     backward_q<D><<<dim3(tiles(a->tokens, TILE), a->heads), 128, BYTES, stream>>>(*a);
-    backward_kv<D><<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128, BYTES, stream>>>(*a);
+    backward_kv<D><<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128, BYTES + NUMBERS, stream>>>(*a);
 }
 
 // Rows of 16 bytes, and a head that fits a tile.
