@@ -2,14 +2,17 @@
 //
 //     nvcc -arch=sm_90 -O3 -Isrc -o probe test/cuda/probe_attention.cu
 //     src/train/cuda/attention_cudnn.cu
-//         src/train/cuda/attention_kernel.cu src/train/cuda/attention_plain.cu -ldl
+//         src/train/cuda/attention.cu src/train/cuda/attention_kernel.cu
+//         src/train/cuda/attention_plain.cu -ldl
 
 #include "train/cuda/attention_cudnn.h"
 #include "train/cuda/attention_kernel.h"
+#include "train/cuda/cuda.h"
 
 #include <algorithm>
 #include <cuda_bf16.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -355,7 +358,88 @@ static std::vector<group> whole(const problem &p)
     return { g };
 }
 
-enum { OWN = -1, GROUPED = 8, BY_LARGE = 16 };
+enum { OWN = -1, WHOLE_BACKEND = -2, GROUPED = 8, BY_LARGE = 16 };
+
+// --- the backend's own operations -----------------------------------------------
+
+const char *const dtype_names[] = { "fp32", "bf16", "fp64", "fp8", NULL };
+
+enum err fail(enum err code, const char *format, ...)
+{
+    printf("    fail: %s\n", format);
+    return code;
+}
+
+void cuda_fail(struct cuda *cuda, enum err err, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(cuda->problem, sizeof cuda->problem, format, list);
+    va_end(list);
+    cuda->err = err;
+    printf("    cuda_fail: %s\n", cuda->problem);
+}
+
+void cuda_launched(struct cuda *, const char *what)
+{
+    cudaError_t status = cudaGetLastError();
+    if (status != cudaSuccess)
+        printf("    %s: %s\n", what, cudaGetErrorString(status));
+}
+
+static void upload(struct device *, void *out, const void *in, int64_t bytes)
+{
+    OK(cudaMemcpy(out, in, (size_t)bytes, cudaMemcpyHostToDevice));
+}
+
+static struct tensor view(const void *at, enum dtype dtype, int64_t rows, int64_t columns,
+                          int64_t stride)
+{
+    struct tensor t = { (void *)at, dtype, rows, columns, stride };
+    return t;
+}
+
+static void probe_backend(const problem &p, int64_t window, const copy &right)
+{
+    struct backend backend = {};
+    struct cuda cuda = {};
+    struct device device = {};
+    struct attention a = { p.device_spans, p.spans.data(), (int64_t)p.spans.size(),
+                           p.longest,      p.tokens,       p.heads,
+                           p.kv_heads,     p.head_size,    window };
+    int64_t hd = p.heads * p.head_size, kd = p.kv_heads * p.head_size, t = p.tokens;
+    struct buffers b = buffers_of(p);
+    void *at = NULL;
+    backend.upload = upload, device.backend = &backend, device.own = &cuda;
+    cuda_attention_open(&cuda);
+    int64_t bytes = cuda_attention_bytes(&device, &a, DTYPE_BF16);
+    OK(cudaMalloc(&at, (size_t)bytes));
+    printf("    backend: %s, workspace %.1f MiB, note: %s\n", cuda_attention_name(&cuda),
+           bytes / 1048576., cuda_attention_note(&cuda));
+    struct tensor q = view(p.qkv, DTYPE_BF16, t, hd, p.wide),
+                  k = view(p.qkv + hd, DTYPE_BF16, t, kd, p.wide),
+                  v = view(p.qkv + hd + kd, DTYPE_BF16, t, kd, p.wide),
+                  out = view(b.out, DTYPE_BF16, t, hd, p.narrow),
+                  dout = view(p.dout, DTYPE_BF16, t, hd, p.narrow),
+                  dq = view(b.dqkv, DTYPE_BF16, t, hd, p.wide),
+                  dk = view(b.dqkv + hd, DTYPE_BF16, t, kd, p.wide),
+                  dv = view(b.dqkv + hd + kd, DTYPE_BF16, t, kd, p.wide),
+                  lse = view(b.lse, DTYPE_F32, t, p.heads, p.heads);
+    auto forward = [&] { cuda_attention_forward(&device, out, lse, q, k, v, &a, at); };
+    auto backward = [&] {
+        cuda_attention_backward(&device, dq, dk, dv, dout, out, lse, q, k, v, &a, at);
+    };
+    auto all = [&] { cuda_attention_begin(&device, &a, at), forward(), backward(); };
+    all();
+    copy first = copy_of(p, b);
+    compare(p, "backend", first, right);
+    all();
+    printf("    %-14s twice: %s, note: %s\n", "backend",
+           same(first, copy_of(p, b)) ? "same bits" : "OTHER BITS", cuda_attention_note(&cuda));
+    double seconds = median_seconds(forward, 20);
+    speed(p, "backend", seconds, median_seconds(backward, 20));
+    cuda_attention_close(&cuda);
+}
 
 struct trial {
     const char *name;
@@ -397,6 +481,10 @@ static void probe(const trial &t, int variant)
         probe_kernels(p, right);
         return;
     }
+    if (variant == WHOLE_BACKEND) {
+        probe_backend(p, t.window, right);
+        return;
+    }
     char note[CUDNN_NOTE] = "", label[64];
     struct cudnn *cudnn = cudnn_open(NULL, note);
     if (!cudnn) {
@@ -435,24 +523,30 @@ int main(void)
 {
     const int both = GROUPED + BY_LARGE;
     std::vector<trial> trials = {
-        { "small", 4, 2, 64, { 200, 1, 55 }, 0, { OWN, 0, 1, 2, 3, 4 } },
-        { "small 128", 8, 2, 128, { 300, 1, 64, 147 }, 0, { OWN, 0, 1, GROUPED } },
-        { "same heads", 4, 4, 128, { 512, 512 }, 0, { OWN, 0 } },
-        { "8B 2x4096", 32, 8, 128, { 4096, 4096 }, 0, { OWN, 0, 4, GROUPED, both } },
-        { "8B 4x4096", 32, 8, 128, { 4096, 4096, 4096, 4096 }, 0, { OWN, both } },
+        { "small", 4, 2, 64, { 200, 1, 55 }, 0, { OWN, WHOLE_BACKEND, 0, 1, 2, 3, 4 } },
+        { "small 128", 8, 2, 128, { 300, 1, 64, 147 }, 0, { OWN, WHOLE_BACKEND, 0, 1, GROUPED } },
+        { "same heads", 4, 4, 128, { 512, 512 }, 0, { OWN, WHOLE_BACKEND, 0 } },
+        { "8B 2x4096", 32, 8, 128, { 4096, 4096 }, 0, { OWN, WHOLE_BACKEND, 0, 4, GROUPED, both } },
+        { "8B 4x4096", 32, 8, 128, { 4096, 4096, 4096, 4096 }, 0, { OWN, WHOLE_BACKEND, both } },
         { "8B mixed",
           32,
           8,
           128,
           { 1, 700, 2048, 33, 128, 129, 1500, 3000, 64, 5, 511, 73 },
           0,
-          { OWN, 0, GROUPED, both } },
-        { "1B 2x4096", 32, 8, 64, { 4096, 4096 }, 0, { OWN, 0, both } },
-        { "8B 16x512", 32, 8, 128, std::vector<int>(16, 512), 0, { OWN, 0, GROUPED } },
-        { "8B 128x64", 32, 8, 128, std::vector<int>(128, 64), 0, { OWN, 0 } },
-        { "window", 8, 2, 128, { 2000, 48, 1000 }, 256, { OWN } },
-        { "D 80", 8, 2, 80, { 700, 33, 291 }, 0, { OWN, 0 } },
-        { "D 256", 8, 2, 256, { 700, 33, 291 }, 0, { OWN } },
+          { OWN, WHOLE_BACKEND, 0, GROUPED, both } },
+        { "1B 2x4096", 32, 8, 64, { 4096, 4096 }, 0, { OWN, WHOLE_BACKEND, 0, both } },
+        { "8B 16x512",
+          32,
+          8,
+          128,
+          std::vector<int>(16, 512),
+          0,
+          { OWN, WHOLE_BACKEND, 0, GROUPED } },
+        { "8B 128x64", 32, 8, 128, std::vector<int>(128, 64), 0, { OWN, WHOLE_BACKEND, 0 } },
+        { "window", 8, 2, 128, { 2000, 48, 1000 }, 256, { OWN, WHOLE_BACKEND } },
+        { "D 80", 8, 2, 80, { 700, 33, 291 }, 0, { OWN, WHOLE_BACKEND, 0 } },
+        { "D 256", 8, 2, 256, { 700, 33, 291 }, 0, { OWN, WHOLE_BACKEND } },
     };
     for (const trial &t : trials) {
         printf("%s: H %d K %d D %d, %d documents, window %d\n", t.name, t.heads, t.kv_heads,
