@@ -1,9 +1,7 @@
 // Attention on a GPU: what cuDNN makes of the graphs, what the own kernels give, how fast each is.
 //
-//     nvcc -arch=sm_90 -O3 -Isrc -o probe test/cuda/probe_attention.cu
-//     src/train/cuda/attention_cudnn.cu
-//         src/train/cuda/attention.cu src/train/cuda/attention_kernel.cu
-//         src/train/cuda/attention_plain.cu -ldl
+//     nvcc -arch=sm_90 -O3 -std=c++17 -Isrc -o /tmp/probe test/cuda/probe_attention.cu
+//         src/train/cuda/attention{,_cudnn,_kernel,_plain}.cu -ldl && /tmp/probe
 
 #include "train/cuda/attention_cudnn.h"
 #include "train/cuda/attention_kernel.h"
@@ -507,7 +505,7 @@ static void apart(const trial &t, int variant)
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(100);
         probe(t, variant);
         OK(cudaDeviceSynchronize());
         fflush(stdout);
