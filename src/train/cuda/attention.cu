@@ -78,7 +78,7 @@ static int64_t power_above(int64_t n)
 
 static int64_t class_of(int64_t size)
 {
-    return size <= SHORTEST ? SHORTEST : power_above(size);
+    return power_above(size < SHORTEST ? (int64_t)SHORTEST : size);
 }
 
 // Entries for group 0, and for groups by class, of which one per class may be nearly empty.
