@@ -228,7 +228,9 @@ static enum err open_parts(struct device *device)
         return fail(cuda->err, "%s: %s", device->name, cuda->problem);
     TRY(cuda_products_open(cuda));
     TRY(cuda_attention_open(cuda));
-    device->allocated_bytes = CUDA_PARTIALS + CUDA_PRODUCTS; // its own, on the device
+    size_t available = 0, total = 0;
+    cuda_check(cuda, cudaMemGetInfo(&available, &total), "asking for free memory");
+    device->overhead_bytes = (int64_t)(total - available); // others' included: it cannot be had
     return OK;
 }
 
