@@ -189,9 +189,15 @@ template <int V, typename T> __device__ inline void store(T *out, const float (&
 {
     raw<V * sizeof(T)> bits;
     T *x = reinterpret_cast<T *>(&bits);
+    if constexpr (std::is_same<T, bf16>::value && V % 2 == 0) { // two to an instruction
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        x[i] = narrow<T>(in[i]);
+        for (int i = 0; i < V; i += 2)
+            reinterpret_cast<__nv_bfloat162 *>(x)[i / 2] = __floats2bfloat162_rn(in[i], in[i + 1]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] = narrow<T>(in[i]);
+    }
     *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
 }
 

@@ -139,7 +139,7 @@ template <typename T, int WIDTH> struct weight_gradient {
 
     __device__ void operator()(float (&sum)[V], int64_t piece, int64_t column) const
     {
-        int64_t row = piece / per_row, at = piece % per_row;
+        int64_t row = per_row == 1 ? piece : piece / per_row, at = piece - row * per_row;
         float s[V], d[V], r = load_any(rms, row * rms_stride + at);
         load(s, x.at + row * x.stride + at * width + column);
         load(d, dout.at + row * dout.stride + at * width + column);
