@@ -22,10 +22,10 @@ enum {
     MOST_GROUPS = 1024, // of documents, in a micro-batch
     MOST_STRIDES = 6,   // of rows, that differ
     SHORTEST = 128,     // class of documents
-    SLACK = 1 << 16,    // that cuDNN takes beside the squares
+    SLACK = 1 << 20,    // that cuDNN takes beside the squares
     ALIGNMENT = 256
 };
-static const int64_t MOST_ROOM = (int64_t)5 << 28, GOOD_ROOM = (int64_t)1 << 29;
+static const int64_t GOOD_ROOM = (int64_t)1 << 29;
 
 // Documents that a plan computes together, as entries first … first + documents; the one behind the
 // last is there for its offset alone.
@@ -54,7 +54,7 @@ struct cuda_attention {
     struct group groups[MOST_GROUPS];
     int group_count; // 0: not by cuDNN
     struct span *entries;
-    int64_t entry_count, entry_room;
+    int64_t entry_count, entry_most, entry_room; // most: that the workspace holds
     struct offsets offsets[MOST_STRIDES];
     int stride_count;
 };
@@ -119,7 +119,7 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
 static bool cudnn_does(const struct cuda_attention *own, const struct attention *a)
 {
     return own->cudnn && (a->window == 0 || a->window >= a->longest) && a->head_size % 8 == 0 &&
-           a->head_size <= 128;
+           a->head_size <= 256;
 }
 
 // What the backward pass of a document needs: the square, gradients of each query head, sums.
@@ -142,22 +142,32 @@ static int64_t heads_for(const struct attention *a, int64_t length, int64_t room
     return n;
 }
 
-// Room for the longest document, and for some more if they are short. 0: too long, or not cuDNN.
-static int64_t room_for(const struct cuda_attention *own, const struct attention *a,
-                        enum dtype dtype)
+// A 64th of the memory at most; what is too long for that is left to the own kernels. That the
+// backward pass of cuDNN has one order of sums is known of Hopper only.
+static int64_t room_most(struct device *device)
 {
-    int64_t length = class_of(a->longest), heads = heads_for(a, length, MOST_ROOM);
+    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
+    return cuda_of(device)->capability == 90 ? total / 64 : 0;
+}
+
+// Room for the longest document, and for some more if they are short; some for the forward pass
+// in any case. 0: not cuDNN.
+static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
+{
+    int64_t length = class_of(a->longest), heads = heads_for(a, length, room_most(device));
     int64_t one = document_bytes(a, heads, length) + SLACK;
     int64_t all = one * ((a->tokens + length - 1) / length);
-    if (!cudnn_does(own, a) || dtype != DTYPE_BF16 || !heads)
+    if (!cudnn_does(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
         return 0;
+    if (!heads)
+        return SLACK;
     return all < GOOD_ROOM ? all : one > GOOD_ROOM ? one : GOOD_ROOM;
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
 {
     struct cuda_attention *own = cuda_of(device)->attention;
-    own->room = room_for(own, a, dtype);
+    own->room = room_for(device, a, dtype);
     return layout_of(a, entries_most(a), own->room, NULL).bytes;
 }
 
@@ -165,7 +175,7 @@ int64_t cuda_attention_bytes(struct device *device, const struct attention *a, e
 
 static bool add_entry(struct cuda_attention *own, struct span span)
 {
-    if (own->entry_count == own->entry_room)
+    if (own->entry_count == own->entry_most)
         return false;
     own->entries[own->entry_count++] = span;
     return true;
@@ -207,19 +217,21 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
     return own->entry_count == group.first || close_group(own, a, group);
 }
 
-static bool group_documents(struct cuda_attention *own, const struct attention *a)
+// Group 0, and behind it those of the backward pass, or none of them.
+static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
     struct group whole = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
-            return false;
+            return;
     if (!close_group(own, a, whole))
-        return false;
+        return;
     for (int64_t length = SHORTEST; length <= whole.length; length *= 2)
-        if (!group_class(own, a, length))
-            return false;
-    return true;
+        if (!group_class(own, a, length)) {
+            own->group_count = 1;
+            return;
+        }
 }
 
 void cuda_attention_begin(struct device *device, const struct attention *a, void *workspace)
@@ -241,8 +253,8 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
             return;
         own->entries = more, own->entry_room = entries;
     }
-    if (!group_documents(own, a))
-        own->group_count = 0;
+    own->entry_most = entries;
+    group_documents(own, a);
     if (own->group_count)
         device->backend->upload(device, at.entries, own->entries,
                                 own->entry_count * (int64_t)sizeof(struct span));
