@@ -82,6 +82,13 @@ static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+static __device__ float power2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ uint32_t pack(float low, float high)
 {
     __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -222,10 +229,10 @@ static __device__ void soften(square s, struct pair *p, float scale, float keep[
             largest = fmaxf(largest, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
         largest = over_quad_max(largest);
         float base = largest == -INFINITY ? 0 : largest * scale, sum = 0;
-        keep[r] = exp2f(p->largest[r] * scale - base);
+        keep[r] = power2(p->largest[r] * scale - base);
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 2 * r; i < 2 * r + 2; i++)
-                sum += s[j][i] = exp2f(s[j][i] * scale - base);
+                sum += s[j][i] = power2(s[j][i] * scale - base);
         p->sum[r] = p->sum[r] * keep[r] + sum, p->largest[r] = largest;
     }
 }
@@ -347,25 +354,38 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
 #pragma unroll
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 0; i < 4; i++)
-                ds[j][i] = exp2f(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
+                ds[j][i] = power2(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
         accumulate<D, 1>(&dq, &ds, k_now);
         __syncthreads();
     }
     save<D>(a.dq, a.dq_stride, row, a.tokens, head, a.head_size, dq, a.scale, a.scale);
 }
 
-// Probabilities and score gradients of 16 keys with the TILE queries from `query` on.
-static __device__ void keys_by_queries(square s, square ds, const int key[2], const int high[2],
-                                       int query, const float *lse, const float *delta, float scale)
+// Scores of 16 keys with queries that do not see them become −∞.
+static __device__ void mask_turned(square s, const int key[2], const int high[2], int query)
+{
+    int column = query + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int at = column + j * 8 + i % 2;
+            if (at < key[i / 2] || at >= high[i / 2])
+                s[j][i] = -INFINITY;
+        }
+}
+
+// Probabilities and score gradients of 16 keys with TILE queries.
+static __device__ void soften_turned(square s, square ds, const float *lse, const float *delta,
+                                     float scale)
 {
     int column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int c = column + j * 8 + i % 2, r = i / 2;
-            bool seen = query + c >= key[r] && query + c < high[r];
-            s[j][i] = seen ? exp2f(s[j][i] * scale - lse[c] * LOG2E) : 0;
+            int c = column + j * 8 + i % 2;
+            s[j][i] = power2(s[j][i] * scale - lse[c] * LOG2E);
             ds[j][i] = s[j][i] * (ds[j][i] - delta[c]);
         }
 }
@@ -409,6 +429,7 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
     int first = blockIdx.x * TILE, row = first + warp * 16, key[2], high[2];
     int group = a.heads / a.kv_heads, last = a.high[min(first + TILE, a.tokens) - 1];
     int each = (last - first + TILE - 1) / TILE, count = each * group; // tiles of a head, of all
+    int least = a.high[min(row, a.tokens - 1)];                        // of the warp's keys
     float scale = a.scale * LOG2E, dk[D / 8][4] = {}, dv[D / 8][4] = {};
     for (int r = 0; r < 2; r++) {
         key[r] = row + lane / 4 + r * 8;
@@ -419,6 +440,7 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
     fetch_queries<D>(queries_at<D>(memory, 0), &a, first, shared * group);
     for (int i = 0; i < count; i++) {
         struct queries now = queries_at<D>(memory, i % 2);
+        int query = first + i % each * TILE;
         square s, ds;
         if (i + 1 < count)
             fetch_queries<D>(queries_at<D>(memory, (i + 1) % 2), &a, first + (i + 1) % each * TILE,
@@ -428,7 +450,9 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
         arrived<1>();
         scores<D, 1>(&s, k + warp * 16 * (D + PAD), now.q);
         scores<D, 1>(&ds, v + warp * 16 * (D + PAD), now.dout);
-        keys_by_queries(s, ds, key, high, first + i % each * TILE, now.lse, now.delta, scale);
+        if (query < row + 15 || query + TILE > least)
+            mask_turned(s, key, high, query);
+        soften_turned(s, ds, now.lse, now.delta, scale);
         accumulate<D, 1>(&dv, &s, now.dout);
         accumulate<D, 1>(&dk, &ds, now.q);
         __syncthreads();
