@@ -641,6 +641,18 @@ static bool find_functions(struct cudnn *cudnn, char *note)
     return true;
 }
 
+// Shared heads of ragged rows came with 9.6; NVIDIA's own frontend refuses the backward pass of
+// 9.10.0 and 9.10.1.
+static bool is_usable(struct cudnn *cudnn, char *note)
+{
+    int64_t version = cudnn_version(cudnn);
+    if (version >= 90600 && version != 91000 && version != 91001)
+        return true;
+    snprintf(note, CUDNN_NOTE, "cuDNN %d.%d.%d is too old or known to be wrong",
+             (int)(version / 10000), (int)(version / 100 % 100), (int)(version % 100));
+    return false;
+}
+
 struct cudnn *cudnn_open(char note[CUDNN_NOTE])
 {
     struct cudnn *cudnn = (struct cudnn *)calloc(1, sizeof *cudnn);
@@ -649,7 +661,7 @@ struct cudnn *cudnn_open(char note[CUDNN_NOTE])
     cudnn->library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     if (!cudnn->library)
         snprintf(note, CUDNN_NOTE, "%s", dlerror());
-    if (!cudnn->library || !find_functions(cudnn, note))
+    if (!cudnn->library || !find_functions(cudnn, note) || !is_usable(cudnn, note))
         return cudnn_close(cudnn), (struct cudnn *)NULL;
     cudnnStatus_t status = cudnn->cudnnCreate(&cudnn->handle);
     if (status == CUDNN_STATUS_SUCCESS)
