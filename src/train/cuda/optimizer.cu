@@ -32,7 +32,8 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
     S *weight, *m, *v;
     const G *gradient;
     const double *scale;
-    float rate, shrink, beta1, beta2, second, epsilon; // rate over 1 − β₁ᵗ; shrink is rate · decay
+    float rate, shrink; // rate over 1 − β₁ᵗ; shrink is rate · decay
+    float beta1, rest1, beta2, rest2, second, epsilon; // rest: 1 − β, which fp32 would cancel
     uint64_t key;
 
     __device__ void operator()(int64_t, int64_t at) const
@@ -52,8 +53,8 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             float d = g[i] * factor;
-            first[i] = beta1 * first[i] + (1.0f - beta1) * d;
-            square[i] = beta2 * square[i] + (1.0f - beta2) * d * d;
+            first[i] = beta1 * first[i] + rest1 * d;
+            square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
             draws[i] = draw_bits(key, (uint64_t)(at + i));
@@ -109,7 +110,9 @@ void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, st
             (float)(adamw->rate / (1 - pow(adamw->beta1, t))),
             (float)(adamw->rate * adamw->decay),
             (float)adamw->beta1,
+            (float)(1 - adamw->beta1),
             (float)adamw->beta2,
+            (float)(1 - adamw->beta2),
             (float)(1 / (1 - pow(adamw->beta2, t))),
             (float)adamw->epsilon,
             adamw->key,

@@ -205,9 +205,13 @@ static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuris
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(cuda->products->handle, &plan->product, &plan->b, &plan->a,
                                        &plan->c, &plan->c, &wish, most, out, &found);
-    if (status == CUBLAS_STATUS_SUCCESS && !found)
+    int good = 0; // an offer may come with a status of its own, and is garbage then
+    for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (out[i].state == CUBLAS_STATUS_SUCCESS && out[i].workspaceSize <= CUDA_PRODUCTS)
+            out[good++] = out[i];
+    if (status == CUBLAS_STATUS_SUCCESS && !good)
         status = CUBLAS_STATUS_NOT_SUPPORTED;
-    return check(cuda, status, &plan->key) ? found : 0;
+    return check(cuda, status, &plan->key) ? good : 0;
 }
 
 // The algorithm of a plan that differs in the tokens alone, tuned ones first, if it can do this.
