@@ -3,7 +3,7 @@
 #include "train/transformer_internal.h"
 
 // The same columns of what a step of the optimizer reads and writes.
-struct range {
+struct stretch {
     struct tensor weight, m, v, gradient;
     bool decays;
 };
@@ -29,7 +29,7 @@ static bool goes_on(const struct pile *next, const struct pile *before)
            follows(next->m, before->m) && follows(next->v, before->v);
 }
 
-static void update_range(struct transformer *t, const struct update *update, const struct range *r,
+static void update_range(struct transformer *t, const struct update *update, const struct stretch *r,
                          uint64_t place)
 {
     struct adamw adamw = update->adamw;
@@ -51,7 +51,7 @@ void transformer_update(struct transformer *t, const struct update *update)
             last = &t->piles[end];
         if (!first->is_trained)
             continue;
-        struct range range = { reach(first->master, last->master), reach(first->m, last->m),
+        struct stretch range = { reach(first->master, last->master), reach(first->m, last->m),
                                reach(first->v, last->v), reach(first->gradient, last->gradient),
                                first->parts[0]->decays };
         update_range(t, update, &range, i);
