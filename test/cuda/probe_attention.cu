@@ -379,6 +379,8 @@ static bool apart(const trial &t, int what)
 int main(void)
 {
     bool good = true;
+    std::vector<int> long_and_short(50, 82);
+    long_and_short.push_back(4092);
     std::vector<trial> trials = {
         { "small", 4, 2, 64, { 200, 1, 55 }, 0 },
         { "small 128", 8, 2, 128, { 300, 1, 64, 147 }, 0 },
@@ -389,6 +391,7 @@ int main(void)
         { "8B 1x8192", 32, 8, 128, { 8192 }, 0 },
         { "8B 1x16384", 32, 8, 128, { 16384 }, 0 },
         { "8B mixed", 32, 8, 128, { 1, 700, 2048, 33, 128, 129, 1500, 3000, 64, 5, 511, 73 }, 0 },
+        { "8B one long", 32, 8, 128, long_and_short, 0 },
         { "1B 2x4096", 32, 8, 64, { 4096, 4096 }, 0 },
         { "8B 16x512", 32, 8, 128, std::vector<int>(16, 512), 0 },
         { "8B 128x64", 32, 8, 128, std::vector<int>(128, 64), 0 },

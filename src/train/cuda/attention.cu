@@ -1,11 +1,11 @@
 // Attention: who computes it, cuDNN or the own kernels, and what both need in the workspace.
 //
 // cuDNN's plans are for a number of documents of at most some length. The forward pass takes a
-// micro-batch as one; the backward pass keeps a square per document and head, so it goes by classes
-// of length, a power of two each, as many documents at once as there is room for, or some heads of
-// one document. Places behind the last document of a plan hold documents of no tokens. A
-// micro-batch that has no plan, or no room for one, is left to the own kernels, which write the
-// same lse.
+// micro-batch as one if it can; the backward pass keeps a square per document and head, so it goes
+// by classes of length, a power of two each, as many documents at once as there is room for, or
+// some heads of one document. Places behind the last document of a plan hold documents of no
+// tokens. A micro-batch that has no plan, or no room for one, is left to the own kernels, which
+// write the same lse.
 
 #include "train/cuda/cuda.h"
 
@@ -22,6 +22,8 @@ enum {
     MOST_GROUPS = 1024, // of documents, in a micro-batch
     MOST_STRIDES = 6,   // of rows, that differ
     SHORTEST = 128,     // class of documents
+    SPARSE = 64,        // tokens per document that the own kernels are as good at
+    WASTE = 16,         // places per token that a plan may have
     SLACK = 1 << 20,    // that cuDNN takes beside the squares
     ALIGNMENT = 256
 };
@@ -245,7 +247,7 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
     own->stride_count = 0, own->group_count = 0;
     kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
     cuda_launched(cuda, "attention: ranges");
-    if (!own->room || !cudnn_does(own, a))
+    if (!own->room || !cudnn_does(own, a) || a->tokens <= SPARSE * a->span_count)
         return;
     if (entries > own->entry_room) {
         struct span *more = (struct span *)realloc(own->entries, (size_t)entries * sizeof *more);
@@ -452,6 +454,12 @@ static bool accepts(struct cuda *cuda, const struct attention *a, const struct p
     return false;
 }
 
+// A plan of many documents, of which one is long, would be empty places.
+static bool is_dense(const struct attention *a, const struct group *group)
+{
+    return group->documents * group->length <= WASTE * a->tokens;
+}
+
 static void run(struct device *device, const struct attention *a, const struct pass *t,
                 void *workspace)
 {
@@ -461,7 +469,8 @@ static void run(struct device *device, const struct attention *a, const struct p
     if (!accepts(cuda, a, t))
         return;
     struct layout at = layout_of(a, entries_most(a), own->room, workspace);
-    int first = backward ? 1 : 0, last = backward || !own->group_count ? own->group_count : 1;
+    bool whole = !backward && is_dense(a, &own->groups[0]);
+    int first = whole ? 0 : 1, last = whole && own->group_count ? 1 : own->group_count;
     if (t->q.dtype == DTYPE_BF16 && by_cudnn(cuda, a, &at, t, first, last))
         return;
     struct kernel_attention kernel = kernel_of(a, &at, t);
