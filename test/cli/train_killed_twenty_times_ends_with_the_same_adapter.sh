@@ -12,6 +12,12 @@ for moment in $moments; do
     kill -9 $!
     wait $!
 done 2>/dev/null
+if ! ls "$work"/killed/checkpoints/*/DONE >/dev/null 2>&1; then # a busy machine: none came that far
+    "$GPUHOURS" $asked/killed >/dev/null 2>&1 &
+    while ! ls "$work"/killed/checkpoints/*/DONE >/dev/null 2>&1; do sleep 0.01; done
+    kill -9 $!
+    wait $! 2>/dev/null
+fi
 "$GPUHOURS" $asked/killed | grep -c "from step"
 cmp "$work/straight/adapter_model.safetensors" "$work/killed/adapter_model.safetensors" && echo same adapter
 cut -d, -f1,3 "$work/straight/metrics.jsonl" >"$work/a"

@@ -56,7 +56,7 @@ static const float *stored(const struct golden *g, const char *group, const char
     return values;
 }
 
-static bool open_golden(struct golden *g, const char *kind, int method)
+static bool open_golden(struct golden *g, const char *kind, int method, enum dtype compute)
 {
     *g = (struct golden){ .prefix = method == RECIPE_FULL ? "" : "lora/",
                           .recipe = recipe_default() };
@@ -85,7 +85,7 @@ static bool open_golden(struct golden *g, const char *kind, int method)
     g->batch = read_documents(json_get(&g->about, "documents"));
     struct transformer_setup setup = { .decoder = &g->decoder,
                                        .recipe = &g->recipe,
-                                       .compute = DTYPE_F32,
+                                       .compute = compute,
                                        .tokens = g->batch.tokens,
                                        .labelled = g->batch.labelled,
                                        .longest = g->batch.tokens };
@@ -105,7 +105,9 @@ static double distance(struct tensor a, const float *b)
 {
     double difference = 0, size = 0;
     for (int64_t i = 0; i < tensor_count(a); i++) {
-        double x = ((const float *)a.at)[i] - (double)b[i];
+        double x;
+        tensor_load(&x, tensor_flat(a), 0, i, 1);
+        x -= b[i];
         difference += x * x;
         size += (double)b[i] * b[i];
     }
@@ -144,7 +146,7 @@ static size_t count_of(const struct golden *g, const char *group)
     return count;
 }
 
-static void check_group(const struct golden *g, const char *group, bool gradients)
+static void check_group(const struct golden *g, const char *group, bool gradients, double bound)
 {
     const char *full = text_format(&test_arena, "%s%s", g->prefix, group);
     size_t compared = 0;
@@ -156,16 +158,19 @@ static void check_group(const struct golden *g, const char *group, bool gradient
         const float *wanted = stored(g, full, p->name);
         test_check(wanted, "the file has this tensor", p->name, 0);
         if (wanted)
-            test_check(distance(gradients ? p->gradient : p->master, wanted) < 1e-5,
-                       text_format(&test_arena, "%s within 1e-5", full), p->name, 0);
+            test_check(distance(gradients ? p->gradient : p->master, wanted) < bound,
+                       text_format(&test_arena, "%s within %g", full, bound), p->name, 0);
     }
     CHECK(compared == count_of(g, full)); // none of theirs is left out
 }
 
-static void check_golden(const char *kind, int method)
+// In fp64 what is left is the rounding of theirs, which is in fp32. In fp32 ours comes on top, and
+// by how much depends on the order in which a machine's BLAS adds: from 0.8e-5 to 1.4e-5 was seen.
+static void check_golden_in(const char *kind, int method, enum dtype compute)
 {
     struct golden g;
-    if (!open_golden(&g, kind, method))
+    double bound = compute == DTYPE_F64 ? 1e-5 : 2e-5;
+    if (!open_golden(&g, kind, method, compute))
         return;
     const struct json *losses =
         json_get(&g.about, method == RECIPE_FULL ? "losses" : "lora_losses");
@@ -179,12 +184,18 @@ static void check_golden(const char *kind, int method)
     for (int i = 0; i < 3; i++) {
         CHECK_NEAR(pass(&g), losses->items[i].number, 1e-5);
         if (!i)
-            check_group(&g, "gradients/", true);
+            check_group(&g, "gradients/", true, bound);
         step(&g, i + 1);
     }
-    check_group(&g, "after/", false);
+    check_group(&g, "after/", false, bound);
     transformer_release(&g.t);
     safetensors_release(&g.file);
+}
+
+static void check_golden(const char *kind, int method)
+{
+    check_golden_in(kind, method, DTYPE_F64);
+    check_golden_in(kind, method, DTYPE_F32);
 }
 
 TEST(golden_llama_is_as_transformers_computes_it)
