@@ -163,7 +163,9 @@ static int64_t room_for(struct device *device, const struct attention *a, enum d
         return 0;
     if (!heads)
         return SLACK;
-    return all < GOOD_ROOM ? all : one > GOOD_ROOM ? one : GOOD_ROOM;
+    int64_t good = 2 * one < room_most(device) ? 2 * one : one; // two at once are 7 % faster
+    good = good > GOOD_ROOM ? good : GOOD_ROOM;
+    return all < good ? all : good;
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
