@@ -1,0 +1,22 @@
+// prior: what one's own past measurements say about the efficiency of the next run.
+//
+// The catalog's prior says where a new site lies among all sites. Pilots and finished runs of like
+// configurations, as logarithms of measured over roofline tokens/s, say where this one lies:
+//
+//     struct efficiency mine = prior_update(&catalogs, log_ratios, count, 0.01);
+//
+// A normal site effect with a normal scatter of runs around it; the scatter is itself learned, from
+// what is usual within a source and from the ratios. Few ratios move the middle little, and the
+// spread narrows with their number. Formulas: docs/formulas.md, section ledger.
+
+#pragma once
+
+#include "core/calibration.h"
+
+// least_spread: what a pilot of the very same configuration would leave.
+struct efficiency prior_update(const struct efficiency *catalogs, const double *log_ratios,
+                               size_t count, double least_spread);
+
+// Fitted on data/runs.csv; in the header for the tests, which compute by hand.
+#define PRIOR_SCATTER 0.068 // usual deviation of the ratios of one source, stack, GPU and method
+#define PRIOR_WORTH 1.25    // how many ratios' worth of weight that figure has against one's own
