@@ -126,7 +126,27 @@ static enum err read_kind(int *out, const struct json *tree, const char *name)
                 name, TEXT_BRIEF(kind.at ? kind : TEXT("missing")));
 }
 
-// The text of a member, as it stands.
+// JSON without the blanks between its parts.
+static const char *compact(struct arena *arena, struct text json)
+{
+    char *out = arena_alloc(arena, json.size + 1);
+    size_t size = 0;
+    bool inside = false;
+    for (size_t i = 0; i < json.size; i++) {
+        char c = json.at[i];
+        if (!inside && (c == ' ' || c == '\n' || c == '\r' || c == '\t'))
+            continue;
+        out[size++] = c;
+        if (c == '"')
+            inside = !inside;
+        else if (c == '\\' && i + 1 < json.size)
+            out[size++] = json.at[++i];
+    }
+    out[size] = 0;
+    return out;
+}
+
+// The text of a member.
 static const char *raw_member(struct arena *arena, struct text document, const char *wanted)
 {
     struct json_reader in = json_reader(document);
@@ -135,7 +155,7 @@ static const char *raw_member(struct arena *arena, struct text document, const c
     while (json_key(&in, arena, &key)) {
         struct text value = json_skip(&in);
         if (text_is(key, wanted) && !in.problem)
-            return text_copy(arena, text_trim(value));
+            return compact(arena, value);
     }
     return NULL;
 }
@@ -157,7 +177,7 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
     if (!out->stack)
         out->stack = text_or(arena, &tree, "stack", NULL);
     read_numbers(out, arena, &tree);
-    out->document = text_copy(arena, text_trim(document));
+    out->document = compact(arena, document);
     history_seal(out, arena);
     return OK;
 }

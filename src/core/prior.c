@@ -41,3 +41,17 @@ struct efficiency prior_update(const struct efficiency *catalogs, const double *
     out.log_spread = fmax(fmin(spread, fmax(wide, sqrt(own))), least_spread);
     return out;
 }
+
+void prior_learn(struct efficiency *rows, size_t row_count, const struct history_entry *entries,
+                 size_t count, const char *gpu, const char *method)
+{
+    enum { MOST = 64 }; // older ones say nothing more
+    double ratios[MOST];
+    for (size_t i = 0; i < row_count; i++) {
+        size_t found = history_ratios(ratios, MOST, entries, count, rows[i].stack, gpu, method);
+        if (!found)
+            continue;
+        rows[i] = prior_update(&rows[i], ratios, found, PRIOR_LEAST);
+        rows[i].own = (int64_t)found;
+    }
+}

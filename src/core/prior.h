@@ -12,11 +12,17 @@
 #pragma once
 
 #include "core/calibration.h"
+#include "core/history.h"
 
 // least_spread: what a pilot of the very same configuration would leave.
 struct efficiency prior_update(const struct efficiency *catalogs, const double *log_ratios,
                                size_t count, double least_spread);
 
+// Each stack's row by the pilots and runs of that stack with that GPU and method, newest first.
+void prior_learn(struct efficiency *rows, size_t row_count, const struct history_entry *entries,
+                 size_t count, const char *gpu, const char *method);
+
 // Fitted on data/runs.csv; in the header for the tests, which compute by hand.
 #define PRIOR_SCATTER 0.068 // usual deviation of the ratios of one source, stack, GPU and method
+#define PRIOR_LEAST 0.02    // spread that is left however many there are, as of a pilot
 #define PRIOR_WORTH 1.25    // how many ratios' worth of weight that figure has against one's own

@@ -190,6 +190,8 @@ static enum err open_file(struct ledger *l)
         return refused(l);
     sqlite3_busy_timeout(l->database, (int)(l->options.wait_seconds * 1000));
     note_file(l);
+    // Else each command would wait for the disk twice: the log is folded in every 1,000 pages.
+    sqlite3_db_config(l->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     // Without a log the wait for the disk is what makes a crash of the machine harmless.
     bool network = is_shared_over_network(l->path);
     TRY(execute(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
