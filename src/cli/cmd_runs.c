@@ -233,6 +233,10 @@ static enum err import(struct command_line *line, struct ledger *ledger, struct 
     }
     file_close(&file);
     TRY(err);
+    for (size_t i = 0; i < entries.count / 2; i++) { // an export has the newest first
+        struct history_entry *a = &entries.at[i], *b = &entries.at[entries.count - 1 - i], c = *a;
+        *a = *b, *b = c;
+    }
     if (is_ledger)
         TRY(import_ledger(&entries, line->arena, path));
     size_t added = 0;

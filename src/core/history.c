@@ -200,7 +200,7 @@ void history_seal(struct history_entry *entry, struct arena *arena)
                                  e->method ? e->method : "?", e->stack ? e->stack : "?",
                                  e->gpu ? e->gpu : "?", (long long)e->gpus, (long long)e->context);
     uint64_t hash = digest(0xCBF29CE484222325u, history_kinds[e->kind]);
-    hash = digest(digest(digest(hash, e->name), e->plan), e->document);
+    hash = digest(digest(hash, e->plan), e->document);
     entry->uid = text_format(arena, "%016llx", (unsigned long long)hash);
 }
 

@@ -346,7 +346,8 @@ static void compose_insert(struct out *sql, const struct field *fields)
     out_put(sql, ") VALUES (");
     for (int i = 0; i < count; i++)
         out_put(sql, i ? ", ?" : "?");
-    out_put(sql, ") ON CONFLICT (uid) DO UPDATE SET at = max(at, excluded.at) RETURNING id");
+    out_put(sql, ") ON CONFLICT (uid) DO UPDATE SET at = max(at, excluded.at), "
+                 "name = coalesce(excluded.name, name) RETURNING id");
 }
 
 static void bind(sqlite3_stmt *statement, int at, const struct field *f, const void *entry)

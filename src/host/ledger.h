@@ -2,7 +2,7 @@
 //
 //     struct ledger *ledger;
 //     TRY(ledger_open(&ledger, &(struct ledger_options){ .path = path, .wait_seconds = 5 }));
-//     TRY(ledger_add(ledger, fields, &entry));       // the same uid again: only a newer time
+//     TRY(ledger_add(ledger, fields, &entry));       // the same uid again: a newer time or name
 //     struct ledger_filter like[] = { { "stack", "=", "hf-peft" }, { 0 } };
 //     TRY(ledger_find(ledger, arena, fields, sizeof entry, like, 0, &rows, &count));
 //     ledger_close(ledger);

@@ -38,7 +38,10 @@ TEST(history_of_the_same_document_is_the_same_and_of_another_is_not)
 {
     struct history_entry a = read_text(plan_text), b = read_text(plan_text);
     CHECK(!strcmp(a.uid, b.uid));
-    b.name = "night";
+    b.name = "night"; // is no other plan
+    history_seal(&b, &test_arena);
+    CHECK(!strcmp(a.uid, b.uid));
+    b.document = "{}";
     history_seal(&b, &test_arena);
     CHECK(strcmp(a.uid, b.uid));
 }

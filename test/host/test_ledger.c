@@ -101,13 +101,14 @@ TEST(ledger_keeps_the_same_entry_once_with_its_newer_time)
     const char *path = files_path("ledger/once.sqlite");
     struct ledger *ledger = open_at(path);
     struct history_entry a = entry_of("0000000000000001"), b = a;
-    b.at = "2026-12-01T00:00:00Z";
+    a.name = "night", b.at = "2026-12-01T00:00:00Z";
     CHECK(!ledger_add(ledger, history_fields, &a) && !ledger_add(ledger, history_fields, &b));
     CHECK(a.id == b.id);
     void *rows;
     size_t count;
     CHECK(!ledger_find(ledger, &test_arena, history_fields, sizeof a, NULL, 0, &rows, &count));
     CHECK(count == 1 && !strcmp(((struct history_entry *)rows)->at, b.at));
+    CHECK(count == 1 && !strcmp(((struct history_entry *)rows)->name, "night"));
     bool found = false;
     CHECK(!ledger_delete(ledger, a.id, &found) && found);
     CHECK(!ledger_delete(ledger, a.id, &found) && !found);
