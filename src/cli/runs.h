@@ -21,7 +21,8 @@ void runs_coverage(const struct history_entry *entries, size_t count, struct are
 // How a run of some trainer ended.
 struct runs_actual {
     const char *plan, *log, *pattern; // files; how steps look in the log
-    double gpu_hours, wall_hours, tokens_per_second, tokens_per_step;
+    double gpu_hours, wall_hours, tokens_per_second;
+    int64_t tokens_per_step;
 };
 extern const struct field runs_actual_fields[];
 
