@@ -23,6 +23,6 @@ void prior_learn(struct efficiency *rows, size_t row_count, const struct history
                  size_t count, const char *gpu, const char *method);
 
 // Fitted on data/runs.csv; in the header for the tests, which compute by hand.
-#define PRIOR_SCATTER 0.068 // usual deviation of the ratios of one source, stack, GPU and method
-#define PRIOR_LEAST 0.02    // spread that is left however many there are, as of a pilot
-#define PRIOR_WORTH 1.25    // how many ratios' worth of weight that figure has against one's own
+#define PRIOR_SCATTER 0.10 // usual deviation of the ratios of one source, stack, GPU and method
+#define PRIOR_LEAST 0.02   // spread that is left however many there are, as of a pilot
+#define PRIOR_WORTH 2.0    // how many ratios' worth of weight that figure has against one's own

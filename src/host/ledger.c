@@ -190,8 +190,6 @@ static enum err open_file(struct ledger *l)
         return refused(l);
     sqlite3_busy_timeout(l->database, (int)(l->options.wait_seconds * 1000));
     note_file(l);
-    // Else each command would wait for the disk twice: the log is folded in every 1,000 pages.
-    sqlite3_db_config(l->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     // Without a log the wait for the disk is what makes a crash of the machine harmless.
     bool network = is_shared_over_network(l->path);
     TRY(execute(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
@@ -319,6 +317,13 @@ void ledger_close(struct ledger *ledger)
 {
     if (!ledger)
         return;
+    // Folding the log into the file waits for the disk twice, and reading a long one at the next
+    // opening takes time, too: it is done every twenty plans or so.
+    enum { SHORT_LOG = 512 * 1024 };
+    struct stat about;
+    const char *log = text_format(&ledger->arena, "%s-wal", ledger->path);
+    if (ledger->database && !stat(log, &about) && about.st_size < SHORT_LOG)
+        sqlite3_db_config(ledger->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(ledger->database);
     arena_release(&ledger->arena);
     free(ledger);
