@@ -1,17 +1,20 @@
 #include "cli/runs.h"
 
 #include "core/step_series.h"
+#include "core/trainer_files.h"
 #include "host/file.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const struct field runs_actual_fields[] = {
     FIELD(runs_actual, plan, TEXT, "plan.json, in the place of an id"),
     FIELD(runs_actual, gpu_hours, NUMBER, "that the run took"),
     FIELD(runs_actual, wall_hours, NUMBER, "from its start to its end"),
     FIELD(runs_actual, tokens_per_second, NUMBER, "processed, over all GPUs, while it trained"),
-    FIELD(runs_actual, log, TEXT, "what the trainer printed: steps, times and tokens from there"),
+    FIELD(runs_actual, log, TEXT,
+          "what the trainer printed, its trainer_state.json, CSV or TensorBoard events"),
     FIELD(runs_actual, pattern, TEXT, "how a step looks in the log, where it is not recognised"),
     FIELD(runs_actual, tokens_per_step, COUNT, "where the log has none; the plan's unless given"),
     { 0 },
@@ -38,6 +41,24 @@ static double planned_step_tokens(const struct history_entry *plan, struct arena
     return tokens > 0 && steps > 0 ? tokens / steps : 0;
 }
 
+// What a trainer printed, or one of the files that it wrote beside.
+static enum err feed(struct trainer_log *log, struct step_series *series, struct text text,
+                     const char *path)
+{
+    size_t used;
+    if (text_ends(text_of(path), "trainer_state.json"))
+        return trainer_files_state(log, text, path);
+    if (text_ends(text_of(path), ".csv"))
+        return trainer_files_csv(log, text, path, NAN);
+    if (strstr(path, "tfevents")) {
+        series->reads_back = false; // its events carry their own clock
+        return trainer_files_tensorboard(log, &used, text, path);
+    }
+    trainer_log_feed(log, text.at, text.size, 0);
+    trainer_log_end(log, 0);
+    return OK;
+}
+
 static enum err read_log(struct told *out, struct arena *arena, const struct runs_actual *actual,
                          const struct history_entry *plan)
 {
@@ -51,11 +72,11 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
                                                       : planned_step_tokens(plan, arena);
     TRY(trainer_log_init(log, arena, actual->pattern, step_series_add, series));
     TRY(file_open(&file, actual->log));
-    trainer_log_feed(log, file.text.at, file.text.size, 0);
-    trainer_log_end(log, 0);
+    enum err err = feed(log, series, file.text, actual->log);
     file_close(&file);
+    TRY(err);
     step_series_finish(series);
-    if (!series->count)
+    if (!series->count && !(series->run_seconds > 0))
         return fail(ERR_INPUT,
                     "%s: holds no steps with their times; --pattern says how they look, or "
                     "--wall-hours and --tokens-per-second what came out",
@@ -76,6 +97,10 @@ static double rate_of(const struct told *told)
     for (size_t i = 0; i < told->series.count; i++) {
         tokens += told->series.steps[i].tokens;
         seconds += told->series.steps[i].seconds;
+    }
+    if (!told->series.count) { // steps without times, but a time for all of them
+        tokens = told->series.step_tokens * told->series.last_step;
+        seconds = told->series.run_seconds;
     }
     return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
 }
