@@ -25,6 +25,9 @@ struct told {
     bool is_log, finished; // finished: it came to its last step
     struct step_series series;
     struct steady steady;
+    double tokens;     // counted by the trainer, at the end; NAN
+    double claims;     // sum of the tokens/s that it claims
+    int64_t claimants; // how often it does
 };
 
 // --- a log -------------------------------------------------------------------
@@ -41,6 +44,21 @@ static double planned_step_tokens(const struct history_entry *plan, struct arena
     return tokens > 0 && steps > 0 ? tokens / steps : 0;
 }
 
+static void take(void *context, const struct trainer_log_event *event)
+{
+    struct told *told = context;
+    double claim = event->tokens_per_s_gpu * (told->series.gpus > 0 ? told->series.gpus : 1);
+    if (!isnan(event->tokens_per_s))
+        claim = event->tokens_per_s;
+    if (!isnan(event->tokens))
+        told->tokens = event->tokens;
+    if (!isnan(claim)) {
+        told->claims += claim;
+        told->claimants++;
+    }
+    step_series_add(&told->series, event);
+}
+
 // What a trainer printed, or one of the files that it wrote beside.
 static enum err feed(struct trainer_log *log, struct step_series *series, struct text text,
                      const char *path)
@@ -55,7 +73,7 @@ static enum err feed(struct trainer_log *log, struct step_series *series, struct
         return trainer_files_tensorboard(log, &used, text, path);
     }
     trainer_log_feed(log, text.at, text.size, 0);
-    trainer_log_end(log, 0);
+    trainer_log_end(log);
     return OK;
 }
 
@@ -70,25 +88,26 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
     series->gpus = (int)plan->gpus;
     series->step_tokens = actual->tokens_per_step > 0 ? (double)actual->tokens_per_step
                                                       : planned_step_tokens(plan, arena);
-    TRY(trainer_log_init(log, arena, actual->pattern, step_series_add, series));
+    out->tokens = NAN;
+    TRY(trainer_log_init(log, arena, actual->pattern, take, out));
     TRY(file_open(&file, actual->log));
     enum err err = feed(log, series, file.text, actual->log);
     file_close(&file);
     TRY(err);
     step_series_finish(series);
-    if (!series->count && !(series->run_seconds > 0))
+    if (!series->count && !(series->run_seconds > 0) && !out->claimants)
         return fail(ERR_INPUT,
                     "%s: holds no steps with their times; --pattern says how they look, or "
                     "--wall-hours and --tokens-per-second what came out",
                     actual->log);
     steady_measure(&out->steady, arena, series->steps, series->count, &(struct steady_rule){ 0 });
     out->is_log = true;
-    out->finished =
-        series->ended || !isnan(series->run_seconds) || series->last_step >= series->total;
+    bool at_end = series->ended || series->last_step >= series->total;
+    out->finished = !isnan(series->run_seconds) || (series->count && at_end);
     return OK;
 }
 
-// The sustained rate; of a run too short to have one, all tokens over all seconds.
+// The sustained rate; of a run too short to have one, or without times, the mean.
 static double rate_of(const struct told *told)
 {
     if (told->steady.tokens_per_s.mid > 0)
@@ -98,10 +117,13 @@ static double rate_of(const struct told *told)
         tokens += told->series.steps[i].tokens;
         seconds += told->series.steps[i].seconds;
     }
-    if (!told->series.count) { // steps without times, but a time for all of them
-        tokens = told->series.step_tokens * told->series.last_step;
+    if (!told->series.count) { // steps without times, but a time for all of them, or claims
+        tokens =
+            isnan(told->tokens) ? told->series.step_tokens * told->series.last_step : told->tokens;
         seconds = told->series.run_seconds;
     }
+    if (!(seconds > 0) && told->claimants)
+        return told->claims / (double)told->claimants;
     return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
 }
 

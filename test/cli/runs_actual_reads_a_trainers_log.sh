@@ -10,3 +10,7 @@ head -c 8000 test/data/logs/transformers.log >"$work/cut.log"
 echo "exit $?"
 echo 'nothing to see' >"$work/empty.log"
 "$GPUHOURS" runs actual 1 --log "$work/empty.log" 2>&1 | sed "s|$work|WORK|"
+for log in megatron.log torchtune_disk.txt trainer_state.json events.out.tfevents.1741684442.host.1.0; do
+    "$GPUHOURS" runs actual 1 --log test/data/logs/$log --json 2>/dev/null | grep -E '"actual_(tokens|wall)' | tr -d ' \n'
+    echo " $log"
+done
