@@ -145,6 +145,8 @@ static void tick_log(struct chart_scale *s, int most)
                 ends[1] = s->high;
                 break;
             }
+            if (value < 1e-300)
+                continue;
             if (value <= s->low * (1 + 1e-9)) // the last one below becomes the first
                 found = 0, ends[0] = value;
             values[found++] = ends[1] = value;
@@ -157,7 +159,7 @@ static void tick_log(struct chart_scale *s, int most)
 
 struct chart_scale chart_scale(double low, double high, bool log, enum chart_unit unit, int most)
 {
-    const double huge = 1e280, tiny = 1e-280;
+    const double huge = 1e280, tiny = 1e-280; // room for products and quotients
     most = most < 2 ? 2 : most > CHART_TICKS ? CHART_TICKS : most;
     low = isnan(low) ? 0 : fmax(-huge, fmin(huge, low));
     high = isnan(high) ? low : fmax(-huge, fmin(huge, high));
