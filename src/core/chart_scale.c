@@ -110,7 +110,7 @@ static void tick_linear(struct chart_scale *s, int most)
 {
     double step = tick_step(fmax((s->high - s->low) / (most > 2 ? most - 1 : 1), 1e-290), s->unit);
     double first = floor(s->low / step + 1e-9), last = ceil(s->high / step - 1e-9);
-    while (last - first + 1 > fmax(most, 2)) {
+    while (last - first + 1 > fmax(most, s->low < 0 && s->high > 0 ? 3 : 2)) {
         step = tick_step(step * 1.5, s->unit);
         first = floor(s->low / step + 1e-9), last = ceil(s->high / step - 1e-9);
         if (last - first < 1.5)
