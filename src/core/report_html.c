@@ -62,7 +62,7 @@ static void put_cell(struct out *out, const struct report_table *table, size_t r
 
 static void put_table(struct out *out, const struct report_table *table)
 {
-    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\">"
+    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
                  "<table>");
     out_put(out, "<thead><tr>");
     for (size_t i = 0; i < table->columns; i++) {
