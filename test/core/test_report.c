@@ -20,6 +20,18 @@ static struct text plan_of(const char *request)
     return out_view(&out);
 }
 
+// Planned once, in memory that outlives the tests.
+static struct text usual_plan(void)
+{
+    static struct arena arena;
+    static struct text plan;
+    if (!plan.at) {
+        struct text made = plan_of(usual);
+        plan = (struct text){ arena_copy(&arena, made.at, made.size), made.size };
+    }
+    return plan;
+}
+
 static struct text profile_of(void)
 {
     struct lengths lengths = { .arena = &test_arena };
@@ -70,7 +82,7 @@ static struct wellformed check_page(struct text page)
 static struct report_input *everything(void)
 {
     struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
-    add(input, plan_of(usual), "plan.json");
+    add(input, usual_plan(), "plan.json");
     add(input, profile_of(), "profile.json");
     add(input, TEXT(pilot), "pilot.json");
     return input;
@@ -242,8 +254,8 @@ static void check_hostile(struct text evil)
 {
     struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
     const char *name = text_copy(&test_arena, evil);
-    add(input, hostile(plan_of(usual), evil), name);
-    add(input, hostile(plan_of(usual), evil), "other.json");
+    add(input, hostile(usual_plan(), evil), name);
+    add(input, hostile(usual_plan(), evil), "other.json");
     add(input, hostile(profile_of(), evil), name);
     add(input, hostile(TEXT(pilot), evil), name);
     struct report_live live = { .script = TEXT("1"),
@@ -321,7 +333,7 @@ TEST(report_refuses_what_it_cannot_show_with_a_sentence)
 
 TEST(report_of_any_cut_document_is_a_page_or_a_refusal)
 {
-    struct text whole = plan_of(usual);
+    struct text whole = usual_plan();
     for (size_t size = 1; size < whole.size; size += 1 + size / 7) {
         struct report_input input = { 0 };
         CHECK(report_add(&input, &test_arena, (struct text){ whole.at, size }, "cut") == ERR_INPUT);
@@ -363,7 +375,7 @@ TEST(report_of_odd_values_is_wellformed)
 
 TEST(report_survives_documents_with_bytes_changed_at_random)
 {
-    struct text whole = plan_of(usual);
+    struct text whole = usual_plan();
     srand(7);
     for (int i = 0; i < 60; i++) {
         struct arena arena = { 0 };
@@ -385,7 +397,7 @@ TEST(report_survives_documents_with_bytes_changed_at_random)
 TEST(report_of_two_plans_begins_with_what_differs)
 {
     struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
-    add(input, plan_of(usual), "a.json");
+    add(input, usual_plan(), "a.json");
     add(input,
         plan_of(
             "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":3,\"method\":\"qlora\","
@@ -409,8 +421,8 @@ TEST(report_of_two_plans_begins_with_what_differs)
 TEST(report_csv_has_a_row_a_key_and_a_column_a_document)
 {
     struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
-    add(input, plan_of(usual), "a.json");
-    add(input, plan_of(usual), "b.json");
+    add(input, usual_plan(), "a.json");
+    add(input, usual_plan(), "b.json");
     struct out out = { .arena = &test_arena };
     report_csv(&out, &test_arena, input);
     struct csv table;
