@@ -270,30 +270,53 @@ static void draw_rates(struct report_page *page, struct report_section *s, const
                         .series_count = 1 });
 }
 
-static void tabulate_seconds(struct report_page *page, struct report_section *s,
-                             const struct json *pilot)
+enum reading { SECONDS, SHARE, WATTS, HERTZ, CELSIUS };
+
+static const char *spell_reading(struct arena *arena, double value, enum reading reading)
+{
+    switch (reading) {
+    case SECONDS: return text_seconds(arena, value);
+    case SHARE: return text_share(arena, value);
+    case WATTS: return text_format(arena, "%.0f W", value);
+    case HERTZ: return text_format(arena, "%.0f MHz", value / 1e6);
+    default: return text_format(arena, "%.0f °C", value);
+    }
+}
+
+static void tabulate_readings(struct report_page *page, struct report_section *s,
+                              const struct json *pilot)
 {
     struct arena *arena = page->arena;
     static const struct {
         const char *name, *path;
+        enum reading reading;
     } rows[] = {
-        { "median step", "step_seconds.p50" },
-        { "one step in ten is longer", "step_seconds.p90" },
-        { "longest step", "step_seconds.max" },
-        { "waiting for data", "stalls.data_seconds" },
-        { "evaluation", "stalls.evaluation_seconds" },
-        { "saves", "stalls.save_seconds" },
-        { "other stalls", "stalls.other_seconds" },
-        { "start to first step", "apart.startup_seconds" },
-        { "the whole pilot", "elapsed_seconds" },
+        { "median step", "step_seconds.p50", SECONDS },
+        { "one step in ten is longer", "step_seconds.p90", SECONDS },
+        { "longest step", "step_seconds.max", SECONDS },
+        { "waiting for data", "stalls.data_seconds", SECONDS },
+        { "evaluation", "stalls.evaluation_seconds", SECONDS },
+        { "saves", "stalls.save_seconds", SECONDS },
+        { "other stalls", "stalls.other_seconds", SECONDS },
+        { "start to first step", "apart.startup_seconds", SECONDS },
+        { "the whole pilot", "elapsed_seconds", SECONDS },
+        { "GPU in use", "gpu.utilisation", SHARE },
+        { "power of each GPU", "gpu.power_watts", WATTS },
+        { "clock", "gpu.clock_hertz", HERTZ },
+        { "highest temperature", "gpu.temperature_celsius", CELSIUS },
+        { "below its clock", "gpu.throttled_share", SHARE },
     };
-    static const char *const heads[] = { "", "time" };
+    static const char *const heads[] = { "reading", "value" };
     struct report_table *table = report_tabulate(page, s, heads, 2, 2);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!isnan(report_number(pilot, rows[i].path)))
-            report_row(page, table,
-                       (const char *[]){ rows[i].name,
-                                         text_seconds(arena, report_number(pilot, rows[i].path)) });
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double value = report_number(pilot, rows[i].path);
+        if (!isnan(value))
+            report_row(
+                page, table,
+                (const char *[]){ rows[i].name, spell_reading(arena, value, rows[i].reading) });
+    }
+    if (!table->rows)
+        s->count--;
 }
 
 void report_pilot(struct report_page *page, const struct json *pilot, const struct json *plan)
@@ -316,7 +339,7 @@ void report_pilot(struct report_page *page, const struct json *pilot, const stru
                         : "");
     draw_steps(page, s, pilot);
     draw_rates(page, s, pilot, plan);
-    tabulate_seconds(page, s, pilot);
+    tabulate_readings(page, s, pilot);
 }
 
 static double either(const struct json *tree, const char *path, const char *inner)
