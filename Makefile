@@ -92,7 +92,7 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)$(COMPILE) -c $< -o $@
 
 # The catalogs are compiled in: neither the program nor the page opens a file for them.
-DATA := $(sort $(wildcard data/*.csv data/*.json data/*.jsonl data/*.bin))
+DATA := $(sort $(wildcard data/*.csv data/*.json data/*.jsonl data/*.bin data/*.css))
 $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA)
