@@ -27,7 +27,7 @@ struct plan {
     cublasLtMatmulAlgo_t algorithm;
 };
 
-enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 32, RUNS = 4 };
+enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 16, RUNS = 12 };
 
 struct cuda_products {
     cublasLtHandle_t handle;
