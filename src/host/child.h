@@ -82,5 +82,6 @@ const char *child_last_lines(const struct child *child, struct arena *arena, int
 // How it ended, as a clause: "ended with code 3", "was killed by signal 9 (Killed)".
 const char *child_ending(const struct child *child, struct arena *arena);
 
-double child_clock(void);                   // monotonic seconds, as output() is given
+bool child_descends(int pid); // whether a process descends from this one; any thread may ask
+double child_clock(void);     // monotonic seconds, as output() is given
 bool child_window(int *rows, int *columns); // of our terminal; false: there is none

@@ -139,3 +139,17 @@ void child_tree_release(struct child_tree *tree)
     free(tree->before);
     *tree = (struct child_tree){ 0 };
 }
+
+bool child_descends(int pid)
+{
+    enum { MOST = 256 };
+    int self = (int)getpid();
+    struct process process = { .parent = pid };
+    for (int i = 0; i < MOST && process.parent > 1 && process.parent != self; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", process.parent);
+        if (!read_process(&process, name))
+            return false;
+    }
+    return process.parent == self && pid != self;
+}

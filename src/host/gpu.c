@@ -225,11 +225,14 @@ static void sample_all(struct gpu_monitor *monitor)
 {
     bool kept = ++monitor->skipped >= monitor->keep;
     bool full = kept && monitor->watched[0].count == GPU_RING;
+    pthread_mutex_lock(&monitor->lock);
+    bool (*is_ours)(void *context, int pid) = monitor->is_ours;
+    void *context = monitor->context;
+    pthread_mutex_unlock(&monitor->lock);
     for (int i = 0; i < monitor->count; i++) {
         struct watched *w = &monitor->watched[i];
         struct gpu_sample sample = take_sample(w->device, now_seconds());
-        double own =
-            monitor->is_ours ? process_bytes(w->device, monitor->is_ours, monitor->context) : NAN;
+        double own = is_ours ? process_bytes(w->device, is_ours, context) : NAN;
         pthread_mutex_lock(&monitor->lock);
         w->last = sample;
         w->peak_bytes = fmax(w->peak_bytes, sample.memory_bytes);
