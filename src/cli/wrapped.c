@@ -168,6 +168,8 @@ void wrapped_finish(struct wrapped *run)
             trainer_log_end(&run->files[i]->log, run->ended_seconds);
     measure(run);
     status_line_end(&run->status);
+    if (run->line_open) // what we say begins a line
+        child_print(&run->child, run->last_stream, TEXT("\n"));
 }
 
 void wrapped_end(struct wrapped *run)
@@ -199,25 +201,31 @@ int wrapped_gpus(const struct wrapped *run)
     return used;
 }
 
+// How many processes went on without the trainer, and what ended them.
+static void remark_outlived(const struct child *child, struct out *out)
+{
+    bool many = child->outlived > 1;
+    out_put(out, "gpuhours: %d process%s of the trainer went on when it had ended; %s stopped%s\n",
+            child->outlived, many ? "es" : "", many ? "they were" : "it was",
+            child->needed == CHILD_KILL ? " by SIGKILL" : "");
+}
+
 void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out)
 {
     const struct child *child = &run->child;
-    double grace = child->settings.grace_seconds;
-    if (child->outlived)
-        out_put(out, "gpuhours: the trainer left %d process%s running; %s stopped\n",
-                child->outlived, child->outlived > 1 ? "es" : "",
-                child->outlived > 1 ? "they were" : "it was");
+    const char *grace = text_seconds(arena, child->settings.grace_seconds);
     if (child->immortal)
         out_put(out,
                 "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
                 "kernel, for a disk or a driver\n",
                 child->immortal);
+    if (child->outlived)
+        remark_outlived(child, out);
     else if (child->needed == CHILD_KILL)
         out_put(out,
-                "gpuhours: the trainer ignored SIGINT and SIGTERM for %s each and was "
-                "killed\n",
-                text_seconds(arena, grace));
-    else if (child->needed == CHILD_TERM && !child->outlived)
+                "gpuhours: the trainer ignored SIGINT and SIGTERM for %s each and was killed\n",
+                grace);
+    else if (child->needed == CHILD_TERM)
         out_put(out, "gpuhours: the trainer ignored SIGINT for %s and was ended by SIGTERM\n",
-                text_seconds(arena, grace));
+                grace);
 }

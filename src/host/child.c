@@ -359,7 +359,7 @@ static void go_on(struct child *child)
         child->immortal = in->tree.count ? in->tree.pids[0] : child->pid;
         child->stage = CHILD_GONE;
     } else if (now >= in->deadline) {
-        if (child->stage == CHILD_LINGERS)
+        if (child->ended && !child->outlived)
             child->outlived = (int)in->tree.count;
         enter(child, child->stage == CHILD_TERM ? CHILD_KILL : CHILD_TERM);
     }
