@@ -21,7 +21,7 @@
 
 #include "base/text.h"
 
-enum { TRAINER_LOG_LINE = 16384, TRAINER_LOG_BARS = 16 };
+enum { TRAINER_LOG_LINE = 16384 };
 
 enum trainer_log_kind {
     TRAINER_LOG_BEGIN,  // steps are counted from `step` on, to `total`; what was counted before
@@ -61,34 +61,29 @@ struct trainer_log_event {
 
 typedef void trainer_log_callback(void *context, const struct trainer_log_event *event);
 
-struct trainer_log_bar { // a progress bar that was seen
-    uint64_t name;       // a hash of its description
-    double at, total;
-    bool training, other; // known to be
-};
-
 struct trainer_log {
     struct arena *arena;
-    const struct trainer_log_pattern *pattern; // the user's
+    struct trainer_log_pattern *pattern; // the user's
     trainer_log_callback *call;
     void *context;
 
     char line[TRAINER_LOG_LINE];
     size_t size;
-    size_t used;         // bytes of the line that an event was already made of
-    bool overlong;       // the rest of the line is dropped
+    size_t used;         // bytes of the line that have been looked at
+    size_t bar;          // behind a "%|" in the line: a bar may be on its way
     int escape;          // state inside an ANSI code
+    int rank;            // of this line
     double line_seconds; // when its last byte came
 
+    int source;         // what counts steps: a bar, numbered lines, the user's pattern
+    int speaker;        // the rank whose steps count; -1 without ranks
     double step, total; // the last step told; NAN before the first
     double announced;   // total steps said in a banner
     double epochs;      // likewise
-    int speaker;        // the rank whose steps count; -1 without ranks
-    bool evaluates, began, ended;
-    int bar_count;
-    struct trainer_log_bar bars[TRAINER_LOG_BARS];
-    struct trainer_log_event block; // of several lines
-    bool in_block;
+    double bar_at, bar_total, bar_offset; // the bar that counts, and the steps of its former rounds
+    double other_at, other_total;         // the bar seen beside it
+    double evaluation_loss;               // the last
+    bool evaluates, reported, ended, in_block, in_traceback;
 };
 
 enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const char *pattern,
