@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static const double POLL_SECONDS = 0.1, FOLLOW_SECONDS = 0.5, MEASURE_SECONDS = 0.5;
+static const double LOOK_BYTES_PER_SECOND = 4e6;
 static const double IDLE_BYTES = 64e6; // that a GPU at work has more in use than before
 
 // --- what comes in -----------------------------------------------------------
@@ -41,10 +42,30 @@ static void feed(struct wrapped *run, struct wrapped_source *source, struct text
         run->step_seconds = seconds;
 }
 
+// Whether there is time to look at so much: a trainer that prints gigabytes is not to wait for us.
+static bool afford(struct wrapped *run, size_t size, double seconds)
+{
+    double gained = (seconds - run->looked_seconds) * LOOK_BYTES_PER_SECOND;
+    run->looked_seconds = seconds;
+    run->allowance_bytes = fmin(run->allowance_bytes + gained, LOOK_BYTES_PER_SECOND);
+    bool affords = run->allowance_bytes >= (double)size;
+    if (affords)
+        run->allowance_bytes -= (double)size;
+    else
+        run->unseen_bytes += (double)size;
+    return affords;
+}
+
 // Two streams make one text: where the other one begins, a line that is open ends.
 static void on_output(void *context, int stream, struct text bytes, double seconds)
 {
     struct wrapped *run = context;
+    if (!afford(run, bytes.size, seconds)) {
+        if (run->line_open)
+            feed(run, run->printed, TEXT("\n"), seconds);
+        run->line_open = false;
+        return;
+    }
     if (stream != run->last_stream && run->line_open)
         feed(run, run->printed, TEXT("\n"), seconds);
     run->last_stream = stream;
@@ -219,6 +240,11 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
                 "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
                 "kernel, for a disk or a driver\n",
                 child->immortal);
+    if (run->unseen_bytes > 0)
+        out_put(out,
+                "gpuhours: the trainer printed faster than can be read: in %s of it no step was "
+                "looked for\n",
+                text_bytes(arena, run->unseen_bytes));
     if (child->outlived)
         remark_outlived(child, out);
     else if (child->needed == CHILD_KILL)

@@ -57,6 +57,7 @@ struct wrapped {
     struct arena scratch; // of the newest steady
     int last_stream;
     bool line_open; // the last stream's last byte ended no line
+    double looked_seconds, allowance_bytes, unseen_bytes; // of output, see afford()
     double began_seconds, ended_seconds, step_seconds, followed_seconds;
     double measured_seconds, measuring_seconds; // when last, and how long it took
     enum wrapped_how how;

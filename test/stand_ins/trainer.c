@@ -58,7 +58,7 @@ static void leave_daemon(void)
 
 static void flood(long megabytes)
 {
-    static char block[1 << 20];
+    static char block[1000000];
     memset(block, 'x', sizeof block);
     for (size_t i = 99; i < sizeof block; i += 100)
         block[i] = '\n';
@@ -81,13 +81,17 @@ static void rotate(void)
     rename(file, old);
 }
 
+// A second bar below the first, as tqdm draws it, that vanishes at its end; then the result.
 static void evaluate(void)
 {
     for (int i = 0; i <= 4; i++) {
+        fprintf(stderr, "\n");
         bar(i, 4, "");
+        fprintf(stderr, "\033[A");
         rest(10 * milliseconds);
     }
-    fprintf(stderr, "\n{'eval_loss': 1.25, 'eval_runtime': 0.2, 'epoch': 0.5}\n");
+    fprintf(stderr, "\n\r%60s\r\033[A\r%60s\r", "", "");
+    fprintf(stderr, "{'eval_loss': 1.25, 'eval_runtime': 0.2, 'epoch': 0.5}\n");
 }
 
 static void after_step(int step)
