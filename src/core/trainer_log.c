@@ -175,6 +175,7 @@ static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
     trainer_log_pairs(&found, postfix);
     found.event.step = NAN;
     found.event.step_seconds = bar->step_seconds;
+    found.event.elapsed_seconds = bar->elapsed_seconds;
     if (bar->kind == BAR_EPOCH) {
         found.event.step = bar->epoch * bar->total + bar->at;
         found.event.total = NAN;

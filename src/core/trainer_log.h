@@ -55,6 +55,7 @@ struct trainer_log_event {
     double global_batch;     // sequences a step
     double step_seconds;     // of one step, as the trainer claims
     double peak_bytes;       // of GPU memory, as the trainer claims
+    double elapsed_seconds;  // since the steps began, as the trainer shows
     double run_seconds;      // of the whole training, said at its end
     double clock_seconds;    // the trainer's own time stamp, Unix time
 };
