@@ -7,15 +7,13 @@
 #include <string.h>
 
 extern const struct command command_plan, command_profile, command_memory, command_hosts,
-    command_train, command_merge, command_pack, command_tokenize, command_template, command_show,
-    command_validate;
+    command_pilot, command_watch, command_train, command_merge, command_pack, command_tokenize,
+    command_template, command_show, command_validate;
 
 const struct command *const commands[] = {
-    &command_plan,  &command_profile,  &command_memory,
-    &command_hosts, &command_train,    &command_merge,
-    &command_pack,  &command_tokenize, &command_template,
-    &command_show,  &command_validate, NULL,
-    NULL,
+    &command_plan,     &command_profile, &command_memory,   &command_hosts, &command_pilot,
+    &command_watch,    &command_train,   &command_merge,    &command_pack,  &command_tokenize,
+    &command_template, &command_show,    &command_validate, NULL,
 };
 
 static void print_option(const struct field *f)

@@ -127,6 +127,15 @@ void pilot_clear(struct pilot *pilot)
     clear_configuration(&pilot->configuration);
 }
 
+void pilot_configuration_write(const struct pilot_configuration *configuration,
+                               struct json_writer *w)
+{
+    json_open(w, "configuration", '{');
+    field_write(configuration_fields, configuration, w);
+    field_write(recipe_fields, &configuration->recipe, w);
+    json_close(w, '}');
+}
+
 void pilot_write(const struct pilot *pilot, struct out *out)
 {
     struct json_writer w = { .out = out };
@@ -140,10 +149,7 @@ void pilot_write(const struct pilot *pilot, struct out *out)
         if (sections[i].key)
             json_close(&w, '}');
     }
-    json_open(&w, "configuration", '{');
-    field_write(configuration_fields, &pilot->configuration, &w);
-    field_write(recipe_fields, &pilot->configuration.recipe, &w);
-    json_close(&w, '}');
+    pilot_configuration_write(&pilot->configuration, &w);
     json_close(&w, '}');
     out_char(out, '\n');
 }

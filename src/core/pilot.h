@@ -97,6 +97,9 @@ enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, co
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
                                   const struct json *document, const char *name);
 
+void pilot_configuration_write(const struct pilot_configuration *configuration,
+                               struct json_writer *w); // as that member
+
 // What a person sees: the rate, what stalled, memory, power and clocks; ≤ 80 columns.
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out);
 

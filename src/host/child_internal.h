@@ -1,0 +1,49 @@
+// child_internal: what the files of child share: relays of output and the tree of processes.
+
+#pragma once
+
+#include "host/child.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { CHILD_TAIL = 8192, CHILD_RELAY = 1 << 20 };
+
+// A thread that writes what main reads, so that a slow or stuck reader stops nobody.
+struct child_relay {
+    int fd;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char *ring;
+    size_t at, size;
+    uint64_t taken; // bytes, by the reader
+    int64_t left_out;
+    bool started, ending, broken, stuck;
+};
+
+void child_relay_start(struct child_relay *relay, int fd);
+void child_relay_put(struct child_relay *relay, struct text bytes);
+void child_relay_end(struct child_relay *relay); // waits while the reader takes something
+
+struct child_tree { // processes that descend from this one, but for those of before
+    int *pids;
+    size_t count, room;
+    int *before; // children that this process had already
+    size_t before_count;
+};
+
+void child_tree_begin(struct child_tree *tree); // remembers what is there
+void child_tree_look(struct child_tree *tree);  // the living ones, children before parents or not
+void child_tree_release(struct child_tree *tree);
+
+struct child_internal {
+    int masters[2]; // -1: closed, or the first serves both
+    int wake[2];    // signal handlers write into it
+    struct child_relay relays[2];
+    struct child_tree tree;
+    double deadline; // of the stage
+    double looked;   // at the tree
+    char tail[CHILD_TAIL];
+    size_t tail_at, tail_size;
+};
