@@ -72,6 +72,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
                              (uint64_t)request->seed));
+    else if (request->shape_known)
+        rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
     return workload_check(rule);
 }
 

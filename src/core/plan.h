@@ -46,6 +46,7 @@ struct plan_request {
     const struct model *shape;
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
+    const struct workload_shape *shape_known; // batches as a plan's document has them; may be NULL
     double token_spread;       // relative deviation of counts that are estimates; 0: they are exact
     const struct pilot *pilot; // what was measured; NULL: nothing
     const char *pilot_name;    // of its file
