@@ -222,10 +222,3 @@ enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, co
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
     return check_rate(out, name);
 }
-
-double pilot_fit_seconds(const struct pilot_fit *fit, double tokens, double squares,
-                         double labelled)
-{
-    return fit->constant_seconds + fit->seconds_per_token * tokens +
-           fit->seconds_per_square * squares + fit->seconds_per_labelled * labelled;
-}

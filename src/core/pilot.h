@@ -103,5 +103,15 @@ void pilot_configuration_write(const struct pilot_configuration *configuration,
 // What a person sees: the rate, what stalled, memory, power and clocks; ≤ 80 columns.
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out);
 
+// One timed micro-batch.
+struct pilot_sample {
+    double tokens, squares, labelled, seconds;
+};
+
+// Relative errors count, so that small micro-batches weigh as much as large ones; samples far off
+// the rest (a stall) are left out. Fewer than eight samples make no fit.
+void pilot_fit_make(struct pilot_fit *out, struct arena *arena, const struct pilot_sample *samples,
+                    size_t count);
+
 double pilot_fit_seconds(const struct pilot_fit *fit, double tokens, double squares,
                          double labelled); // of a micro-batch; NAN without a fit

@@ -1,5 +1,6 @@
 #include "core/pilot.h"
 
+#include "base/rng.h"
 #include "test/test.h"
 
 #include <math.h>
@@ -126,4 +127,37 @@ TEST(pilot_fit_gives_the_seconds_of_a_micro_batch)
     CHECK_NEAR(pilot_fit_seconds(&pilot.fit, 4096, 1e6, 1000), 0.4246, 1e-12);
     pilot_clear(&pilot);
     CHECK(isnan(pilot_fit_seconds(&pilot.fit, 1, 1, 1)));
+}
+
+// A machine of known cost, 1 % of noise and one stall in twenty.
+TEST(pilot_fit_finds_the_cost_of_a_micro_batch_through_noise_and_stalls)
+{
+    enum { SAMPLES = 120 };
+    struct pilot_sample samples[SAMPLES];
+    struct rng rng = rng_seeded(5);
+    const struct pilot_fit truth = { .constant_seconds = 0.004,
+                                     .seconds_per_token = 2e-5,
+                                     .seconds_per_square = 3e-9,
+                                     .seconds_per_labelled = 5e-6 };
+    for (int i = 0; i < SAMPLES; i++) {
+        double tokens = 512 << i % 4, length = 128 << i % 5, share = i % 3 / 2.0;
+        struct pilot_sample *s = &samples[i];
+        *s = (struct pilot_sample){ tokens, tokens * fmin(length, tokens), tokens * share, 0 };
+        s->seconds = pilot_fit_seconds(&truth, s->tokens, s->squares, s->labelled) *
+                     exp(0.01 * rng_normal(&rng)) * (i % 20 == 7 ? 3 : 1);
+    }
+    struct pilot_fit fit;
+    pilot_fit_make(&fit, &test_arena, samples, SAMPLES);
+    CHECK(fit.samples > SAMPLES * 9 / 10 && fit.samples <= SAMPLES - SAMPLES / 20);
+    CHECK(fit.spread > 0.007 && fit.spread < 0.013);
+    CHECK(fit.tokens_low == 512 && fit.tokens_high == 4096);
+    CHECK(fit.attended_low == 128 && fit.attended_high == 2048);
+    const double compositions[][3] = { { 4096, 4096.0 * 256, 4096 }, { 1024, 1024.0 * 1024, 0 } };
+    for (int i = 0; i < 2; i++) {
+        const double *c = compositions[i];
+        CHECK_NEAR(pilot_fit_seconds(&fit, c[0], c[1], c[2]),
+                   pilot_fit_seconds(&truth, c[0], c[1], c[2]), 0.01);
+    }
+    pilot_fit_make(&fit, &test_arena, samples, 7);
+    CHECK(fit.samples == 0 && isnan(fit.constant_seconds));
 }
