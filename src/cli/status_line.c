@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double TERMINAL_SECONDS = 0.25, PLAIN_SECONDS = 30;
+static const double TERMINAL_SECONDS = 0.25, BUSY_SECONDS = 1, PLAIN_SECONDS = 30;
 static const double QUIET_SECONDS = 0.03; // that the command must not have written for
 
 int status_line_rows(bool quiet)
@@ -47,8 +47,8 @@ bool status_line_due(const struct status_line *status)
         return false;
     if (!status->terminal)
         return now - status->shown_seconds >= PLAIN_SECONDS;
-    return now - status->shown_seconds >= TERMINAL_SECONDS &&
-           now - status->child->output_seconds >= QUIET_SECONDS;
+    bool quiet = now - status->child->output_seconds >= QUIET_SECONDS;
+    return now - status->shown_seconds >= (quiet ? TERMINAL_SECONDS : BUSY_SECONDS);
 }
 
 // How many bytes of UTF-8 fill so many columns.

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double POLL_SECONDS = 0.1, FOLLOW_SECONDS = 0.5, MEASURE_SECONDS = 0.5;
+static const double POLL_SECONDS = 0.1, MEASURE_SECONDS = 0.5;
 static const double LOOK_BYTES_PER_SECOND = 4e6;
 static const double IDLE_BYTES = 64e6; // that a GPU at work has more in use than before
 
@@ -130,8 +130,10 @@ bool wrapped_poll(struct wrapped *run)
 {
     bool lives = child_poll(&run->child, POLL_SECONDS);
     double now = child_clock();
-    if (run->settings.log && (now - run->followed_seconds >= FOLLOW_SECONDS || !lives)) {
+    if (run->settings.log && (now - run->followed_seconds >= POLL_SECONDS || !lives)) {
         run->followed_seconds = now;
+        if (!lives) // once more, new files too
+            run->follow.scanned_seconds = -INFINITY;
         follow_poll(&run->follow, now);
     }
     look_after_silence(run, now);

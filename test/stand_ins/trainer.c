@@ -109,7 +109,10 @@ static void after_step(int step)
         forever();
     if (is("rotates") && step == steps / 2)
         rotate();
-    if (is("evaluates") && step % 20 == 0)
+    if (is("evaluates") && step && step % 10 == 0)
+        fprintf(stderr, "\r%60s\r{'loss': 1.5, 'learning_rate': 1e-4, 'epoch': %.2f}\n", "",
+                0.01 * step);
+    if (is("evaluates") && step && step % 20 == 0)
         evaluate();
     if (is("counts") && step % 5 == 0)
         printf("{'loss': 1.5, 'learning_rate': 1e-4, 'num_input_tokens_seen': %d, 'epoch': %.2f}\n",
