@@ -69,8 +69,7 @@ void status_line_show(struct status_line *status, const char *text)
         return;
     status->shown_seconds = child_clock();
     if (!status->terminal) {
-        snprintf(line, sizeof line, "gpuhours: %s\n", text);
-        put(status, line);
+        status_line_say(status, text);
         return;
     }
     if (child_window(&rows, &columns) && rows != status->rows)
@@ -84,8 +83,10 @@ void status_line_show(struct status_line *status, const char *text)
 void status_line_say(struct status_line *status, const char *text)
 {
     char line[1024];
-    snprintf(line, sizeof line, "%sgpuhours: %s\n", status->terminal ? "\r\033[K" : "", text);
+    const char *before = status->terminal ? "\r\033[K" : status->child->line_open ? "\n" : "";
+    snprintf(line, sizeof line, "%sgpuhours: %s\n", before, text);
     put(status, line);
+    status->child->line_open = false;
 }
 
 void status_line_end(struct status_line *status)

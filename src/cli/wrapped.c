@@ -191,7 +191,7 @@ void wrapped_finish(struct wrapped *run)
             trainer_log_end(&run->files[i]->log, run->ended_seconds);
     measure(run);
     status_line_end(&run->status);
-    if (run->line_open) // what we say begins a line
+    if (run->child.line_open) // what we say begins a line
         child_print(&run->child, run->last_stream, TEXT("\n"));
 }
 

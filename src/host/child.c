@@ -274,6 +274,7 @@ static bool take_output(struct child *child, int stream)
         struct text bytes = { piece, (size_t)size };
         child->output_seconds = child_clock();
         child->output_bytes += size;
+        child->line_open = piece[size - 1] != '\n';
         if (child->settings.output)
             child->settings.output(child->settings.context, stream, bytes, child->output_seconds);
         remember(in, bytes);

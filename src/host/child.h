@@ -61,6 +61,7 @@ struct child {
     int immortal;                  // a process that not even SIGKILL ended; 0: none
     double output_seconds;         // when something was last written; at first the start
     int64_t output_bytes;          // in all
+    bool line_open;                // its last byte ended no line
     struct child_internal *inside; // descriptors, relays, deadlines
 };
 
