@@ -26,6 +26,7 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .rate = NAN,
                                     .epoch = NAN,
                                     .evaluation_loss = NAN,
+                                    .tokens = NAN,
                                     .global_batch = NAN,
                                     .peak_bytes = NAN,
                                     .run_seconds = NAN };
@@ -43,11 +44,11 @@ static void keep_last_said(struct step_series *s, const struct trainer_log_event
     keep(&s->rate, event->rate);
     keep(&s->epoch, event->epoch);
     keep(&s->evaluation_loss, event->evaluation_loss);
+    keep(&s->tokens, event->tokens);
     keep(&s->global_batch, event->global_batch);
     keep(&s->run_seconds, event->run_seconds);
     keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax passes over NAN
-    if (!isnan(event->total))
-        s->total = event->total;
+    s->total = event->total;
 }
 
 // Several lines tell of one evaluation or save.
@@ -97,7 +98,7 @@ static void grow(struct step_series *s)
 static void append(struct step_series *s, const struct trainer_log_event *event)
 {
     double now = clock_of(s, event);
-    if (!isnan(now - s->last_seconds)) {
+    if (now >= s->last_seconds) { // neither unknown nor begun again
         if (s->count == s->room)
             grow(s);
         s->notes[s->count] = (struct step_series_note){ NAN, NAN, NAN };

@@ -43,6 +43,7 @@ struct step_series {
     double last_seconds;            // clock at the last step
     double loss, rate, epoch;       // the last said; NAN
     double evaluation_loss;
+    double tokens;       // as the trainer counts them
     double global_batch; // sequences a step
     double peak_bytes;   // the largest said; NAN
     double run_seconds;  // said at the end; NAN

@@ -84,6 +84,7 @@ static void name_bar(struct trainer_log_bar *bar, const char *from, const char *
     struct text name = text_trim((struct text){ from, (size_t)(end - from) });
     while (name.size && (name.at[name.size - 1] == ':' || name.at[name.size - 1] == ' '))
         name.size--;
+    bar->name = name;
     bar->kind = trainer_log_find_bar_kind(name, &bar->epoch, &bar->step);
 }
 

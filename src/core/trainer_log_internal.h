@@ -58,6 +58,7 @@ struct trainer_log_bar {
     double at, total;
     double epoch, step; // of its description; NAN
     double step_seconds, elapsed_seconds;
+    struct text name;
     const char *postfix, *end; // "…, loss=0.5]", and behind it
 };
 
