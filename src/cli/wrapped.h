@@ -39,8 +39,11 @@ enum wrapped_how { WRAPPED_ENDED, WRAPPED_STOPPED, WRAPPED_SILENT, WRAPPED_INTER
 struct wrapped_source { // what is printed, or a file
     struct trainer_log log;
     struct step_series series;
-    double begin_seconds; // of the first step, where the trainer shows it; NAN
-    const char *path;     // NULL: what is printed
+    double begin_seconds;  // of the first step, where the trainer shows it; NAN
+    double offset_seconds; // from its clock to ours
+    const char *path;      // NULL: what is printed
+    char *pending;         // the begin of a record that is not yet whole
+    size_t pending_size;
 };
 
 struct wrapped {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +75,21 @@ static void append(const char *path, int step)
     fclose(out);
 }
 
+// As transformers does at a save: its state, whole.
+static void write_state(int step)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/checkpoint-%d", file, step);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/checkpoint-%d/trainer_state.json", file, step);
+    FILE *out = fopen(path, "w");
+    fprintf(out,
+            "{\"global_step\": %d, \"max_steps\": %d, \"num_input_tokens_seen\": %d, "
+            "\"log_history\": [{\"loss\": 1.5, \"step\": %d, \"num_input_tokens_seen\": %d}]}\n",
+            step, steps, 512 * step, step, 512 * step);
+    fclose(out);
+}
+
 static void rotate(void)
 {
     char old[4096];
@@ -114,6 +130,8 @@ static void after_step(int step)
                 0.01 * step);
     if (is("evaluates") && step && step % 20 == 0)
         evaluate();
+    if (is("saves") && step == steps / 2)
+        write_state(step);
     if (is("counts") && step % 5 == 0)
         printf("{'loss': 1.5, 'learning_rate': 1e-4, 'num_input_tokens_seen': %d, 'epoch': %.2f}\n",
                4096 * step, 0.01 * step);
