@@ -4,8 +4,8 @@
     python3 bench/gpu/pilot_wrapped.py compare SHAPE ROWS WIDTH STAMPS.jsonl PILOT.json MEMORY.txt
 
 "train" fine-tunes random weights on random tokens: LoRA of rank 16 on all linears, bf16, two processes that load data.
-"compare" prints one JSON line: the pilot's rate against that of the trainer's own time stamps over the same steps, and
-the pilot's peak memory against the largest figure (MiB) that nvidia-smi printed into MEMORY.txt.
+"compare" prints one JSON line: the pilot's rate against that of the trainer's own time stamps over the same steps (without
+those of more than 1.5 medians, and with them), and the pilot's peak memory against the largest figure (MiB) that nvidia-smi printed into MEMORY.txt.
 """
 import inspect
 import json
@@ -67,14 +67,16 @@ def compare(shape, rows, width, stamps, pilot, memory):
     steady = ends[first:first + count + 1]
     seconds = [after - before for before, after in zip(steady, steady[1:])]
     middle = sorted(seconds)[len(seconds) // 2]
-    own = rows * width * len(seconds) / sum(seconds)
+    ordinary = [second for second in seconds if second <= 1.5 * middle]
+    own = rows * width * len(ordinary) / sum(ordinary)
+    plain = rows * width * len(seconds) / sum(seconds)
     rate = pilot["tokens_per_second"]
     shown = [float(line.split()[0]) for line in open(memory) if line.split() and line.split()[0].isdigit()]
     peak = max(shown) * 2 ** 20 if shown else float("nan")
     print(json.dumps(dict(
         shape=shape, rows=rows, width=width, steps=len(ends), warmup_steps=first, measured_steps=count,
         pilot_tokens_per_s=rate["mean"], low=rate["low"], high=rate["high"],
-        trainer_tokens_per_s=round(own, 1), trainer_median_tokens_per_s=round(rows * width / middle, 1),
+        trainer_tokens_per_s=round(own, 1), trainer_with_stalls_tokens_per_s=round(plain, 1),
         rate_off_percent=round(100 * (rate["mean"] / own - 1), 2),
         pilot_peak_gib=round((pilot["peak_bytes"] or 0) / 2 ** 30, 3), nvidia_smi_peak_gib=round(peak / 2 ** 30, 3),
         memory_off_percent=round(100 * ((pilot["peak_bytes"] or 0) / peak - 1), 2),

@@ -27,7 +27,7 @@ measure() { # SHAPE ROWS WIDTH
     fi
     code=0
     env GPUHOURS_BENCH_MARK="$mark" timeout 85 "$gpuhours" pilot --quiet --tokens-per-step $(($2 * $3)) \
-        --until-width 0.02 --at-least 15 --minutes 1.2 --grace 8 --out "$out/$1.json" -- \
+        --until-width 0.02 --at-least "${AT_LEAST:-15}" --minutes 1.2 --grace 8 --out "$out/$1.json" -- \
         "$python" bench/gpu/pilot_wrapped.py train "$1" "$2" "$3" 100000 "$out/$1.stamps" \
         >"$out/$1.stdout" 2>"$out/$1.stderr" || code=$?
     left=$(processes "$mark")
