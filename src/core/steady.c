@@ -98,7 +98,8 @@ static double late_median(struct series *s, double *scale)
 {
     size_t count = sort_logs(s, s->count / 3, true);
     double median = stats_quantile(s->scratch, count, 0.5);
-    *scale = scale_of(s->scratch, count, median);
+    double above = (stats_quantile(s->scratch, count, 0.8) - median) / 0.8416; // of a normal
+    *scale = fmax(above, scale_of(s->scratch, count, median));
     return median;
 }
 
