@@ -136,7 +136,7 @@ static bool read_rich(struct trainer_log_bar *bar, const char *from, const char 
 
 bool trainer_log_read_bar(struct trainer_log_bar *bar, const char *from)
 {
-    for (const char *at = from; *at; at++) {
+    for (const char *at = from; *(at += strcspn(at, "%\xe2")); at++) {
         *bar = (struct trainer_log_bar){ .epoch = NAN, .step = NAN };
         if (at[0] == '%' && at[1] == '|' && read_tqdm(bar, from, at))
             return true;
