@@ -21,9 +21,10 @@ static const struct field asked_fields[] = {
     FIELD(asked, plan, TEXT, "plan.json that this is to measure"),
     FIELD(asked, tokens_per_step, NUMBER, "processed by all GPUs, where the trainer does not say"),
     FIELD(asked, steps, COUNT, "to measure, behind the warm-up; else until it is known"),
-    FIELD(asked, minutes, NUMBER, "at most"),
-    FIELD(asked, until_width, SHARE, "half of the interval over the rate that is good enough"),
-    FIELD(asked, at_least, SECONDS, "of steady steps: clocks fall while a card warms"),
+    FIELD(asked, minutes, NUMBER, "at most: 20, of the built-in engine 10"),
+    FIELD(asked, until_width, SHARE,
+          "half of the interval over the rate that is good enough: 0.02"),
+    FIELD(asked, at_least, SECONDS, "of steady steps, lest clocks still fall: 20 s"),
     FIELD(asked, out, TEXT, "file for the result; pilot.json unless --json is given"),
     { 0 },
 };
@@ -31,8 +32,8 @@ static const struct field asked_fields[] = {
 static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
     FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
-    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means"),
-    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped"),
+    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means: 10 s"),
+    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped: 30"),
     { 0 },
 };
 
