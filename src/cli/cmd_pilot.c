@@ -5,6 +5,7 @@
 
 #include "cli/pilot_engine.h"
 #include "cli/pilot_forecast.h"
+#include "cli/record.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
 
@@ -90,11 +91,14 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 // --- the result --------------------------------------------------------------
 
 // A document that cannot be written is shown: a measurement is not lost to a full disk.
-static enum err write_result(const struct pilot *pilot, struct command_line *line)
+static enum err write_result(const struct pilot *pilot, const struct outlook_plan *plan,
+                             struct command_line *line)
 {
     struct out document = { .arena = line->arena };
     pilot_write(pilot, &document);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
+    if (pilot->tokens_per_s.mean > 0)
+        record_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
         fwrite(document.at, 1, document.size, stdout);
     else
@@ -102,7 +106,8 @@ static enum err write_result(const struct pilot *pilot, struct command_line *lin
     return err ? error_prefix(err, "the result stands above, since ") : OK;
 }
 
-static enum err show(const struct pilot *pilot, struct command_line *line)
+static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
+                     struct command_line *line)
 {
     struct out out = { .arena = line->arena };
     if (!line->common.json) {
@@ -112,7 +117,7 @@ static enum err show(const struct pilot *pilot, struct command_line *line)
             TRY(pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot"));
         fwrite(out.at, 1, out.size, stdout);
     }
-    return write_result(pilot, line);
+    return write_result(pilot, plan, line);
 }
 
 // --- a trainer behind -- -----------------------------------------------------
@@ -259,7 +264,7 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_end(run);
     fputs(out_string(&remarks), stderr);
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
-        TRY(show(&pilot, line));
+        TRY(show(&pilot, asked.plan ? &plan : NULL, line));
     return verdict ? fail(verdict, "%s", why) : OK;
 }
 
@@ -273,7 +278,7 @@ static enum err run(struct command_line *line)
     engine.steps = asked.steps;
     engine.minutes = asked.minutes;
     TRY(pilot_engine_run(&pilot, line, &engine));
-    return show(&pilot, line);
+    return show(&pilot, NULL, line);
 }
 
 const struct command command_pilot = {
