@@ -239,6 +239,14 @@ TEST(step_series_takes_time_and_tokens_from_the_trainer_when_read_back)
     CHECK(seen->series.steps[0].seconds == 1.25 && seen->series.steps[8].tokens == 4096);
     CHECK(seen->series.steps[3].flags == STEADY_EVALUATED && seen->series.steps[4].flags == 0);
 
+    seen = start(log, NULL); // "elapsed_time": "0:00:45", a second a step
+    seen->series.reads_back = true;
+    text = content_of("llama_factory_trainer_log.jsonl");
+    trainer_log_feed(log, text.at, text.size, 0);
+    step_series_finish(&seen->series);
+    CHECK(seen->series.count == 8 && seen->series.steps[7].seconds == 5);
+    CHECK(seen->series.steps[7].tokens == 5 * 11245);
+
     seen = start(log, NULL);
     seen->series.reads_back = true;
     size_t used;
