@@ -11,21 +11,9 @@ extern const struct command command_plan, command_profile, command_memory, comma
     command_tokenize, command_template, command_show, command_validate;
 
 const struct command *const commands[] = {
-    &command_plan,
-    &command_profile,
-    &command_memory,
-    &command_hosts,
-    &command_pilot,
-    &command_watch,
-    &command_train,
-    &command_runs,
-    &command_merge,
-    &command_pack,
-    &command_tokenize,
-    &command_template,
-    &command_show,
-    &command_validate,
-    NULL,
+    &command_plan,     &command_profile,  &command_memory, &command_hosts,    &command_pilot,
+    &command_watch,    &command_train,    &command_runs,   &command_merge,    &command_pack,
+    &command_tokenize, &command_template, &command_show,   &command_validate, NULL,
 };
 
 static void print_option(const struct field *f)
