@@ -135,6 +135,9 @@ TEST(child_is_stopped_by_the_mildest_means_that_work)
         grace_seconds = cases[i].grace_seconds;
         struct child child = run(script, &heard, out, out);
         child_end(&child);
+        if (child.needed != cases[i].needed)
+            printf("case %d: stage %d, signal %d, code %d\n", i, child.needed, child.signal,
+                   child.code);
         CHECK(child.stopped && child.needed == cases[i].needed && child.stage == CHILD_GONE);
         CHECK(child.signal == (i == 2 ? SIGKILL : i == 1 ? SIGTERM : SIGINT));
         close(out);
