@@ -67,8 +67,8 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
-check: $(PROGRAM) $(BUILD)/tests $(if $(SAN),,build/web/core.wasm)
-	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
+check: $(PROGRAM) $(BUILD)/tests $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(if $(SAN),,build/web/core.wasm)
+	$(Q)GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
@@ -86,6 +86,14 @@ $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vo
 $(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+
+# What tests run in the place of a trainer and of NVIDIA's driver.
+$(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 -shared -fPIC $< -o $@
+$(BUILD)/stand_in/%: test/stand_ins/%.c | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 $< -o $@
 
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	@mkdir -p $(@D); echo "  cc   $<"

@@ -10,11 +10,12 @@
 #include <string.h>
 
 struct source {
-    const char *profile;
+    const char *profile, *pilot;
 };
 
 static const struct field source_fields[] = {
     FIELD(source, profile, TEXT, "profile.json in the place of the data"),
+    FIELD(source, pilot, TEXT, "pilot.json: what was measured in the place of the stack's speed"),
     { 0 },
 };
 
@@ -23,7 +24,7 @@ static const struct options *list_options(void)
     static const struct options groups[] = { { "Job and hardware", plan_fields, NULL },
                                              { "Recipe", recipe_fields, NULL },
                                              { "Data", dataset_fields, NULL },
-                                             { "Profile", source_fields, NULL },
+                                             { "Measured", source_fields, NULL },
                                              { 0 } };
     return groups;
 }
@@ -35,6 +36,15 @@ static enum err read_profile(struct profile *out, struct arena *arena, const cha
     struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
     file_close(&file);
     return profile_read(out, arena, text, path);
+}
+
+static enum err read_pilot(struct pilot *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return pilot_read(out, arena, text, path);
 }
 
 // Counts the data, or unrolls a profile of it, and lets the lengths speak for the token count.
@@ -82,17 +92,31 @@ static enum err run(struct command_line *line)
     struct plan_request request = plan_request_default();
     struct dataset_options data_options = { 0 };
     struct source source = { 0 };
+    struct pilot pilot;
+    struct plan_request said;
     const struct options groups[] = { { "Job and hardware", plan_fields, &request },
                                       { "Recipe", recipe_fields, &request.recipe },
                                       { "Data", dataset_fields, &data_options },
-                                      { "Profile", source_fields, &source },
+                                      { "Measured", source_fields, &source },
                                       { 0 } };
     TRY(command_read(line, groups));
+    if (source.pilot) { // once more, over the pilot's configuration
+        TRY(read_pilot(&pilot, line->arena, source.pilot));
+        said = request;
+        request = plan_request_default();
+        plan_request_like(&request, &pilot, line->arena);
+        line->positional_count = 0;
+        TRY(command_read(line, groups));
+        request.pilot = &pilot;
+        request.pilot_name = source.pilot;
+    }
     if (line->positional_count && source.profile)
         return fail(ERR_USAGE, "%s and --profile %s: one of them says what the data is",
                     line->positional[0], source.profile);
     if (line->positional_count || source.profile)
         TRY(measure(&request, &data_options, source.profile, line));
+    if (request.pilot)
+        plan_request_differ(&request, &said, &pilot);
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));

@@ -349,12 +349,57 @@ static const char *no_saves(const struct plan *plan, struct arena *arena)
 
 static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
 {
-    if (plan->efficiency.sources > 1)
+    if (plan->efficiency.sources > 1 || plan->efficiency.is_piloted)
         return NULL;
     return text_format(arena,
                        "few measured runs of %s are known, so that its speed is taken from similar "
                        "stacks; a pilot of five minutes replaces this",
                        plan->stack->name);
+}
+
+// --- the pilot ---------------------------------------------------------------
+
+static const char *pilot_not_steady(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot || pilot->steady)
+        return NULL;
+    return text_format(arena, "the pilot's rate was not steady%s%s; a longer one narrows the range",
+                       pilot->verdict ? ": " : "", pilot->verdict ? pilot->verdict : "");
+}
+
+static const char *pilot_throttled(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot || !(pilot->gpu.throttled_share > 0.05))
+        return NULL;
+    return text_format(arena,
+                       "the pilot's GPU was throttled %.0f %% of the time%s%s; another machine may "
+                       "be faster",
+                       100 * pilot->gpu.throttled_share, pilot->gpu.throttling ? ": " : "",
+                       pilot->gpu.throttling ? pilot->gpu.throttling : "");
+}
+
+static const char *pilot_of_another_stack(const struct plan *plan, struct arena *arena)
+{
+    if (!plan->request->pilot || plan->carried.same_stack)
+        return NULL;
+    return text_format(arena, "the pilot ran %s, this plan is with %s: nothing of it is carried",
+                       plan->carry.setup.stack->name, plan->stack->name);
+}
+
+static const char *pilot_needs_more_memory(const struct plan *plan, struct arena *arena)
+{
+    if (!plan->request->pilot || !plan->carried.same_stack || !plan->fits)
+        return NULL;
+    const struct memory *memory = &plan->estimate.memory;
+    double ratio = carry_memory_ratio(&plan->carry), bytes = memory->total_bytes * ratio;
+    if (!(bytes > memory->device_bytes))
+        return NULL;
+    return text_format(arena,
+                       "the pilot took %.2f of the memory predicted for it; at that this run needs "
+                       "%s of %s: a smaller micro-batch or heavier --checkpointing leaves room",
+                       ratio, text_bytes(arena, bytes), text_bytes(arena, memory->device_bytes));
 }
 
 // Months since year zero of a date "2026-08-22".
@@ -409,6 +454,10 @@ static const struct {
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },
+    { "pilot_not_steady", pilot_not_steady },
+    { "pilot_throttled", pilot_throttled },
+    { "pilot_of_another_stack", pilot_of_another_stack },
+    { "pilot_needs_more_memory", pilot_needs_more_memory },
     { "stale_prices", stale_prices },
 };
 

@@ -18,7 +18,7 @@ struct advice_item {
     const char *text; // what is wrong, and what to do
 };
 
-enum { ADVICE_ITEMS = 32 };
+enum { ADVICE_ITEMS = 36 };
 
 struct advice {
     struct arena *arena;

@@ -18,6 +18,7 @@ struct efficiency {
     double log_mid;    // of measured over roofline tokens/s
     double log_spread; // standard deviation that a new source shows
     int64_t runs, sources;
+    bool is_piloted; // carried from a pilot (core/carry.h); no column
 };
 
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv

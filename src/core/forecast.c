@@ -139,6 +139,8 @@ static void find_drivers(struct forecast *out, double *scratch, const struct for
             .high = out->middle.wall_seconds / 3600 * input->overheads.gpus,
             .gpu_hours_known = out->gpu_hours,
         };
+        if (kind == FORECAST_EFFICIENCY && input->efficiency.is_piloted)
+            driver.name = "throughput, as piloted", driver.measurement = NULL;
         if (varies(input, driver.kind)) {
             struct range alone = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, true);
             driver.low = alone.low;

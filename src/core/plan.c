@@ -72,6 +72,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
                              (uint64_t)request->seed));
+    else if (request->shape_known)
+        rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
     return workload_check(rule);
 }
 
@@ -153,7 +155,8 @@ static enum err make_space(struct search_space *out, struct plan *plan)
         .stack = plan->stack,
         .recipe = request->recipe,
         .rule = plan->rule,
-        .efficiency = plan->efficiency,
+        .efficiency = plan->prior,
+        .carry = request->pilot ? &plan->carry : NULL,
         .overheads = &plan->overheads,
         .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
         .usd_per_gpu_hour = request->price,
@@ -170,6 +173,32 @@ static enum err make_space(struct search_space *out, struct plan *plan)
         out->global_batch = USUAL_GLOBAL_BATCH;
     TRY(count_gpus(out, request));
     return check_parallel(out);
+}
+
+// Until a configuration is chosen, the efficiency is that of the pilot's own.
+static enum err open_pilot(struct plan *plan, struct arena *arena)
+{
+    const struct plan_request *request = plan->request;
+    const struct plan_data *data = plan->data;
+    plan->efficiency = plan->prior;
+    if (!request->pilot)
+        return OK;
+    TRY(carry_open(&plan->carry, arena,
+                   &(struct carry_source){ .pilot = request->pilot,
+                                           .name = request->pilot_name,
+                                           .catalog = &data->catalog,
+                                           .stacks = data->stacks,
+                                           .stack_count = data->stack_count,
+                                           .efficiencies = data->efficiencies,
+                                           .efficiency_count = data->efficiency_count,
+                                           .model = plan->model,
+                                           .stack = plan->stack,
+                                           .rule = &plan->rule }));
+    struct carried own;
+    carry_to(&own, &plan->carry, arena, &plan->carry.setup);
+    if (plan->carry.setup.stack == plan->stack)
+        plan->efficiency = own.efficiency;
+    return OK;
 }
 
 // --- choosing ----------------------------------------------------------------
@@ -249,12 +278,26 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
 
 // --- the forecast of what was chosen -----------------------------------------
 
-struct forecast_input plan_input(const struct plan *plan, const struct search_result *result,
-                                 const struct setup *setup, const struct estimate *estimate)
+static struct carried carried_to(const struct plan *plan, struct arena *arena,
+                                 const struct setup *setup)
 {
+    struct carried carried = { .efficiency = plan->prior };
+    if (!plan->request->pilot)
+        return carried;
+    carry_to(&carried, &plan->carry, arena, setup);
+    if (!carried.same_stack)
+        carried.efficiency = plan->prior;
+    return carried;
+}
+
+struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
+                                 const struct search_result *result, const struct setup *setup,
+                                 const struct estimate *estimate)
+{
+    struct carried carried = carried_to(plan, arena, setup);
     struct forecast_input input = {
         .roofline_tokens_per_s = estimate->tokens_per_s,
-        .efficiency = plan->efficiency,
+        .efficiency = carried.efficiency,
         .processed_tokens = result->workload.processed_tokens,
         .processed_factor = result->workload.processed_factor,
         .overheads = plan->overheads,
@@ -262,6 +305,10 @@ struct forecast_input plan_input(const struct plan *plan, const struct search_re
     };
     input.overheads.epochs = result->workload.epochs;
     overhead_configure(&input.overheads, setup, &estimate->step);
+    const struct pilot *pilot = plan->request->pilot;
+    if (pilot && carried.weight == 1 && pilot->apart.evaluation_seconds_per_token > 0)
+        input.overheads.eval_cost =
+            pilot->apart.evaluation_seconds_per_token * pilot->tokens_per_s.mean;
     return input;
 }
 
@@ -278,7 +325,9 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
     plan->price = plan_price(plan, arena, &plan->chosen);
-    struct forecast_input input = plan_input(plan, &plan->chosen, &setup, &plan->estimate);
+    plan->carried = carried_to(plan, arena, &setup);
+    plan->efficiency = plan->carried.efficiency;
+    struct forecast_input input = plan_input(plan, arena, &plan->chosen, &setup, &plan->estimate);
     input.price = plan->price;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
@@ -302,8 +351,9 @@ enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     TRY(recipe_check(&request->recipe, out->model));
     TRY(find_stack(out));
-    out->efficiency = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
+    out->prior = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
     TRY(make_rule(out, arena));
+    TRY(open_pilot(out, arena));
     struct search_space space;
     TRY(make_overheads(out, NULL));
     TRY(make_space(&space, out));

@@ -46,7 +46,10 @@ struct plan_request {
     const struct model *shape;
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
-    double token_spread; // relative deviation of counts that are estimates; 0: they are exact
+    const struct workload_shape *shape_known; // batches as a plan's document has them; may be NULL
+    double token_spread;       // relative deviation of counts that are estimates; 0: they are exact
+    const struct pilot *pilot; // what was measured; NULL: nothing
+    const char *pilot_name;    // of its file
 };
 
 extern const struct field plan_fields[]; // without the recipe's
@@ -59,6 +62,15 @@ enum err plan_request_check(const struct plan_request *request);
 // Rows per GPU and pass; 0 is auto.
 enum err plan_request_rows(double *out, const struct plan_request *request);
 
+// Puts the pilot's configuration in the place of defaults, before options are read over it.
+void plan_request_like(struct plan_request *request, const struct pilot *pilot,
+                       struct arena *arena);
+
+// Leaves micro-batch and recomputation free again where the options read over it changed what they
+// depend on; said is the same request without the pilot.
+void plan_request_differ(struct plan_request *request, const struct plan_request *said,
+                         const struct pilot *pilot);
+
 // Reads a JSON request: keys of plan_fields and recipe_fields.
 enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
                            const char *name);
@@ -68,7 +80,7 @@ struct plan_alternative {
     struct search_result result;
 };
 
-enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_ASSUMPTIONS = 40 };
+enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_ASSUMPTIONS = 56 };
 
 struct plan {
     const struct plan_request *request;
@@ -77,7 +89,10 @@ struct plan {
     const struct stack *stack;
     struct workload_rule rule;
     struct overheads overheads;
-    struct efficiency efficiency;
+    struct efficiency prior;      // of the stack
+    struct efficiency efficiency; // of the chosen configuration
+    struct carry carry;           // the pilot, where there is one
+    struct carried carried;       // to the chosen configuration
     struct price price;
     struct search_result chosen;
     struct estimate estimate;

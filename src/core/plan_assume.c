@@ -135,13 +135,16 @@ void plan_assume(struct plan *plan)
     const struct efficiency *e = &plan->efficiency;
     const struct overheads *o = &plan->overheads;
     const double p90 = 1.2815515655446004;
-    add(plan, (struct assumption){ "efficiency of the stack",
-                                   "of its roofline",
-                                   { exp(e->log_mid - p90 * e->log_spread), exp(e->log_mid),
-                                     exp(e->log_mid + p90 * e->log_spread) },
-                                   ASSUMPTION_MEASURED,
-                                   "fitted on measured runs, data/runs.csv",
-                                   plan->stack->as_of });
+    add(plan,
+        (struct assumption){ "efficiency of the stack",
+                             "of its roofline",
+                             { exp(e->log_mid - p90 * e->log_spread), exp(e->log_mid),
+                               exp(e->log_mid + p90 * e->log_spread) },
+                             ASSUMPTION_MEASURED,
+                             e->is_piloted ? plan->request->pilot_name
+                                           : "fitted on measured runs, data/runs.csv",
+                             e->is_piloted ? plan->request->pilot->as_of : plan->stack->as_of });
+    plan_assume_pilot(plan);
     add_workload(plan);
     add_hardware(plan);
     const struct assumption *of_overheads[] = {

@@ -122,7 +122,7 @@ static enum err settle(struct plan *plan, struct arena *arena, struct search_res
     struct setup setup = search_setup(result, plan->model, plan->stack);
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &setup));
-    struct forecast_input input = plan_input(plan, result, &setup, &estimate);
+    struct forecast_input input = plan_input(plan, arena, result, &setup, &estimate);
     input.price = plan_price(plan, arena, result);
     forecast_medians(&result->wall_hours, &result->cost_usd, arena, &input);
     result->gpu_hours = result->wall_hours * (double)result->gpus;

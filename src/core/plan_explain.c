@@ -113,9 +113,14 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
     put(out, "by the roofline", text_format(a, "%s/s", text_count(a, plan->estimate.tokens_per_s)),
         "tokens of a step over its time");
     put(out, "efficiency", text_format(a, "%.3f", exp(e->log_mid)),
-        text_format(a, "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources (%s)",
-                    e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
-                    e->stack));
+        e->is_piloted
+            ? text_format(a, "exp(%.3f ± %.3f): %s", e->log_mid, e->log_spread,
+                          plan_pilot_words(plan, a))
+            : text_format(a,
+                          "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources "
+                          "(%s)",
+                          e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
+                          e->stack));
     put(out, "expected", text_format(a, "%s/s", text_count(a, plan->forecast.tokens_per_s.mid)),
         "their product, median of the draws");
 }

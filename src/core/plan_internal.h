@@ -8,8 +8,14 @@
 enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *space);
 
 // What a forecast of that result is made from, without prices.
-struct forecast_input plan_input(const struct plan *plan, const struct search_result *result,
-                                 const struct setup *setup, const struct estimate *estimate);
+struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
+                                 const struct search_result *result, const struct setup *setup,
+                                 const struct estimate *estimate);
+
+// What the pilot leaves of the range, one line; NULL without one.
+const char *plan_pilot_words(const struct plan *plan, struct arena *arena);
+void plan_assume_pilot(struct plan *plan);
+void plan_put_pilot(struct json_writer *w, const struct plan *plan); // the member "pilot"
 
 struct price plan_price(const struct plan *plan, struct arena *arena,
                         const struct search_result *result);

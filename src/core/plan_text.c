@@ -133,6 +133,8 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_commas(arena, llround(f->tokens_per_s.low)),
                          text_commas(arena, llround(f->tokens_per_s.high)),
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
+    if (plan->request->pilot)
+        put_line(out, "pilot", plan_pilot_words(plan, arena));
     const char *rows = plan->rule.full_rows ? "rows taken as full"
                                             : text_format(arena, "%.0f %% padding (%s)",
                                                           100 * workload->padding_share,

@@ -11,6 +11,17 @@ static void put_range(struct json_writer *w, const char *key, const struct range
     json_close(w, '}');
 }
 
+static void put_batch(struct json_writer *w, const char *key, const struct step_batch *batch)
+{
+    json_open(w, key, '{');
+    json_put_number(w, "rows", batch->rows);
+    json_put_number(w, "width", batch->width);
+    json_put_number(w, "tokens", batch->tokens);
+    json_put_number(w, "squares", batch->squares);
+    json_put_number(w, "labelled", batch->labelled);
+    json_close(w, '}');
+}
+
 static void write_workload(const struct plan *plan, struct json_writer *w)
 {
     const struct workload *workload = &plan->chosen.workload;
@@ -23,6 +34,8 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "padding_share", workload->padding_share);
     json_put_number(w, "steps", workload->steps);
     json_put_number(w, "mean_length", workload->mean_length);
+    put_batch(w, "batch", &workload->batch); // a micro-batch of one rank, on average
+    put_batch(w, "worst", &workload->worst);
     json_close(w, '}');
 }
 
@@ -153,6 +166,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     put_configuration(&w, plan, &plan->chosen, arena);
     json_close(&w, '}');
     plan_put_step(&w, plan, arena);
+    plan_put_pilot(&w, plan);
     write_drivers(plan, &w);
     write_overheads(plan, &w);
     write_alternatives(plan, arena, &w);

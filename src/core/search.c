@@ -164,17 +164,36 @@ static bool is_better(const struct search_result *best, bool stable, double wall
     return stable ? faster : bytes < 0.9 || (bytes < 1.1 && faster);
 }
 
+static struct efficiency efficiency_of(struct walk *walk, const struct card *card,
+                                       const struct step_request *request)
+{
+    const struct search_space *space = walk->space;
+    if (!space->carry)
+        return space->efficiency;
+    struct setup setup = { .model = request->model,
+                           .stack = request->stack,
+                           .gpu = card->gpu,
+                           .node = card->node.gpus > 0 ? &card->node : NULL,
+                           .recipe = *request->recipe,
+                           .layout = *request->layout,
+                           .batch = request->batch,
+                           .accumulation = request->accumulation };
+    struct carried carried;
+    carry_to(&carried, space->carry, walk->arena, &setup);
+    return carried.same_stack ? carried.efficiency : space->efficiency;
+}
+
 static void time_card(struct walk *walk, struct card *card, const struct step *step,
                       const struct step_request *request, const struct workload *workload,
                       const struct memory *memory, const struct overheads *overheads)
 {
-    const struct search_space *space = walk->space;
     struct timing timing;
     compute_time(&timing, step, request, card->gpu, &card->links);
     walk->out->timed++;
+    struct efficiency efficiency = efficiency_of(walk, card, request);
     struct forecast_input input = {
         .roofline_tokens_per_s = compute_tokens_per_s(&timing, request),
-        .efficiency = space->efficiency,
+        .efficiency = efficiency,
         .processed_tokens = workload->processed_tokens,
         .processed_factor = { 1, 1, 1 },
         .overheads = *overheads,
@@ -196,11 +215,11 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
         .layout = *request->layout,
         .workload = *workload,
         .memory = *memory,
-        .tokens_per_s = input.roofline_tokens_per_s * exp(space->efficiency.log_mid),
+        .tokens_per_s = input.roofline_tokens_per_s * exp(efficiency.log_mid),
         .wall_hours = hours,
         .gpu_hours = gpu_hours,
         .cost_usd = gpu_hours * card->usd_per_gpu_hour,
-        .seconds_per_step = timing.step_seconds / exp(space->efficiency.log_mid),
+        .seconds_per_step = timing.step_seconds / exp(efficiency.log_mid),
         .stable = stable,
     };
 }

@@ -15,6 +15,7 @@
 
 #pragma once
 
+#include "core/carry.h"
 #include "core/forecast.h"
 #include "core/workload.h"
 
@@ -25,6 +26,7 @@ struct search_space {
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
     struct efficiency efficiency;
+    const struct carry *carry;         // NULL: every configuration has that efficiency
     const struct overheads *overheads; // before overhead_configure()
     const char *parallel;              // NULL: any
     double micro_batch;                // 0: any

@@ -1,0 +1,290 @@
+// gpuhours pilot: measures what a training run really does, in a few minutes.
+//
+// Behind -- stands the command line of any trainer: it runs as on a terminal until its throughput
+// is known well enough, and is then stopped. Without it, the engine of this program runs the plan.
+
+#include "cli/pilot_engine.h"
+#include "cli/pilot_forecast.h"
+#include "cli/record.h"
+#include "cli/wrapped_pilot.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static struct asked {
+    const char *plan, *pattern, *log, *out;
+    int64_t steps;
+    double tokens_per_step, minutes, until_width, at_least, grace, silent_minutes;
+} asked;
+
+static const struct field asked_fields[] = {
+    FIELD(asked, plan, TEXT, "plan.json that this is to measure"),
+    FIELD(asked, tokens_per_step, NUMBER, "processed by all GPUs, where the trainer does not say"),
+    FIELD(asked, steps, COUNT, "to measure, behind the warm-up; else until it is known"),
+    FIELD(asked, minutes, NUMBER, "at most: 20, of the built-in engine 10"),
+    FIELD(asked, until_width, SHARE,
+          "half of the interval over the rate that is good enough: 0.02"),
+    FIELD(asked, at_least, SECONDS, "of steady steps, lest clocks still fall: 20 s"),
+    FIELD(asked, out, TEXT, "file for the result; pilot.json unless --json is given"),
+    { 0 },
+};
+
+static const struct field wrapped_fields[] = {
+    FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
+    FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
+    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means: 10 s"),
+    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped: 30"),
+    { 0 },
+};
+
+static struct pilot_engine_request engine;
+
+static const struct options *list_options(void)
+{
+    static const struct options groups[] = {
+        { "Pilot", asked_fields, &asked },
+        { "Another trainer, behind --", wrapped_fields, &asked },
+        { "Built-in engine", pilot_engine_fields, &engine },
+        { "Data of the engine", dataset_fields, &engine.data },
+        { 0 },
+    };
+    return groups;
+}
+
+static enum err read_options(struct command_line *line)
+{
+    asked = (struct asked){ .tokens_per_step = NAN,
+                            .minutes = NAN,
+                            .until_width = 0.02,
+                            .at_least = 20,
+                            .grace = 10,
+                            .silent_minutes = 30 };
+    engine = pilot_engine_default();
+    TRY(command_read(line, list_options()));
+    if (!(asked.tokens_per_step > 0) && !isnan(asked.tokens_per_step))
+        return fail(ERR_USAGE, "--tokens-per-step is %g, must be above 0", asked.tokens_per_step);
+    if (asked.minutes <= 0 || asked.silent_minutes <= 0)
+        return fail(ERR_USAGE, "--minutes and --silent-minutes must be above 0");
+    if (asked.until_width <= 0)
+        return fail(ERR_USAGE, "--until-width is 0, which no measurement reaches; 0.02 is usual");
+    if (line->rest && !line->rest[0])
+        return fail(ERR_USAGE,
+                    "behind -- stands nothing; a trainer's command line is wanted there");
+    if (line->rest && line->positional_count)
+        return fail(ERR_USAGE, "%s: the data of a trainer behind -- is its own matter",
+                    line->positional[0]);
+    if (!asked.out && !line->common.json)
+        asked.out = "pilot.json";
+    return OK;
+}
+
+static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
+{
+    struct file file;
+    TRY(file_open(&file, asked.plan));
+    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return outlook_plan_read(plan, arena, text, asked.plan);
+}
+
+// --- the result --------------------------------------------------------------
+
+// A document that cannot be written is shown: a measurement is not lost to a full disk.
+static enum err write_result(const struct pilot *pilot, const struct outlook_plan *plan,
+                             struct command_line *line)
+{
+    struct out document = { .arena = line->arena };
+    pilot_write(pilot, &document);
+    enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
+    if (pilot->tokens_per_s.mean > 0)
+        record_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
+    if (line->common.json || err)
+        fwrite(document.at, 1, document.size, stdout);
+    else
+        printf("  written      %s, for gpuhours plan --pilot\n", asked.out);
+    return err ? error_prefix(err, "the result stands above, since ") : OK;
+}
+
+static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
+                     struct command_line *line)
+{
+    struct out out = { .arena = line->arena };
+    if (!line->common.json) {
+        out_put(&out, "\n");
+        pilot_text(pilot, line->arena, &out);
+        if (asked.plan && pilot->tokens_per_s.mean > 0)
+            TRY(pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot"));
+        fwrite(out.at, 1, out.size, stdout);
+    }
+    return write_result(pilot, plan, line);
+}
+
+// --- a trainer behind -- -----------------------------------------------------
+
+static bool is_enough(struct wrapped *run)
+{
+    const struct steady *steady = wrapped_steady(run);
+    if (wrapped_elapsed(run) >= 60 * (isnan(asked.minutes) ? 20 : asked.minutes))
+        return true;
+    if (asked.steps)
+        return steady->ordinary_steps >= asked.steps;
+    return steady->verdict == STEADY_YES && steady->half_width <= asked.until_width &&
+           steady->ordinary_seconds >= asked.at_least;
+}
+
+static const char *status(const struct wrapped *run, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    const struct steady *steady = &run->steady;
+    const struct step_series *series = &run->speaker->series;
+    if (!series->count) {
+        out_put(&out, "no step yet, %s", text_seconds(arena, wrapped_elapsed(run)));
+        return out_string(&out);
+    }
+    out_put(&out, "step %.0f", wrapped_steps(run));
+    if (steady->tokens_per_s.mid > 0)
+        out_put(&out, "  %s tokens/s", text_commas(arena, llround(steady->tokens_per_s.mid)));
+    else if (steady->step_seconds.mid > 0)
+        out_put(&out, "  %s a step", text_seconds(arena, steady->step_seconds.mid));
+    if (steady->half_width > 0)
+        out_put(&out, " ± %.1f %%, wanted %.1f", 100 * steady->half_width, 100 * asked.until_width);
+    if (steady->verdict == STEADY_TOO_SHORT)
+        out_put(&out, "  warming up");
+    else if (steady->more_steps > 0 && !asked.steps)
+        out_put(&out, "  %s to go",
+                text_seconds(arena, steady->more_steps * steady->step_seconds.mid));
+    if (run->gpu) {
+        struct gpu_sample sample = gpu_monitor_last(run->gpu, 0);
+        out_put(&out, "  %s, %.0f %% busy", text_bytes(arena, sample.memory_bytes),
+                100 * sample.utilisation);
+    }
+    return out_string(&out);
+}
+
+static void loop(struct wrapped *run)
+{
+    while (wrapped_poll(run)) {
+        if (is_enough(run))
+            wrapped_stop(run);
+        if (!status_line_due(&run->status))
+            continue;
+        struct arena scratch = { 0 };
+        status_line_show(&run->status, status(run, &scratch));
+        arena_release(&scratch);
+    }
+    wrapped_finish(run);
+}
+
+// What it said last, for a sentence.
+static const char *last_words(const struct wrapped *run, struct arena *arena)
+{
+    const char *line = child_last_lines(&run->child, arena, 1);
+    return *line ? text_format(arena, "; it said last: %.200s", line) : "";
+}
+
+// Why there is no result, or less of one; OK where nothing is wrong.
+static enum err judge(const struct wrapped *run, struct arena *arena)
+{
+    const struct child *child = &run->child;
+    const struct step_series *series = &run->speaker->series;
+    const char *steps = text_format(arena, "%.0f steps", wrapped_steps(run));
+    if (run->how == WRAPPED_INTERRUPTED)
+        return fail((enum err)(128 + child->interrupted), "stopped by signal %d after %s",
+                    child->interrupted, steps);
+    if (run->how == WRAPPED_SILENT)
+        return fail(ERR_ANSWER,
+                    "no output and no step for %s, after %s: the trainer hangs and was stopped "
+                    "(--silent-minutes sets how long to wait)%s",
+                    text_seconds(arena, run->settings.silent_seconds), steps,
+                    last_words(run, arena));
+    if (run->how == WRAPPED_ENDED && child->code && series->out_of_memory)
+        return fail(ERR_DEVICE_MEMORY, "the trainer ran out of GPU memory after %s and %s", steps,
+                    child_ending(child, arena));
+    if (run->how == WRAPPED_ENDED && child->code)
+        return fail((enum err)child->code, "the trainer %s after %s%s", child_ending(child, arena),
+                    steps, last_words(run, arena));
+    if (!series->count)
+        return fail(ERR_ANSWER,
+                    "no step was recognised in what the trainer printed in %s; --pattern "
+                    "'step (\\d+)' says how its lines look, --log FILE where else it writes",
+                    text_seconds(arena, wrapped_elapsed(run)));
+    if (run->steady.verdict != STEADY_YES)
+        return fail(ERR_ANSWER, "not steady after %s: %s", steps, run->steady.reason);
+    if (series->origin == STEP_SERIES_NONE)
+        return fail(ERR_USAGE,
+                    "%.4g steps/s, but the trainer does not say how many tokens a step has; "
+                    "--tokens-per-step N (rows × tokens of a row × GPUs × accumulation) or "
+                    "--plan plan.json does",
+                    1 / run->steady.step_seconds.mid);
+    return OK;
+}
+
+static enum err measure(struct command_line *line, struct wrapped *run,
+                        const struct outlook_plan *plan)
+{
+    struct wrapped_settings settings = {
+        .command = line->rest,
+        .pattern = asked.pattern,
+        .log = asked.log,
+        .manner = CHILD_STOPS,
+        .grace_seconds = asked.grace,
+        .silent_seconds = 60 * asked.silent_minutes,
+        .sample_seconds = 0.1,
+        .step_tokens = asked.tokens_per_step,
+        .rule = { .wanted = asked.until_width },
+        .json = line->common.json,
+        .quiet = line->common.quiet,
+    };
+    if (plan && isnan(settings.step_tokens))
+        settings.step_tokens = outlook_step_tokens(plan);
+    if (plan)
+        settings.gpus = (int)plan->gpus;
+    TRY(wrapped_start(run, line->arena, &settings));
+    loop(run);
+    return judge(run, line->arena);
+}
+
+static enum err run_wrapped(struct command_line *line)
+{
+    struct wrapped *run = ARENA_NEW(line->arena, struct wrapped, 1);
+    struct outlook_plan plan;
+    struct pilot pilot;
+    if (asked.plan)
+        TRY(read_plan(&plan, line->arena));
+    enum err verdict = measure(line, run, asked.plan ? &plan : NULL);
+    if (!run->child.inside) // never started
+        return verdict;
+    const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
+    struct out remarks = { .arena = line->arena };
+    wrapped_remarks(run, line->arena, &remarks);
+    if (run->no_gpu && !line->common.quiet)
+        out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
+    wrapped_pilot_fill(&pilot, line->arena, run, asked.plan ? &plan : NULL);
+    wrapped_end(run);
+    fputs(out_string(&remarks), stderr);
+    if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
+        TRY(show(&pilot, asked.plan ? &plan : NULL, line));
+    return verdict ? fail(verdict, "%s", why) : OK;
+}
+
+static enum err run(struct command_line *line)
+{
+    TRY(read_options(line));
+    if (line->rest)
+        return run_wrapped(line);
+    struct pilot pilot;
+    engine.plan = asked.plan;
+    engine.steps = asked.steps;
+    engine.minutes = asked.minutes;
+    TRY(pilot_engine_run(&pilot, line, &engine));
+    return show(&pilot, NULL, line);
+}
+
+const struct command command_pilot = {
+    "pilot",
+    "measure: with the built-in engine, or wrapped around any trainer",
+    "gpuhours pilot --tokens-per-step 65536 -- torchrun --nproc-per-node 8 train.py",
+    run,
+    list_options,
+};

@@ -1,0 +1,313 @@
+// gpuhours watch: runs a trainer to its end and keeps a forecast of the whole run beside it.
+
+#include "cli/command.h"
+#include "cli/record.h"
+#include "cli/wrapped_pilot.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+
+static struct asked {
+    const char *plan, *pilot, *pattern, *log, *out;
+    double tokens_per_step, price, grace, silent_minutes;
+} asked;
+
+static const struct field asked_fields[] = {
+    FIELD(asked, plan, TEXT, "plan.json of this run"),
+    FIELD(asked, pilot, TEXT, "pilot.json: the rate until the run's own is known"),
+    FIELD(asked, price, USD, "of a GPU hour; else the plan's"),
+    FIELD(asked, tokens_per_step, NUMBER,
+          "processed by all GPUs; else the trainer's or the plan's"),
+    FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
+    FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
+    FIELD(asked, silent_minutes, NUMBER, "without output and steps before a warning"),
+    FIELD(asked, grace, SECONDS, "before harder means, when it is to stop for the third time"),
+    FIELD(asked, out, TEXT, "file for the record of the run"),
+    { 0 },
+};
+
+static const struct options *list_options(void)
+{
+    static const struct options groups[] = { { "Watch", asked_fields, &asked }, { 0 } };
+    return groups;
+}
+
+struct watch {
+    struct command_line *line;
+    struct wrapped run;
+    struct outlook_plan plan;
+    struct steady prior; // of the pilot
+    bool has_prior;
+    enum outlook_place warned;
+    bool warned_of_silence;
+};
+
+// --- what was asked for ------------------------------------------------------
+
+static enum err read_text(struct text *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    *out = (struct text){ arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return OK;
+}
+
+static enum err read_pilot(struct watch *watch)
+{
+    struct text text;
+    struct pilot pilot;
+    TRY(read_text(&text, watch->line->arena, asked.pilot));
+    TRY(pilot_read(&pilot, watch->line->arena, text, asked.pilot));
+    double tokens = outlook_step_tokens(&watch->plan);
+    watch->prior.step_seconds =
+        (struct range){ tokens / pilot.tokens_per_s.high, tokens / pilot.tokens_per_s.mean,
+                        tokens / pilot.tokens_per_s.low };
+    watch->has_prior = true;
+    return OK;
+}
+
+static enum err read_options(struct watch *watch)
+{
+    struct command_line *line = watch->line;
+    struct text text;
+    asked =
+        (struct asked){ .tokens_per_step = NAN, .price = NAN, .grace = 10, .silent_minutes = 30 };
+    TRY(command_read(line, list_options()));
+    if (!line->rest || !line->rest[0])
+        return fail(ERR_USAGE, "watch wants a trainer's command line behind --: gpuhours watch "
+                               "--plan plan.json -- python train.py");
+    if (!asked.plan)
+        return fail(ERR_USAGE, "watch wants --plan plan.json, which gpuhours plan --json writes");
+    if (line->positional_count)
+        return fail(ERR_USAGE, "%s: is not an option; what is to run stands behind --",
+                    line->positional[0]);
+    TRY(read_text(&text, line->arena, asked.plan));
+    TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
+    return asked.pilot ? read_pilot(watch) : OK;
+}
+
+// --- while it runs -----------------------------------------------------------
+
+static struct outlook look(const struct watch *watch)
+{
+    const struct wrapped *run = &watch->run;
+    bool known = run->steady.verdict != STEADY_TOO_SHORT && run->steady.step_seconds.mid > 0;
+    return outlook_make(&watch->plan, &(struct outlook_progress){
+                                          .elapsed_seconds = wrapped_elapsed(run),
+                                          .steps = wrapped_steps(run),
+                                          .total = run->speaker->series.total,
+                                          .steady = known              ? &run->steady
+                                                    : watch->has_prior ? &watch->prior
+                                                                       : NULL,
+                                          .gpus = NAN,
+                                          .usd_per_gpu_hour = asked.price,
+                                      });
+}
+
+static const char *spell_hours(struct arena *arena, struct range hours)
+{
+    return text_format(arena, "%s (%s to %s)", text_hours(arena, hours.mid),
+                       text_hours(arena, hours.low), text_hours(arena, hours.high));
+}
+
+static const char *status(const struct watch *watch, const struct outlook *now, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    out_put(&out, "step %.0f of %.0f  %s GPU hours of %s", wrapped_steps(&watch->run), now->total,
+            text_hours(arena, now->used_gpu_hours), spell_hours(arena, now->gpu_hours));
+    if (!isnan(now->used_usd))
+        out_put(&out, "  %s of %s", text_usd(arena, now->used_usd),
+                text_usd(arena, now->cost_usd.mid));
+    out_put(&out, "  %s left%s", text_seconds(arena, now->remaining_seconds),
+            now->place == OUTLOOK_ABOVE   ? "  ABOVE THE PLAN"
+            : now->place == OUTLOOK_BELOW ? "  below the plan"
+                                          : "");
+    return out_string(&out);
+}
+
+// Says so once when the expected hours leave the plan's range, and again when they come back.
+static void warn(struct watch *watch, const struct outlook *now, struct arena *arena)
+{
+    if (now->place == OUTLOOK_UNKNOWN || now->place == watch->warned)
+        return;
+    bool inside = now->place == OUTLOOK_INSIDE;
+    if (!inside || watch->warned != OUTLOOK_UNKNOWN)
+        status_line_say(
+            &watch->run.status,
+            text_format(arena, "at this rate the run takes %s GPU hours: %s the plan's %s to %s",
+                        spell_hours(arena, now->gpu_hours),
+                        inside                        ? "again within"
+                        : now->place == OUTLOOK_ABOVE ? "more than"
+                                                      : "less than",
+                        text_hours(arena, watch->plan.gpu_hours.low),
+                        text_hours(arena, watch->plan.gpu_hours.high)));
+    watch->warned = now->place;
+}
+
+static void warn_of_silence(struct watch *watch, struct arena *arena)
+{
+    const struct wrapped *run = &watch->run;
+    double last = fmax(run->child.output_seconds, run->step_seconds);
+    bool silent = child_clock() - last > 60 * asked.silent_minutes;
+    if (silent && !watch->warned_of_silence)
+        status_line_say(&watch->run.status,
+                        text_format(arena, "no output and no step for %s; the run goes on",
+                                    text_seconds(arena, 60 * asked.silent_minutes)));
+    watch->warned_of_silence = silent;
+}
+
+static void loop(struct watch *watch)
+{
+    while (wrapped_poll(&watch->run)) {
+        struct arena scratch = { 0 };
+        wrapped_steady(&watch->run);
+        struct outlook now = look(watch);
+        warn(watch, &now, &scratch);
+        warn_of_silence(watch, &scratch);
+        if (status_line_due(&watch->run.status))
+            status_line_show(&watch->run.status, status(watch, &now, &scratch));
+        arena_release(&scratch);
+    }
+    wrapped_finish(&watch->run);
+}
+
+// --- its record --------------------------------------------------------------
+
+static void put_range(struct json_writer *w, const char *key, const struct range *range)
+{
+    json_open(w, key, '{');
+    json_put_number(w, "p10", range->low);
+    json_put_number(w, "p50", range->mid);
+    json_put_number(w, "p90", range->high);
+    json_close(w, '}');
+}
+
+static bool is_complete(const struct watch *watch, const struct outlook *end)
+{
+    return !watch->run.child.code && wrapped_steps(&watch->run) >= end->total;
+}
+
+static const char *place_name(enum outlook_place place)
+{
+    static const char *const names[] = { NULL, "below", "inside", "above" };
+    return names[place];
+}
+
+static void write_record(const struct watch *watch, const struct pilot *pilot,
+                         const struct outlook *end, struct out *out)
+{
+    const struct child *child = &watch->run.child;
+    double steps = wrapped_steps(&watch->run);
+    struct json_writer w = { .out = out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "run");
+    json_put_count(&w, "version", 1);
+    json_put_string(&w, "as_of", pilot->as_of);
+    json_put_bool(&w, "complete", is_complete(watch, end));
+    json_put_count(&w, "exit_code", child->code);
+    json_put_number(&w, "steps", steps);
+    json_put_number(&w, "planned_steps", watch->plan.steps);
+    json_put_number(&w, "processed_tokens", steps * pilot->composition.tokens);
+    json_put_number(&w, "wall_hours", pilot->elapsed_seconds / 3600);
+    json_put_number(&w, "gpu_hours", end->used_gpu_hours);
+    json_put_number(&w, "cost_usd", end->used_usd);
+    json_put_string(&w, "place_in_plan", is_complete(watch, end) ? place_name(end->place) : NULL);
+    json_open(&w, "tokens_per_second", '{');
+    json_put_number(&w, "mean", pilot->tokens_per_s.mean);
+    json_put_number(&w, "low", pilot->tokens_per_s.low);
+    json_put_number(&w, "high", pilot->tokens_per_s.high);
+    json_close(&w, '}');
+    json_open(&w, "planned", '{');
+    put_range(&w, "tokens_per_second", &watch->plan.tokens_per_s);
+    put_range(&w, "wall_hours", &watch->plan.wall_hours);
+    put_range(&w, "gpu_hours", &watch->plan.gpu_hours);
+    put_range(&w, "cost_usd", &watch->plan.cost_usd);
+    json_close(&w, '}');
+    json_put_number(&w, "peak_bytes", pilot->peak_bytes);
+    json_put_number(&w, "loss", watch->run.speaker->series.loss);
+    pilot_configuration_write(&watch->plan.configuration, &w);
+    json_close(&w, '}');
+    out_char(out, '\n');
+}
+
+static void write_summary(const struct watch *watch, const struct pilot *pilot,
+                          const struct outlook *end, struct out *out)
+{
+    struct arena *arena = watch->line->arena;
+    out_put(out, "\n  run          %.0f of %.0f steps in %s; the trainer %s\n",
+            wrapped_steps(&watch->run), end->total, text_seconds(arena, pilot->elapsed_seconds),
+            child_ending(&watch->run.child, arena));
+    out_put(out, "  GPU hours    %s; planned were %s%s\n", text_hours(arena, end->used_gpu_hours),
+            spell_hours(arena, watch->plan.gpu_hours),
+            !is_complete(watch, end)       ? ""
+            : end->place == OUTLOOK_INSIDE ? ", which held"
+            : end->place == OUTLOOK_ABOVE  ? ": more than planned"
+                                           : ": less than planned");
+    if (!isnan(end->used_usd))
+        out_put(out, "  cost         %s; planned was %s\n", text_usd(arena, end->used_usd),
+                text_usd(arena, watch->plan.cost_usd.mid));
+    pilot_text(pilot, arena, out);
+}
+
+static enum err record(struct watch *watch)
+{
+    struct arena *arena = watch->line->arena;
+    struct pilot pilot;
+    struct out text = { .arena = arena }, document = { .arena = arena }, remarks = text;
+    struct outlook end = look(watch);
+    wrapped_pilot_fill(&pilot, arena, &watch->run, &watch->plan);
+    wrapped_remarks(&watch->run, arena, &remarks);
+    write_summary(watch, &pilot, &end, &text);
+    write_record(watch, &pilot, &end, &document);
+    wrapped_end(&watch->run);
+    fputs(out_string(&remarks), stderr);
+    enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
+    if (is_complete(watch, &end))
+        record_answer(watch->line, out_view(&document), watch->plan.document);
+    if (!watch->line->common.json)
+        fwrite(text.at, 1, text.size, stdout);
+    if (watch->line->common.json || err) // a full disk loses no record
+        fwrite(document.at, 1, document.size, stdout);
+    return err ? error_prefix(err, "the record stands above, since ") : OK;
+}
+
+static enum err run(struct command_line *line)
+{
+    struct watch *watch = ARENA_NEW(line->arena, struct watch, 1);
+    watch->line = line;
+    TRY(read_options(watch));
+    struct wrapped_settings settings = {
+        .command = line->rest,
+        .pattern = asked.pattern,
+        .log = asked.log,
+        .manner = CHILD_FORWARDS,
+        .grace_seconds = asked.grace,
+        .silent_seconds = INFINITY,
+        .sample_seconds = 1,
+        .step_tokens = isnan(asked.tokens_per_step) ? outlook_step_tokens(&watch->plan)
+                                                    : asked.tokens_per_step,
+        .gpus = (int)watch->plan.gpus,
+        .json = line->common.json,
+        .quiet = line->common.quiet,
+    };
+    TRY(wrapped_start(&watch->run, line->arena, &settings));
+    loop(watch);
+    int code = watch->run.child.code;
+    enum err err = record(watch);
+    if (!code)
+        return err;
+    if (err)
+        fprintf(stderr, "gpuhours: %s\n", error_text());
+    return fail((enum err)code, "the trainer's exit code is %d", code);
+}
+
+const struct command command_watch = {
+    "watch",
+    "run a trainer with a live forecast: hours and cost at its end",
+    "gpuhours watch --plan plan.json -- accelerate launch train.py",
+    run,
+    list_options,
+};

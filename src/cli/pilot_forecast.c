@@ -1,0 +1,127 @@
+#include "cli/pilot_forecast.h"
+
+#include "cli/data.h"
+#include "core/hosting.h"
+#include "core/plan_internal.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { INDENT = 15 };
+
+static void put_line(struct out *out, const char *label, const char *text)
+{
+    out_put(out, "  %-*s", INDENT - 2, label);
+    plan_put_wrapped(out, INDENT, INDENT, text);
+}
+
+static struct range read_range(const struct json *tree, const char *key)
+{
+    const struct json *in = json_get(tree, key);
+    return in ? (struct range){ json_get_number(in, "p10", NAN), json_get_number(in, "p50", NAN),
+                                json_get_number(in, "p90", NAN) }
+              : (struct range){ NAN, NAN, NAN };
+}
+
+static const char *spell(const struct range *gpu_hours, const struct range *wall_hours,
+                         struct arena *arena)
+{
+    return text_format(
+        arena, "%s GPU hours (%s to %s), %s (%s to %s)", text_hours(arena, gpu_hours->mid),
+        text_hours(arena, gpu_hours->low), text_hours(arena, gpu_hours->high),
+        text_seconds(arena, 3600 * wall_hours->mid), text_seconds(arena, 3600 * wall_hours->low),
+        text_seconds(arena, 3600 * wall_hours->high));
+}
+
+// The batches that the plan simulated, as the one shape that is known of them.
+static struct workload_shape *read_shape(const struct json *workload, struct arena *arena)
+{
+    const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
+    double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
+    double rows = batch ? json_get_number(batch, "rows", NAN) : NAN;
+    double fill = 1 - json_get_number(workload, "padding_share", NAN);
+    if (!worst || !(tokens > 0) || !(rows > 0) || !(fill > 0))
+        return NULL;
+    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
+    *shape = (struct workload_shape){
+        .micro_batch = rows,
+        .fill = fill,
+        .width = tokens / rows,
+        .attended = json_get_number(batch, "squares", NAN) / tokens,
+        .worst_width = json_get_number(worst, "width", NAN),
+        .rows = json_get_number(workload, "processed_tokens", NAN) /
+                json_get_number(workload, "epochs", NAN) / (tokens / rows),
+        .widths = 1,
+    };
+    bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
+    return whole ? shape : NULL;
+}
+
+// The plan's request from its document, with the very configuration that it chose.
+static enum err read_request(struct plan_request *request, struct arena *arena,
+                             const struct json *tree, struct text json, const char *path)
+{
+    struct hosting_document document;
+    struct pilot_configuration c;
+    TRY(hosting_read_plan(request, &document, arena, json, path));
+    TRY(pilot_configuration_read(&c, arena, tree, path));
+    request->recipe = c.recipe;
+    request->parallel = c.parallel;
+    if (c.micro_batch >= 1)
+        request->micro_batch = text_format(arena, "%.0f", c.micro_batch);
+    request->shape_known = read_shape(json_get(tree, "workload"), arena);
+    return OK;
+}
+
+// A rate of a CPU says how long it would take here, and nothing of the plan's GPUs.
+static void put_here(struct out *out, struct arena *arena, const struct json *tree,
+                     const struct pilot *pilot)
+{
+    const struct json *workload = json_get(tree, "workload");
+    double tokens = workload ? json_get_number(workload, "processed_tokens", NAN) : NAN;
+    put_line(out, "forecast",
+             text_format(arena,
+                         "the plan's %s tokens would take %s on this CPU; of its GPUs this pilot "
+                         "says nothing",
+                         text_count(arena, tokens),
+                         text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
+}
+
+enum err pilot_forecast_put(struct out *out, struct command_line *line, const char *plan_path,
+                            const struct pilot *pilot, const char *pilot_name)
+{
+    struct arena *arena = line->arena;
+    struct file file;
+    struct json tree;
+    TRY(file_open(&file, plan_path));
+    struct text json = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    TRY(json_read(&tree, arena, json, plan_path));
+    if (pilot->gpu.name && !strcmp(pilot->gpu.name, "cpu")) {
+        put_here(out, arena, &tree, pilot);
+        return OK;
+    }
+    struct plan_request request;
+    struct plan_data data;
+    TRY(read_request(&request, arena, &tree, json, plan_path));
+    TRY(data_plan(&data, line));
+    const char *planned = request.stack;
+    if (pilot->stack)
+        request.stack = pilot->stack;
+    TRY(data_request(&request, &data));
+    request.pilot = pilot;
+    request.pilot_name = pilot_name;
+    struct plan *after = ARENA_NEW(arena, struct plan, 1);
+    TRY(plan_make(after, arena, &data, &request));
+    struct range gpu_hours = read_range(&tree, "gpu_hours"),
+                 wall_hours = read_range(&tree, "wall_hours");
+    put_line(out, "before", spell(&gpu_hours, &wall_hours, arena));
+    put_line(out, "after", spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
+    put_line(out, "", plan_pilot_words(after, arena));
+    if (planned && pilot->stack && strcmp(planned, pilot->stack))
+        put_line(out, "",
+                 text_format(arena, "The plan was with %s; what is forecast now is %s.", planned,
+                             pilot->stack));
+    return OK;
+}

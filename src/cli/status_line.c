@@ -1,0 +1,100 @@
+#include "cli/status_line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double TERMINAL_SECONDS = 0.25, BUSY_SECONDS = 1, PLAIN_SECONDS = 30;
+static const double QUIET_SECONDS = 0.03; // that the command must not have written for
+
+int status_line_rows(bool quiet)
+{
+    const char *terminal = getenv("TERM");
+    int rows, columns;
+    return !quiet && isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") &&
+           child_window(&rows, &columns) && rows > 4;
+}
+
+static void put(struct status_line *status, const char *text)
+{
+    child_print(status->child, true, text_of(text));
+}
+
+// Saves the place, as setting the region moves it, and makes room below.
+static void take_row(struct status_line *status)
+{
+    char text[64];
+    if (!child_window(&status->rows, &status->columns))
+        return;
+    snprintf(text, sizeof text, "\n\0337\033[1;%dr\0338\033[1A", status->rows - 1);
+    put(status, text);
+}
+
+struct status_line status_line_start(struct child *child, bool quiet)
+{
+    struct status_line status = { .child = child, .on = !quiet, .shown_seconds = child_clock() };
+    status.terminal = status_line_rows(quiet);
+    if (status.terminal)
+        take_row(&status);
+    return status;
+}
+
+bool status_line_due(const struct status_line *status)
+{
+    double now = child_clock();
+    if (!status->on)
+        return false;
+    if (!status->terminal)
+        return now - status->shown_seconds >= PLAIN_SECONDS;
+    bool quiet = now - status->child->output_seconds >= QUIET_SECONDS;
+    return now - status->shown_seconds >= (quiet ? TERMINAL_SECONDS : BUSY_SECONDS);
+}
+
+// How many bytes of UTF-8 fill so many columns.
+static int fitting(const char *text, int columns)
+{
+    int size = 0;
+    for (; text[size]; size++)
+        if ((text[size] & 0xC0) != 0x80 && columns-- <= 0)
+            break;
+    return size;
+}
+
+void status_line_show(struct status_line *status, const char *text)
+{
+    char line[1024];
+    int rows = status->rows, columns = status->columns;
+    if (!status->on)
+        return;
+    status->shown_seconds = child_clock();
+    if (!status->terminal) {
+        status_line_say(status, text);
+        return;
+    }
+    if (child_window(&rows, &columns) && rows != status->rows)
+        take_row(status);
+    status->columns = columns;
+    snprintf(line, sizeof line, "\0337\033[%d;1H\033[2K%.*s\0338", status->rows,
+             fitting(text, columns - 1), text);
+    put(status, line);
+}
+
+void status_line_say(struct status_line *status, const char *text)
+{
+    char line[1024];
+    const char *before = status->terminal ? "\r\033[K" : status->child->line_open ? "\n" : "";
+    snprintf(line, sizeof line, "%sgpuhours: %s\n", before, text);
+    put(status, line);
+    status->child->line_open = false;
+}
+
+void status_line_end(struct status_line *status)
+{
+    char line[64];
+    if (!status->terminal)
+        return;
+    snprintf(line, sizeof line, "\0337\033[r\033[%d;1H\033[2K\0338", status->rows);
+    put(status, line);
+    status->on = status->terminal = false;
+}

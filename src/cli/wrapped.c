@@ -1,0 +1,333 @@
+#include "cli/wrapped.h"
+
+#include "core/trainer_files.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double POLL_SECONDS = 0.1, MEASURE_SECONDS = 0.5;
+static const double LOOK_BYTES_PER_SECOND = 4e6;
+static const double IDLE_BYTES = 64e6;  // that a GPU at work has more in use than before
+static const double OTHERS_BYTES = 2e9; // more than drivers and displays take
+
+// --- what comes in -----------------------------------------------------------
+
+static void on_event(void *context, const struct trainer_log_event *event)
+{
+    struct wrapped_source *source = context;
+    struct trainer_log_event ours = *event;
+    ours.seconds += source->offset_seconds;
+    if (event->kind == TRAINER_LOG_BEGIN)
+        source->begin_seconds = ours.seconds;
+    step_series_add(&source->series, &ours);
+}
+
+static enum err begin_source(struct wrapped_source *source, struct wrapped *run)
+{
+    source->begin_seconds = NAN;
+    step_series_init(&source->series, run->arena);
+    source->series.gpus = run->settings.gpus;
+    source->series.step_tokens = run->settings.step_tokens > 0 ? run->settings.step_tokens : 0;
+    return trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source);
+}
+
+static enum err new_source(struct wrapped_source **out, struct wrapped *run, const char *path)
+{
+    *out = ARENA_NEW(run->arena, struct wrapped_source, 1);
+    (*out)->path = path;
+    return begin_source(*out, run);
+}
+
+static void feed(struct wrapped *run, struct text bytes, double seconds)
+{
+    if (!run->child.stopped) // what it does on its way out is no step
+        trainer_log_feed(&run->printed->log, bytes.at, bytes.size, seconds);
+}
+
+// Whether there is time to look at so much: a trainer that prints gigabytes is not to wait for us.
+static bool afford(struct wrapped *run, size_t size, double seconds)
+{
+    double gained = (seconds - run->looked_seconds) * LOOK_BYTES_PER_SECOND;
+    run->looked_seconds = seconds;
+    run->allowance_bytes = fmin(run->allowance_bytes + gained, LOOK_BYTES_PER_SECOND);
+    bool affords = run->allowance_bytes >= (double)size;
+    if (affords)
+        run->allowance_bytes -= (double)size;
+    else
+        run->unseen_bytes += (double)size;
+    return affords;
+}
+
+// Two streams make one text: where the other one begins, a line that is open ends.
+static void on_output(void *context, int stream, struct text bytes, double seconds)
+{
+    struct wrapped *run = context;
+    if (!afford(run, bytes.size, seconds)) {
+        if (run->line_open)
+            feed(run, TEXT("\n"), seconds);
+        run->line_open = false;
+        return;
+    }
+    if (stream != run->last_stream && run->line_open)
+        feed(run, TEXT("\n"), seconds);
+    run->last_stream = stream;
+    run->line_open = bytes.at[bytes.size - 1] != '\n';
+    feed(run, bytes, seconds);
+}
+
+// Records of an event file come in pieces; a piece of one waits for the rest. They carry the time
+// of day.
+static void feed_events(struct wrapped_source *source, struct text bytes)
+{
+    struct timespec day;
+    clock_gettime(CLOCK_REALTIME, &day);
+    source->offset_seconds = child_clock() - ((double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
+    size_t used = 0, size = source->pending_size + bytes.size;
+    char *all = realloc(source->pending, size);
+    if (!all)
+        return;
+    memcpy(all + source->pending_size, bytes.at, bytes.size);
+    struct text whole = { all, size };
+    if (trainer_files_tensorboard(&source->log, &used, whole, source->path))
+        used = size; // damaged: what follows cannot be told apart
+    memmove(all, all + used, size - used);
+    source->pending = all;
+    source->pending_size = size - used;
+}
+
+static void on_file(void *context, const struct follow_piece *piece)
+{
+    struct wrapped *run = context;
+    struct wrapped_source **source = &run->files[piece->file];
+    if (run->child.stopped || (!*source && new_source(source, run, piece->path)))
+        return;
+    size_t before = (*source)->series.count;
+    if (piece->whole) { // a state has no times, but it counts tokens
+        if (!begin_source(*source, run))
+            trainer_files_state(&(*source)->log, piece->bytes, piece->path);
+    } else if (strstr(piece->path, "tfevents")) {
+        feed_events(*source, piece->bytes);
+    } else {
+        trainer_log_feed(&(*source)->log, piece->bytes.at, piece->bytes.size, piece->seconds);
+    }
+    if ((*source)->series.count != before)
+        run->step_seconds = piece->seconds;
+}
+
+// --- the loop ----------------------------------------------------------------
+
+static bool is_ours(void *context, int pid)
+{
+    (void)context;
+    return child_descends(pid);
+}
+
+enum err wrapped_start(struct wrapped *run, struct arena *arena,
+                       const struct wrapped_settings *settings)
+{
+    *run = (struct wrapped){ .settings = *settings, .arena = arena };
+    TRY(new_source(&run->printed, run, NULL));
+    run->speaker = run->printed;
+    run->steady.verdict = STEADY_TOO_SHORT;
+    if (settings->log)
+        follow_start(&run->follow, arena, settings->log, on_file, run);
+    struct child_settings child = { .command = settings->command,
+                                    .out = settings->json ? STDERR_FILENO : STDOUT_FILENO,
+                                    .err = STDERR_FILENO,
+                                    .manner = settings->manner,
+                                    .grace_seconds = settings->grace_seconds,
+                                    .rows_kept = status_line_rows(settings->quiet),
+                                    .context = run,
+                                    .output = on_output };
+    TRY(child_start(&run->child, &child));
+    run->began_seconds = run->step_seconds = child_clock();
+    if (gpu_monitor_start(&run->gpu, settings->sample_seconds))
+        run->no_gpu = text_copy(arena, text_of(error_text()));
+    else
+        gpu_monitor_own(run->gpu, is_ours, NULL);
+    run->status = status_line_start(&run->child, settings->quiet);
+    return OK;
+}
+
+static void look_after_silence(struct wrapped *run, double now)
+{
+    double last = fmax(run->child.output_seconds, run->step_seconds);
+    if (run->child.stage == CHILD_RUNS && now - last > run->settings.silent_seconds) {
+        run->how = WRAPPED_SILENT;
+        child_stop(&run->child);
+    }
+}
+
+bool wrapped_poll(struct wrapped *run)
+{
+    bool lives = child_poll(&run->child, POLL_SECONDS);
+    double now = child_clock();
+    if (run->settings.log && (now - run->followed_seconds >= POLL_SECONDS || !lives)) {
+        run->followed_seconds = now;
+        if (!lives) // once more, new files too
+            run->follow.scanned_seconds = -INFINITY;
+        follow_poll(&run->follow, now);
+    }
+    look_after_silence(run, now);
+    if (run->child.interrupted && run->child.stopped && run->how == WRAPPED_ENDED)
+        run->how = WRAPPED_INTERRUPTED;
+    return lives;
+}
+
+void wrapped_stop(struct wrapped *run)
+{
+    if (run->child.stage != CHILD_RUNS || run->child.ended)
+        return;
+    run->how = WRAPPED_STOPPED;
+    child_stop(&run->child);
+}
+
+// --- what it means -----------------------------------------------------------
+
+static void choose_speaker(struct wrapped *run)
+{
+    run->speaker = run->printed;
+    for (int i = 0; i < run->follow.count; i++)
+        if (run->files[i] && run->files[i]->series.count > run->speaker->series.count + 2)
+            run->speaker = run->files[i];
+}
+
+// A file may count the tokens of steps that are printed without.
+static void borrow_tokens(struct wrapped *run, struct step_series *series)
+{
+    for (int i = 0; i < run->follow.count && series->origin == STEP_SERIES_NONE; i++) {
+        const struct step_series *other = run->files[i] ? &run->files[i]->series : series;
+        if (!(other->tokens > 0 && other->last_step > 0))
+            continue;
+        series->step_tokens = other->tokens / other->last_step;
+        step_series_finish(series);
+    }
+}
+
+static void measure(struct wrapped *run)
+{
+    double began = child_clock();
+    choose_speaker(run);
+    struct step_series *series = (struct step_series *)&run->speaker->series;
+    if (!series->gpus)
+        series->gpus = wrapped_gpus(run);
+    step_series_finish(series);
+    borrow_tokens(run, series);
+    arena_rewind(&run->scratch, (struct arena_mark){ 0 });
+    steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
+    run->measured_seconds = child_clock();
+    run->measuring_seconds = run->measured_seconds - began;
+}
+
+const struct steady *wrapped_steady(struct wrapped *run)
+{
+    double wait = fmax(MEASURE_SECONDS, 20 * run->measuring_seconds);
+    if (child_clock() - run->measured_seconds >= wait)
+        measure(run);
+    return &run->steady;
+}
+
+void wrapped_finish(struct wrapped *run)
+{
+    run->ended_seconds = child_clock();
+    trainer_log_end(&run->printed->log);
+    for (int i = 0; i < run->follow.count; i++)
+        if (run->files[i])
+            trainer_log_end(&run->files[i]->log);
+    measure(run);
+    status_line_end(&run->status);
+    if (run->child.line_open) // what we say begins a line
+        child_print(&run->child, run->last_stream, TEXT("\n"));
+}
+
+void wrapped_end(struct wrapped *run)
+{
+    child_end(&run->child);
+    gpu_monitor_end(run->gpu);
+    for (int i = 0; i < run->follow.count; i++)
+        if (run->files[i])
+            free(run->files[i]->pending);
+    follow_end(&run->follow);
+    arena_release(&run->scratch);
+    run->gpu = NULL;
+}
+
+double wrapped_steps(const struct wrapped *run)
+{
+    return isnan(run->speaker->series.last_step) ? 0 : run->speaker->series.last_step;
+}
+
+double wrapped_elapsed(const struct wrapped *run)
+{
+    return (run->ended_seconds > 0 ? run->ended_seconds : child_clock()) - run->began_seconds;
+}
+
+// By its processes where the driver tells them; else, as in most containers, by what it took.
+bool wrapped_uses(const struct wrapped *run, int device)
+{
+    bool told = false;
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        told = told || gpu_monitor_summary(run->gpu, i, 0, 0).own_peak_bytes > 0;
+    struct gpu_summary s = gpu_monitor_summary(run->gpu, device, 0, 0);
+    return told ? s.own_peak_bytes > 0 : s.peak_bytes > s.base_bytes + IDLE_BYTES;
+}
+
+int wrapped_gpus(const struct wrapped *run)
+{
+    int used = 0;
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        used += wrapped_uses(run, i);
+    return used;
+}
+
+// Memory that others had on the same GPUs is in what was measured.
+static void remark_others(const struct wrapped *run, struct arena *arena, struct out *out)
+{
+    double before = 0;
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        if (wrapped_uses(run, i))
+            before = fmax(before, gpu_monitor_summary(run->gpu, i, 0, 0).base_bytes);
+    if (before > OTHERS_BYTES)
+        out_put(out,
+                "gpuhours: %s of GPU memory were in use before the trainer started, and are in "
+                "the peak\n",
+                text_bytes(arena, before));
+}
+
+// How many processes went on without the trainer, and what ended them.
+static void remark_outlived(const struct child *child, struct out *out)
+{
+    bool many = child->outlived > 1;
+    out_put(out, "gpuhours: %d process%s of the trainer went on when it had ended; %s stopped%s\n",
+            child->outlived, many ? "es" : "", many ? "they were" : "it was",
+            child->needed == CHILD_KILL ? " by SIGKILL" : "");
+}
+
+void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out)
+{
+    const struct child *child = &run->child;
+    const char *grace = text_seconds(arena, child->settings.grace_seconds);
+    if (child->immortal)
+        out_put(out,
+                "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
+                "kernel, for a disk or a driver\n",
+                child->immortal);
+    remark_others(run, arena, out);
+    if (run->unseen_bytes > 0)
+        out_put(out,
+                "gpuhours: the trainer printed faster than can be read: in %s of it no step was "
+                "looked for\n",
+                text_bytes(arena, run->unseen_bytes));
+    if (child->outlived)
+        remark_outlived(child, out);
+    else if (child->needed == CHILD_KILL)
+        out_put(out,
+                "gpuhours: the trainer ignored SIGINT and SIGTERM for %s each and was killed\n",
+                grace);
+    else if (child->needed == CHILD_TERM)
+        out_put(out, "gpuhours: the trainer ignored SIGINT for %s and was ended by SIGTERM\n",
+                grace);
+}

@@ -1,0 +1,167 @@
+#include "cli/wrapped_pilot.h"
+
+#include "base/stats.h"
+#include "cli/data.h"
+
+#include <math.h>
+
+static const double IDLE_SHARE = 0.5;
+
+// --- GPUs --------------------------------------------------------------------
+
+// When the steady steps ran, by the clock.
+static void steady_time(const struct wrapped *run, double *from, double *to)
+{
+    const struct step_series *series = &run->speaker->series;
+    size_t count = series->count, first = 0;
+    int64_t warmup = run->steady.warmup_steps;
+    for (; first + 1 < count && warmup > 0; first++)
+        warmup -= series->steps[first].count > 0 ? series->steps[first].count : 1;
+    *from = count ? series->steps[first].end_seconds - series->steps[first].seconds
+                  : run->began_seconds;
+    *to = count ? series->steps[count - 1].end_seconds : run->ended_seconds;
+}
+
+static const char *spell_throttling(struct arena *arena, const double *shares)
+{
+    struct out out = { .arena = arena };
+    for (int i = 0; i < GPU_THROTTLES; i++)
+        if (shares[i] > 0)
+            out_put(&out, "%s%s %.0f %%", out.size ? ", " : "", gpu_throttle_name(i),
+                    100 * shares[i]);
+    return out.size ? out_string(&out) : NULL;
+}
+
+void wrapped_pilot_gpus(struct pilot *out, struct arena *arena, const struct wrapped *run)
+{
+    double from, to, shares[GPU_THROTTLES] = { 0 };
+    struct pilot_gpu *gpu = &out->gpu;
+    double use = 0, watts = 0, clock = 0, throttled = 0;
+    steady_time(run, &from, &to);
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++) {
+        const struct gpu_about *about = gpu_monitor_about(run->gpu, i);
+        struct gpu_summary s = gpu_monitor_summary(run->gpu, i, from, to);
+        if (!wrapped_uses(run, i))
+            continue;
+        if (!gpu->count++)
+            gpu->name = text_copy(arena, text_of(about->name));
+        out->peak_bytes = fmax(out->peak_bytes, s.peak_bytes);
+        gpu->memory_bytes = about->memory_bytes;
+        gpu->power_limit_watts = about->power_limit_watts;
+        gpu->clock_limit_hertz = about->clock_limit_hertz;
+        gpu->temperature_celsius = fmax(gpu->temperature_celsius, s.celsius);
+        use += s.utilisation, watts += s.watts, clock += s.clock_hertz;
+        throttled += s.throttled_share;
+        for (int r = 0; r < GPU_THROTTLES; r++)
+            shares[r] += s.throttled[r];
+    }
+    if (!gpu->count)
+        return;
+    double count = (double)gpu->count;
+    gpu->utilisation = use / count;
+    gpu->power_watts = watts / count;
+    gpu->clock_hertz = clock / count;
+    gpu->throttled_share = throttled / count;
+    for (int r = 0; r < GPU_THROTTLES; r++)
+        shares[r] /= count;
+    gpu->throttling = spell_throttling(arena, shares);
+}
+
+// --- steps -------------------------------------------------------------------
+
+static void fill_seconds(struct pilot_seconds *out, struct arena *arena, const struct wrapped *run)
+{
+    const struct step_series *series = &run->speaker->series;
+    const struct steady *steady = &run->steady;
+    double *seconds = ARENA_NEW(arena, double, series->count + 1);
+    size_t count = 0;
+    int64_t warmup = steady->warmup_steps;
+    for (size_t i = 0; i < series->count; i++) {
+        int64_t steps = series->steps[i].count > 0 ? series->steps[i].count : 1;
+        if (warmup <= 0 && !series->steps[i].flags)
+            seconds[count++] = series->steps[i].seconds / (double)steps;
+        warmup -= steps;
+    }
+    *out = (struct pilot_seconds){ .mean = steady->step_seconds.mid,
+                                   .p10 = steady->spread.low,
+                                   .p50 = steady->spread.mid,
+                                   .p90 = steady->spread.high,
+                                   .p99 = NAN,
+                                   .max = NAN };
+    if (!count)
+        return;
+    stats_sort(seconds, count);
+    out->p99 = stats_quantile(seconds, count, 0.99);
+    out->max = seconds[count - 1];
+}
+
+// Slow steps that nothing explains: waiting for data where the GPUs had nothing to do meanwhile.
+static bool idle_in_stalls(const struct wrapped *run)
+{
+    const struct step_series *series = &run->speaker->series;
+    double idle = 0, all = 0;
+    for (size_t i = 0; run->gpu && i < series->count; i++) {
+        const struct steady_step *step = &series->steps[i];
+        double steps = step->count > 0 ? (double)step->count : 1;
+        if (step->flags || step->seconds < 2 * steps * run->steady.spread.high)
+            continue;
+        for (int g = 0; g < gpu_monitor_count(run->gpu); g++) {
+            struct gpu_summary s = gpu_monitor_summary(
+                run->gpu, g, step->end_seconds - step->seconds, step->end_seconds);
+            if (!s.samples || !wrapped_uses(run, g))
+                continue;
+            all += step->seconds;
+            idle += s.utilisation < IDLE_SHARE ? step->seconds : 0;
+        }
+    }
+    return all > 0 && idle > all / 2;
+}
+
+static void fill_stalls(struct pilot *out, const struct wrapped *run)
+{
+    const struct steady_slow *slow = run->steady.slow;
+    double stalled = slow[STEADY_STALL].extra_seconds;
+    bool data = stalled > 0 && idle_in_stalls(run);
+    out->stalls =
+        (struct pilot_stalls){ .data_seconds = data ? stalled : NAN,
+                               .evaluation_seconds = slow[STEADY_EVALUATION].extra_seconds,
+                               .save_seconds = slow[STEADY_SAVE].extra_seconds,
+                               .other_seconds = data ? 0 : stalled };
+    if (slow[STEADY_SAVE].count)
+        out->apart.save_seconds = slow[STEADY_SAVE].extra_seconds / (double)slow[STEADY_SAVE].count;
+    const struct wrapped_source *source = run->speaker;
+    double first = !isnan(source->begin_seconds) ? source->begin_seconds
+                   : source->series.count        ? source->series.steps[0].end_seconds
+                                                 : NAN;
+    out->apart.startup_seconds = first - run->began_seconds;
+}
+
+void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
+                        const struct outlook_plan *plan)
+{
+    const struct steady *steady = &run->steady;
+    const struct step_series *series = &run->speaker->series;
+    pilot_clear(out);
+    out->tokens_per_s = (struct pilot_rate){ NAN, NAN, NAN };
+    if (series->origin != STEP_SERIES_NONE)
+        out->tokens_per_s = (struct pilot_rate){ steady->tokens_per_s.mid, steady->tokens_per_s.low,
+                                                 steady->tokens_per_s.high };
+    out->warmup_steps = steady->warmup_steps;
+    out->steps = steady->ordinary_steps;
+    out->steady = steady->verdict == STEADY_YES;
+    out->verdict = steady->reason ? text_copy(arena, text_of(steady->reason)) : NULL;
+    if (series->count)
+        fill_seconds(&out->step_seconds, arena, run);
+    if (series->origin != STEP_SERIES_NONE && steady->ordinary_steps > 0)
+        out->composition.tokens = steady->ordinary_tokens / (double)steady->ordinary_steps;
+    fill_stalls(out, run);
+    wrapped_pilot_gpus(out, arena, run);
+    if (isnan(out->peak_bytes))
+        out->peak_bytes = series->peak_bytes;
+    if (plan) {
+        out->configuration = plan->configuration;
+        out->stack = plan->configuration.stack;
+    }
+    out->elapsed_seconds = wrapped_elapsed(run);
+    out->as_of = data_today(arena);
+}

@@ -1,0 +1,56 @@
+// child_internal: what the files of child share: relays of output, the warden, the tree below it.
+
+#pragma once
+
+#include "host/child.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { CHILD_TAIL = 8192, CHILD_RELAY = 1 << 20 };
+
+// A thread that writes what main reads, so that a slow or stuck reader stops nobody.
+struct child_relay {
+    int fd;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char *ring;
+    size_t at, size;
+    uint64_t taken; // bytes, by the reader
+    int64_t left_out;
+    bool started, ending, broken, stuck;
+};
+
+void child_relay_start(struct child_relay *relay, int fd);
+void child_relay_put(struct child_relay *relay, struct text bytes);
+void child_relay_end(struct child_relay *relay); // waits while the reader takes something
+
+struct child_tree { // processes that descend from one
+    int *pids;
+    size_t count, room;
+};
+
+void child_tree_look(struct child_tree *tree, int root); // the living ones, without the root
+void child_tree_release(struct child_tree *tree);
+
+struct child_note { // of the warden: first the command's pid, later how it ended
+    int pid, status;
+};
+
+enum err child_warden_start(struct child *child, const int *slaves);
+void child_warden_reap(struct child *child); // sets ended, code and signal once it ended
+void child_warden_end(struct child_internal *inside);
+void child_restore_signals(void); // as they were before child_start()
+
+struct child_internal {
+    int masters[2]; // -1: closed, or the first serves both
+    int wake[2];    // signal handlers write into it
+    int warden, notes;
+    struct child_relay relays[2];
+    struct child_tree tree;
+    double deadline; // of the stage
+    double looked;   // at the tree
+    char tail[CHILD_TAIL];
+    size_t tail_at, tail_size;
+};
