@@ -88,7 +88,8 @@ static double measure(struct arena *arena, struct device *device, int method, in
     struct transformer t;
     struct transformer_trace trace = { 0 };
     struct micro_batch batch = make_batch(arena, tokens);
-    double loss = 0, flops = 0;
+    struct transformer_sums sums;
+    double flops = 0;
     if (decoder_of(&decoder, arena, &shape) || transformer_init(&t, arena, device, &setup)) {
         fprintf(stderr, "bench_train: %s\n", error_text());
         return 0;
@@ -97,10 +98,11 @@ static double measure(struct arena *arena, struct device *device, int method, in
     double before = product_rate(device, tokens), began = now();
     t.trace = &trace;
     for (int i = 0; i < steps; i++) {
-        device->backend->zero(device, transformer_gradients(&t));
-        if (transformer_loss(&t, &batch, 1 / (double)tokens, &loss))
-            return 0;
+        transformer_begin(&t);
+        transformer_loss(&t, &batch, 1 / (double)tokens);
         transformer_backward(&t, &batch);
+        if (transformer_sums(&t, &sums))
+            return 0;
     }
     double seconds = (now() - began) / steps, rate = fmax(before, product_rate(device, tokens));
     for (int i = 0; i < trace.count; i++)

@@ -67,3 +67,34 @@ void half_write_fp16(void *stored, const float *values, size_t count)
     for (size_t i = 0; i < count; i++)
         store(stored, i, half_to_fp16(values[i]));
 }
+
+// --- e4m3: a sign, four bits of exponent with bias 7, three of mantissa -----------
+
+float half_from_f8(uint8_t stored)
+{
+    int exponent = stored >> 3 & 15, mantissa = stored & 7;
+    float sign = stored & 0x80 ? -1.0f : 1.0f;
+    if ((stored & 0x7F) == 0x7F)
+        return half_of_bits(0x7FC00000u | (uint32_t)(stored & 0x80) << 24);
+    if (!exponent)
+        return sign * (float)mantissa * 0x1p-9f;
+    return sign * half_of_bits((uint32_t)(exponent - 7 + 127) << 23 | (uint32_t)mantissa << 20);
+}
+
+uint8_t half_to_f8(float value)
+{
+    uint32_t bits = half_bits(value), magnitude = bits & 0x7FFFFFFF;
+    uint8_t sign = (uint8_t)(bits >> 24 & 0x80);
+    if (magnitude > 0x7F800000)
+        return sign | 0x7F;
+    if (magnitude >= 0x43E80000) // 464, half way from 448 to what would follow
+        return sign | 0x7E;
+    if (magnitude < 0x3C800000) { // 2^-6: what is smaller has no leading one
+        float scaled = half_of_bits(magnitude) * 0x1p9f, whole = (float)(int)scaled;
+        float rest = scaled - whole;
+        int up = rest > 0.5f || (rest == 0.5f && (int)whole % 2);
+        return (uint8_t)(sign | ((int)whole + up));
+    }
+    uint32_t rounded = magnitude + 0x7FFFF + (magnitude >> 20 & 1);
+    return (uint8_t)(sign | ((rounded >> 20) - ((127 - 7) << 3)));
+}

@@ -1,4 +1,4 @@
-// half: numbers of 16 bits, bf16 and IEEE fp16, to and from fp32.
+// half: numbers of 16 and 8 bits, bf16, IEEE fp16 and e4m3, to and from fp32.
 //
 //     uint16_t stored = half_to_bf16(0.1f);
 //     float value = half_from_bf16(stored);
@@ -41,6 +41,10 @@ static inline uint16_t half_to_bf16(float value)
 
 float half_from_fp16(uint16_t stored);
 uint16_t half_to_fp16(float value);
+
+// e4m3: no infinities; what is beyond 448 becomes 448.
+float half_from_f8(uint8_t stored);
+uint8_t half_to_f8(float value);
 
 // Whole arrays, which may lie at any address: a mapped file need not be aligned.
 void half_read_bf16(float *out, const void *stored, size_t count);

@@ -1,8 +1,9 @@
 // backend: what a device must offer to train: a table of some thirty operations.
 //
 // Outputs stand first, then inputs, then numbers. Tensors carry their element type, so an operation
-// has one signature. Those marked "+=" add to what their output holds. An operation returns
-// nothing; the first error on a device sticks to it and is told by sync(), once a step.
+// has one signature. Those marked "+=" add to what their output holds. Every address is the
+// device's unless it is said to be the host's. An operation is queued and returns nothing; the
+// first error on a device sticks to it and is told by sync(), once a step.
 //
 //     struct device device;
 //     TRY(backend_cpu.open(&device, 0));
@@ -30,6 +31,10 @@ struct device {
     int index;
     int workers;             // that share out an operation
     int64_t allocated_bytes; // by allocate(), now
+    int64_t total_bytes;     // of memory; 0: not known
+    int64_t overhead_bytes;  // of it, what the driver and libraries take beside allocate()
+    int64_t chunk_bytes;     // of logits alive at once, about
+    char name[64];           // "NVIDIA H200"
     void *own;               // the backend's
 };
 
@@ -39,8 +44,10 @@ struct span {
 };
 
 struct attention {
-    const struct span *spans; // on the host
-    int64_t span_count, longest;
+    const struct span *spans;      // the documents, in order and without gaps
+    const struct span *host_spans; // the same on the host
+    int64_t span_count, longest;   // of this micro-batch; for attention_bytes(), at most
+    int64_t tokens;
     int64_t heads, kv_heads, head_size;
     int64_t window; // keys that a token sees, itself included; 0: all before it
 };
@@ -48,18 +55,20 @@ struct attention {
 struct adamw {
     double rate, beta1, beta2, epsilon, decay;
     int64_t step; // 1 for the first
+    uint64_t key; // of the rounding of what is bf16: up or down by chance, right in the mean
 };
 
 // A matrix in NF4 (train/nf4.h): codes and a scale per block, as fp32 or, nested, as a byte that
 // stands for levels[byte] · nested[block / nested_block] + offset.
 struct quantized {
-    const uint8_t *codes; // two to a byte, the even element in the high half; NULL: none
-    const float *scales;  // NULL where they are nested
-    const uint8_t *nested_codes;
-    const float *nested, *levels;
-    float offset;
+    uint8_t *codes; // two to a byte, the even element in the high half; NULL: none
+    float *scales;  // NULL where they are nested
+    uint8_t *nested_codes;
+    float *nested, *levels, *offset;
     int64_t block, nested_block;
 };
+
+enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
     const char *name;
@@ -70,9 +79,17 @@ struct backend {
     enum err (*allocate)(struct device *, void **out, int64_t bytes); // zeroed
     void (*release)(struct device *, void *at, int64_t bytes);
     void (*upload)(struct device *, void *out, const void *host, int64_t bytes);
-    void (*download)(struct device *, void *host, const void *in, int64_t bytes);
+    void (*download)(struct device *, void *host, const void *in, int64_t bytes); // waits
     void (*zero)(struct device *, struct tensor out);
     void (*cast)(struct device *, struct tensor out, struct tensor in); // to out's element type
+
+    // The constant scale, or draws: normal with that deviation, uniform in ±scale. A draw depends
+    // on key and place (row · columns + column) alone.
+    void (*fill)(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
+
+    // While it is on, a product tries the ways there are to compute it and remembers the fastest of
+    // those that give the same bits; its output holds the product for beta = 0.
+    void (*tune)(struct device *, bool on);
 
     // out[t] = table[ids[t]]; the gradient goes back to the rows, in the order of t.
     void (*embedding_forward)(struct device *, struct tensor out, struct tensor table,
@@ -81,7 +98,8 @@ struct backend {
                                const int32_t *ids);
 
     // sum = a + b (b may be none, then sum too); rms[t] = 1 / √(mean sum² + ε);
-    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C).
+    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C). Where the weight is narrower, a
+    // row is that many pieces, each with a norm, and rms (T, pieces).
     void (*norm_forward)(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
                          struct tensor a, struct tensor b, struct tensor weight, double epsilon);
     // dx = residual + Jᵀ dout. residual and dweight may be none; dx may be residual or dout.
@@ -92,13 +110,15 @@ struct backend {
     void (*add)(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 
     // Turns each head's pairs (i, i + D/2) by position · frequency[i], in place. x (T, heads · D),
-    // frequencies (1, D/2) on the host; direction −1 turns back, which is the gradient.
+    // frequencies (1, D/2) in fp64; direction −1 turns back, which is the gradient.
     void (*rotary)(struct device *, struct tensor x, const int32_t *positions,
-                   const double *frequencies, int64_t head_size, int direction);
+                   struct tensor frequencies, int64_t head_size, int direction);
 
     // softmax(q kᵀ / √D) v for each document and head, causal. q, out (T, H · D), k, v (T, K · D);
-    // lse (T, H) keeps the logarithm of each row's sum.
+    // lse (T, H), dense, keeps the logarithm of each row's sum. attention_begin() comes once per
+    // micro-batch, before the others: what it prepares in the workspace holds until the next.
     int64_t (*attention_bytes)(struct device *, const struct attention *, enum dtype);
+    void (*attention_begin)(struct device *, const struct attention *, void *workspace);
     void (*attention_forward)(struct device *, struct tensor out, struct tensor lse,
                               struct tensor q, struct tensor k, struct tensor v,
                               const struct attention *, void *workspace);
@@ -121,6 +141,14 @@ struct backend {
     void (*matmul_tn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (K, M) */,
                       struct tensor b /* (K, N) */, double alpha, double beta);
 
+    // Each row over its largest magnitude / 448, as fp8, with that quotient as its scale; scales
+    // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).
+    void (*quantize_rows)(struct device *, struct tensor codes, struct tensor scales,
+                          struct tensor in, bool transposed);
+    // c = (a · its scales) × (b · its scales)ᵀ + beta · c, of fp8 codes (M, K) and (N, K).
+    void (*matmul_scaled)(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
+                          struct tensor b, struct tensor b_scales, double beta);
+
     void (*bias_forward)(struct device *, struct tensor y /* += */, struct tensor bias);
     void (*bias_backward)(struct device *, struct tensor dbias /* += */, struct tensor dy);
 
@@ -129,8 +157,8 @@ struct backend {
     void (*scatter)(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
 
     // losses[i] = log Σ exp logits[i] − logits[i][targets[i]]; logits become their gradient times
-    // scale. logits (n, V) in fp32 or fp64; losses on the host.
-    void (*cross_entropy)(struct device *, double *losses, struct tensor logits,
+    // scale. logits (n, V) in any type, losses (n, 1) in fp32 or fp64.
+    void (*cross_entropy)(struct device *, struct tensor losses, struct tensor logits,
                           const int32_t *targets, double scale);
 
     // Keeps an element with probability 1 − rate and divides it by that; the choice depends on key
@@ -138,14 +166,25 @@ struct backend {
     void (*dropout)(struct device *, struct tensor out, struct tensor in, double rate,
                     uint64_t key);
 
+    // To and from NF4. out->codes … out->offset point to room; workspace has room for a float per
+    // block. Rows of in and out may be strided, the codes are of the dense matrix.
+    void (*quantize)(struct device *, const struct quantized *out, struct tensor in,
+                     void *workspace);
     void (*dequantize)(struct device *, struct tensor out, const struct quantized *in);
 
+    // Sums are (1, 1) in fp64 and always added up in the same order.
+    void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);
+    void (*squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
+    // scale = limit / √squares where that is below 1 and the limit above 0, else 1; both (1, 1).
+    void (*clip)(struct device *, struct tensor scale, struct tensor squares, double limit);
+
+    // Dense tensors of one size; what is updated may be fp32, fp64 or bf16. The gradient is
+    // multiplied by scale, (1, 1) in fp64.
     void (*adamw)(struct device *, struct tensor weight, struct tensor m, struct tensor v,
-                  struct tensor gradient, const struct adamw *, double gradient_scale);
+                  struct tensor gradient, const struct adamw *, struct tensor scale);
     void (*sgd)(struct device *, struct tensor weight, struct tensor moment /* may be none */,
                 struct tensor gradient, double rate, double momentum, double decay,
-                double gradient_scale);
-    double (*squares)(struct device *, struct tensor in); // Σ x², always in the same order
+                struct tensor scale);
 };
 
 extern const struct backend backend_cpu;

@@ -122,53 +122,111 @@ static bool is_stopped(const struct trainer *trainer)
     return trainer->stop && *trainer->stop;
 }
 
-// Sums loss and gradients of this process's micro-batches, then of all processes.
-static enum err accumulate(struct trainer *trainer, const struct step_range *range, double *loss,
+// Gradients of all processes, through the host's memory a piece at a time.
+static enum err share_gradients(struct trainer *trainer)
+{
+    enum { PIECE = 1 << 22 };
+    struct device *device = trainer->transformer->device;
+    struct tensor all = transformer_gradients(trainer->transformer);
+    if (trainer->group.size == 1)
+        return OK;
+    if (all.dtype != DTYPE_F32)
+        return fail(ERR_USAGE, "several processes share fp32 gradients only");
+    struct arena scratch = { 0 };
+    float *piece = ARENA_NEW(&scratch, float, PIECE);
+    for (int64_t first = 0; first < all.columns; first += PIECE) {
+        int64_t count = all.columns - first < PIECE ? all.columns - first : PIECE;
+        float *at = (float *)all.at + first;
+        device->backend->download(device, piece, at, 4 * count);
+        group_sum_f32(&trainer->group, piece, count);
+        device->backend->upload(device, at, piece, 4 * count);
+    }
+    arena_release(&scratch);
+    return device->backend->sync(device);
+}
+
+// Queues this process's micro-batches, then sums the gradients of all processes.
+static enum err accumulate(struct trainer *trainer, const struct step_range *range,
                            double *processed)
 {
     struct transformer *t = trainer->transformer;
-    struct tensor gradients = transformer_gradients(t);
-    double sums[2] = { 0 };
-    t->device->backend->zero(t->device, gradients);
+    transformer_begin(t);
     for (int64_t i = trainer->group.rank; i < range->count; i += trainer->group.size) {
         struct micro_batch batch;
-        double sum = 0;
         loader_batch(trainer->loader, &batch, range->first + i);
         batch.key = dropout_key(trainer, range->first + i);
-        TRY(transformer_loss(t, &batch, 1 / (double)range->labelled, &sum));
+        transformer_loss(t, &batch, 1 / (double)range->labelled);
         transformer_backward(t, &batch);
-        sums[0] += sum;
-        sums[1] += (double)batch.tokens;
+        *processed += (double)batch.tokens;
         if (is_stopped(trainer) && trainer->group.size == 1)
             return OK; // the step is not finished and will be done again
     }
-    group_sum(&trainer->group, sums, 2);
-    if (gradients.dtype == DTYPE_F32)
-        group_sum_f32(&trainer->group, gradients.at, gradients.columns);
-    *loss = sums[0] / (double)range->labelled;
-    *processed = sums[1];
-    return OK;
+    group_sum(&trainer->group, processed, 1);
+    return share_gradients(trainer);
 }
 
-static void update_one(struct trainer *trainer, struct parameter *p, double rate, double scale)
+// The same columns of what an update reads and writes.
+struct update {
+    struct tensor weight, m, v, gradient;
+    bool decays;
+};
+
+static struct tensor reach(struct tensor first, struct tensor last)
+{
+    if (!first.at)
+        return first;
+    int64_t bytes = (char *)last.at + tensor_bytes(last) - (char *)first.at;
+    return tensor_of(first.at, first.dtype, 1, bytes / dtype_bytes(first.dtype));
+}
+
+static bool follows(struct tensor next, struct tensor before)
+{
+    int64_t gap = (char *)next.at - ((char *)before.at + tensor_bytes(before));
+    return (!next.at && !before.at) || (gap >= 0 && gap < BLOCKS_ALIGNMENT);
+}
+
+static void update_one(struct trainer *trainer, const struct update *u, double rate, uint64_t place)
 {
     const struct trainer_settings *s = &trainer->settings;
-    struct device *device = trainer->transformer->device;
-    double decay = p->decays ? s->decay : 0;
-    struct adamw adamw = { rate, s->beta1, s->beta2, s->epsilon, decay, trainer->state.step + 1 };
-    if (p->v.at)
-        device->backend->adamw(device, p->master, p->m, p->v, p->gradient, &adamw, scale);
+    struct transformer *t = trainer->transformer;
+    double decay = u->decays ? s->decay : 0;
+    int64_t step = trainer->state.step + 1;
+    struct adamw adamw = { rate,
+                           s->beta1,
+                           s->beta2,
+                           s->epsilon,
+                           decay,
+                           step,
+                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 +
+                               place };
+    if (u->v.at)
+        t->device->backend->adamw(t->device, u->weight, u->m, u->v, u->gradient, &adamw, t->clip);
     else
-        device->backend->sgd(device, p->master, p->m, p->gradient, rate, s->momentum, decay, scale);
+        t->device->backend->sgd(t->device, u->weight, u->m, u->gradient, rate, s->momentum, decay,
+                                t->clip);
 }
 
-static void update(struct trainer *trainer, double rate, double norm)
+// What lies together and decays alike is updated at once; the gaps between hold zeros.
+static void update(struct trainer *trainer, double rate)
 {
     struct transformer *t = trainer->transformer;
-    double clip = trainer->settings.clip, scale = clip > 0 && norm > clip ? clip / norm : 1;
-    for (size_t i = 0; i < t->parameter_count; i++)
-        if (t->parameters[i].gradient.at)
-            update_one(trainer, &t->parameters[i], rate, scale);
+    for (size_t i = 0, end; i < t->pile_count; i = end) {
+        const struct pile *first = &t->piles[i], *last = first;
+        for (end = i + 1; end < t->pile_count; end++) {
+            const struct pile *next = &t->piles[end];
+            if (!next->is_trained || next->parts[0]->decays != first->parts[0]->decays ||
+                !follows(next->master, last->master) || !follows(next->gradient, last->gradient) ||
+                !follows(next->m, last->m) || !follows(next->v, last->v))
+                break;
+            last = next;
+        }
+        if (!first->is_trained)
+            continue;
+        struct update all = { reach(first->master, last->master), reach(first->m, last->m),
+                              reach(first->v, last->v), reach(first->gradient, last->gradient),
+                              first->parts[0]->decays };
+        update_one(trainer, &all, rate, i);
+    }
     transformer_refresh(t);
 }
 
@@ -208,17 +266,21 @@ static enum err run_step(struct trainer *trainer, struct trainer_report *report)
                                        .rate = schedule_rate(&schedule, trainer->state.step) };
     t->trace = &trainer->trace;
     if (range.labelled) {
-        TRY(accumulate(trainer, &range, &report->loss, &processed));
+        struct transformer_sums sums;
+        TRY(accumulate(trainer, &range, &processed));
         if (is_stopped(trainer) && trainer->group.size == 1)
-            return OK;
-        report->norm = sqrt(t->device->backend->squares(t->device, transformer_gradients(t)));
+            return t->device->backend->sync(t->device);
+        transformer_clip(t, s->clip);
+        update(trainer, report->rate);
+        TRY(transformer_sums(t, &sums));
+        group_sum(&trainer->group, &sums.loss, 1);
+        report->loss = sums.loss / (double)range.labelled;
+        report->norm = sqrt(sums.squares);
         if (!isfinite(report->norm) || !isfinite(report->loss))
             return fail(ERR_INPUT,
                         "step %lld: the loss is %g and the gradient's norm %g; a smaller --rate, "
                         "or --clip, keeps a run from diverging; the last checkpoint is whole",
                         (long long)report->step, report->loss, report->norm);
-        update(trainer, report->rate, report->norm);
-        TRY(t->device->backend->sync(t->device));
     }
     move_cursor(trainer, &range);
     report->processed_tokens = (int64_t)processed;
@@ -237,17 +299,20 @@ static enum err run_step(struct trainer *trainer, struct trainer_report *report)
 enum err trainer_evaluate(struct trainer *trainer, double *loss)
 {
     struct loader *loader = trainer->loader;
+    struct transformer *t = trainer->transformer;
+    struct transformer_sums found;
     double sums[2] = { 0 };
-    trainer->transformer->trace = NULL;
+    t->trace = NULL;
+    transformer_begin(t);
     for (int64_t i = trainer->group.rank; i < loader->held_out.micro_batches;
          i += trainer->group.size) {
         struct micro_batch batch;
-        double sum = 0;
         loader_held_out(loader, &batch, i);
-        TRY(transformer_loss(trainer->transformer, &batch, 0, &sum));
-        sums[0] += sum;
+        transformer_loss(t, &batch, 0);
         sums[1] += (double)batch.labelled;
     }
+    TRY(transformer_sums(t, &found));
+    sums[0] = found.loss;
     group_sum(&trainer->group, sums, 2);
     *loss = sums[1] > 0 ? sums[0] / sums[1] : NAN;
     return OK;

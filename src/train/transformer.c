@@ -1,10 +1,6 @@
 #include "train/transformer_internal.h"
 
-#include "base/rng.h"
-#include "train/nf4.h"
-
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 // --- planning ----------------------------------------------------------------
@@ -14,7 +10,16 @@ static enum err list(struct transformer *t, struct arena *arena, struct device *
 {
     *t = (struct transformer){ .device = device, .setup = *setup, .decoder = setup->decoder };
     assert(setup->tokens > 0 && setup->labelled <= setup->tokens);
-    return transformer_list(t, arena);
+    TRY(transformer_list(t, arena));
+    const struct model *m = &t->decoder->model;
+    struct attention shape = { .span_count = setup->tokens,
+                               .longest = setup->longest,
+                               .tokens = setup->tokens,
+                               .heads = m->heads,
+                               .kv_heads = m->kv_heads,
+                               .head_size = m->head_size };
+    t->attention_bytes = device->backend->attention_bytes(device, &shape, setup->compute);
+    return OK;
 }
 
 static void plan(struct transformer *t)
@@ -61,6 +66,8 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
     TRY(choose_levels(t));
     TRY(blocks_allocate(&t->blocks, device));
     transformer_place(t);
+    device->backend->upload(device, t->frequencies.at, t->decoder->frequencies,
+                            tensor_bytes(t->frequencies));
     return OK;
 }
 
@@ -68,106 +75,6 @@ void transformer_release(struct transformer *t)
 {
     if (t->device)
         blocks_release(&t->blocks, t->device);
-}
-
-// --- weights -----------------------------------------------------------------
-
-struct parameter *transformer_find(struct transformer *t, const char *name)
-{
-    for (size_t i = 0; i < t->parameter_count; i++)
-        if (!strcmp(t->parameters[i].name, name))
-            return &t->parameters[i];
-    return NULL;
-}
-
-bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struct nf4 *nf4)
-{
-    const struct backend *backend = t->device->backend;
-    if (!p->quantized.codes || !nf4->nested || nf4->block != p->quantized.block ||
-        nf4->nested_block != p->quantized.nested_block)
-        return false;
-    int64_t blocks = nf4_blocks(nf4), nested = (blocks + nf4->nested_block - 1) / nf4->nested_block;
-    backend->upload(t->device, (void *)p->quantized.codes, nf4->codes,
-                    (tensor_count(p->value) + 1) / 2);
-    backend->upload(t->device, (void *)p->quantized.nested_codes, nf4->scales, blocks);
-    backend->upload(t->device, (void *)p->quantized.nested, nf4->nested_scales, 4 * nested);
-    backend->upload(t->device, (void *)p->quantized.levels, nf4->nested_levels,
-                    (int64_t)sizeof nf4->nested_levels);
-    p->quantized.offset = nf4->offset;
-    return true;
-}
-
-static void set_quantized(struct transformer *t, struct parameter *p, const float *values,
-                          struct arena *arena)
-{
-    struct arena_mark mark = arena_mark(arena);
-    struct nf4 nf4;
-    nf4_quantize(&nf4, arena, values, p->value.rows, p->value.columns, STORAGE_BF16);
-    bool set = transformer_set_nf4(t, p, &nf4);
-    assert(set);
-    (void)set;
-    arena_rewind(arena, mark);
-}
-
-void transformer_set(struct transformer *t, struct parameter *p, const float *values,
-                     struct arena *arena)
-{
-    if (p->quantized.codes) {
-        set_quantized(t, p, values, arena);
-        return;
-    }
-    struct tensor in = tensor_of((void *)values, DTYPE_F32, p->value.rows, p->value.columns);
-    t->device->backend->cast(t->device, p->value, in);
-    if (p->master.at && p->master.at != p->value.at)
-        t->device->backend->cast(t->device, p->master, in);
-}
-
-void transformer_refresh(struct transformer *t)
-{
-    for (size_t i = 0; i < t->parameter_count; i++) {
-        struct parameter *p = &t->parameters[i];
-        if (p->master.at && p->master.at != p->value.at)
-            t->device->backend->cast(t->device, p->value, p->master);
-    }
-}
-
-// Each weight draws from a generator of its own, seeded by its name: what else is trained, and in
-// which order, does not change it.
-static uint64_t seed_of(const char *name, uint64_t seed)
-{
-    uint64_t hash = seed ^ 0xCBF29CE484222325u;
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 0x100000001B3u;
-    return hash;
-}
-
-static void start(struct transformer *t, struct parameter *p, uint64_t seed)
-{
-    struct rng rng = rng_seeded(seed_of(p->name, seed));
-    struct arena scratch = { 0 };
-    int64_t count = tensor_count(p->value);
-    float *values = ARENA_NEW(&scratch, float, count);
-    double bound = 1 / sqrt((double)p->value.columns); // Kaiming with a = √5, as PEFT's
-    for (int64_t i = 0; i < count; i++)
-        values[i] = p->start == PARAMETER_NORMAL    ? (float)(0.02 * rng_normal(&rng))
-                    : p->start == PARAMETER_KAIMING ? (float)(bound * (2 * rng_uniform(&rng) - 1))
-                    : p->start == PARAMETER_ONE     ? 1
-                                                    : 0;
-    transformer_set(t, p, values, &scratch);
-    arena_release(&scratch);
-}
-
-void transformer_start(struct transformer *t, uint64_t seed)
-{
-    for (size_t i = 0; i < t->parameter_count; i++)
-        start(t, &t->parameters[i], seed);
-}
-
-void transformer_start_adapters(struct transformer *t, uint64_t seed)
-{
-    for (size_t i = 0; i < t->parameter_count; i++)
-        if (t->parameters[i].is_adapter)
-            start(t, &t->parameters[i], seed);
 }
 
 // --- running -----------------------------------------------------------------
@@ -188,18 +95,6 @@ void transformer_note(struct transformer *t, const char *name, double flops)
     trace->items[i].count++;
 }
 
-struct tensor transformer_weight(struct transformer *t, const struct parameter *weight)
-{
-    if (!weight->quantized.codes)
-        return weight->value;
-    struct tensor out = t->scratch.unpacked;
-    out.rows = weight->value.rows;
-    out.columns = weight->value.columns;
-    transformer_note(t, "dequantize", 0);
-    t->device->backend->dequantize(t->device, out, &weight->quantized);
-    return out;
-}
-
 static double head_flops(const struct transformer *t, int64_t rows)
 {
     return 2.0 * (double)rows * (double)t->decoder->model.width *
@@ -208,23 +103,20 @@ static double head_flops(const struct transformer *t, int64_t rows)
 
 // The head and the loss on some of the labelled rows; the gradients follow at once, while the
 // logits are there.
-static double score_rows(struct transformer *t, const struct micro_batch *batch, int64_t first,
-                         int64_t rows, double scale)
+static void score_rows(struct transformer *t, int64_t first, int64_t rows, double scale)
 {
     const struct backend *backend = t->device->backend;
     struct transformer_scratch *s = &t->scratch;
     struct tensor picked = tensor_rows(s->picked, first, rows);
     struct tensor logits = tensor_rows(s->logits, 0, rows);
-    double sum = 0;
     t->phase = STEP_FORWARD;
     transformer_note(t, "head", head_flops(t, rows));
     backend->matmul_nt(t->device, logits, picked, t->head->value, 1, 0);
     transformer_note(t, "loss", 0);
-    backend->cross_entropy(t->device, t->losses + first, logits, batch->targets + first, scale);
-    for (int64_t i = 0; i < rows; i++)
-        sum += t->losses[first + i];
+    backend->cross_entropy(t->device, tensor_rows(s->losses, first, rows), logits,
+                           s->targets + first, scale);
     if (!scale)
-        return sum;
+        return;
     t->phase = STEP_BACKWARD;
     transformer_note(t, "loss", 0);
     transformer_note(t, "head", head_flops(t, rows));
@@ -234,25 +126,32 @@ static double score_rows(struct transformer *t, const struct micro_batch *batch,
         transformer_note(t, "head", head_flops(t, rows));
         backend->matmul_tn(t->device, t->head->gradient, logits, picked, 1, 1);
     }
-    return sum;
 }
 
-enum err transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale,
-                          double *loss)
+void transformer_begin(struct transformer *t)
+{
+    const struct backend *backend = t->device->backend;
+    if (!t->setup.only_forward)
+        backend->zero(t->device, transformer_gradients(t));
+    backend->zero(t->device, t->loss);
+    backend->zero(t->device, t->squares);
+}
+
+void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
 {
     assert(batch->tokens <= t->setup.tokens && batch->labelled <= t->setup.labelled);
     assert(!scale || !t->setup.only_forward);
     const struct backend *backend = t->device->backend;
     transformer_run_forward(t, batch);
+    if (!batch->labelled)
+        return;
     backend->gather(t->device, tensor_rows(t->scratch.picked, 0, batch->labelled), t->hidden,
-                    batch->rows);
-    *loss = 0;
+                    t->scratch.rows);
     for (int64_t first = 0; first < batch->labelled; first += t->scratch.logits.rows) {
         int64_t left = batch->labelled - first;
-        *loss += score_rows(t, batch, first,
-                            left < t->scratch.logits.rows ? left : t->scratch.logits.rows, scale);
+        score_rows(t, first, left < t->scratch.logits.rows ? left : t->scratch.logits.rows, scale);
     }
-    return backend->sync(t->device);
+    backend->sum(t->device, t->loss, tensor_rows(t->scratch.losses, 0, batch->labelled));
 }
 
 void transformer_backward(struct transformer *t, const struct micro_batch *batch)
@@ -260,22 +159,44 @@ void transformer_backward(struct transformer *t, const struct micro_batch *batch
     transformer_run_backward(t, batch);
 }
 
+void transformer_clip(struct transformer *t, double limit)
+{
+    const struct backend *backend = t->device->backend;
+    backend->squares(t->device, t->squares, transformer_gradients(t));
+    backend->clip(t->device, t->clip, t->squares, limit);
+}
+
+enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
+{
+    const struct backend *backend = t->device->backend;
+    *out = (struct transformer_sums){ 0 };
+    backend->download(t->device, &out->loss, t->loss.at, sizeof out->loss);
+    backend->download(t->device, &out->squares, t->squares.at, sizeof out->squares);
+    return backend->sync(t->device);
+}
+
 void transformer_logits(struct transformer *t, const struct micro_batch *batch, double *out)
 {
     const struct backend *backend = t->device->backend;
     struct tensor picked = tensor_rows(t->scratch.picked, 0, batch->labelled);
+    struct tensor logits = tensor_rows(t->scratch.logits, 0, 1), host = logits;
     transformer_run_forward(t, batch);
-    backend->gather(t->device, picked, t->hidden, batch->rows);
+    backend->gather(t->device, picked, t->hidden, t->scratch.rows);
+    struct arena scratch = { 0 };
+    host.at = arena_alloc(&scratch, (size_t)tensor_bytes(logits));
     for (int64_t i = 0; i < batch->labelled; i++) {
-        struct tensor logits = tensor_rows(t->scratch.logits, 0, 1);
         backend->matmul_nt(t->device, logits, tensor_rows(picked, i, 1), t->head->value, 1, 0);
-        tensor_load(out + i * logits.columns, logits, 0, 0, logits.columns);
+        backend->download(t->device, host.at, logits.at, tensor_bytes(logits));
+        tensor_load(out + i * logits.columns, host, 0, 0, logits.columns);
     }
+    arena_release(&scratch);
 }
 
 struct tensor transformer_gradients(const struct transformer *t)
 {
-    enum dtype type = t->setup.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    enum dtype type = t->setup.bf16_states            ? DTYPE_BF16
+                      : t->setup.compute == DTYPE_F64 ? DTYPE_F64
+                                                      : DTYPE_F32;
     return tensor_of(t->blocks.at[BLOCKS_GRADIENTS], type, 1,
                      t->blocks.bytes[BLOCKS_GRADIENTS] / dtype_bytes(type));
 }

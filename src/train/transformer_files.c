@@ -6,43 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static float *room_for(int64_t count)
-{
-    return malloc((size_t)count * sizeof(float) + 1);
-}
-
-static enum err no_room(const char *name)
-{
-    return fail(ERR_DEVICE_MEMORY, "there is no memory left to hold %s for a moment", name);
-}
-
 // --- reading -----------------------------------------------------------------
 
-static enum err load_one(struct transformer *t, const struct weights_item *item)
+static enum err load_one(struct transformer *t, const struct weights_item *item,
+                         struct arena *scratch)
 {
     struct parameter *p = transformer_find(t, item->slot.file_name);
     if (!p || tensor_count(p->value) != weights_elements(&item->slot))
         return fail(ERR_INPUT, "%s: the engine has no weight of this name and size",
                     item->slot.file_name);
-    if (item->nf4 && transformer_set_nf4(t, p, item->nf4))
+    if (!item->nf4) {
+        transformer_set(t, p, item->tensor->type, item->tensor->at);
+        return OK;
+    }
+    if (transformer_set_nf4(t, p, item->nf4))
         return OK;
     int64_t count = weights_elements(&item->slot);
-    float *values = room_for(count);
-    if (!values)
-        return no_room(item->slot.file_name);
-    struct arena scratch = { 0 };
+    float *values = ARENA_NEW(scratch, float, count);
     weights_read(values, item, 0, count);
-    transformer_set(t, p, values, &scratch);
-    arena_release(&scratch);
-    free(values);
+    transformer_set(t, p, STORAGE_F32, values);
     return OK;
 }
 
 enum err transformer_load(struct transformer *t, const struct weights *weights)
 {
-    for (size_t i = 0; i < weights->count; i++)
-        TRY(load_one(t, &weights->items[i]));
-    return OK;
+    for (size_t i = 0; i < weights->count; i++) {
+        struct arena scratch = { 0 };
+        enum err err = load_one(t, &weights->items[i], &scratch);
+        arena_release(&scratch);
+        TRY(err);
+    }
+    return t->device->backend->sync(t->device);
 }
 
 // --- adapters ----------------------------------------------------------------
@@ -58,16 +52,8 @@ static const char *module_of(struct arena *arena, const struct parameter *a)
 
 static const float *values_of(struct transformer *t, struct arena *arena, struct tensor in)
 {
-    int64_t count = tensor_count(in);
-    struct tensor host = in;
-    host.at = arena_alloc(arena, (size_t)tensor_bytes(in));
-    t->device->backend->download(t->device, host.at, in.at, tensor_bytes(in));
-    float *out = ARENA_NEW(arena, float, count);
-    for (int64_t i = 0; i < count; i++) {
-        double x;
-        tensor_load(&x, tensor_shape(host, 1, count), 0, i, 1);
-        out[i] = (float)x;
-    }
+    float *out = ARENA_NEW(arena, float, tensor_count(in));
+    transformer_get(t, in, out);
     return out;
 }
 
@@ -89,23 +75,21 @@ enum err transformer_save_adapter(struct transformer *t, struct arena *arena, co
                 continue;
             factors[count++] =
                 (struct adapter_file_factors){ module_of(arena, linear->a), linear->in, linear->out,
-                                               values_of(t, arena, linear->a->value),
-                                               values_of(t, arena, linear->b->value) };
+                                               values_of(t, arena, linear->a->master),
+                                               values_of(t, arena, linear->b->master) };
         }
     return adapter_file_write(
         folder, arena, &config,
         &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
 }
 
-static enum err set_factor(struct transformer *t, struct arena *arena, struct parameter *p,
+static enum err set_factor(struct transformer *t, struct parameter *p,
                            const struct safetensors_tensor *in)
 {
     if (safetensors_elements(in) != tensor_count(p->value))
         return fail(ERR_INPUT, "%s: has %lld numbers, %lld are wanted", in->name,
                     (long long)safetensors_elements(in), (long long)tensor_count(p->value));
-    float *values = ARENA_NEW(arena, float, tensor_count(p->value));
-    storage_read(values, in->type, in->at, (size_t)tensor_count(p->value));
-    transformer_set(t, p, values, arena);
+    transformer_set(t, p, in->type, in->at);
     return OK;
 }
 
@@ -127,7 +111,7 @@ static enum err take_adapter(struct transformer *t, struct arena *arena,
             if (!p)
                 return fail(ERR_INPUT, "%s: adapts %s, this run does not; see --targets",
                             in->folder, m->name);
-            TRY(set_factor(t, arena, p, factors[j]));
+            TRY(set_factor(t, p, factors[j]));
         }
     }
     return OK;

@@ -13,5 +13,5 @@ void transformer_place(struct transformer *t);
 
 void transformer_note(struct transformer *t, const char *name, double flops);
 
-// The weight of a linear as a tensor, dequantised into the workspace where it must be.
-struct tensor transformer_weight(struct transformer *t, const struct parameter *weight);
+// The block [W B; A 0] of a projection, put together in the workspace where W is in NF4.
+struct tensor transformer_joined(struct transformer *t, const struct projection *p);

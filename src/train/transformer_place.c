@@ -1,178 +1,172 @@
-// Which weights a transformer has, and where each tensor lies.
+// Where each tensor of a transformer lies.
 
 #include "train/transformer_internal.h"
 
-#include <assert.h>
-#include <string.h>
-
-const char *const recompute_names[] = { "none", "norms", "gate", "block", NULL };
-
-enum { HEAD_CHUNK_BYTES = 64 << 20, HEAD_CHUNK_LEAST = 64 }; // logits alive at once
-
-// --- the list ----------------------------------------------------------------
+enum { HEAD_ROWS_LEAST = 64, HEAD_ROWS_STEP = 128 };
 
 static enum dtype exact_type(const struct transformer *t)
 {
     return t->setup.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
 }
 
-static struct parameter *add(struct transformer *t, const char *name, int64_t rows, int64_t columns,
-                             enum parameter_start start)
-{
-    assert(t->parameter_count < t->parameter_room);
-    struct parameter *p = &t->parameters[t->parameter_count++];
-    *p = (struct parameter){ .name = name,
-                             .value = tensor_of(NULL, t->setup.compute, rows, columns),
-                             .start = start,
-                             .decays = start == PARAMETER_NORMAL };
-    return p;
-}
-
-static struct parameter *add_adapter(struct transformer *t, const char *name, int64_t rows,
-                                     int64_t columns, enum parameter_start start)
-{
-    struct parameter *p = add(t, name, rows, columns, start);
-    p->value.dtype = exact_type(t);
-    p->is_adapter = p->decays = true;
-    return p;
-}
-
-static const char *const modules[LINEARS] = {
-    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-    "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj",
-};
-static const char *const linear_names[LINEARS] = { "q", "k", "v", "o", "gate", "up", "down" };
-
-static void list_linear(struct transformer *t, struct arena *arena, int64_t layer, int which,
-                        const struct model_linear *shape)
-{
-    struct linear *linear = &t->layers[layer].linears[which];
-    const char *path = text_format(arena, "model.layers.%lld.%s", (long long)layer, modules[which]);
-    *linear = (struct linear){ .name = linear_names[which],
-                               .in = shape->in,
-                               .out = shape->out,
-                               .index = (int)(layer * LINEARS + which) };
-    linear->weight =
-        add(t, text_format(arena, "%s.weight", path), shape->out, shape->in, PARAMETER_NORMAL);
-    if (shape->bias)
-        linear->bias = add(t, text_format(arena, "%s.bias", path), 1, shape->out, PARAMETER_ZERO);
-    const struct recipe *recipe = t->setup.recipe;
-    if (recipe->method == RECIPE_FULL || !recipe_targets(recipe, shape))
-        return;
-    linear->a = add_adapter(t, text_format(arena, "base_model.model.%s.lora_A.weight", path),
-                            recipe->rank, shape->in, PARAMETER_KAIMING);
-    linear->b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
-                            shape->out, recipe->rank, PARAMETER_ZERO);
-}
-
-static struct parameter *add_norm(struct transformer *t, struct arena *arena, int64_t layer,
-                                  const char *name, int64_t size)
-{
-    return add(t, text_format(arena, "model.layers.%lld.%s.weight", (long long)layer, name), 1,
-               size, PARAMETER_ONE);
-}
-
-static void list_layer(struct transformer *t, struct arena *arena, int64_t index)
-{
-    const struct model *m = &t->decoder->model;
-    struct transformer_layer *layer = &t->layers[index];
-    struct model_linear shapes[MODEL_LINEARS];
-    size_t count = model_linears(m, MODEL_DENSE, shapes);
-    layer->window = decoder_window(t->decoder, index);
-    layer->level = t->setup.level;
-    layer->attention_norm = add_norm(t, arena, index, "input_layernorm", m->width);
-    layer->mlp_norm = add_norm(t, arena, index, "post_attention_layernorm", m->width);
-    if (m->qk_norm == MODEL_QK_HEAD) {
-        layer->q_norm = add_norm(t, arena, index, "self_attn.q_norm", m->head_size);
-        layer->k_norm = add_norm(t, arena, index, "self_attn.k_norm", m->head_size);
-    }
-    for (size_t i = 0; i < count; i++)
-        for (int which = 0; which < LINEARS; which++)
-            if (!strcmp(shapes[i].name, linear_names[which]))
-                list_linear(t, arena, index, which, &shapes[i]);
-}
-
-enum err transformer_list(struct transformer *t, struct arena *arena)
-{
-    const struct model *m = &t->decoder->model;
-    const struct recipe *recipe = t->setup.recipe;
-    struct model_linear head = model_head(m);
-    if (recipe->method != RECIPE_FULL &&
-        (recipe_targets(recipe, &head) || recipe->trains_embeddings))
-        return fail(ERR_USAGE, "the engine puts no adapter on the head and trains no embedding "
-                               "beside adapters; leave head out of the targets");
-    t->parameter_room = (size_t)(m->layers * (4 + 4 * LINEARS) + 3);
-    t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
-    t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
-    t->losses = ARENA_NEW(arena, double, t->setup.labelled);
-    t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
-    for (int64_t i = 0; i < m->layers; i++)
-        list_layer(t, arena, i);
-    t->final_norm = add(t, "model.norm.weight", 1, m->width, PARAMETER_ONE);
-    t->head = m->tied_embeddings
-                  ? t->embedding
-                  : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
-    double rank = (double)recipe->rank, alpha = recipe->alpha;
-    t->adapter_scale = (alpha == alpha ? alpha : 2 * rank) / (rank > 0 ? rank : 1);
-    return OK;
-}
-
 // --- weights -----------------------------------------------------------------
 
-static const char *label_of(const struct parameter *p)
+static bool is_adapter(const struct pile *pile)
 {
-    return p->is_adapter                     ? "adapters"
-           : p->start == PARAMETER_ZERO      ? "biases"
-           : p->start == PARAMETER_ONE       ? "norms"
-           : strstr(p->name, "embed_tokens") ? "embedding"
-           : strstr(p->name, "lm_head")      ? "head"
-                                             : "linears";
+    return pile->parts[0]->is_adapter;
 }
 
-static void place_tensor(struct transformer *t, struct tensor *out, enum blocks_kind kind,
-                         const char *name, enum dtype dtype, struct tensor like)
+static bool is_first_factor(const struct pile *pile)
 {
-    *out = blocks_tensor(&t->blocks, kind, name, dtype, like.rows, like.columns);
+    return is_adapter(pile) && pile->parts[0]->start == PARAMETER_KAIMING;
 }
 
-// Two codes to a byte, a byte per 64 weights, four per 256 of those, and the 256 levels.
+// Two codes to a byte, a byte per 64 weights, four per 256 of those, the 256 levels, the offset.
 static void place_quantized(struct transformer *t, struct parameter *p)
 {
-    enum { BLOCK = 64, NESTED = 256 };
-    int64_t count = tensor_count(p->value), blocks = (count + BLOCK - 1) / BLOCK;
-    int64_t nested = (blocks + NESTED - 1) / NESTED;
+    int64_t count = tensor_count(p->value), blocks = (count + NF4_BLOCK - 1) / NF4_BLOCK;
+    int64_t nested = (blocks + NF4_NESTED_BLOCK - 1) / NF4_NESTED_BLOCK;
     struct blocks *b = &t->blocks;
-    p->quantized = (struct quantized){ .block = BLOCK, .nested_block = NESTED };
+    p->quantized = (struct quantized){ .block = NF4_BLOCK, .nested_block = NF4_NESTED_BLOCK };
     p->quantized.codes = blocks_take(b, BLOCKS_WEIGHTS, "linears, 4-bit", (count + 1) / 2);
     p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "their scales", blocks);
     p->quantized.nested = blocks_take(b, BLOCKS_WEIGHTS, "scales of scales", 4 * nested);
-    p->quantized.levels = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4 * NESTED);
+    p->quantized.levels = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4 * NF4_NESTED_LEVELS);
+    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4);
 }
 
-static void place_parameter(struct transformer *t, struct parameter *p)
+static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, const char *name,
+                                  int64_t rows, int64_t columns)
 {
-    int method = t->setup.recipe->method;
-    enum dtype exact = exact_type(t);
-    const char *label = label_of(p);
-    bool trained = !t->setup.only_forward && (p->is_adapter || method == RECIPE_FULL);
-    bool is_linear = p->start == PARAMETER_NORMAL && !strcmp(label, "linears");
-    if (method == RECIPE_QLORA && is_linear) {
-        place_quantized(t, p);
+    return (struct scaled){
+        blocks_tensor(&t->blocks, kind, name, DTYPE_F8, rows, columns),
+        blocks_tensor(&t->blocks, kind, "scales of fp8", DTYPE_F32, rows, 1),
+    };
+}
+
+// The block [W B; A 0], or what stands for it.
+static void place_linears(struct transformer *t, const struct pile *pile)
+{
+    struct projection *p = pile->projection;
+    enum blocks_kind kind = pile->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS;
+    enum dtype type = t->setup.compute;
+    if (t->setup.recipe->method == RECIPE_QLORA) {
+        for (int i = 0; i < pile->count; i++)
+            place_quantized(t, pile->parts[i]);
         return;
     }
-    place_tensor(t, &p->value, trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS, label, p->value.dtype,
-                 p->value);
-    if (!trained)
+    if (t->setup.fp8) {
+        p->forward = place_scaled(t, kind, "linears, fp8", p->out, p->in);
+        p->backward = place_scaled(t, kind, "linears, fp8", p->in, p->out);
+        p->a = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->rank, p->in);
+        p->b = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->out, p->rank);
         return;
-    p->master = p->value;
-    if (p->value.dtype != exact)
-        place_tensor(t, &p->master, BLOCKS_TRAINABLES, "masters", exact, p->value);
-    place_tensor(t, &p->gradient, BLOCKS_GRADIENTS, label, exact, p->value);
+    }
+    p->joined =
+        blocks_tensor(&t->blocks, kind, pile->label, type, p->out + p->rank, p->in + p->rank);
+    p->a = tensor_columns(tensor_rows(p->joined, p->out, p->rank), 0, p->in);
+    p->b = tensor_columns(tensor_rows(p->joined, 0, p->out), p->in, p->rank);
+    for (int i = 0; i < p->count; i++)
+        p->linears[i]->weight->value = tensor_columns(
+            tensor_rows(p->joined, p->linears[i]->first, p->linears[i]->out), 0, p->in);
+}
+
+// Adapters compute with parts of the block, or, where that is made anew each time, of masters.
+static void place_adapters(struct transformer *t, const struct projection *p)
+{
+    int64_t rank = t->setup.recipe->rank;
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (!l->a || !p->a.columns)
+            continue;
+        l->a->value = tensor_rows(p->a, l->first_z, rank);
+        l->b->value = tensor_columns(tensor_rows(p->b, l->first, l->out), l->first_z, rank);
+    }
+}
+
+static void place_values(struct transformer *t, const struct pile *pile)
+{
+    struct parameter *p = pile->parts[0];
+    if (is_adapter(pile))
+        place_adapters(t, pile->projection);
+    else if (pile->projection)
+        place_linears(t, pile);
+    else
+        p->value = blocks_tensor(&t->blocks, pile->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
+                                 pile->label, t->setup.compute, pile->rows, pile->columns);
+}
+
+static struct tensor place_pile(struct transformer *t, enum blocks_kind kind, const char *name,
+                                enum dtype type, const struct pile *pile)
+{
+    return blocks_tensor(&t->blocks, kind, name, type, pile->rows, pile->columns);
+}
+
+static void place_masters(struct transformer *t, struct pile *pile)
+{
+    enum dtype exact = exact_type(t);
+    bool apart = is_adapter(pile) || (t->setup.compute != exact && !t->setup.bf16_states);
+    if (!pile->is_trained && !is_adapter(pile))
+        return;
+    if (apart)
+        pile->master = place_pile(t, BLOCKS_TRAINABLES, "masters", exact, pile);
+    else
+        pile->master = pile->projection ? pile->projection->joined : pile->parts[0]->value;
+    if (is_first_factor(pile))
+        pile->projection->a_master = pile->master;
+}
+
+static void place_states(struct transformer *t, struct pile *pile)
+{
+    enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
+    if (!pile->is_trained)
+        return;
+    pile->gradient = place_pile(t, BLOCKS_GRADIENTS, pile->label, type, pile);
     if (adam || t->setup.has_momentum)
-        place_tensor(t, &p->m, BLOCKS_OPTIMIZER, "first moments", exact, p->value);
-    if (adam)
-        place_tensor(t, &p->v, BLOCKS_OPTIMIZER, "second moments", exact, p->value);
+        pile->m = place_pile(t, BLOCKS_OPTIMIZER, "first moments", type, pile);
+    if (pile->projection && is_first_factor(pile))
+        pile->projection->a_gradient = pile->gradient;
+    else if (pile->projection && !is_adapter(pile))
+        pile->projection->gradient = pile->gradient;
+}
+
+// A block of its own for each kind, one after the other, so that what is updated alike lies
+// together.
+static void place_second_moments(struct transformer *t, struct pile *pile)
+{
+    if (pile->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW)
+        pile->v = place_pile(t, BLOCKS_OPTIMIZER, "second moments",
+                             t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), pile);
+}
+
+static void hand_out(struct pile *pile)
+{
+    int64_t row = 0;
+    for (int i = 0; i < pile->count; i++) {
+        struct parameter *p = pile->parts[i];
+        int64_t rows = p->value.rows;
+        p->master = pile->master.columns ? tensor_rows(pile->master, row, rows) : pile->master;
+        p->gradient =
+            pile->gradient.columns ? tensor_rows(pile->gradient, row, rows) : pile->gradient;
+        p->m = pile->m.columns ? tensor_rows(pile->m, row, rows) : pile->m;
+        p->v = pile->v.columns ? tensor_rows(pile->v, row, rows) : pile->v;
+        row += rows;
+    }
+}
+
+static void place_weights(struct transformer *t)
+{
+    for (size_t i = 0; i < t->pile_count; i++)
+        place_values(t, &t->piles[i]);
+    for (size_t i = 0; i < t->pile_count; i++)
+        place_masters(t, &t->piles[i]);
+    for (size_t i = 0; i < t->pile_count; i++)
+        place_states(t, &t->piles[i]);
+    for (size_t i = 0; i < t->pile_count; i++)
+        place_second_moments(t, &t->piles[i]);
+    for (size_t i = 0; i < t->pile_count; i++)
+        hand_out(&t->piles[i]);
 }
 
 // --- activations -------------------------------------------------------------
@@ -198,54 +192,67 @@ static void place_slot(struct transformer *t, bool kept, struct slot slot)
         *slot.own = *slot.common;
 }
 
+// What an adapter's first product gave lies behind its input. Where the input is made again but the
+// product is not, it is kept apart.
+static void place_middles(struct transformer *t, struct transformer_layer *l)
+{
+    static const enum recompute until[PROJECTIONS] = {
+        [PROJECTION_QKV] = RECOMPUTE_BLOCK,
+        [PROJECTION_O] = RECOMPUTE_NORMS,
+        [PROJECTION_GATE] = RECOMPUTE_GATE,
+        [PROJECTION_DOWN] = RECOMPUTE_LEVELS,
+    };
+    for (int i = 0; i < PROJECTIONS; i++) {
+        struct projection *p = &l->projections[i];
+        bool apart =
+            p->rank && !t->setup.only_forward && l->level >= RECOMPUTE_NORMS && l->level < until[i];
+        p->z = apart ? blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "adapters' middles",
+                                     t->setup.compute, t->setup.tokens, p->rank)
+                     : (struct tensor){ 0 };
+    }
+}
+
 static void place_layer(struct transformer *t, struct transformer_layer *l)
 {
     struct transformer_layer *c = &t->common;
     const struct model *m = &t->decoder->model;
+    const struct projection *p = l->projections;
     enum dtype type = t->setup.compute, exact = exact_type(t);
     int64_t T = t->setup.tokens, C = m->width, F = m->ffn_width;
     int64_t Q = model_query_width(m), K = model_key_width(m);
+    int64_t to_qkv = C + p[PROJECTION_QKV].rank, to_gate = C + p[PROJECTION_GATE].rank;
+    int64_t to_down = F + p[PROJECTION_DOWN].rank, to_o = Q + p[PROJECTION_O].rank;
     bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
     bool gate = trains && l->level < RECOMPUTE_GATE, block = trains && l->level < RECOMPUTE_BLOCK;
-    struct slot kept[] = { { &l->input, &c->input, "layer inputs", type, T, C },
-                           { &l->input_rms, &c->input_rms, "norms' sums", exact, T, 1 },
-                           { &l->middle_rms, &c->middle_rms, "norms' sums", exact, T, 1 } };
-    struct slot of_norms[] = { { &l->normed, &c->normed, "norm outputs", type, T, C },
-                               { &l->middle_normed, &c->middle_normed, "norm outputs", type, T, C },
-                               { &l->activated, &c->activated, "activations", type, T, F } };
-    struct slot of_gate[] = { { &l->gate, &c->gate, "gate and up", type, T, F },
-                              { &l->up, &c->up, "gate and up", type, T, F } };
-    struct slot of_block[] = { { &l->q, &c->q, "q, k, v", type, T, Q },
-                               { &l->k, &c->k, "q, k, v", type, T, K },
-                               { &l->v, &c->v, "q, k, v", type, T, K },
-                               { &l->attended, &c->attended, "attention outputs", type, T, Q },
-                               { &l->lse, &c->lse, "attention sums", exact, T, m->heads },
-                               { &l->middle, &c->middle, "middle residuals", type, T, C } };
-    for (int i = 0; i < 3; i++)
-        place_slot(t, trains, kept[i]);
-    for (int i = 0; i < 3; i++)
-        place_slot(t, norms, of_norms[i]);
-    for (int i = 0; i < 2; i++)
-        place_slot(t, gate, of_gate[i]);
-    for (int i = 0; i < 6; i++)
-        place_slot(t, block, of_block[i]);
-    l->q_turned = l->q;
-    l->k_turned = l->k;
+    struct {
+        bool kept;
+        struct slot slot;
+    } slots[] = {
+        { trains, { &l->input, &c->input, "layer inputs", type, T, C } },
+        { trains, { &l->input_rms, &c->input_rms, "norms' sums", exact, T, 1 } },
+        { trains, { &l->middle_rms, &c->middle_rms, "norms' sums", exact, T, 1 } },
+        { norms, { &l->normed, &c->normed, "norm outputs", type, T, to_qkv } },
+        { norms, { &l->middle_normed, &c->middle_normed, "norm outputs", type, T, to_gate } },
+        { norms, { &l->activated, &c->activated, "activations", type, T, to_down } },
+        { gate,
+          { &l->gate_up, &c->gate_up, "gate and up", type, T, 2 * F + p[PROJECTION_GATE].rank } },
+        { block, { &l->qkv, &c->qkv, "q, k, v", type, T, Q + 2 * K } },
+        { block, { &l->attended, &c->attended, "attention outputs", type, T, to_o } },
+        { block, { &l->lse, &c->lse, "attention sums", exact, T, m->heads } },
+        { block, { &l->middle, &c->middle, "middle residuals", type, T, C } },
+    };
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        place_slot(t, slots[i].kept, slots[i].slot);
+    l->turned = tensor_columns(l->qkv, 0, Q + K);
     if (l->q_norm) {
-        struct slot turned[] = { { &l->q_turned, &c->q_turned, "normalised q, k", type, T, Q },
-                                 { &l->k_turned, &c->k_turned, "normalised q, k", type, T, K } };
-        struct slot sums[] = { { &l->q_rms, &c->q_rms, "norms' sums", exact, T * m->heads, 1 },
-                               { &l->k_rms, &c->k_rms, "norms' sums", exact, T * m->kv_heads, 1 } };
-        for (int i = 0; i < 2; i++) {
-            place_slot(t, norms, turned[i]);
-            place_slot(t, trains, sums[i]);
-        }
+        place_slot(t, norms,
+                   (struct slot){ &l->turned, &c->turned, "normalised q, k", type, T, Q + K });
+        place_slot(t, trains,
+                   (struct slot){ &l->q_rms, &c->q_rms, "norms' sums", exact, T, m->heads });
+        place_slot(t, trains,
+                   (struct slot){ &l->k_rms, &c->k_rms, "norms' sums", exact, T, m->kv_heads });
     }
-    for (int i = 0; i < LINEARS; i++)
-        if (l->linears[i].a) // that of down is not made again: its projection is left out
-            place_slot(t, block || (trains && i == LINEAR_DOWN),
-                       (struct slot){ &l->linears[i].z, &c->linears[i].z, "adapters' middles",
-                                      exact, T, t->setup.recipe->rank });
+    place_middles(t, l);
 }
 
 // --- workspace ---------------------------------------------------------------
@@ -257,9 +264,11 @@ static int64_t most(int64_t a, int64_t b)
 
 static int64_t head_rows(const struct transformer *t)
 {
-    int64_t vocabulary = t->decoder->model.vocabulary;
-    int64_t rows = HEAD_CHUNK_BYTES / (vocabulary * dtype_bytes(exact_type(t)));
-    rows = most(rows, HEAD_CHUNK_LEAST);
+    int64_t row_bytes = t->decoder->model.vocabulary * dtype_bytes(t->setup.compute);
+    int64_t rows = t->device->chunk_bytes / row_bytes;
+    if (rows > HEAD_ROWS_STEP)
+        rows -= rows % HEAD_ROWS_STEP;
+    rows = most(rows, HEAD_ROWS_LEAST);
     return rows < t->setup.labelled ? rows : most(t->setup.labelled, 1);
 }
 
@@ -272,52 +281,69 @@ static struct tensor work(struct transformer *t, const char *name, enum dtype dt
 static void place_backward(struct transformer *t)
 {
     const struct model *m = &t->decoder->model;
+    const struct projection *p = t->layers[0].projections;
     struct transformer_scratch *s = &t->scratch;
     enum dtype type = t->setup.compute;
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
-    s->dx = work(t, "residual gradient", type, T, m->width);
-    s->dq = work(t, "q, k, v gradients", type, T, Q);
-    s->dk = work(t, "q, k, v gradients", type, T, K);
-    s->dv = work(t, "q, k, v gradients", type, T, K);
+    s->dx = work(t, "residual gradient", type, T,
+                 m->width + most(p[PROJECTION_O].rank, p[PROJECTION_DOWN].rank));
+    s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + p[PROJECTION_QKV].rank);
     s->dattended = work(t, "attention gradient", type, T, Q);
     s->dactivated = work(t, "activation gradient", type, T, m->ffn_width);
     s->dpicked = work(t, "labelled rows", type, t->setup.labelled, m->width);
-    if (t->setup.recipe->method != RECIPE_FULL)
-        s->dz = work(t, "adapters' middles", exact_type(t), T, t->setup.recipe->rank);
 }
 
-static int64_t largest_linear(const struct transformer *t)
+static void place_widest(struct transformer *t)
 {
-    int64_t largest = 0;
-    for (int i = 0; i < LINEARS; i++)
-        largest = most(largest, t->layers[0].linears[i].in * t->layers[0].linears[i].out);
-    return largest;
+    const struct recipe *recipe = t->setup.recipe;
+    struct transformer_scratch *s = &t->scratch;
+    int64_t in = 0, either = 0, largest = 0;
+    for (int i = 0; i < PROJECTIONS; i++) {
+        const struct projection *p = &t->layers[0].projections[i];
+        in = most(in, p->in);
+        either = most(either, most(p->in, p->out));
+        largest = most(largest, (p->in + p->rank) * (p->out + p->rank));
+    }
+    if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
+        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
+        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
+    }
+    if (recipe->method == RECIPE_QLORA || t->setup.fp8)
+        s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, largest);
+    if (t->setup.fp8)
+        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, either);
+}
+
+static void place_batch(struct transformer *t)
+{
+    struct transformer_scratch *s = &t->scratch;
+    int64_t tokens = 4 * t->setup.tokens, labelled = 4 * most(t->setup.labelled, 1);
+    struct blocks *b = &t->blocks;
+    s->ids = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", tokens);
+    s->positions = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", tokens);
+    s->rows = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", labelled);
+    s->targets = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", labelled);
+    s->spans = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", 2 * tokens);
+    t->frequencies = work(t, "frequencies", DTYPE_F64, 1, most(t->decoder->model.head_size / 2, 1));
+    t->loss = work(t, "sums", DTYPE_F64, 1, 1);
+    t->squares = work(t, "sums", DTYPE_F64, 1, 1);
+    t->clip = work(t, "sums", DTYPE_F64, 1, 1);
 }
 
 static void place_scratch(struct transformer *t)
 {
     const struct model *m = &t->decoder->model;
-    const struct recipe *recipe = t->setup.recipe;
     struct transformer_scratch *s = &t->scratch;
     enum dtype type = t->setup.compute;
-    int64_t T = t->setup.tokens, widest = most(most(m->width, m->ffn_width), model_query_width(m));
-    struct attention shape = { .longest = t->setup.longest,
-                               .heads = m->heads,
-                               .kv_heads = m->kv_heads,
-                               .head_size = m->head_size };
-    s->branch = work(t, "branch", type, T, m->width);
+    s->branch = work(t, "branch", type, t->setup.tokens, m->width);
     s->picked = work(t, "labelled rows", type, t->setup.labelled, m->width);
-    s->logits = work(t, "logits", exact_type(t), head_rows(t), m->vocabulary);
+    s->logits = work(t, "logits", type, head_rows(t), m->vocabulary);
+    s->losses = work(t, "losses", exact_type(t), most(t->setup.labelled, 1), 1);
     if (!t->setup.only_forward)
         place_backward(t);
-    if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
-        s->dropped = work(t, "dropout", type, T, widest);
-        s->ddropped = work(t, "dropout", type, T, widest);
-    }
-    if (recipe->method == RECIPE_QLORA)
-        s->unpacked = work(t, "unpacked linear", type, 1, largest_linear(t));
-    s->attention = blocks_take(&t->blocks, BLOCKS_WORKSPACE, "attention",
-                               t->device->backend->attention_bytes(t->device, &shape, type));
+    place_widest(t);
+    place_batch(t);
+    s->attention = blocks_take(&t->blocks, BLOCKS_WORKSPACE, "attention", t->attention_bytes);
 }
 
 void transformer_place(struct transformer *t)
@@ -325,8 +351,7 @@ void transformer_place(struct transformer *t)
     const struct model *m = &t->decoder->model;
     enum dtype type = t->setup.compute;
     t->common = (struct transformer_layer){ 0 };
-    for (size_t i = 0; i < t->parameter_count; i++)
-        place_parameter(t, &t->parameters[i]);
+    place_weights(t);
     for (int64_t i = 0; i < m->layers; i++)
         place_layer(t, &t->layers[i]);
     t->last = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "last residual", type, t->setup.tokens,

@@ -2,6 +2,8 @@
 
 #include "train/transformer_internal.h"
 
+#include <string.h>
+
 static const struct backend *ops(const struct transformer *t)
 {
     return t->device->backend;
@@ -18,11 +20,36 @@ static struct tensor none(void)
     return (struct tensor){ 0 };
 }
 
-// --- linears and their adapters ----------------------------------------------
+// --- projections and their adapters ------------------------------------------
 
 static double product_flops(int64_t rows, int64_t in, int64_t out)
 {
     return 2.0 * (double)rows * (double)in * (double)out;
+}
+
+// What the adapters' halves of the block multiply is counted as theirs; the zeros of a block with
+// several adapters are not counted.
+static void note_linears(struct transformer *t, const struct projection *p, int64_t rows)
+{
+    for (int i = 0; i < p->count; i++)
+        transformer_note(t, p->linears[i]->name, product_flops(rows, p->in, p->linears[i]->out));
+}
+
+static void note_adapters(struct transformer *t, const char *name, const struct projection *p,
+                          int64_t rows)
+{
+    bool first = !strcmp(name, "adapter a");
+    for (int i = 0; i < p->count; i++)
+        if (p->linears[i]->a)
+            transformer_note(
+                t, name,
+                product_flops(rows, first ? p->in : p->linears[i]->out, t->setup.recipe->rank));
+}
+
+static bool drops(const struct transformer *t, const struct micro_batch *batch,
+                  const struct projection *p)
+{
+    return p->rank && t->setup.recipe->dropout > 0 && batch->key;
 }
 
 static uint64_t dropout_key(const struct micro_batch *batch, const struct linear *linear)
@@ -30,80 +57,170 @@ static uint64_t dropout_key(const struct micro_batch *batch, const struct linear
     return batch->key ^ ((uint64_t)linear->index + 1) * 0x9E3779B97F4A7C15u;
 }
 
-// What the adapter sees of its linear's input.
-static struct tensor adapter_input(struct transformer *t, const struct micro_batch *batch,
+// What one adapter sees of the input.
+static struct tensor dropped_input(struct transformer *t, const struct micro_batch *batch,
                                    const struct linear *linear, struct tensor x)
 {
-    double rate = t->setup.recipe->dropout;
-    if (!(rate > 0) || !batch->key)
-        return x;
     struct tensor out = tensor_of(t->scratch.dropped.at, x.dtype, x.rows, x.columns);
-    ops(t)->dropout(t->device, out, x, rate, dropout_key(batch, linear));
+    ops(t)->dropout(t->device, out, x, t->setup.recipe->dropout, dropout_key(batch, linear));
     return out;
 }
 
-// y = x Wᵀ + bias + s · (x Aᵀ) Bᵀ
-static void linear_forward(struct transformer *t, const struct micro_batch *batch,
-                           struct linear *linear, struct tensor y, struct tensor x)
+static struct tensor middle_of(const struct projection *p, struct tensor x)
 {
-    struct tensor weight = transformer_weight(t, linear->weight);
-    transformer_note(t, linear->name, product_flops(x.rows, linear->in, linear->out));
-    ops(t)->matmul_nt(t->device, y, x, weight, 1, 0);
-    if (linear->bias)
-        ops(t)->bias_forward(t->device, y, linear->bias->value);
-    if (!linear->a)
-        return;
-    struct tensor z = first_rows(linear->z, x.rows);
-    struct tensor seen = adapter_input(t, batch, linear, x);
-    transformer_note(t, "adapter a", product_flops(x.rows, linear->in, z.columns));
-    ops(t)->matmul_nt(t->device, z, seen, linear->a->value, 1, 0);
-    transformer_note(t, "adapter b", product_flops(x.rows, z.columns, linear->out));
-    ops(t)->matmul_nt(t->device, y, z, linear->b->value, t->adapter_scale, 1);
+    return p->z.at ? first_rows(p->z, x.rows) : tensor_columns(x, p->in, p->rank);
 }
 
-// dB += s · dyᵀ z,  dz = s · dy B,  dA += dzᵀ x,  dx += dz A
-static void adapter_backward(struct transformer *t, const struct micro_batch *batch,
-                             struct linear *linear, struct tensor dx, struct tensor dy,
+// z = s · x Aᵀ, behind the columns of x.
+static void find_middle(struct transformer *t, const struct micro_batch *batch,
+                        const struct projection *p, struct tensor a, struct tensor x_and_z)
+{
+    struct tensor x = tensor_columns(x_and_z, 0, p->in);
+    struct tensor z = tensor_columns(x_and_z, p->in, p->rank);
+    int64_t rank = t->setup.recipe->rank;
+    note_adapters(t, "adapter a", p, x.rows);
+    if (!drops(t, batch, p)) {
+        ops(t)->matmul_nt(t->device, z, x, a, t->adapter_scale, 0);
+    } else {
+        ops(t)->zero(t->device, z);
+        for (int i = 0; i < p->count; i++) {
+            const struct linear *l = p->linears[i];
+            if (l->a)
+                ops(t)->matmul_nt(t->device, tensor_columns(z, l->first_z, rank),
+                                  dropped_input(t, batch, l, x), tensor_rows(a, l->first_z, rank),
+                                  t->adapter_scale, 0);
+        }
+    }
+    if (p->z.at)
+        ops(t)->cast(t->device, first_rows(p->z, x.rows), z);
+}
+
+static struct scaled in_fp8(struct transformer *t, struct tensor x)
+{
+    struct scaled out = t->scratch.input;
+    out.codes = tensor_of(out.codes.at, DTYPE_F8, x.rows, x.columns);
+    out.scales = first_rows(out.scales, x.rows);
+    ops(t)->quantize_rows(t->device, out.codes, out.scales, x, false);
+    return out;
+}
+
+// y = x Wᵀ + z Bᵀ + bias, with x (T, in + rank), whose last columns become z.
+static void project(struct transformer *t, const struct micro_batch *batch, struct projection *p,
+                    struct tensor y, struct tensor x)
+{
+    struct tensor block = transformer_joined(t, p);
+    struct tensor a =
+        block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
+    if (p->rank)
+        find_middle(t, batch, p, a, x);
+    note_linears(t, p, x.rows);
+    if (p->rank)
+        note_adapters(t, "adapter b", p, x.rows);
+    if (block.at) {
+        ops(t)->matmul_nt(t->device, y, x, tensor_rows(block, 0, p->out), 1, 0);
+    } else {
+        struct scaled input = in_fp8(t, tensor_columns(x, 0, p->in));
+        if (p->rank)
+            ops(t)->matmul_nt(t->device, y, tensor_columns(x, p->in, p->rank), p->b, 1, 0);
+        ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, p->forward.codes,
+                              p->forward.scales, p->rank ? 1 : 0);
+    }
+    for (int i = 0; i < p->count; i++)
+        if (p->linears[i]->bias)
+            ops(t)->bias_forward(t->device,
+                                 tensor_columns(y, p->linears[i]->first, p->linears[i]->out),
+                                 p->linears[i]->bias->value);
+}
+
+// Through the dropout of each adapter: dA += dzᵀ x', dx += dropped(dz A).
+static void dropped_backward(struct transformer *t, const struct micro_batch *batch,
+                             struct projection *p, struct tensor a, struct tensor dx,
+                             struct tensor dz, struct tensor x)
+{
+    int64_t rank = t->setup.recipe->rank;
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (!l->a)
+            continue;
+        struct tensor own = tensor_columns(dz, l->first_z, rank);
+        struct tensor back = tensor_of(t->scratch.ddropped.at, x.dtype, x.rows, x.columns);
+        ops(t)->matmul_tn(t->device, l->a->gradient, own, dropped_input(t, batch, l, x), 1, 1);
+        ops(t)->matmul_nn(t->device, back, own, tensor_rows(a, l->first_z, rank), 1, 0);
+        ops(t)->dropout(t->device, back, back, t->setup.recipe->dropout, dropout_key(batch, l));
+        ops(t)->add(t->device, dx, dx, back);
+    }
+}
+
+// dB += dyᵀ z, dA += dzᵀ x.
+static void adapter_gradients(struct transformer *t, const struct micro_batch *batch,
+                              struct projection *p, struct tensor dy, struct tensor dz,
+                              struct tensor x)
+{
+    struct tensor z = middle_of(p, x);
+    note_adapters(t, "adapter b", p, x.rows);
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->b)
+            ops(t)->matmul_tn(t->device, l->b->gradient, tensor_columns(dy, l->first, l->out),
+                              tensor_columns(z, l->first_z, t->setup.recipe->rank), 1, 1);
+    }
+    note_adapters(t, "adapter a", p, x.rows);
+    if (!drops(t, batch, p))
+        ops(t)->matmul_tn(t->device, p->a_gradient, dz, tensor_columns(x, 0, p->in), 1, 1);
+}
+
+// dx = dy W + dz A; with dz in the last columns of dy.
+static void input_gradient(struct transformer *t, const struct micro_batch *batch,
+                           struct projection *p, struct tensor block, struct tensor a,
+                           struct tensor dx, struct tensor dy, struct tensor x)
+{
+    bool apart = drops(t, batch, p);
+    int64_t rank = apart ? 0 : p->rank;
+    struct tensor dz = tensor_columns(dy, p->out, p->rank);
+    note_linears(t, p, x.rows);
+    if (block.at) {
+        ops(t)->matmul_nn(t->device, dx, tensor_columns(dy, 0, p->out + rank),
+                          tensor_columns(tensor_rows(block, 0, p->out + rank), 0, p->in), 1, 0);
+    } else {
+        struct scaled gradient = in_fp8(t, tensor_columns(dy, 0, p->out));
+        if (rank)
+            ops(t)->matmul_nn(t->device, dx, dz, a, 1, 0);
+        ops(t)->matmul_scaled(t->device, dx, gradient.codes, gradient.scales, p->backward.codes,
+                              p->backward.scales, rank ? 1 : 0);
+    }
+    if (p->rank)
+        note_adapters(t, "adapter a", p, x.rows);
+    if (apart)
+        dropped_backward(t, batch, p, a, dx, dz, tensor_columns(x, 0, p->in));
+}
+
+// The gradient of the input, and of what is trained. dy is (T, out + rank), x (T, in + rank).
+static void project_backward(struct transformer *t, const struct micro_batch *batch,
+                             struct projection *p, struct tensor dx, struct tensor dy,
                              struct tensor x)
 {
-    struct tensor z = first_rows(linear->z, x.rows), dz = first_rows(t->scratch.dz, x.rows);
-    struct tensor seen = adapter_input(t, batch, linear, x);
-    double a = product_flops(x.rows, linear->in, z.columns);
-    double b = product_flops(x.rows, z.columns, linear->out);
-    transformer_note(t, "adapter b", b);
-    ops(t)->matmul_tn(t->device, linear->b->gradient, dy, z, t->adapter_scale, 1);
-    transformer_note(t, "adapter b", b);
-    ops(t)->matmul_nn(t->device, dz, dy, linear->b->value, t->adapter_scale, 0);
-    transformer_note(t, "adapter a", a);
-    ops(t)->matmul_tn(t->device, linear->a->gradient, dz, seen, 1, 1);
-    transformer_note(t, "adapter a", a);
-    if (seen.at == x.at) {
-        ops(t)->matmul_nn(t->device, dx, dz, linear->a->value, 1, 1);
-        return;
+    struct tensor block = transformer_joined(t, p), whole = tensor_columns(dy, 0, p->out);
+    struct tensor dz = tensor_columns(dy, p->out, p->rank);
+    struct tensor a =
+        block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
+    struct tensor b =
+        block.at ? tensor_columns(tensor_rows(block, 0, p->out), p->in, p->rank) : p->b;
+    if (p->rank) {
+        note_adapters(t, "adapter b", p, x.rows);
+        ops(t)->matmul_nn(t->device, dz, whole, b, t->adapter_scale, 0);
+        adapter_gradients(t, batch, p, whole, dz, x);
     }
-    struct tensor back = tensor_of(t->scratch.ddropped.at, x.dtype, x.rows, x.columns);
-    ops(t)->matmul_nn(t->device, back, dz, linear->a->value, 1, 0);
-    ops(t)->dropout(t->device, back, back, t->setup.recipe->dropout, dropout_key(batch, linear));
-    ops(t)->add(t->device, dx, dx, back);
-}
-
-// dx = dy W + before · dx, and the gradients of what is trained.
-static void linear_backward(struct transformer *t, const struct micro_batch *batch,
-                            struct linear *linear, struct tensor dx, double before,
-                            struct tensor dy, struct tensor x)
-{
-    double flops = product_flops(x.rows, linear->in, linear->out);
-    struct tensor weight = transformer_weight(t, linear->weight);
-    transformer_note(t, linear->name, flops);
-    ops(t)->matmul_nn(t->device, dx, dy, weight, 1, before);
-    if (linear->weight->gradient.at) {
-        transformer_note(t, linear->name, flops);
-        ops(t)->matmul_tn(t->device, linear->weight->gradient, dy, x, 1, 1);
+    input_gradient(t, batch, p, block, a, dx, dy, x);
+    if (p->gradient.at) {
+        note_linears(t, p, x.rows);
+        ops(t)->matmul_tn(t->device, p->gradient, whole, x, 1, 1);
     }
-    if (linear->bias && linear->bias->gradient.at)
-        ops(t)->bias_backward(t->device, linear->bias->gradient, dy);
-    if (linear->a)
-        adapter_backward(t, batch, linear, dx, dy, x);
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->bias && l->bias->gradient.at)
+            ops(t)->bias_backward(t->device, l->bias->gradient,
+                                  tensor_columns(dy, l->first, l->out));
+    }
 }
 
 // --- attention ---------------------------------------------------------------
@@ -112,9 +229,18 @@ static struct attention attention_shape(const struct transformer *t,
                                         const struct micro_batch *batch, int64_t window)
 {
     const struct model *m = &t->decoder->model;
-    return (struct attention){ batch->spans, batch->span_count, t->setup.longest,
-                               m->heads,     m->kv_heads,       m->head_size,
-                               window };
+    int64_t longest = 0;
+    for (int64_t i = 0; i < batch->span_count; i++)
+        longest = batch->spans[i].size > longest ? batch->spans[i].size : longest;
+    return (struct attention){ .spans = t->scratch.spans,
+                               .host_spans = batch->spans,
+                               .span_count = batch->span_count,
+                               .longest = longest,
+                               .tokens = batch->tokens,
+                               .heads = m->heads,
+                               .kv_heads = m->kv_heads,
+                               .head_size = m->head_size,
+                               .window = window };
 }
 
 // Counted as the step list does: half of each document's square, or of its band.
@@ -129,50 +255,56 @@ static double attention_flops(const struct transformer *t, const struct micro_ba
     return squares * 2 * width;
 }
 
-// A norm over each head: (T, heads · D) as (T · heads, D).
-static struct tensor by_head(const struct transformer *t, struct tensor x)
+// q, k and v side by side in a tensor's columns.
+struct heads {
+    struct tensor q, k, v, both; // both: q and k
+};
+
+static struct heads heads_of(const struct transformer *t, struct tensor qkv)
 {
-    int64_t size = t->decoder->model.head_size;
-    return tensor_shape(x, x.rows * x.columns / size, size);
+    int64_t Q = model_query_width(&t->decoder->model), K = model_key_width(&t->decoder->model);
+    struct heads heads = { .q = tensor_columns(qkv, 0, Q),
+                           .k = tensor_columns(qkv, Q, K),
+                           .both = tensor_columns(qkv, 0, Q + K) };
+    if (qkv.columns >= Q + 2 * K)
+        heads.v = tensor_columns(qkv, Q + K, K);
+    return heads;
 }
 
 // q and k from what was projected: normalised where the model does so, and turned.
 static void turn(struct transformer *t, const struct micro_batch *batch,
                  struct transformer_layer *l)
 {
-    const struct model *m = &t->decoder->model;
     int64_t n = batch->tokens;
-    struct tensor q = first_rows(l->q_turned, n), k = first_rows(l->k_turned, n);
+    struct heads from = heads_of(t, first_rows(l->qkv, n));
+    struct heads to = heads_of(t, first_rows(l->turned, n));
+    double epsilon = t->decoder->norm_epsilon;
     if (l->q_norm) {
-        double epsilon = t->decoder->norm_epsilon;
         transformer_note(t, "q_norm", 0);
-        ops(t)->norm_forward(t->device, none(), by_head(t, q), l->q_rms,
-                             by_head(t, first_rows(l->q, n)), none(), l->q_norm->value, epsilon);
+        ops(t)->norm_forward(t->device, none(), to.q, first_rows(l->q_rms, n), from.q, none(),
+                             l->q_norm->value, epsilon);
         transformer_note(t, "k_norm", 0);
-        ops(t)->norm_forward(t->device, none(), by_head(t, k), l->k_rms,
-                             by_head(t, first_rows(l->k, n)), none(), l->k_norm->value, epsilon);
+        ops(t)->norm_forward(t->device, none(), to.k, first_rows(l->k_rms, n), from.k, none(),
+                             l->k_norm->value, epsilon);
     }
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, q, batch->positions, t->decoder->frequencies, m->head_size, 1);
-    ops(t)->rotary(t->device, k, batch->positions, t->decoder->frequencies, m->head_size, 1);
+    ops(t)->rotary(t->device, to.both, t->scratch.positions, t->frequencies,
+                   t->decoder->model.head_size, 1);
 }
 
 static void attend(struct transformer *t, const struct micro_batch *batch,
                    struct transformer_layer *l)
 {
-    int64_t n = batch->tokens;
+    int64_t n = batch->tokens, Q = model_query_width(&t->decoder->model);
     struct attention shape = attention_shape(t, batch, l->window);
-    struct tensor normed = first_rows(l->normed, n);
-    linear_forward(t, batch, &l->linears[LINEAR_Q], first_rows(l->q, n), normed);
-    linear_forward(t, batch, &l->linears[LINEAR_K], first_rows(l->k, n), normed);
-    linear_forward(t, batch, &l->linears[LINEAR_V], first_rows(l->v, n), normed);
+    struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
+    project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
     turn(t, batch, l);
+    struct heads turned = heads_of(t, first_rows(l->turned, n));
     transformer_note(t, "attention", attention_flops(t, batch, l->window));
-    ops(t)->attention_forward(t->device, first_rows(l->attended, n), first_rows(l->lse, n),
-                              first_rows(l->q_turned, n), first_rows(l->k_turned, n),
-                              first_rows(l->v, n), &shape, t->scratch.attention);
-    linear_forward(t, batch, &l->linears[LINEAR_O], first_rows(t->scratch.branch, n),
-                   first_rows(l->attended, n));
+    ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
+                              turned.q, turned.k, heads_of(t, qkv).v, &shape, t->scratch.attention);
+    project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n), attended);
 }
 
 // --- forward -----------------------------------------------------------------
@@ -187,21 +319,27 @@ static void norm(struct transformer *t, const char *name, struct parameter *weig
     ops(t)->norm_forward(t->device, sum, out, rms, a, b, weight->value, t->decoder->norm_epsilon);
 }
 
+static struct tensor input_of(const struct transformer *t, struct tensor x)
+{
+    return tensor_columns(x, 0, t->decoder->model.width);
+}
+
 static void gate(struct transformer *t, const struct micro_batch *batch,
                  struct transformer_layer *l)
 {
-    struct tensor x = first_rows(l->middle_normed, batch->tokens);
-    linear_forward(t, batch, &l->linears[LINEAR_GATE], first_rows(l->gate, batch->tokens), x);
-    linear_forward(t, batch, &l->linears[LINEAR_UP], first_rows(l->up, batch->tokens), x);
+    int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
+    project(t, batch, &l->projections[PROJECTION_GATE],
+            tensor_columns(first_rows(l->gate_up, n), 0, 2 * F), first_rows(l->middle_normed, n));
 }
 
 static void activate(struct transformer *t, const struct micro_batch *batch,
                      struct transformer_layer *l)
 {
-    int64_t n = batch->tokens;
+    int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
+    struct tensor gate_up = first_rows(l->gate_up, n);
     transformer_note(t, "activation", 0);
-    ops(t)->swiglu_forward(t->device, first_rows(l->activated, n), first_rows(l->gate, n),
-                           first_rows(l->up, n));
+    ops(t)->swiglu_forward(t->device, tensor_columns(first_rows(l->activated, n), 0, F),
+                           tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F));
 }
 
 // From the layer's normalised input to its activation: all but the down projection.
@@ -210,10 +348,28 @@ static void run_block(struct transformer *t, const struct micro_batch *batch,
 {
     int64_t n = batch->tokens;
     attend(t, batch, l);
-    norm(t, "mlp_norm", l->mlp_norm, first_rows(l->middle, n), first_rows(l->middle_normed, n),
-         first_rows(l->middle_rms, n), first_rows(l->input, n), first_rows(t->scratch.branch, n));
+    norm(t, "mlp_norm", l->mlp_norm, first_rows(l->middle, n),
+         input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
+         first_rows(l->input, n), first_rows(t->scratch.branch, n));
     gate(t, batch, l);
     activate(t, batch, l);
+}
+
+// The micro-batch to the device; what it overwrites is behind what still reads it, in one queue.
+static void send(struct transformer *t, const struct micro_batch *batch)
+{
+    struct transformer_scratch *s = &t->scratch;
+    struct attention shape = attention_shape(t, batch, 0);
+    int64_t tokens = 4 * batch->tokens, labelled = 4 * batch->labelled;
+    ops(t)->upload(t->device, s->ids, batch->ids, tokens);
+    ops(t)->upload(t->device, s->positions, batch->positions, tokens);
+    ops(t)->upload(t->device, s->spans, batch->spans,
+                   batch->span_count * (int64_t)sizeof *batch->spans);
+    if (labelled) {
+        ops(t)->upload(t->device, s->rows, batch->rows, labelled);
+        ops(t)->upload(t->device, s->targets, batch->targets, labelled);
+    }
+    ops(t)->attention_begin(t->device, &shape, s->attention);
 }
 
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch)
@@ -221,15 +377,16 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     int64_t n = batch->tokens, layers = t->decoder->model.layers;
     struct tensor branch = first_rows(t->scratch.branch, n);
     struct tensor residual = first_rows(t->layers[0].input, n), added = none();
+    send(t, batch);
     t->phase = STEP_FORWARD;
     transformer_note(t, "embedding", 0);
-    ops(t)->embedding_forward(t->device, residual, t->embedding->value, batch->ids);
+    ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
     for (int64_t i = 0; i < layers; i++) {
         struct transformer_layer *l = &t->layers[i];
         norm(t, "attention_norm", l->attention_norm, first_rows(l->input, n),
-             first_rows(l->normed, n), first_rows(l->input_rms, n), residual, added);
+             input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n), residual, added);
         run_block(t, batch, l);
-        linear_forward(t, batch, &l->linears[LINEAR_DOWN], branch, first_rows(l->activated, n));
+        project(t, batch, &l->projections[PROJECTION_DOWN], branch, first_rows(l->activated, n));
         residual = first_rows(l->middle, n);
         added = branch;
     }
@@ -247,14 +404,14 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
     if (l->level == RECOMPUTE_NONE)
         return;
     t->phase = STEP_RECOMPUTE;
-    norm(t, "attention_norm", l->attention_norm, none(), first_rows(l->normed, n),
+    norm(t, "attention_norm", l->attention_norm, none(), input_of(t, first_rows(l->normed, n)),
          first_rows(l->input_rms, n), first_rows(l->input, n), none());
     if (l->level == RECOMPUTE_BLOCK) {
         run_block(t, batch, l);
     } else {
         if (l->q_norm)
             turn(t, batch, l);
-        norm(t, "mlp_norm", l->mlp_norm, none(), first_rows(l->middle_normed, n),
+        norm(t, "mlp_norm", l->mlp_norm, none(), input_of(t, first_rows(l->middle_normed, n)),
              first_rows(l->middle_rms, n), first_rows(l->middle, n), none());
         if (l->level == RECOMPUTE_GATE)
             gate(t, batch, l);
@@ -276,55 +433,58 @@ static void norm_backward(struct transformer *t, const char *name, struct parame
 static void feed_forward_backward(struct transformer *t, const struct micro_batch *batch,
                                   struct transformer_layer *l)
 {
-    int64_t n = batch->tokens;
+    int64_t n = batch->tokens, C = t->decoder->model.width, F = t->decoder->model.ffn_width;
+    struct projection *down = &l->projections[PROJECTION_DOWN];
     struct tensor dx = first_rows(t->scratch.dx, n), back = first_rows(t->scratch.branch, n);
-    struct tensor gate_ = first_rows(l->gate, n), up = first_rows(l->up, n);
-    struct tensor normed = first_rows(l->middle_normed, n);
+    struct tensor gate_up = first_rows(l->gate_up, n);
+    struct tensor gate_ = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
     struct tensor dactivated = first_rows(t->scratch.dactivated, n);
-    linear_backward(t, batch, &l->linears[LINEAR_DOWN], dactivated, 0, dx,
-                    first_rows(l->activated, n));
+    project_backward(t, batch, down, dactivated, tensor_columns(dx, 0, C + down->rank),
+                     first_rows(l->activated, n));
     transformer_note(t, "activation", 0);
     ops(t)->swiglu_backward(t->device, gate_, up, dactivated, gate_, up);
-    linear_backward(t, batch, &l->linears[LINEAR_GATE], back, 0, gate_, normed);
-    linear_backward(t, batch, &l->linears[LINEAR_UP], back, 1, up, normed);
+    project_backward(t, batch, &l->projections[PROJECTION_GATE], back, gate_up,
+                     first_rows(l->middle_normed, n));
+    dx = input_of(t, dx);
     norm_backward(t, "mlp_norm", l->mlp_norm, dx, dx, back, first_rows(l->middle, n),
                   first_rows(l->middle_rms, n));
 }
 
 static void turn_back(struct transformer *t, const struct micro_batch *batch,
-                      struct transformer_layer *l, struct tensor dq, struct tensor dk)
+                      struct transformer_layer *l, struct heads d)
 {
-    int64_t n = batch->tokens, size = t->decoder->model.head_size;
+    int64_t n = batch->tokens;
+    struct heads x = heads_of(t, first_rows(l->qkv, n));
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, dq, batch->positions, t->decoder->frequencies, size, -1);
-    ops(t)->rotary(t->device, dk, batch->positions, t->decoder->frequencies, size, -1);
+    ops(t)->rotary(t->device, d.both, t->scratch.positions, t->frequencies,
+                   t->decoder->model.head_size, -1);
     if (!l->q_norm)
         return;
-    norm_backward(t, "q_norm", l->q_norm, by_head(t, dq), none(), by_head(t, dq),
-                  by_head(t, first_rows(l->q, n)), l->q_rms);
-    norm_backward(t, "k_norm", l->k_norm, by_head(t, dk), none(), by_head(t, dk),
-                  by_head(t, first_rows(l->k, n)), l->k_rms);
+    norm_backward(t, "q_norm", l->q_norm, d.q, none(), d.q, x.q, first_rows(l->q_rms, n));
+    norm_backward(t, "k_norm", l->k_norm, d.k, none(), d.k, x.k, first_rows(l->k_rms, n));
 }
 
 static void attention_backward(struct transformer *t, const struct micro_batch *batch,
                                struct transformer_layer *l)
 {
-    int64_t n = batch->tokens;
+    int64_t n = batch->tokens, C = t->decoder->model.width;
+    int64_t Q = model_query_width(&t->decoder->model);
     struct transformer_scratch *s = &t->scratch;
+    struct projection *o = &l->projections[PROJECTION_O];
     struct tensor dx = first_rows(s->dx, n), back = first_rows(s->branch, n);
-    struct tensor dq = first_rows(s->dq, n), dk = first_rows(s->dk, n), dv = first_rows(s->dv, n);
-    struct tensor attended = first_rows(l->attended, n), dattended = first_rows(s->dattended, n);
-    struct tensor normed = first_rows(l->normed, n);
+    struct tensor dqkv = first_rows(s->dqkv, n), dattended = first_rows(s->dattended, n);
+    struct tensor attended = first_rows(l->attended, n);
     struct attention shape = attention_shape(t, batch, l->window);
-    linear_backward(t, batch, &l->linears[LINEAR_O], dattended, 0, dx, attended);
+    struct heads d = heads_of(t, dqkv), turned = heads_of(t, first_rows(l->turned, n));
+    project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank), attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
-    ops(t)->attention_backward(t->device, dq, dk, dv, dattended, attended, first_rows(l->lse, n),
-                               first_rows(l->q_turned, n), first_rows(l->k_turned, n),
-                               first_rows(l->v, n), &shape, s->attention);
-    turn_back(t, batch, l, dq, dk);
-    linear_backward(t, batch, &l->linears[LINEAR_Q], back, 0, dq, normed);
-    linear_backward(t, batch, &l->linears[LINEAR_K], back, 1, dk, normed);
-    linear_backward(t, batch, &l->linears[LINEAR_V], back, 1, dv, normed);
+    ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
+                               first_rows(l->lse, n), turned.q, turned.k,
+                               heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
+    turn_back(t, batch, l, d);
+    project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
+                     first_rows(l->normed, n));
+    dx = input_of(t, dx);
     norm_backward(t, "attention_norm", l->attention_norm, dx, dx, back, first_rows(l->input, n),
                   first_rows(l->input_rms, n));
 }
@@ -332,11 +492,12 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch)
 {
     int64_t n = batch->tokens;
-    struct tensor dx = first_rows(t->scratch.dx, n), dhidden = first_rows(t->scratch.branch, n);
+    struct tensor dx = input_of(t, first_rows(t->scratch.dx, n));
+    struct tensor dhidden = first_rows(t->scratch.branch, n);
     t->phase = STEP_BACKWARD;
     ops(t)->zero(t->device, dhidden);
     ops(t)->scatter(t->device, dhidden, first_rows(t->scratch.dpicked, batch->labelled),
-                    batch->rows);
+                    t->scratch.rows);
     norm_backward(t, "final norm", t->final_norm, dx, none(), dhidden, first_rows(t->last, n),
                   first_rows(t->last_rms, n));
     for (int64_t i = t->decoder->model.layers; i-- > 0;) {
@@ -346,5 +507,5 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
     }
     transformer_note(t, "embedding", 0);
     if (t->embedding->gradient.at)
-        ops(t)->embedding_backward(t->device, t->embedding->gradient, dx, batch->ids);
+        ops(t)->embedding_backward(t->device, t->embedding->gradient, dx, t->scratch.ids);
 }

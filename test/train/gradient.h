@@ -33,7 +33,7 @@ static inline void gradient_fill(struct tensor tensor, uint64_t seed)
     struct rng rng = rng_seeded(seed);
     for (int64_t i = 0; i < tensor_count(tensor); i++) {
         double x = rng_normal(&rng);
-        tensor_store(tensor_shape(tensor, 1, tensor_count(tensor)), 0, i, &x, 1);
+        tensor_store(tensor_flat(tensor), 0, i, &x, 1);
     }
 }
 
@@ -44,12 +44,17 @@ static inline struct tensor gradient_random(int64_t rows, int64_t columns, uint6
     return tensor;
 }
 
+static inline double *gradient_at(struct tensor tensor, int64_t i)
+{
+    return (double *)tensor.at + i / tensor.columns * tensor.stride + i % tensor.columns;
+}
+
 // Σ a · b
 static inline double gradient_dot(struct tensor a, struct tensor b)
 {
     double sum = 0;
     for (int64_t i = 0; i < tensor_count(a); i++)
-        sum += ((double *)a.at)[i] * ((double *)b.at)[i];
+        sum += *gradient_at(a, i) * *gradient_at(b, i);
     return sum;
 }
 
@@ -72,8 +77,8 @@ static inline double gradient_error(struct tensor x, struct tensor dx, int64_t s
     int64_t count = tensor_count(x);
     double mean = sqrt(gradient_dot(dx, dx) / (double)count), worst = 0;
     for (int64_t i = 0; i < count; i += stride) {
-        double exact = ((double *)dx.at)[i];
-        double measured = gradient_difference((double *)x.at + i, loss, context);
+        double exact = *gradient_at(dx, i);
+        double measured = gradient_difference(gradient_at(x, i), loss, context);
         double size = fmax(fmax(fabs(exact), fabs(measured)), mean);
         double error = size > 0 ? fabs(exact - measured) / size : 0;
         worst = error > worst || isnan(error) ? error : worst;

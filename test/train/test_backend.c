@@ -5,6 +5,13 @@
 
 #define OP(name) gradient_device()->backend->name
 
+static struct tensor number(double value)
+{
+    struct tensor out = gradient_tensor(DTYPE_F64, 1, 1);
+    *(double *)out.at = value;
+    return out;
+}
+
 // --- norm --------------------------------------------------------------------
 
 struct norm_case {
@@ -36,17 +43,41 @@ TEST(norm_backward_is_the_gradient)
     gradient_check(n.weight, dw, norm_loss, &n);
 }
 
+// As q and k are normalised: each head of a row by itself, and the rows are part of wider ones.
+TEST(norm_of_pieces_is_the_norm_of_each)
+{
+    enum { T = 3, H = 4, D = 10 };
+    struct tensor wide = gradient_random(T, H * D + 7, 1), x = tensor_columns(wide, 3, H * D);
+    struct tensor weight = gradient_random(1, D, 2), rms = gradient_tensor(DTYPE_F64, T, H);
+    struct tensor out = gradient_tensor(DTYPE_F64, T, H * D), none = { 0 };
+    struct tensor one = gradient_tensor(DTYPE_F64, 1, D), its = gradient_tensor(DTYPE_F64, 1, 1);
+    OP(norm_forward)(gradient_device(), none, out, rms, x, none, weight, 1e-5);
+    for (int i = 0; i < T * H; i++) {
+        struct tensor piece = tensor_columns(tensor_rows(x, i / H, 1), i % H * D, D);
+        OP(norm_forward)(gradient_device(), none, one, its, piece, none, weight, 1e-5);
+        CHECK(*(double *)its.at == *gradient_at(rms, i));
+        CHECK(!memcmp(one.at, (double *)out.at + i * D, D * sizeof(double)));
+    }
+    struct tensor dx = gradient_tensor(DTYPE_F64, T, H * D), dw = gradient_tensor(DTYPE_F64, 1, D);
+    OP(norm_backward)(gradient_device(), dx, dw, none, out, x, rms, weight);
+    double sum = 0; // Σ over all pieces of dout · x · rms
+    for (int i = 0; i < T * H; i++)
+        sum += ((double *)out.at)[i * D] * *gradient_at(x, i * D) * *gradient_at(rms, i);
+    CHECK_NEAR(*(double *)dw.at, sum, 1e-12);
+}
+
 // --- rotary ------------------------------------------------------------------
 
 TEST(rotary_turns_back_what_it_turned)
 {
     static const int32_t positions[] = { 0, 1, 7, 100000 };
-    static const double frequencies[] = { 1, 0.1, 0.003 };
+    static double frequencies[] = { 1, 0.1, 0.003 };
+    struct tensor turns = tensor_of(frequencies, DTYPE_F64, 1, 3);
     struct tensor x = gradient_random(4, 12, 1), same = gradient_random(4, 12, 1);
-    OP(rotary)(gradient_device(), x, positions, frequencies, 6, 1);
+    OP(rotary)(gradient_device(), x, positions, turns, 6, 1);
     CHECK_NEAR(gradient_dot(x, x), gradient_dot(same, same), 1e-12); // lengths stay
     CHECK(fabs(gradient_dot(x, same) - gradient_dot(same, same)) > 0.1);
-    OP(rotary)(gradient_device(), x, positions, frequencies, 6, -1);
+    OP(rotary)(gradient_device(), x, positions, turns, 6, -1);
     for (int i = 0; i < 48; i++)
         CHECK(fabs(((double *)x.at)[i] - ((double *)same.at)[i]) < 1e-12);
 }
@@ -79,7 +110,14 @@ static struct attention_case attention_case(const struct span *spans, int count,
         .out = gradient_random(tokens, H * D, 4),
         .lse = gradient_random(tokens, H, 5),
         .cotangent = gradient_random(tokens, H * D, 6),
-        .shape = { spans, count, 0, H, K, D, window },
+        .shape = { .spans = spans,
+                   .host_spans = spans,
+                   .span_count = count,
+                   .tokens = tokens,
+                   .heads = H,
+                   .kv_heads = K,
+                   .head_size = D,
+                   .window = window },
     };
     for (int i = 0; i < count; i++)
         a.shape.longest = spans[i].size > a.shape.longest ? spans[i].size : a.shape.longest;
@@ -280,11 +318,12 @@ struct loss_case {
 static double entropy_loss(void *context)
 {
     struct loss_case *l = context;
-    double losses[3], sum = 0;
+    double values[3], sum = 0;
+    struct tensor losses = tensor_of(values, DTYPE_F64, 3, 1);
     memcpy(l->copy.at, l->logits.at, (size_t)tensor_bytes(l->copy));
     OP(cross_entropy)(gradient_device(), losses, l->copy, l->targets, l->scale);
     for (int i = 0; i < 3; i++)
-        sum += losses[i] * l->scale;
+        sum += values[i] * l->scale;
     return sum;
 }
 
@@ -306,7 +345,8 @@ TEST(cross_entropy_of_equal_logits_is_the_logarithm_of_the_vocabulary)
         ((float *)logits.at)[i] = 3e4f; // a sum of their exponentials fits no number
     int32_t target = 5;
     double loss;
-    OP(cross_entropy)(gradient_device(), &loss, logits, &target, 1);
+    OP(cross_entropy)
+    (gradient_device(), tensor_of(&loss, DTYPE_F64, 1, 1), logits, &target, 1);
     CHECK_NEAR(loss, log(1000), 1e-12);
 }
 
@@ -340,8 +380,8 @@ TEST(adamw_takes_a_step_of_its_rate_at_first)
     double *at[] = { w, m, v, g };
     for (int i = 0; i < 4; i++)
         t[i] = tensor_of(at[i], DTYPE_F64, 1, 2);
-    struct adamw adamw = { 0.1, 0.9, 0.999, 1e-8, 0.01, 1 };
-    OP(adamw)(gradient_device(), t[0], t[1], t[2], t[3], &adamw, 1);
+    struct adamw adamw = { 0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0 };
+    OP(adamw)(gradient_device(), t[0], t[1], t[2], t[3], &adamw, number(1));
     CHECK_NEAR(w[0], 1 * (1 - 0.001) - 0.1, 1e-7);
     CHECK_NEAR(w[1], -2 * (1 - 0.001) + 0.1, 1e-7);
     CHECK_NEAR(m[0], 0.05, 1e-12);
@@ -353,16 +393,78 @@ TEST(sgd_follows_the_gradient_with_momentum)
     double w = 1, m = 0, g = 2;
     struct tensor weight = tensor_of(&w, DTYPE_F64, 1, 1), moment = tensor_of(&m, DTYPE_F64, 1, 1);
     struct tensor gradient = tensor_of(&g, DTYPE_F64, 1, 1);
-    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, 1);
+    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, number(1));
     CHECK_NEAR(w, 0.8, 1e-12);
-    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, 0.5);
+    OP(sgd)(gradient_device(), weight, moment, gradient, 0.1, 0.9, 0, number(0.5));
     CHECK_NEAR(w, 0.8 - 0.1 * (0.9 * 2 + 1), 1e-12);
 }
 
 TEST(squares_are_summed)
 {
     struct tensor x = gradient_random(77, 133, 1);
-    CHECK_NEAR(OP(squares)(gradient_device(), x), gradient_dot(x, x), 1e-12);
+    struct tensor sum = number(7), scale = number(0);
+    OP(squares)(gradient_device(), sum, x);
+    CHECK_NEAR(*(double *)sum.at, gradient_dot(x, x), 1e-12);
+    OP(clip)(gradient_device(), scale, sum, 1);
+    CHECK_NEAR(*(double *)scale.at, 1 / sqrt(gradient_dot(x, x)), 1e-12);
+    OP(clip)(gradient_device(), scale, sum, 0);
+    CHECK(*(double *)scale.at == 1);
+}
+
+TEST(filling_draws_the_numbers_it_says_whatever_the_shape)
+{
+    struct tensor x = gradient_tensor(DTYPE_F64, 300, 300), wide = gradient_random(300, 311, 1);
+    struct tensor same = tensor_columns(wide, 4, 300);
+    OP(fill)(gradient_device(), x, FILL_NORMAL, 0.02, 5);
+    OP(fill)(gradient_device(), same, FILL_NORMAL, 0.02, 5);
+    double sum = 0, squares = gradient_dot(x, x) / 90000;
+    for (int i = 0; i < 90000; i++) {
+        sum += ((double *)x.at)[i] / 90000;
+        CHECK(*gradient_at(x, i) == *gradient_at(same, i));
+    }
+    CHECK(fabs(sum) < 0.0003 && fabs(squares / 0.0004 - 1) < 0.02);
+    OP(fill)(gradient_device(), x, FILL_UNIFORM, 3, 6);
+    CHECK(fabs(gradient_dot(x, x) / 90000 / 3 - 1) < 0.02); // of ±3: variance 3
+    OP(fill)(gradient_device(), x, FILL_CONSTANT, 1, 7);
+    CHECK(gradient_dot(x, x) == 90000);
+}
+
+// A third of a step between two numbers of bf16: rounded up a third of the time.
+TEST(adamw_rounds_bf16_by_chance_and_right_in_the_mean)
+{
+    enum { N = 30000 };
+    struct tensor w = gradient_tensor(DTYPE_BF16, 1, N), back = gradient_tensor(DTYPE_F64, 1, N);
+    struct tensor m = gradient_tensor(DTYPE_F64, 1, N), v = gradient_tensor(DTYPE_F64, 1, N);
+    struct tensor g = gradient_tensor(DTYPE_F64, 1, N);
+    OP(fill)(gradient_device(), w, FILL_CONSTANT, 1, 0);
+    OP(fill)(gradient_device(), g, FILL_CONSTANT, -1, 0);
+    struct adamw adamw = { 0x1p-7 / 3, 0.9, 0.999, 0, 0, 1, 77 };
+    OP(adamw)(gradient_device(), w, m, v, g, &adamw, number(1));
+    OP(cast)(gradient_device(), back, w);
+    int up = 0;
+    for (int i = 0; i < N; i++)
+        up += ((double *)back.at)[i] == 1 + 0x1p-7;
+    CHECK(up > N / 3 - 300 && up < N / 3 + 300);
+    CHECK(fabs(gradient_dot(back, g) / -N - 1 - 0x1p-7 / 3) < 1e-4);
+}
+
+// --- few bits ----------------------------------------------------------------
+
+TEST(fp8_products_of_scaled_rows_are_near_the_exact_ones)
+{
+    enum { M = 5, N = 7, K = 300 };
+    struct tensor a = gradient_random(M, K, 1), b = gradient_random(K, N, 2);
+    struct tensor a8 = gradient_tensor(DTYPE_F8, M, K), b8 = gradient_tensor(DTYPE_F8, N, K);
+    struct tensor as = gradient_tensor(DTYPE_F32, M, 1), bs = gradient_tensor(DTYPE_F32, N, 1);
+    struct tensor c = gradient_random(M, N, 3), exact = gradient_random(M, N, 3);
+    OP(quantize_rows)(gradient_device(), a8, as, a, false);
+    OP(quantize_rows)(gradient_device(), b8, bs, b, true);
+    OP(matmul_scaled)(gradient_device(), c, a8, as, b8, bs, 1);
+    OP(matmul_nn)(gradient_device(), exact, a, b, 1, 1);
+    double far = 0;
+    for (int i = 0; i < M * N; i++)
+        far += pow(*gradient_at(c, i) - *gradient_at(exact, i), 2);
+    CHECK(far > 0 && sqrt(far / gradient_dot(exact, exact)) < 0.05);
 }
 
 TEST(casting_rounds_to_the_nearest)
@@ -387,11 +489,11 @@ TEST(dequantize_gives_what_the_file_format_says)
     nf4_quantize(&nf4, &test_arena, in, ROWS, COLUMNS, STORAGE_BF16);
     wanted = ARENA_NEW(&test_arena, float, ROWS *COLUMNS);
     nf4_dequantize(wanted, &nf4, 0, ROWS * COLUMNS);
-    struct quantized quantized = { .codes = nf4.codes,
-                                   .nested_codes = (const uint8_t *)nf4.scales,
-                                   .nested = (const float *)(const void *)nf4.nested_scales,
+    struct quantized quantized = { .codes = (uint8_t *)nf4.codes,
+                                   .nested_codes = (uint8_t *)nf4.scales,
+                                   .nested = (float *)(void *)nf4.nested_scales,
                                    .levels = nf4.nested_levels,
-                                   .offset = nf4.offset,
+                                   .offset = &nf4.offset,
                                    .block = nf4.block,
                                    .nested_block = nf4.nested_block };
     struct tensor out = gradient_tensor(DTYPE_F32, ROWS, COLUMNS);
@@ -399,7 +501,8 @@ TEST(dequantize_gives_what_the_file_format_says)
     CHECK(!memcmp(out.at, wanted, (size_t)tensor_bytes(out)));
     float *scales = ARENA_NEW(&test_arena, float, nf4_blocks(&nf4)); // the same, not nested
     nf4_scales(scales, &nf4, 0, nf4_blocks(&nf4));
-    quantized = (struct quantized){ .codes = nf4.codes, .scales = scales, .block = nf4.block };
+    quantized =
+        (struct quantized){ .codes = (uint8_t *)nf4.codes, .scales = scales, .block = nf4.block };
     OP(dequantize)(gradient_device(), out, &quantized);
     CHECK(!memcmp(out.at, wanted, (size_t)tensor_bytes(out)));
 }

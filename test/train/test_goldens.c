@@ -95,7 +95,7 @@ static bool open_golden(struct golden *g, const char *kind, int method)
         const float *values = stored(g, p->is_adapter ? "lora/weights/" : "weights/", p->name);
         test_check(values, "the file has this weight", p->name, 0);
         if (values)
-            transformer_set(&g->t, p, values, &test_arena);
+            transformer_set(&g->t, p, STORAGE_F32, values);
     }
     return true;
 }
@@ -114,22 +114,26 @@ static double distance(struct tensor a, const float *b)
 
 static double pass(struct golden *g)
 {
-    double loss = 0;
-    g->t.device->backend->zero(g->t.device, transformer_gradients(&g->t));
-    CHECK(!transformer_loss(&g->t, &g->batch, 1 / (double)g->batch.labelled, &loss));
+    struct transformer_sums sums;
+    transformer_begin(&g->t);
+    transformer_loss(&g->t, &g->batch, 1 / (double)g->batch.labelled);
     transformer_backward(&g->t, &g->batch);
-    return loss / (double)g->batch.labelled;
+    transformer_clip(&g->t, 0);
+    CHECK(!transformer_sums(&g->t, &sums));
+    return sums.loss / (double)g->batch.labelled;
 }
 
 static void step(struct golden *g, int64_t number)
 {
-    struct adamw adamw = { json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number };
+    struct adamw adamw = { json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number, 0 };
     for (size_t i = 0; i < g->t.parameter_count; i++) {
         struct parameter *p = &g->t.parameters[i];
         adamw.decay = p->decays ? json_get_number(&g->about, "decay", 0) : 0;
         if (p->gradient.at)
-            g->t.device->backend->adamw(g->t.device, p->master, p->m, p->v, p->gradient, &adamw, 1);
+            g->t.device->backend->adamw(g->t.device, p->master, p->m, p->v, p->gradient, &adamw,
+                                        g->t.clip);
     }
+    transformer_refresh(&g->t);
 }
 
 static size_t count_of(const struct golden *g, const char *group)

@@ -52,7 +52,7 @@ static inline struct transformer *tiny_open(struct tiny *tiny)
         for (int64_t j = 0; j < tensor_count(p->value); j++)
             values[j] = (float)(p->start == PARAMETER_ONE ? 1 + 0.1 * rng_normal(&rng)
                                                           : 0.2 * rng_normal(&rng));
-        transformer_set(t, p, values, &test_arena);
+        transformer_set(t, p, STORAGE_F32, values);
     }
     return t;
 }
@@ -86,17 +86,20 @@ static inline struct micro_batch tiny_batch(const int32_t *sizes, int count, uin
 
 static inline double tiny_loss(struct transformer *t, const struct micro_batch *batch)
 {
-    double loss = 0;
-    CHECK(!transformer_loss(t, batch, 0, &loss));
-    return loss;
+    struct transformer_sums sums;
+    t->device->backend->zero(t->device, t->loss); // the gradients stay
+    transformer_loss(t, batch, 0);
+    CHECK(!transformer_sums(t, &sums));
+    return sums.loss;
 }
 
 // Zeroes the gradients, runs a step's passes, and returns the loss.
 static inline double tiny_pass(struct transformer *t, const struct micro_batch *batch, double scale)
 {
-    double loss = 0;
-    t->device->backend->zero(t->device, transformer_gradients(t));
-    CHECK(!transformer_loss(t, batch, scale, &loss));
+    struct transformer_sums sums;
+    transformer_begin(t);
+    transformer_loss(t, batch, scale);
     transformer_backward(t, batch);
-    return loss;
+    CHECK(!transformer_sums(t, &sums));
+    return sums.loss;
 }

@@ -37,6 +37,11 @@ int64_t cpu_attention_bytes(struct device *device, const struct attention *a, en
     return device->workers * space_elements(a) * element_bytes(dtype);
 }
 
+void cpu_attention_begin(struct device *device, const struct attention *a, void *workspace)
+{
+    (void)device, (void)a, (void)workspace; // there is nothing to prepare
+}
+
 static struct space space_of(const struct attention *a, enum dtype dtype, void *workspace, int at)
 {
     int64_t size = element_bytes(dtype), d = a->head_size;

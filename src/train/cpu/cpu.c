@@ -26,7 +26,11 @@ static enum err open_device(struct device *device, int index)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int workers = cores < 1 ? 1 : cores > MOST_WORKERS ? MOST_WORKERS : (int)cores;
-    *device = (struct device){ .backend = &backend_cpu, .index = index, .workers = workers };
+    *device = (struct device){ .backend = &backend_cpu,
+                               .index = index,
+                               .workers = workers,
+                               .chunk_bytes = 64 << 20,
+                               .name = "CPU" };
     struct cpu *cpu = device->own = calloc(1, sizeof *cpu);
     size_t tile = (size_t)CPU_TILE * CPU_DEPTH, result = (size_t)CPU_TILE * CPU_TILE;
     float *at = cpu ? malloc((2 * tile + result) * sizeof *at) : NULL;
@@ -42,6 +46,12 @@ static enum err sync_device(struct device *device)
 {
     (void)device;
     return OK;
+}
+
+// There is one way to compute a product.
+static void tune(struct device *device, bool on)
+{
+    (void)device, (void)on;
 }
 
 static enum err allocate(struct device *device, void **out, int64_t bytes)
@@ -87,6 +97,8 @@ const struct backend backend_cpu = {
     .download = download,
     .zero = cpu_zero,
     .cast = cpu_cast,
+    .fill = cpu_fill,
+    .tune = tune,
     .embedding_forward = cpu_embedding_forward,
     .embedding_backward = cpu_embedding_backward,
     .norm_forward = cpu_norm_forward,
@@ -94,6 +106,7 @@ const struct backend backend_cpu = {
     .add = cpu_add,
     .rotary = cpu_rotary,
     .attention_bytes = cpu_attention_bytes,
+    .attention_begin = cpu_attention_begin,
     .attention_forward = cpu_attention_forward,
     .attention_backward = cpu_attention_backward,
     .swiglu_forward = cpu_swiglu_forward,
@@ -101,14 +114,19 @@ const struct backend backend_cpu = {
     .matmul_nt = cpu_matmul_nt,
     .matmul_nn = cpu_matmul_nn,
     .matmul_tn = cpu_matmul_tn,
+    .quantize_rows = cpu_quantize_rows,
+    .matmul_scaled = cpu_matmul_scaled,
     .bias_forward = cpu_bias_forward,
     .bias_backward = cpu_bias_backward,
     .gather = cpu_gather,
     .scatter = cpu_scatter,
     .cross_entropy = cpu_cross_entropy,
     .dropout = cpu_dropout,
+    .quantize = cpu_quantize,
     .dequantize = cpu_dequantize,
     .adamw = cpu_adamw,
     .sgd = cpu_sgd,
+    .sum = cpu_sum,
     .squares = cpu_squares,
+    .clip = cpu_clip,
 };

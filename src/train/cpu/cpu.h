@@ -14,8 +14,26 @@ struct cpu {
     float *a, *b, *c; // (TILE, DEPTH), (DEPTH, TILE), (TILE, TILE)
 };
 
+// Tensors are worked on in pieces of rows.
+struct cpu_piece {
+    int64_t row, column, count;
+};
+
+static inline int64_t cpu_pieces(struct tensor tensor)
+{
+    return tensor.rows * ((tensor.columns + TENSOR_CHUNK - 1) / TENSOR_CHUNK);
+}
+
+static inline struct cpu_piece cpu_piece(struct tensor tensor, int64_t index)
+{
+    int64_t in_row = (tensor.columns + TENSOR_CHUNK - 1) / TENSOR_CHUNK;
+    int64_t column = index % in_row * TENSOR_CHUNK;
+    return (struct cpu_piece){ index / in_row, column, tensor_chunk(tensor.columns, column) };
+}
+
 void cpu_zero(struct device *, struct tensor out);
 void cpu_cast(struct device *, struct tensor out, struct tensor in);
+void cpu_fill(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
 void cpu_embedding_forward(struct device *, struct tensor out, struct tensor table,
                            const int32_t *ids);
 void cpu_embedding_backward(struct device *, struct tensor dtable, struct tensor dout,
@@ -27,8 +45,9 @@ void cpu_norm_backward(struct device *, struct tensor dx, struct tensor dweight,
                        struct tensor rms, struct tensor weight);
 void cpu_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 void cpu_rotary(struct device *, struct tensor x, const int32_t *positions,
-                const double *frequencies, int64_t head_size, int direction);
+                struct tensor frequencies, int64_t head_size, int direction);
 int64_t cpu_attention_bytes(struct device *, const struct attention *, enum dtype);
+void cpu_attention_begin(struct device *, const struct attention *, void *workspace);
 void cpu_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,
                            struct tensor k, struct tensor v, const struct attention *,
                            void *workspace);
@@ -45,16 +64,23 @@ void cpu_matmul_nn(struct device *, struct tensor c, struct tensor a, struct ten
                    double beta);
 void cpu_matmul_tn(struct device *, struct tensor c, struct tensor a, struct tensor b, double alpha,
                    double beta);
+void cpu_quantize_rows(struct device *, struct tensor codes, struct tensor scales, struct tensor in,
+                       bool transposed);
+void cpu_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
+                       struct tensor b, struct tensor b_scales, double beta);
 void cpu_bias_forward(struct device *, struct tensor y, struct tensor bias);
 void cpu_bias_backward(struct device *, struct tensor dbias, struct tensor dy);
 void cpu_gather(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
 void cpu_scatter(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
-void cpu_cross_entropy(struct device *, double *losses, struct tensor logits,
+void cpu_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
                        const int32_t *targets, double scale);
 void cpu_dropout(struct device *, struct tensor out, struct tensor in, double rate, uint64_t key);
+void cpu_quantize(struct device *, const struct quantized *out, struct tensor in, void *workspace);
 void cpu_dequantize(struct device *, struct tensor out, const struct quantized *in);
 void cpu_adamw(struct device *, struct tensor weight, struct tensor m, struct tensor v,
-               struct tensor gradient, const struct adamw *, double gradient_scale);
+               struct tensor gradient, const struct adamw *, struct tensor scale);
 void cpu_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,
-             double rate, double momentum, double decay, double gradient_scale);
-double cpu_squares(struct device *, struct tensor in);
+             double rate, double momentum, double decay, struct tensor scale);
+void cpu_sum(struct device *, struct tensor sum, struct tensor in);
+void cpu_squares(struct device *, struct tensor sum, struct tensor in);
+void cpu_clip(struct device *, struct tensor scale, struct tensor squares, double limit);

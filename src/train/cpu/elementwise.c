@@ -1,46 +1,71 @@
-// Zeroing, casting, adding, biases and moving rows.
+// Zeroing, casting, filling, adding, biases and moving rows.
 
 #include "train/cpu/cpu.h"
 
+#include "train/draw.h"
+
 #include <assert.h>
+#include <math.h>
 
 void cpu_zero(struct device *device, struct tensor out)
 {
     (void)device;
-    memset(out.at, 0, (size_t)tensor_bytes(out)); // all zero bits are 0.0 in each type
+    if (tensor_is_dense(out))
+        out = tensor_flat(out);
+    for (int64_t t = 0; t < out.rows; t++) // all zero bits are 0.0 in each type
+        memset((char *)out.at + t * out.stride * dtype_bytes(out.dtype), 0,
+               (size_t)(out.columns * dtype_bytes(out.dtype)));
 }
 
 void cpu_cast(struct device *device, struct tensor out, struct tensor in)
 {
     (void)device;
-    assert(tensor_count(out) == tensor_count(in));
-    int64_t count = tensor_count(in);
-    out = tensor_shape(out, 1, count);
-    in = tensor_shape(in, 1, count);
-#pragma omp parallel for if (count > CPU_PARALLEL)
-    for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
+    assert(out.rows == in.rows && out.columns == in.columns);
+#pragma omp parallel for if (tensor_count(in) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(in); i++) {
+        struct cpu_piece at = cpu_piece(in, i);
         double x[TENSOR_CHUNK];
-        tensor_load(x, in, 0, c, tensor_chunk(count, c));
-        tensor_store(out, 0, c, x, tensor_chunk(count, c));
+        tensor_load(x, in, at.row, at.column, at.count);
+        tensor_store(out, at.row, at.column, x, at.count);
+    }
+}
+
+static double drawn(enum fill fill, double scale, uint64_t key, uint64_t place)
+{
+    if (fill == FILL_CONSTANT)
+        return scale;
+    if (fill == FILL_UNIFORM)
+        return scale * (2 * draw_uniform(key, place) - 1);
+    double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
+    return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
+}
+
+void cpu_fill(struct device *device, struct tensor out, enum fill fill, double scale, uint64_t key)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(out); i++) {
+        struct cpu_piece at = cpu_piece(out, i);
+        double x[TENSOR_CHUNK];
+        uint64_t place = (uint64_t)(at.row * out.columns + at.column);
+        for (int64_t j = 0; j < at.count; j++)
+            x[j] = drawn(fill, scale, key, place + (uint64_t)j);
+        tensor_store(out, at.row, at.column, x, at.count);
     }
 }
 
 void cpu_add(struct device *device, struct tensor sum, struct tensor a, struct tensor b)
 {
     (void)device;
-    int64_t count = tensor_count(sum);
-    sum = tensor_shape(sum, 1, count);
-    a = tensor_shape(a, 1, count);
-    b = tensor_shape(b, 1, count);
-#pragma omp parallel for if (count > CPU_PARALLEL)
-    for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(count, c);
+#pragma omp parallel for if (tensor_count(sum) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(sum); i++) {
+        struct cpu_piece at = cpu_piece(sum, i);
         double x[TENSOR_CHUNK], y[TENSOR_CHUNK];
-        tensor_load(x, a, 0, c, n);
-        tensor_load(y, b, 0, c, n);
-        for (int64_t i = 0; i < n; i++)
-            x[i] += y[i];
-        tensor_store(sum, 0, c, x, n);
+        tensor_load(x, a, at.row, at.column, at.count);
+        tensor_load(y, b, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            x[j] += y[j];
+        tensor_store(sum, at.row, at.column, x, at.count);
     }
 }
 
@@ -48,16 +73,15 @@ void cpu_bias_forward(struct device *device, struct tensor y, struct tensor bias
 {
     (void)device;
 #pragma omp parallel for if (tensor_count(y) > CPU_PARALLEL)
-    for (int64_t t = 0; t < y.rows; t++)
-        for (int64_t c = 0; c < y.columns; c += TENSOR_CHUNK) {
-            int64_t n = tensor_chunk(y.columns, c);
-            double x[TENSOR_CHUNK], b[TENSOR_CHUNK];
-            tensor_load(x, y, t, c, n);
-            tensor_load(b, bias, 0, c, n);
-            for (int64_t i = 0; i < n; i++)
-                x[i] += b[i];
-            tensor_store(y, t, c, x, n);
-        }
+    for (int64_t i = 0; i < cpu_pieces(y); i++) {
+        struct cpu_piece at = cpu_piece(y, i);
+        double x[TENSOR_CHUNK], b[TENSOR_CHUNK];
+        tensor_load(x, y, at.row, at.column, at.count);
+        tensor_load(b, bias, 0, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            x[j] += b[j];
+        tensor_store(y, at.row, at.column, x, at.count);
+    }
 }
 
 void cpu_bias_backward(struct device *device, struct tensor dbias, struct tensor dy)

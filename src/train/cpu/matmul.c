@@ -13,11 +13,12 @@ static void widen(float *out, struct tensor in, int64_t row, int64_t column, int
 {
 #pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
-        int64_t first = (row + r) * in.columns + column;
+        int64_t first = (row + r) * in.stride + column;
         for (int64_t c = 0; c < columns; c++)
             out[r * columns + c] =
                 in.dtype == DTYPE_BF16  ? half_from_bf16(((const uint16_t *)in.at)[first + c])
                 : in.dtype == DTYPE_F32 ? ((const float *)in.at)[first + c]
+                : in.dtype == DTYPE_F8  ? half_from_f8(((const uint8_t *)in.at)[first + c])
                                         : (float)((const double *)in.at)[first + c];
     }
 }
@@ -27,7 +28,7 @@ static void narrow(struct tensor out, int64_t row, int64_t column, int64_t rows,
 {
 #pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
-        int64_t first = (row + r) * out.columns + column;
+        int64_t first = (row + r) * out.stride + column;
         for (int64_t c = 0; c < columns; c++)
             if (out.dtype == DTYPE_BF16)
                 ((uint16_t *)out.at)[first + c] = half_to_bf16(in[r * columns + c]);
@@ -92,8 +93,8 @@ void cpu_matmul_nt(struct device *device, struct tensor c, struct tensor a, stru
 {
     assert(a.columns == b.columns);
     multiply(device, c, a, b,
-             &(struct product){ false, true, a.rows, b.rows, a.columns, a.columns, b.columns,
-                                c.columns, alpha, beta });
+             &(struct product){ false, true, a.rows, b.rows, a.columns, a.stride, b.stride,
+                                c.stride, alpha, beta });
 }
 
 void cpu_matmul_nn(struct device *device, struct tensor c, struct tensor a, struct tensor b,
@@ -101,8 +102,8 @@ void cpu_matmul_nn(struct device *device, struct tensor c, struct tensor a, stru
 {
     assert(a.columns == b.rows);
     multiply(device, c, a, b,
-             &(struct product){ false, false, a.rows, b.columns, a.columns, a.columns, b.columns,
-                                c.columns, alpha, beta });
+             &(struct product){ false, false, a.rows, b.columns, a.columns, a.stride, b.stride,
+                                c.stride, alpha, beta });
 }
 
 void cpu_matmul_tn(struct device *device, struct tensor c, struct tensor a, struct tensor b,
@@ -110,6 +111,6 @@ void cpu_matmul_tn(struct device *device, struct tensor c, struct tensor a, stru
 {
     assert(a.rows == b.rows);
     multiply(device, c, a, b,
-             &(struct product){ true, false, a.columns, b.columns, a.rows, a.columns, b.columns,
-                                c.columns, alpha, beta });
+             &(struct product){ true, false, a.columns, b.columns, a.rows, a.stride, b.stride,
+                                c.stride, alpha, beta });
 }

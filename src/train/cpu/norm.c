@@ -1,4 +1,4 @@
-// RMSNorm with the addition before it.
+// RMSNorm with the addition before it, of whole rows or of pieces of them.
 //
 //     s = a + b,  r = 1 / √(mean s² + ε),  out = s · r · w
 //     ds = r · (w · dout − s · r² · mean(s · w · dout)),  dw = Σₜ dout · s · r
@@ -7,19 +7,36 @@
 
 #include <math.h>
 
-// Adds b to a row of a, leaves the sum in sum where there is one, and returns the sum's squares.
-static double add_row(struct tensor sum, struct tensor a, struct tensor b, int64_t t)
+// A norm is over columns first … first + width − 1 of row t; its rms is column piece.
+struct stretch {
+    int64_t t, piece, first;
+};
+
+static struct stretch stretch_of(struct tensor x, struct tensor weight, int64_t index)
+{
+    int64_t pieces = x.columns / weight.columns, piece = index % pieces;
+    return (struct stretch){ index / pieces, piece, piece * weight.columns };
+}
+
+static int64_t stretches(struct tensor x, struct tensor weight)
+{
+    return x.rows * (x.columns / weight.columns);
+}
+
+// Adds b to a, leaves the sum in sum where there is one, and returns the sum's squares.
+static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct stretch at,
+                     int64_t width)
 {
     double squares = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
-    for (int64_t c = 0; c < a.columns; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(a.columns, c);
-        tensor_load(x, a, t, c, n);
+    for (int64_t c = 0; c < width; c += TENSOR_CHUNK) {
+        int64_t n = tensor_chunk(width, c), column = at.first + c;
+        tensor_load(x, a, at.t, column, n);
         if (b.at) {
-            tensor_load(y, b, t, c, n);
+            tensor_load(y, b, at.t, column, n);
             for (int64_t i = 0; i < n; i++)
                 x[i] += y[i];
-            tensor_store(sum, t, c, x, n);
-            tensor_load(x, sum, t, c, n); // as later passes will read it
+            tensor_store(sum, at.t, column, x, n);
+            tensor_load(x, sum, at.t, column, n); // as later passes will read it
         }
         for (int64_t i = 0; i < n; i++)
             squares += x[i] * x[i];
@@ -32,50 +49,53 @@ void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor ou
                       double epsilon)
 {
     (void)device;
+    int64_t width = weight.columns;
 #pragma omp parallel for if (tensor_count(a) > CPU_PARALLEL)
-    for (int64_t t = 0; t < a.rows; t++) {
-        double r = 1 / sqrt(add_row(sum, a, b, t) / (double)a.columns + epsilon);
-        tensor_store(rms, t, 0, &r, 1);
-        tensor_load(&r, rms, t, 0, 1); // a norm made again from rms must equal this one
-        for (int64_t c = 0; c < a.columns; c += TENSOR_CHUNK) {
-            int64_t n = tensor_chunk(a.columns, c);
+    for (int64_t index = 0; index < stretches(a, weight); index++) {
+        struct stretch at = stretch_of(a, weight, index);
+        double r = 1 / sqrt(add_up(sum, a, b, at, width) / (double)width + epsilon);
+        tensor_store(rms, at.t, at.piece, &r, 1);
+        tensor_load(&r, rms, at.t, at.piece, 1); // a norm made again from rms must equal this one
+        for (int64_t c = 0; c < width; c += TENSOR_CHUNK) {
+            int64_t n = tensor_chunk(width, c);
             double x[TENSOR_CHUNK], w[TENSOR_CHUNK];
-            tensor_load(x, b.at ? sum : a, t, c, n);
+            tensor_load(x, b.at ? sum : a, at.t, at.first + c, n);
             tensor_load(w, weight, 0, c, n);
             for (int64_t i = 0; i < n; i++)
                 x[i] *= r * w[i];
-            tensor_store(out, t, c, x, n);
+            tensor_store(out, at.t, at.first + c, x, n);
         }
     }
 }
 
-// mean(s · w · dout) of a row.
-static double row_mean(struct tensor dout, struct tensor x, struct tensor weight, int64_t t)
+// mean(s · w · dout) of a stretch.
+static double mean_of(struct tensor dout, struct tensor x, struct tensor weight, struct stretch at)
 {
     double sum = 0, s[TENSOR_CHUNK], w[TENSOR_CHUNK], d[TENSOR_CHUNK];
-    for (int64_t c = 0; c < x.columns; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(x.columns, c);
-        tensor_load(s, x, t, c, n);
+    for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
+        int64_t n = tensor_chunk(weight.columns, c);
+        tensor_load(s, x, at.t, at.first + c, n);
         tensor_load(w, weight, 0, c, n);
-        tensor_load(d, dout, t, c, n);
+        tensor_load(d, dout, at.t, at.first + c, n);
         for (int64_t i = 0; i < n; i++)
             sum += s[i] * w[i] * d[i];
     }
-    return sum / (double)x.columns;
+    return sum / (double)weight.columns;
 }
 
 static void add_weight_gradient(struct tensor dweight, struct tensor dout, struct tensor x,
                                 struct tensor rms)
 {
 #pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
-    for (int64_t c = 0; c < x.columns; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(x.columns, c);
+    for (int64_t c = 0; c < dweight.columns; c += TENSOR_CHUNK) {
+        int64_t n = tensor_chunk(dweight.columns, c);
         double sum[TENSOR_CHUNK], s[TENSOR_CHUNK], d[TENSOR_CHUNK], r;
         tensor_load(sum, dweight, 0, c, n);
-        for (int64_t t = 0; t < x.rows; t++) {
-            tensor_load(s, x, t, c, n);
-            tensor_load(d, dout, t, c, n);
-            tensor_load(&r, rms, t, 0, 1);
+        for (int64_t index = 0; index < stretches(x, dweight); index++) {
+            struct stretch at = stretch_of(x, dweight, index);
+            tensor_load(s, x, at.t, at.first + c, n);
+            tensor_load(d, dout, at.t, at.first + c, n);
+            tensor_load(&r, rms, at.t, at.piece, 1);
             for (int64_t i = 0; i < n; i++)
                 sum[i] += d[i] * s[i] * r;
         }
@@ -91,20 +111,21 @@ void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dw
     if (dweight.at)
         add_weight_gradient(dweight, dout, x, rms);
 #pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
-    for (int64_t t = 0; t < x.rows; t++) {
-        double mean = row_mean(dout, x, weight, t), r;
-        tensor_load(&r, rms, t, 0, 1);
-        for (int64_t c = 0; c < x.columns; c += TENSOR_CHUNK) {
-            int64_t n = tensor_chunk(x.columns, c);
+    for (int64_t index = 0; index < stretches(x, weight); index++) {
+        struct stretch at = stretch_of(x, weight, index);
+        double mean = mean_of(dout, x, weight, at), r;
+        tensor_load(&r, rms, at.t, at.piece, 1);
+        for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
+            int64_t n = tensor_chunk(weight.columns, c), column = at.first + c;
             double s[TENSOR_CHUNK], w[TENSOR_CHUNK], d[TENSOR_CHUNK], before[TENSOR_CHUNK] = { 0 };
-            tensor_load(s, x, t, c, n);
+            tensor_load(s, x, at.t, column, n);
             tensor_load(w, weight, 0, c, n);
-            tensor_load(d, dout, t, c, n);
+            tensor_load(d, dout, at.t, column, n);
             if (residual.at)
-                tensor_load(before, residual, t, c, n);
+                tensor_load(before, residual, at.t, column, n);
             for (int64_t i = 0; i < n; i++)
                 d[i] = before[i] + r * (w[i] * d[i] - s[i] * r * r * mean);
-            tensor_store(dx, t, c, d, n);
+            tensor_store(dx, at.t, column, d, n);
         }
     }
 }

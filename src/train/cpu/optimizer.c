@@ -1,14 +1,35 @@
-// AdamW and SGD on whole tensors, and the sum of squares that clipping needs.
+// AdamW and SGD on whole tensors, and the sums that loss and clipping need.
 //
 //     w ← w (1 − rate · decay),  m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
 //     w ← w − rate / (1 − β₁ᵗ) · m / (√(v / (1 − β₂ᵗ)) + ε)
 
 #include "train/cpu/cpu.h"
 
+#include "base/half.h"
+#include "train/draw.h"
+
 #include <math.h>
 
+static double number(struct tensor in)
+{
+    return *(const double *)in.at;
+}
+
+// bf16 is rounded by chance: a part of a 64-bit draw per number, which follows from its place.
+static void store(struct tensor out, int64_t column, const double *in, int64_t count, uint64_t key,
+                  int part)
+{
+    if (out.dtype != DTYPE_BF16) {
+        tensor_store(out, 0, column, in, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        ((uint16_t *)out.at)[column + i] = draw_round_bf16(
+            half_bits((float)in[i]), draw_bits(key, (uint64_t)(column + i)) >> (16 * part));
+}
+
 void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, struct tensor v,
-               struct tensor gradient, const struct adamw *adamw, double gradient_scale)
+               struct tensor gradient, const struct adamw *adamw, struct tensor scale)
 {
     (void)device;
     double t = (double)adamw->step, beta1 = adamw->beta1, beta2 = adamw->beta2;
@@ -16,7 +37,7 @@ void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, str
     int64_t count = tensor_count(weight);
     struct tensor *all[] = { &weight, &m, &v, &gradient };
     for (int i = 0; i < 4; i++)
-        *all[i] = tensor_shape(*all[i], 1, count);
+        *all[i] = tensor_flat(*all[i]);
 #pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
@@ -26,28 +47,28 @@ void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, str
         tensor_load(square, v, 0, c, n);
         tensor_load(g, gradient, 0, c, n);
         for (int64_t i = 0; i < n; i++) {
-            double d = g[i] * gradient_scale;
+            double d = g[i] * number(scale);
             first[i] = beta1 * first[i] + (1 - beta1) * d;
             square[i] = beta2 * square[i] + (1 - beta2) * d * d;
             w[i] -= w[i] * adamw->rate * adamw->decay;
             w[i] -= rate * first[i] / (sqrt(square[i] / second) + adamw->epsilon);
         }
-        tensor_store(weight, 0, c, w, n);
-        tensor_store(m, 0, c, first, n);
-        tensor_store(v, 0, c, square, n);
+        store(weight, c, w, n, adamw->key, 0);
+        store(m, c, first, n, adamw->key, 1);
+        store(v, c, square, n, adamw->key, 2);
     }
 }
 
 void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
              struct tensor gradient, double rate, double momentum, double decay,
-             double gradient_scale)
+             struct tensor scale)
 {
     (void)device;
     int64_t count = tensor_count(weight);
-    weight = tensor_shape(weight, 1, count);
-    gradient = tensor_shape(gradient, 1, count);
+    weight = tensor_flat(weight);
+    gradient = tensor_flat(gradient);
     if (moment.at)
-        moment = tensor_shape(moment, 1, count);
+        moment = tensor_flat(moment);
 #pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
@@ -57,7 +78,7 @@ void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
         if (moment.at)
             tensor_load(m, moment, 0, c, n);
         for (int64_t i = 0; i < n; i++) {
-            m[i] = momentum * m[i] + g[i] * gradient_scale + decay * w[i];
+            m[i] = momentum * m[i] + g[i] * number(scale) + decay * w[i];
             w[i] -= rate * m[i];
         }
         tensor_store(weight, 0, c, w, n);
@@ -67,13 +88,13 @@ void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
 }
 
 // In a fixed number of slices, so that the sum does not depend on the number of threads.
-double cpu_squares(struct device *device, struct tensor in)
+void cpu_squares(struct device *device, struct tensor sum, struct tensor in)
 {
     (void)device;
     enum { SLICES = 64 };
     int64_t count = tensor_count(in);
-    double sums[SLICES] = { 0 }, sum = 0;
-    in = tensor_shape(in, 1, count);
+    double sums[SLICES] = { 0 }, all = 0;
+    in = tensor_flat(in);
 #pragma omp parallel for if (count > CPU_PARALLEL)
     for (int slice = 0; slice < SLICES; slice++) {
         int64_t end = count * (slice + 1) / SLICES;
@@ -86,6 +107,27 @@ double cpu_squares(struct device *device, struct tensor in)
         }
     }
     for (int slice = 0; slice < SLICES; slice++)
-        sum += sums[slice];
-    return sum;
+        all += sums[slice];
+    *(double *)sum.at = all;
+}
+
+void cpu_sum(struct device *device, struct tensor sum, struct tensor in)
+{
+    (void)device;
+    double all = 0;
+    for (int64_t i = 0; i < cpu_pieces(in); i++) {
+        struct cpu_piece at = cpu_piece(in, i);
+        double x[TENSOR_CHUNK];
+        tensor_load(x, in, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            all += x[j];
+    }
+    *(double *)sum.at += all;
+}
+
+void cpu_clip(struct device *device, struct tensor scale, struct tensor squares, double limit)
+{
+    (void)device;
+    double norm = sqrt(number(squares));
+    *(double *)scale.at = limit > 0 && norm > limit ? limit / norm : 1;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 
 void cpu_rotary(struct device *device, struct tensor x, const int32_t *positions,
-                const double *frequencies, int64_t head_size, int direction)
+                struct tensor frequencies, int64_t head_size, int direction)
 {
     (void)device;
     int64_t half = head_size / 2;
@@ -14,9 +14,10 @@ void cpu_rotary(struct device *device, struct tensor x, const int32_t *positions
         for (int64_t p = 0; p < half; p += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(half, p);
             double cosine[TENSOR_CHUNK], sine[TENSOR_CHUNK], a[TENSOR_CHUNK], b[TENSOR_CHUNK];
+            tensor_load(a, frequencies, 0, p, n);
             for (int64_t i = 0; i < n; i++) {
-                cosine[i] = cos(positions[t] * frequencies[p + i]);
-                sine[i] = direction * sin(positions[t] * frequencies[p + i]);
+                cosine[i] = cos(positions[t] * a[i]);
+                sine[i] = direction * sin(positions[t] * a[i]);
             }
             for (int64_t h = 0; h < x.columns; h += head_size) {
                 tensor_load(a, x, t, h + p, n);

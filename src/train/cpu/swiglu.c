@@ -15,19 +15,15 @@ void cpu_swiglu_forward(struct device *device, struct tensor out, struct tensor 
                         struct tensor up)
 {
     (void)device;
-    int64_t count = tensor_count(out);
-    out = tensor_shape(out, 1, count);
-    gate = tensor_shape(gate, 1, count);
-    up = tensor_shape(up, 1, count);
-#pragma omp parallel for if (count > CPU_PARALLEL)
-    for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(count, c);
+#pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(out); i++) {
+        struct cpu_piece at = cpu_piece(out, i);
         double g[TENSOR_CHUNK], u[TENSOR_CHUNK];
-        tensor_load(g, gate, 0, c, n);
-        tensor_load(u, up, 0, c, n);
-        for (int64_t i = 0; i < n; i++)
-            u[i] *= g[i] * logistic(g[i]);
-        tensor_store(out, 0, c, u, n);
+        tensor_load(g, gate, at.row, at.column, at.count);
+        tensor_load(u, up, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            u[j] *= g[j] * logistic(g[j]);
+        tensor_store(out, at.row, at.column, u, at.count);
     }
 }
 
@@ -35,25 +31,19 @@ void cpu_swiglu_backward(struct device *device, struct tensor dgate, struct tens
                          struct tensor dout, struct tensor gate, struct tensor up)
 {
     (void)device;
-    int64_t count = tensor_count(dout);
-    dgate = tensor_shape(dgate, 1, count);
-    dup = tensor_shape(dup, 1, count);
-    dout = tensor_shape(dout, 1, count);
-    gate = tensor_shape(gate, 1, count);
-    up = tensor_shape(up, 1, count);
-#pragma omp parallel for if (count > CPU_PARALLEL)
-    for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
-        int64_t n = tensor_chunk(count, c);
+#pragma omp parallel for if (tensor_count(dout) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(dout); i++) {
+        struct cpu_piece at = cpu_piece(dout, i);
         double g[TENSOR_CHUNK], u[TENSOR_CHUNK], d[TENSOR_CHUNK];
-        tensor_load(g, gate, 0, c, n);
-        tensor_load(u, up, 0, c, n);
-        tensor_load(d, dout, 0, c, n);
-        for (int64_t i = 0; i < n; i++) {
-            double s = logistic(g[i]), to_gate = d[i] * u[i] * s * (1 + g[i] * (1 - s));
-            u[i] = d[i] * g[i] * s;
-            g[i] = to_gate;
+        tensor_load(g, gate, at.row, at.column, at.count);
+        tensor_load(u, up, at.row, at.column, at.count);
+        tensor_load(d, dout, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++) {
+            double s = logistic(g[j]), to_gate = d[j] * u[j] * s * (1 + g[j] * (1 - s));
+            u[j] = d[j] * g[j] * s;
+            g[j] = to_gate;
         }
-        tensor_store(dgate, 0, c, g, n);
-        tensor_store(dup, 0, c, u, n);
+        tensor_store(dgate, at.row, at.column, g, at.count);
+        tensor_store(dup, at.row, at.column, u, at.count);
     }
 }

@@ -1,0 +1,96 @@
+// To few bits and back: NF4 with its nested scales, and fp8 with a scale per row.
+
+#include "train/cpu/cpu.h"
+
+#include "train/nf4.h"
+
+#include <assert.h>
+#include <math.h>
+
+void cpu_quantize(struct device *device, const struct quantized *out, struct tensor in,
+                  void *workspace)
+{
+    (void)device, (void)workspace;
+    struct arena scratch = { 0 };
+    struct nf4 nf4;
+    float *values = ARENA_NEW(&scratch, float, tensor_count(in));
+    struct tensor dense = tensor_of(values, DTYPE_F32, in.rows, in.columns);
+    cpu_cast(device, dense, in);
+    nf4_quantize(&nf4, &scratch, values, in.rows, in.columns, STORAGE_BF16);
+    assert(nf4.nested && nf4.block == out->block && nf4.nested_block == out->nested_block);
+    int64_t blocks = nf4_blocks(&nf4), nested = (blocks + nf4.nested_block - 1) / nf4.nested_block;
+    memcpy(out->codes, nf4.codes, (size_t)(tensor_count(in) + 1) / 2);
+    memcpy(out->nested_codes, nf4.scales, (size_t)blocks);
+    memcpy(out->nested, nf4.nested_scales, 4 * (size_t)nested);
+    memcpy(out->levels, nf4.nested_levels, sizeof nf4.nested_levels);
+    *out->offset = nf4.offset;
+    arena_release(&scratch);
+}
+
+static float scale_of(const struct quantized *in, int64_t block)
+{
+    if (in->scales)
+        return in->scales[block];
+    return in->levels[in->nested_codes[block]] * in->nested[block / in->nested_block] + *in->offset;
+}
+
+void cpu_dequantize(struct device *device, struct tensor out, const struct quantized *in)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(out); i++) {
+        struct cpu_piece piece = cpu_piece(out, i);
+        double x[TENSOR_CHUNK];
+        for (int64_t j = 0; j < piece.count; j++) {
+            int64_t at = piece.row * out.columns + piece.column + j;
+            uint8_t pair = in->codes[at / 2];
+            x[j] = nf4_levels[at % 2 ? pair & 15 : pair >> 4] * scale_of(in, at / in->block);
+        }
+        tensor_store(out, piece.row, piece.column, x, piece.count);
+    }
+}
+
+void cpu_quantize_rows(struct device *device, struct tensor codes, struct tensor scales,
+                       struct tensor in, bool transposed)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(in) > CPU_PARALLEL)
+    for (int64_t r = 0; r < codes.rows; r++) {
+        double x, largest = 0;
+        for (int64_t c = 0; c < codes.columns; c++) {
+            tensor_load(&x, in, transposed ? c : r, transposed ? r : c, 1);
+            largest = fabs(x) > largest ? fabs(x) : largest;
+        }
+        float scale = largest > 0 ? (float)(largest / 448) : 1, inverse = 1 / scale;
+        ((float *)scales.at)[r * scales.stride] = scale;
+        for (int64_t c = 0; c < codes.columns; c++) {
+            tensor_load(&x, in, transposed ? c : r, transposed ? r : c, 1);
+            x = (float)x * inverse;
+            tensor_store(codes, r, c, &x, 1);
+        }
+    }
+}
+
+void cpu_matmul_scaled(struct device *device, struct tensor c, struct tensor a,
+                       struct tensor a_scales, struct tensor b, struct tensor b_scales, double beta)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(c) > CPU_PARALLEL)
+    for (int64_t i = 0; i < c.rows; i++)
+        for (int64_t j = 0; j < c.columns; j++) {
+            double sum = 0, before = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
+            for (int64_t l = 0; l < a.columns; l += TENSOR_CHUNK) {
+                int64_t n = tensor_chunk(a.columns, l);
+                tensor_load(x, a, i, l, n);
+                tensor_load(y, b, j, l, n);
+                for (int64_t m = 0; m < n; m++)
+                    sum += x[m] * y[m];
+            }
+            if (beta != 0)
+                tensor_load(&before, c, i, j, 1);
+            sum = sum * ((float *)a_scales.at)[i * a_scales.stride] *
+                      ((float *)b_scales.at)[j * b_scales.stride] +
+                  beta * before;
+            tensor_store(c, i, j, &sum, 1);
+        }
+}

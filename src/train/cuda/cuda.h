@@ -1,0 +1,66 @@
+// cuda: what the files of the CUDA backend share: the device's state, launches, errors.
+//
+// An operation queues kernels on one stream and returns. The first error sticks to the device, as a
+// code and a sentence; later operations do nothing, and sync() tells it. No float atomics anywhere:
+// two runs give the same bits.
+//
+//     struct cuda *cuda = cuda_of(device);
+//     my_kernel<<<blocks, threads, 0, cuda->stream>>>(…);
+//     cuda_launched(cuda, "my kernel");
+
+#pragma once
+
+#include "train/backend.h"
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+struct cuda_products;  // cached plans of matrix products (product.cu)
+struct cuda_attention; // cached graphs of cuDNN, or the own kernels (attention.cu)
+
+struct cuda {
+    cudaStream_t stream;
+    int multiprocessors;
+    int capability; // 90 for 9.0
+    enum err err;   // the first, until sync() tells it
+    char problem[256];
+    struct cuda_products *products;
+    struct cuda_attention *attention;
+    void *partials;    // CUDA_PARTIALS bytes for sums in two stages
+    struct cuda_ring { // pinned memory that uploads go through
+        char *at;
+        cudaEvent_t free[4];
+        int next;
+    } ring;
+    bool tuning;
+};
+
+enum { CUDA_PARTIALS = 8 << 20, CUDA_RING_SLOT = 16 << 20, CUDA_RING_SLOTS = 4 };
+
+static inline struct cuda *cuda_of(struct device *device)
+{
+    return (struct cuda *)device->own;
+}
+
+void cuda_fail(struct cuda *cuda, enum err err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));                                // keeps the first
+bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what); // true: all is well
+void cuda_launched(struct cuda *cuda, const char *what);                  // behind each launch
+
+// product.cu
+enum err cuda_products_open(struct cuda *cuda);
+void cuda_products_close(struct cuda *cuda);
+
+// attention.cu: opened where cuDNN is found, or not; then the own kernels do it all.
+enum err cuda_attention_open(struct cuda *cuda);
+void cuda_attention_close(struct cuda *cuda);
+const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "own kernels"
+int64_t cuda_attention_bytes(struct device *, const struct attention *, enum dtype);
+void cuda_attention_begin(struct device *, const struct attention *, void *workspace);
+void cuda_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,
+                            struct tensor k, struct tensor v, const struct attention *,
+                            void *workspace);
+void cuda_attention_backward(struct device *, struct tensor dq, struct tensor dk, struct tensor dv,
+                             struct tensor dout, struct tensor out, struct tensor lse,
+                             struct tensor q, struct tensor k, struct tensor v,
+                             const struct attention *, void *workspace);

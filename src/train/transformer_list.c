@@ -1,0 +1,212 @@
+// Which weights a transformer has, and which of them are one product.
+
+#include "train/transformer_internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *const recompute_names[] = { "none", "norms", "gate", "block", NULL };
+
+enum { RANK_STEP = 16 }; // adapters are rounded up to it: rows stay aligned
+
+static struct parameter *add(struct transformer *t, const char *name, int64_t rows, int64_t columns,
+                             enum parameter_start start)
+{
+    assert(t->parameter_count < t->parameter_room);
+    struct parameter *p = &t->parameters[t->parameter_count++];
+    *p = (struct parameter){ .name = name,
+                             .value = tensor_of(NULL, t->setup.compute, rows, columns),
+                             .start = start,
+                             .decays = start == PARAMETER_NORMAL };
+    return p;
+}
+
+static struct parameter *add_adapter(struct transformer *t, const char *name, int64_t rows,
+                                     int64_t columns, enum parameter_start start)
+{
+    struct parameter *p = add(t, name, rows, columns, start);
+    p->is_adapter = p->decays = true;
+    return p;
+}
+
+static const struct {
+    const char *name, *module; // of the step list; of weight files
+    enum transformer_projection projection;
+} linears[LINEARS] = {
+    { "q", "self_attn.q_proj", PROJECTION_QKV },  { "k", "self_attn.k_proj", PROJECTION_QKV },
+    { "v", "self_attn.v_proj", PROJECTION_QKV },  { "o", "self_attn.o_proj", PROJECTION_O },
+    { "gate", "mlp.gate_proj", PROJECTION_GATE }, { "up", "mlp.up_proj", PROJECTION_GATE },
+    { "down", "mlp.down_proj", PROJECTION_DOWN },
+};
+
+static void list_linear(struct transformer *t, struct arena *arena, int64_t layer, int which,
+                        const struct model_linear *shape)
+{
+    struct linear *linear = &t->layers[layer].linears[which];
+    const char *path =
+        text_format(arena, "model.layers.%lld.%s", (long long)layer, linears[which].module);
+    *linear = (struct linear){ .name = linears[which].name,
+                               .in = shape->in,
+                               .out = shape->out,
+                               .index = (int)(layer * LINEARS + which) };
+    linear->weight =
+        add(t, text_format(arena, "%s.weight", path), shape->out, shape->in, PARAMETER_NORMAL);
+    if (shape->bias)
+        linear->bias = add(t, text_format(arena, "%s.bias", path), 1, shape->out, PARAMETER_ZERO);
+    const struct recipe *recipe = t->setup.recipe;
+    if (recipe->method == RECIPE_FULL || !recipe_targets(recipe, shape))
+        return;
+    linear->a = add_adapter(t, text_format(arena, "base_model.model.%s.lora_A.weight", path),
+                            recipe->rank, shape->in, PARAMETER_KAIMING);
+    linear->b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
+                            shape->out, recipe->rank, PARAMETER_ZERO);
+}
+
+static void list_projections(struct transformer *t, struct transformer_layer *layer)
+{
+    for (int i = 0; i < LINEARS; i++) {
+        struct projection *p = &layer->projections[linears[i].projection];
+        struct linear *linear = &layer->linears[i];
+        linear->first = p->out;
+        linear->first_z = p->rank;
+        p->linears[p->count++] = linear;
+        p->in = linear->in;
+        p->out += linear->out;
+        p->rank += linear->a ? t->setup.recipe->rank : 0;
+    }
+    for (int i = 0; i < PROJECTIONS; i++) {
+        struct projection *p = &layer->projections[i];
+        p->rank = (p->rank + RANK_STEP - 1) / RANK_STEP * RANK_STEP;
+    }
+}
+
+static struct parameter *add_norm(struct transformer *t, struct arena *arena, int64_t layer,
+                                  const char *name, int64_t size)
+{
+    return add(t, text_format(arena, "model.layers.%lld.%s.weight", (long long)layer, name), 1,
+               size, PARAMETER_ONE);
+}
+
+static void list_layer(struct transformer *t, struct arena *arena, int64_t index)
+{
+    const struct model *m = &t->decoder->model;
+    struct transformer_layer *layer = &t->layers[index];
+    struct model_linear shapes[MODEL_LINEARS];
+    size_t count = model_linears(m, MODEL_DENSE, shapes);
+    layer->window = decoder_window(t->decoder, index);
+    layer->level = t->setup.level;
+    layer->attention_norm = add_norm(t, arena, index, "input_layernorm", m->width);
+    layer->mlp_norm = add_norm(t, arena, index, "post_attention_layernorm", m->width);
+    if (m->qk_norm == MODEL_QK_HEAD) {
+        layer->q_norm = add_norm(t, arena, index, "self_attn.q_norm", m->head_size);
+        layer->k_norm = add_norm(t, arena, index, "self_attn.k_norm", m->head_size);
+    }
+    for (size_t i = 0; i < count; i++)
+        for (int which = 0; which < LINEARS; which++)
+            if (!strcmp(shapes[i].name, linears[which].name))
+                list_linear(t, arena, index, which, &shapes[i]);
+    list_projections(t, layer);
+}
+
+// --- piles -------------------------------------------------------------------
+
+static struct pile *add_pile(struct transformer *t, const char *label, struct projection *p)
+{
+    assert(t->pile_count < t->pile_room);
+    t->piles[t->pile_count] = (struct pile){ .label = label, .projection = p };
+    return &t->piles[t->pile_count++];
+}
+
+static void put_on(struct pile *pile, struct parameter *p)
+{
+    if (!p)
+        return;
+    pile->parts[pile->count++] = p;
+    pile->rows += p->value.rows;
+    pile->columns = p->value.columns;
+}
+
+static void pile_one(struct transformer *t, const char *label, struct parameter *p)
+{
+    if (p)
+        put_on(add_pile(t, label, NULL), p);
+}
+
+static void pile_projection(struct transformer *t, struct projection *p)
+{
+    struct pile *weights = add_pile(t, "linears", p);
+    for (int i = 0; i < p->count; i++)
+        put_on(weights, p->linears[i]->weight);
+    for (int i = 0; i < p->count; i++)
+        pile_one(t, "biases", p->linears[i]->bias);
+    if (!p->rank)
+        return;
+    struct pile *a = add_pile(t, "adapters", p);
+    for (int i = 0; i < p->count; i++)
+        put_on(a, p->linears[i]->a);
+    a->rows = p->rank;
+    for (int i = 0; i < p->count; i++)
+        if (p->linears[i]->b)
+            put_on(add_pile(t, "adapters", p), p->linears[i]->b);
+}
+
+static void pile_all(struct transformer *t, struct arena *arena)
+{
+    int64_t layers = t->decoder->model.layers;
+    t->pile_room = t->parameter_room;
+    t->piles = ARENA_NEW(arena, struct pile, t->pile_room);
+    pile_one(t, "embedding", t->embedding);
+    for (int64_t i = 0; i < layers; i++) {
+        struct transformer_layer *l = &t->layers[i];
+        struct parameter *norms[] = { l->attention_norm, l->mlp_norm, l->q_norm, l->k_norm };
+        for (int j = 0; j < 4; j++)
+            pile_one(t, "norms", norms[j]);
+        for (int j = 0; j < PROJECTIONS; j++)
+            pile_projection(t, &l->projections[j]);
+    }
+    pile_one(t, "norms", t->final_norm);
+    if (t->head != t->embedding)
+        pile_one(t, "head", t->head);
+    for (size_t i = 0; i < t->pile_count; i++)
+        t->piles[i].is_trained = !t->setup.only_forward && (t->piles[i].parts[0]->is_adapter ||
+                                                            t->setup.recipe->method == RECIPE_FULL);
+}
+
+// --- all ---------------------------------------------------------------------
+
+static enum err check(const struct transformer *t)
+{
+    const struct transformer_setup *s = &t->setup;
+    struct model_linear head = model_head(&t->decoder->model);
+    bool full = s->recipe->method == RECIPE_FULL;
+    if (!full && (recipe_targets(s->recipe, &head) || s->recipe->trains_embeddings))
+        return fail(ERR_USAGE, "the engine puts no adapter on the head and trains no embedding "
+                               "beside adapters; leave head out of the targets");
+    if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
+        return fail(ERR_USAGE, "--states bf16 goes with --method full and --precision bf16: "
+                               "adapters are small and keep fp32 masters");
+    if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
+        return fail(ERR_USAGE, "fp8 is for the frozen base under --method lora");
+    return OK;
+}
+
+enum err transformer_list(struct transformer *t, struct arena *arena)
+{
+    const struct model *m = &t->decoder->model;
+    const struct recipe *recipe = t->setup.recipe;
+    TRY(check(t));
+    t->parameter_room = (size_t)(m->layers * (4 + 4 * LINEARS) + 3);
+    t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
+    t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
+    t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
+    for (int64_t i = 0; i < m->layers; i++)
+        list_layer(t, arena, i);
+    t->final_norm = add(t, "model.norm.weight", 1, m->width, PARAMETER_ONE);
+    t->head = m->tied_embeddings
+                  ? t->embedding
+                  : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
+    pile_all(t, arena);
+    double rank = (double)recipe->rank, alpha = recipe->alpha;
+    t->adapter_scale = (alpha == alpha ? alpha : 2 * rank) / (rank > 0 ? rank : 1);
+    return OK;
+}

@@ -1,0 +1,277 @@
+// Putting weights into a transformer: from files, by chance, from masters; and getting them out.
+
+#include "train/transformer_internal.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const struct backend *ops(const struct transformer *t)
+{
+    return t->device->backend;
+}
+
+struct parameter *transformer_find(struct transformer *t, const char *name)
+{
+    for (size_t i = 0; i < t->parameter_count; i++)
+        if (!strcmp(t->parameters[i].name, name))
+            return &t->parameters[i];
+    return NULL;
+}
+
+// --- where a weight goes -----------------------------------------------------
+
+static const struct pile *pile_of(const struct transformer *t, const struct parameter *p)
+{
+    for (size_t i = 0; i < t->pile_count; i++)
+        for (int j = 0; j < t->piles[i].count; j++)
+            if (t->piles[i].parts[j] == p)
+                return &t->piles[i];
+    return NULL;
+}
+
+static bool is_in_fp8(const struct transformer *t, const struct parameter *p)
+{
+    const struct pile *pile = t->setup.fp8 ? pile_of(t, p) : NULL;
+    return pile && pile->projection && !p->is_adapter;
+}
+
+// The rows of a weight that is to be quantised, as numbers, in the workspace: alone for NF4, among
+// those of its projection for fp8, where a scale of the transposed spans all of them.
+static struct tensor unpacked_rows(const struct transformer *t, const struct parameter *p)
+{
+    int64_t first = 0;
+    if (is_in_fp8(t, p)) {
+        const struct pile *pile = pile_of(t, p);
+        for (int i = 0; pile->parts[i] != p; i++)
+            first += pile->parts[i]->value.rows;
+    }
+    struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, first + p->value.rows,
+                                  p->value.columns);
+    return tensor_rows(all, first, p->value.rows);
+}
+
+static bool is_packed(const struct transformer *t, const struct parameter *p)
+{
+    return p->quantized.codes || is_in_fp8(t, p);
+}
+
+// Numbers are all in the workspace: makes of them what is kept.
+static void pack(struct transformer *t, struct parameter *p)
+{
+    if (p->quantized.codes) {
+        ops(t)->quantize(t->device, &p->quantized, unpacked_rows(t, p), t->scratch.logits.at);
+        return;
+    }
+    const struct pile *pile = pile_of(t, p);
+    const struct projection *to = pile->projection;
+    if (p != pile->parts[pile->count - 1])
+        return; // the projection's other linears follow
+    struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
+    ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
+    ops(t)->quantize_rows(t->device, to->backward.codes, to->backward.scales, all, true);
+}
+
+// --- from the host -----------------------------------------------------------
+
+static bool device_type(enum dtype *out, enum storage type)
+{
+    *out = type == STORAGE_BF16 ? DTYPE_BF16 : type == STORAGE_F64 ? DTYPE_F64 : DTYPE_F32;
+    return type == STORAGE_BF16 || type == STORAGE_F64 || type == STORAGE_F32;
+}
+
+static struct tensor part_of(struct tensor tensor, int64_t row, int64_t column, int64_t rows,
+                             int64_t columns)
+{
+    return tensor_columns(tensor_rows(tensor, row, rows), column, columns);
+}
+
+static void set_part(struct transformer *t, struct parameter *p, struct tensor staged, int64_t row,
+                     int64_t column)
+{
+    struct tensor to[] = { is_packed(t, p) ? unpacked_rows(t, p) : p->value, p->master };
+    for (int i = 0; i < 2; i++)
+        if (to[i].at && (i == 0 || to[1].at != to[0].at))
+            ops(t)->cast(t->device, part_of(to[i], row, column, staged.rows, staged.columns),
+                         staged);
+}
+
+// In pieces of whole rows, or of one row, through the memory of the logits.
+void transformer_set(struct transformer *t, struct parameter *p, enum storage type,
+                     const void *values)
+{
+    enum dtype staged_type;
+    bool direct = device_type(&staged_type, type);
+    struct arena scratch = { 0 };
+    int64_t rows = p->value.rows, columns = p->value.columns, size = dtype_bytes(staged_type);
+    int64_t room = tensor_bytes(t->scratch.logits) / size;
+    int64_t height = room >= columns ? room / columns : 1;
+    int64_t width = room >= columns ? columns : room;
+    float *converted = direct ? NULL : ARENA_NEW(&scratch, float, height *width);
+    for (int64_t row = 0; row < rows; row += height)
+        for (int64_t column = 0; column < columns; column += width) {
+            int64_t h = rows - row < height ? rows - row : height;
+            int64_t w = columns - column < width ? columns - column : width;
+            const char *from =
+                (const char *)values + (row * columns + column) * (int64_t)storage_bytes(type);
+            if (!direct)
+                storage_read(converted, type, from, (size_t)(h * w));
+            struct tensor staged = tensor_of(t->scratch.logits.at, staged_type, h, w);
+            ops(t)->upload(t->device, staged.at, direct ? (const void *)from : converted,
+                           h * w * size);
+            set_part(t, p, staged, row, column);
+        }
+    if (is_packed(t, p))
+        pack(t, p);
+    arena_release(&scratch);
+}
+
+bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struct nf4 *nf4)
+{
+    const struct quantized *q = &p->quantized;
+    if (!q->codes || !nf4->nested || nf4->block != q->block || nf4->nested_block != q->nested_block)
+        return false;
+    int64_t blocks = nf4_blocks(nf4), nested = (blocks + nf4->nested_block - 1) / nf4->nested_block;
+    ops(t)->upload(t->device, q->codes, nf4->codes, (tensor_count(p->value) + 1) / 2);
+    ops(t)->upload(t->device, q->nested_codes, nf4->scales, blocks);
+    ops(t)->upload(t->device, q->nested, nf4->nested_scales, 4 * nested);
+    ops(t)->upload(t->device, q->levels, nf4->nested_levels, (int64_t)sizeof nf4->nested_levels);
+    ops(t)->upload(t->device, q->offset, &nf4->offset, (int64_t)sizeof nf4->offset);
+    return true;
+}
+
+void transformer_get(struct transformer *t, struct tensor in, float *out)
+{
+    struct arena scratch = { 0 };
+    struct tensor host = tensor_flat(in);
+    host.at = arena_alloc(&scratch, (size_t)tensor_bytes(in));
+    ops(t)->download(t->device, host.at, in.at, tensor_bytes(in));
+    for (int64_t i = 0; i < host.columns; i += TENSOR_CHUNK) {
+        double x[TENSOR_CHUNK];
+        int64_t n = tensor_chunk(host.columns, i);
+        tensor_load(x, host, 0, i, n);
+        for (int64_t j = 0; j < n; j++)
+            out[i + j] = (float)x[j];
+    }
+    arena_release(&scratch);
+}
+
+// --- from masters, and by chance ---------------------------------------------
+
+void transformer_refresh(struct transformer *t)
+{
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        struct parameter *p = &t->parameters[i];
+        if (p->master.at && p->value.at && p->master.at != p->value.at)
+            ops(t)->cast(t->device, p->value, p->master);
+    }
+}
+
+// Each weight draws by a key of its own, from its name: what else is trained, and in which order,
+// does not change it.
+static uint64_t key_of(const char *name, uint64_t seed)
+{
+    uint64_t hash = seed ^ 0xCBF29CE484222325u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001B3u;
+    return hash;
+}
+
+static void start(struct transformer *t, struct parameter *p, uint64_t seed)
+{
+    static const enum fill fills[] = { [PARAMETER_ZERO] = FILL_CONSTANT,
+                                       [PARAMETER_ONE] = FILL_CONSTANT,
+                                       [PARAMETER_NORMAL] = FILL_NORMAL,
+                                       [PARAMETER_KAIMING] = FILL_UNIFORM };
+    double scale = p->start == PARAMETER_NORMAL ? 0.02
+                   : p->start == PARAMETER_KAIMING
+                       ? 1 / sqrt((double)p->value.columns) // with a = √5, as PEFT's
+                   : p->start == PARAMETER_ONE ? 1
+                                               : 0;
+    struct tensor to = is_packed(t, p) ? unpacked_rows(t, p) : p->master.at ? p->master : p->value;
+    ops(t)->fill(t->device, to, fills[p->start], scale, key_of(p->name, seed));
+    if (is_packed(t, p))
+        pack(t, p);
+    else if (p->value.at && p->value.at != to.at)
+        ops(t)->cast(t->device, p->value, to);
+}
+
+void transformer_start(struct transformer *t, uint64_t seed)
+{
+    for (size_t i = 0; i < t->pile_count; i++)
+        for (int j = 0; j < t->piles[i].count; j++)
+            start(t, t->piles[i].parts[j], seed);
+}
+
+void transformer_start_adapters(struct transformer *t, uint64_t seed)
+{
+    for (size_t i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].is_adapter)
+            start(t, &t->parameters[i], seed);
+}
+
+// --- to compute with ---------------------------------------------------------
+
+// B lies block by block: each linear of a projection has columns of z to itself.
+static void join_adapters(struct transformer *t, const struct projection *p, struct tensor block)
+{
+    struct tensor b = tensor_columns(block, p->in, p->rank);
+    ops(t)->zero(t->device, b);
+    ops(t)->cast(t->device, part_of(block, p->out, 0, p->rank, p->in), p->a_master);
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->b)
+            ops(t)->cast(t->device, part_of(b, l->first, l->first_z, l->out, t->setup.recipe->rank),
+                         l->b->master);
+    }
+}
+
+struct tensor transformer_joined(struct transformer *t, const struct projection *p)
+{
+    if (p->joined.at || t->setup.fp8)
+        return p->joined;
+    struct tensor block =
+        tensor_of(t->scratch.unpacked.at, t->setup.compute, p->out + p->rank, p->in + p->rank);
+    transformer_note(t, "dequantize", 0);
+    for (int i = 0; i < p->count; i++)
+        ops(t)->dequantize(t->device,
+                           part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in),
+                           &p->linears[i]->weight->quantized);
+    if (p->rank)
+        join_adapters(t, p, block);
+    return block;
+}
+
+// --- tuning ------------------------------------------------------------------
+
+void transformer_tune(struct transformer *t)
+{
+    struct arena scratch = { 0 };
+    int64_t tokens = t->setup.tokens, longest = t->setup.longest;
+    struct micro_batch batch = { .tokens = tokens, .labelled = t->setup.labelled };
+    int32_t *ids = ARENA_NEW(&scratch, int32_t, tokens);
+    int32_t *positions = ARENA_NEW(&scratch, int32_t, tokens);
+    int32_t *rows = ARENA_NEW(&scratch, int32_t, tokens);
+    struct span *spans = ARENA_NEW(&scratch, struct span, tokens);
+    for (int64_t i = 0; i < tokens; i++) {
+        ids[i] = (int32_t)(i * 7919 % t->decoder->model.vocabulary);
+        positions[i] = (int32_t)(i % longest);
+        rows[i] = (int32_t)i;
+    }
+    for (int64_t first = 0; first < tokens; first += longest)
+        spans[batch.span_count++] =
+            (struct span){ (int32_t)first,
+                           (int32_t)(tokens - first < longest ? tokens - first : longest) };
+    batch.ids = ids, batch.positions = positions, batch.spans = spans;
+    batch.rows = rows, batch.targets = ids;
+    struct transformer_trace *trace = t->trace;
+    t->trace = NULL;
+    ops(t)->tune(t->device, true);
+    transformer_loss(t, &batch, t->setup.only_forward ? 0 : 1);
+    if (!t->setup.only_forward)
+        transformer_backward(t, &batch);
+    ops(t)->tune(t->device, false);
+    transformer_begin(t);
+    t->trace = trace;
+    arena_release(&scratch);
+}
