@@ -4,11 +4,13 @@
 #   make build    build only              make check    run the tests (ONLY=word picks)
 #   make web      the page's module       make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
+#   make cuda-parity     the GPU's operations against the CPU's, and their speed
 #   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   what npm's and Debian's implementations make of the same input
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
+#   ARCHS=90      for these GPUs only     (compute capability 9.0; fewer compile faster)
 #   OPENBLAS=0    products in plain C     MPI=0         one process
 #   WERROR=1      warnings are errors     V=1           show the commands
 
@@ -40,7 +42,9 @@ BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
-LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS)
+# What is loaded at run time reports failures as the program does.
+LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
+NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 # --- sources: a folder is a layer, an option is a file -----------------------
 
@@ -59,10 +63,10 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles lint web fuzz bench duckdb clean FORCE
+.PHONY: all build check check-oracles lint web fuzz bench duckdb cuda-parity clean FORCE
 all: build
 	$(Q)$(PROGRAM)
-build: $(PROGRAM)
+build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(if $(SAN),,build/web/core.wasm)
 	$(Q)GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
@@ -113,6 +117,29 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 	@mkdir -p $(@D); echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
+# --- CUDA, loaded at run time where there is a GPU ---------------------------
+
+ARCHS ?= 80 89 90 100 120
+GENCODE := $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
+           -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
+NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
+                -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
+CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(wildcard src/train/cuda/*.cu))
+build/libgpuhours-cuda.so: $(CUDA_OBJECTS)
+	@echo "  link $@"
+	$(Q)$(NVCC) -shared -cudart static $^ -lcublasLt -ldl -o $@ \
+	    -Xlinker -rpath$(,)'$$ORIGIN' -Xlinker -rpath$(,)$(abspath $(dir $(NVCC))../lib64)
+build/cuda/%.cu.o: %.cu build/cuda/flags
+	@mkdir -p $(@D); echo "  nvcc $<"
+	$(Q)$(NVCC_COMPILE) -c $< -o $@
+build/cuda/flags: FORCE
+	@mkdir -p $(@D); echo '$(NVCC_COMPILE)' | cmp -s - $@ || echo '$(NVCC_COMPILE)' > $@
+
+cuda-parity: build/cuda-parity $(if $(NVCC),build/libgpuhours-cuda.so)
+build/cuda-parity: $(LIBRARY) $(call object,$(wildcard test/cuda/*.c))
+	@echo "  link $@"
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
 FUZZ_SECONDS ?= 10
@@ -161,6 +188,8 @@ $(BUILD)/found.mk: $(BUILD)/deps
 	@! pkg-config openblas || echo "FOUND_BLAS_FLAGS := $$(pkg-config --cflags openblas)" >>$@
 	@! pkg-config ompi-c || echo "FOUND_MPI := $$(pkg-config --libs ompi-c)" >>$@
 	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
+	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ || :
+	@grep -q '^FOUND_CUDA ' $@ && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
 	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
 	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"
 
@@ -172,4 +201,4 @@ FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
--include $(shell find $(BUILD) build/fuzz -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) build/fuzz build/cuda -name '*.d' 2>/dev/null)

@@ -6,6 +6,8 @@
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/train_progress.h"
+#include "train/arrange.h"
+#include "train/device.h"
 #include "train/transformer_files.h"
 #include "train/trainer.h"
 
@@ -20,26 +22,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const precisions[] = { "fp32", "bf16", NULL };
+static const char *const precisions[] = { "auto", "fp32", "bf16", "fp8", NULL };
+enum { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 };
+static const char *const states[] = { "fp32", "bf16", NULL };
 static const char *const optimizers[] = { "adamw", "sgd", NULL };
 
 static struct request {
     const char *out, *adapter;
     int64_t context, micro_batch;
-    double held_out, memory;
-    int precision, optimizer, recompute;
-} request = { .context = 2048, .micro_batch = 1 };
+    double held_out, memory_limit;
+    int device, precision, states, optimizer, recompute;
+} request = { .context = 2048 };
 
 static const struct field request_fields[] = {
     FIELD(request, out, TEXT, "folder for the result, metrics.jsonl and checkpoints"),
     FIELD(request, adapter, TEXT, "folder of an adapter to go on training"),
     FIELD(request, context, COUNT, "tokens of a row"),
-    FIELD(request, micro_batch, COUNT, "rows at a time"),
+    FIELD(request, micro_batch, COUNT,
+          "rows at a time; 0: on a GPU what fits and suffices, else 1"),
     FIELD(request, held_out, SHARE, "of the examples, for evaluation"),
-    FIELD_OF(request, precision, precisions, "what is computed in; masters are fp32"),
+    FIELD_OF(request, device, device_kinds, "to compute on; auto: a GPU where there is one"),
+    FIELD_OF(request, precision, precisions,
+             "what is computed in; auto: bf16 on a GPU, else fp32; fp8: of the frozen base"),
+    FIELD_OF(request, states, states,
+             "gradients and optimizer; bf16: no masters either, rounded by chance; full only"),
     FIELD_OF(request, optimizer, optimizers, "optimizer"),
     FIELD_OF(request, recompute, recompute_names, "in the backward pass, at least"),
-    FIELD(request, memory, BYTES, "to stay below, by recomputing; 0: no limit"),
+    FIELD(request, memory_limit, BYTES,
+          "to stay below, by recomputing, fewer rows at a time, a base in NF4"),
     { 0 },
 };
 
@@ -79,6 +89,7 @@ struct job {
     struct loader loader;
     int64_t bad_rows;
     struct device device;
+    struct arrangement arrangement;
     struct transformer transformer;
     struct trainer trainer;
 };
@@ -186,33 +197,58 @@ static enum err read_data(struct job *job, struct command_line *line)
 
 // --- the run -----------------------------------------------------------------
 
-static enum err lay_out(struct job *job)
+static bool is_narrow(void)
 {
-    recipe.precision = request.precision ? RECIPE_BF16 : RECIPE_FP32;
+    return request.precision == PRECISION_BF16 || request.precision == PRECISION_FP8;
+}
+
+static enum err open_device(struct job *job)
+{
+    // Of several processes each takes a GPU of its own.
+    TRY(device_open(&job->device, (enum device_kind)request.device, job->group.rank));
+    if (request.precision == PRECISION_AUTO)
+        request.precision = device_is_gpu(&job->device) ? PRECISION_BF16 : PRECISION_FP32;
+    if (!request.micro_batch && !device_is_gpu(&job->device))
+        request.micro_batch = 1;
+    return OK;
+}
+
+static enum err fit(struct job *job)
+{
+    recipe.precision = is_narrow() ? RECIPE_BF16 : RECIPE_FP32;
     recipe.optimizer = request.optimizer ? RECIPE_SGD : RECIPE_ADAMW;
     recipe.dropout = recipe.dropout > 0 ? recipe.dropout : 0;
     TRY(recipe_check(&recipe, &job->decoder.model));
-    int64_t tokens = request.context * request.micro_batch;
     struct transformer_setup setup = { .decoder = &job->decoder,
                                        .recipe = &recipe,
-                                       .compute = request.precision ? DTYPE_BF16 : DTYPE_F32,
-                                       .tokens = tokens,
-                                       .labelled = tokens,
-                                       .longest = request.context,
-                                       .budget_bytes = request.memory,
+                                       .compute = is_narrow() ? DTYPE_BF16 : DTYPE_F32,
                                        .level = (enum recompute)request.recompute,
-                                       .has_momentum = settings.momentum > 0 };
-    TRY(backend_cpu.open(&job->device, 0));
-    TRY(transformer_init(&job->transformer, job->arena, &job->device, &setup));
+                                       .has_momentum = settings.momentum > 0,
+                                       .fp8 = request.precision == PRECISION_FP8,
+                                       .bf16_states = request.states != 0 };
+    job->arrangement = (struct arrangement){ .setup = setup,
+                                             .context = request.context,
+                                             .micro_batch = request.micro_batch,
+                                             .may_quantize = request.memory_limit > 0 };
+    TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
+    recipe = job->arrangement.recipe;
+    request.micro_batch = job->arrangement.micro_batch;
+    return OK;
+}
+
+static enum err lay_out(struct job *job)
+{
+    TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
     if (job->has_weights) {
         transformer_start_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->weights));
     } else {
         transformer_start(&job->transformer, (uint64_t)settings.seed);
     }
-    return request.adapter
-               ? transformer_load_adapter(&job->transformer, job->arena, request.adapter)
-               : OK;
+    if (request.adapter)
+        TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
+    transformer_tune(&job->transformer);
+    return job->device.backend->sync(&job->device);
 }
 
 // All that a checkpoint must agree with; how often to save or look does not matter.
@@ -232,6 +268,7 @@ static const char *fingerprint(const struct job *job)
     json_put_count(&w, "micro_batch", request.micro_batch);
     json_put_number(&w, "held_out", request.held_out);
     json_put_count(&w, "precision", request.precision);
+    json_put_count(&w, "states", request.states);
     json_put_count(&w, "optimizer", request.optimizer);
     field_write(method_fields, &recipe, &w);
     field_write(trainer_fields, &same, &w);
@@ -297,6 +334,8 @@ static enum err train(struct job *job)
 static enum err run_job(struct job *job, struct command_line *line)
 {
     TRY(open_model(job));
+    TRY(open_device(job));
+    TRY(fit(job));
     TRY(read_data(job, line));
     TRY(lay_out(job));
     return train(job);
@@ -309,9 +348,8 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, options()));
     if (!request.out)
         return fail(ERR_USAGE, "train wants --out with the folder for its result");
-    if (request.context < 2 || request.context > 1 << 20 || request.micro_batch < 1 ||
-        request.micro_batch > 1 << 16)
-        return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch from 1 to "
+    if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
+        return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
     struct job job = { .arena = line->arena, .line = line };
     TRY(group_open(&job.group));

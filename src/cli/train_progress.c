@@ -1,5 +1,7 @@
 #include "cli/train_progress.h"
 
+#include "train/device.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,28 +15,6 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// The best of a few products of 512 × 512 in fp32.
-static double measure_limit(struct device *device)
-{
-    enum { SIZE = 512, TRIES = 4 };
-    void *at = NULL;
-    int64_t bytes = 3LL * SIZE * SIZE * 4;
-    if (device->backend->allocate(device, &at, bytes))
-        return NAN;
-    struct tensor all = tensor_of(at, DTYPE_F32, 3 * SIZE, SIZE);
-    double best = INFINITY;
-    for (int i = 0; i < TRIES; i++) {
-        double began = now();
-        device->backend->matmul_nt(device, tensor_rows(all, 0, SIZE), tensor_rows(all, SIZE, SIZE),
-                                   tensor_rows(all, 2 * SIZE, SIZE), 1, 0);
-        if (device->backend->sync(device))
-            break;
-        best = fmin(best, now() - began);
-    }
-    device->backend->release(device, at, bytes);
-    return 2.0 * SIZE * SIZE * SIZE / best;
-}
-
 struct train_progress train_progress_start(const struct command_line *line, struct device *device,
                                            int rank)
 {
@@ -42,7 +22,7 @@ struct train_progress train_progress_start(const struct command_line *line, stru
                                        .explain = line->common.explain,
                                        .silent = rank != 0 };
     progress.on = !rank && !line->common.quiet && isatty(STDERR_FILENO);
-    progress.limit_flops_per_s = progress.on ? measure_limit(device) : NAN;
+    progress.limit_flops_per_s = progress.on ? device_peak(device) : NAN;
     return progress;
 }
 

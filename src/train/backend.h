@@ -24,6 +24,8 @@
 extern "C" {
 #endif
 
+enum { BACKEND_VERSION = 1 }; // of this table, for libraries loaded at run time
+
 struct backend;
 
 struct device {
@@ -87,8 +89,10 @@ struct backend {
     // on key and place (row · columns + column) alone.
     void (*fill)(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
 
-    // While it is on, a product tries the ways there are to compute it and remembers the fastest of
-    // those that give the same bits; its output holds the product for beta = 0.
+    int64_t (*used_bytes)(struct device *); // of the device's memory, by anyone; 0: not known
+
+    // May be NULL. While it is on, a product tries the ways there are to compute it and remembers
+    // the fastest of those that give the same bits; its output holds the product for beta = 0.
     void (*tune)(struct device *, bool on);
 
     // out[t] = table[ids[t]]; the gradient goes back to the rows, in the order of t.

@@ -26,7 +26,7 @@ enum blocks_kind {
 };
 extern const char *const blocks_names[];
 
-enum { BLOCKS_ALIGNMENT = 64, BLOCKS_ENTRIES = 128 };
+enum { BLOCKS_ALIGNMENT = 256, BLOCKS_ENTRIES = 128 };
 
 struct blocks {
     int64_t bytes[BLOCKS_KINDS]; // planned

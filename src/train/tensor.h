@@ -47,7 +47,7 @@ enum { TENSOR_CHUNK = 256 }; // columns that an operation looks at together
 
 static inline int64_t tensor_chunk(int64_t columns, int64_t column)
 {
-    return columns - column < TENSOR_CHUNK ? columns - column : TENSOR_CHUNK;
+    return columns - column < TENSOR_CHUNK ? columns - column : (int64_t)TENSOR_CHUNK;
 }
 
 #ifdef __cplusplus

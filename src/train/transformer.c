@@ -49,13 +49,16 @@ static enum err choose_levels(struct transformer *t)
     return OK;
 }
 
-enum err transformer_plan(struct blocks *out, struct arena *arena, struct device *device,
-                          const struct transformer_setup *setup)
+enum err transformer_plan(struct blocks *out, enum recompute *level, struct arena *arena,
+                          struct device *device, const struct transformer_setup *setup)
 {
     struct transformer t;
     TRY(list(&t, arena, device, setup));
     TRY(choose_levels(&t));
     *out = t.blocks;
+    *level = RECOMPUTE_NONE;
+    for (int64_t i = 0; i < t.decoder->model.layers; i++)
+        *level = t.layers[i].level > *level ? t.layers[i].level : *level;
     return OK;
 }
 

@@ -204,9 +204,9 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
                           const struct transformer_setup *setup);
 void transformer_release(struct transformer *t);
 
-// Only the plan: what init would allocate.
-enum err transformer_plan(struct blocks *out, struct arena *arena, struct device *device,
-                          const struct transformer_setup *setup);
+// Only the plan: what init would allocate, and the highest level that a layer has.
+enum err transformer_plan(struct blocks *out, enum recompute *level, struct arena *arena,
+                          struct device *device, const struct transformer_setup *setup);
 
 struct parameter *transformer_find(struct transformer *t, const char *name); // NULL if none
 

@@ -246,6 +246,8 @@ struct tensor transformer_joined(struct transformer *t, const struct projection 
 
 void transformer_tune(struct transformer *t)
 {
+    if (!ops(t)->tune)
+        return;
     struct arena scratch = { 0 };
     int64_t tokens = t->setup.tokens, longest = t->setup.longest;
     struct micro_batch batch = { .tokens = tokens, .labelled = t->setup.labelled };

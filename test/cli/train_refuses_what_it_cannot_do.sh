@@ -2,7 +2,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 try() {
-    "$GPUHOURS" train "$@" 2>&1 | sed "s|$work|WORK|g; s|[0-9]* bytes are needed|N bytes are needed|" # by threads
+    "$GPUHOURS" train "$@" 2>&1 | sed "s|$work|WORK|g; s|[0-9.]* [KMG]iB are needed|N KiB are needed|" # by threads
 }
 rows=test/data/tiny_model/rows.jsonl
 model="--model test/data/tiny_model --out $work/out"
@@ -14,7 +14,7 @@ try $model --data $rows --targets nothing
 try $model --data $rows --targets q,head
 try $model --data $rows --context 1
 try $model --data $rows --accumulation 0
-try $model --data $rows --memory 100KB --context 64
+try $model --data $rows --memory-limit 100KB --context 64
 try --model test/data/config/gpt2.json --tokenizer test/data/tiny_model/tokenizer.json --data $rows --out "$work/out"
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >"$work/silent.jsonl"
 try $model --data "$work/silent.jsonl" --labels assistant --template chatml --quiet

@@ -233,8 +233,9 @@ TEST(transformer_allocates_what_it_predicts)
             tiny->setup.compute = DTYPE_BF16;
             tiny->setup.level = (enum recompute)level;
             struct blocks plan;
+            enum recompute level;
             int64_t before = gradient_device()->allocated_bytes;
-            CHECK(!transformer_plan(&plan, &test_arena, gradient_device(), &tiny->setup));
+            CHECK(!transformer_plan(&plan, &level, &test_arena, gradient_device(), &tiny->setup));
             CHECK(gradient_device()->allocated_bytes == before);
             struct transformer *t = tiny_open(tiny);
             CHECK(gradient_device()->allocated_bytes - before == blocks_total(&plan));
@@ -249,10 +250,11 @@ TEST(transformer_meets_a_budget_layer_by_layer)
 {
     struct tiny *tiny = tiny_make("llama");
     struct blocks most, least;
+    enum recompute level;
     tiny->decoder.model.layers = 6; // with two, what one gives up is what both then share
-    CHECK(!transformer_plan(&most, &test_arena, gradient_device(), &tiny->setup));
+    CHECK(!transformer_plan(&most, &level, &test_arena, gradient_device(), &tiny->setup));
     tiny->setup.level = RECOMPUTE_BLOCK;
-    CHECK(!transformer_plan(&least, &test_arena, gradient_device(), &tiny->setup));
+    CHECK(!transformer_plan(&least, &level, &test_arena, gradient_device(), &tiny->setup));
     tiny->setup.level = RECOMPUTE_NONE;
     CHECK(blocks_total(&least) < blocks_total(&most));
     tiny->setup.budget_bytes = (double)(blocks_total(&most) - 1);
@@ -261,7 +263,7 @@ TEST(transformer_meets_a_budget_layer_by_layer)
     CHECK(t->layers[0].level < t->layers[5].level);
     transformer_release(t);
     tiny->setup.budget_bytes = 1000;
-    CHECK(transformer_plan(&least, &test_arena, gradient_device(), &tiny->setup) ==
+    CHECK(transformer_plan(&least, &level, &test_arena, gradient_device(), &tiny->setup) ==
           ERR_DEVICE_MEMORY);
 }
 

@@ -48,10 +48,10 @@ static enum err sync_device(struct device *device)
     return OK;
 }
 
-// There is one way to compute a product.
-static void tune(struct device *device, bool on)
+static int64_t used_bytes(struct device *device)
 {
-    (void)device, (void)on;
+    (void)device;
+    return 0;
 }
 
 static enum err allocate(struct device *device, void **out, int64_t bytes)
@@ -98,7 +98,7 @@ const struct backend backend_cpu = {
     .zero = cpu_zero,
     .cast = cpu_cast,
     .fill = cpu_fill,
-    .tune = tune,
+    .used_bytes = used_bytes,
     .embedding_forward = cpu_embedding_forward,
     .embedding_backward = cpu_embedding_backward,
     .norm_forward = cpu_norm_forward,

@@ -35,7 +35,12 @@ struct cuda {
     bool tuning;
 };
 
-enum { CUDA_PARTIALS = 8 << 20, CUDA_RING_SLOT = 16 << 20, CUDA_RING_SLOTS = 4 };
+enum {
+    CUDA_PARTIALS = 8 << 20,
+    CUDA_PRODUCTS = 64 << 20, // cuBLASLt's workspace
+    CUDA_RING_SLOT = 16 << 20,
+    CUDA_RING_SLOTS = 4,
+};
 
 static inline struct cuda *cuda_of(struct device *device)
 {
@@ -55,6 +60,7 @@ void cuda_products_close(struct cuda *cuda);
 enum err cuda_attention_open(struct cuda *cuda);
 void cuda_attention_close(struct cuda *cuda);
 const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "own kernels"
+const char *cuda_attention_note(const struct cuda *cuda); // why cuDNN did not do it, last; or ""
 int64_t cuda_attention_bytes(struct device *, const struct attention *, enum dtype);
 void cuda_attention_begin(struct device *, const struct attention *, void *workspace);
 void cuda_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,

@@ -1,0 +1,128 @@
+#include "train/arrange.h"
+
+enum { TOKENS_ENOUGH = 16384 }; // a micro-batch beyond this is hardly faster
+
+static double budget_of(const struct device *device, double limit)
+{
+    double whole = limit > 0 ? limit : 0.98 * (double)device->total_bytes;
+    return whole > 0 ? whole - (double)device->overhead_bytes : 0;
+}
+
+static struct transformer_setup setup_for(const struct arrangement *a, const struct recipe *recipe,
+                                          int64_t context, int64_t micro_batch, double budget)
+{
+    struct transformer_setup setup = a->setup;
+    setup.recipe = recipe;
+    setup.tokens = setup.labelled = context * micro_batch;
+    setup.longest = context;
+    setup.budget_bytes = budget;
+    return setup;
+}
+
+// Whether it fits; if so, the highest level of recomputation that a layer needs, and the bytes.
+static bool fits(struct device *device, const struct transformer_setup *setup,
+                 enum recompute *level, int64_t *bytes)
+{
+    struct arena scratch = { 0 };
+    struct blocks plan;
+    bool good = !transformer_plan(&plan, level, &scratch, device, setup);
+    *bytes = good ? blocks_total(&plan) + device->overhead_bytes : 0;
+    arena_release(&scratch);
+    return good;
+}
+
+// What is wrong whatever the memory.
+static enum err check(const struct arrangement *a, const struct recipe *recipe,
+                      struct device *device)
+{
+    struct transformer_setup setup = setup_for(a, recipe, a->context, 1, 0);
+    struct arena scratch = { 0 };
+    struct blocks plan;
+    enum recompute level;
+    enum err err = transformer_plan(&plan, &level, &scratch, device, &setup);
+    arena_release(&scratch);
+    return err;
+}
+
+// Of the micro-batches from the largest sensible down, the one with the least recomputation.
+static bool choose(struct arrangement *a, const struct recipe *recipe, struct device *device,
+                   double budget)
+{
+    int64_t asked = a->micro_batch, most = (TOKENS_ENOUGH + a->context - 1) / a->context;
+    enum recompute best = RECOMPUTE_LEVELS, level;
+    for (int64_t n = asked ? asked : most; n >= 1; n = asked ? 0 : n / 2) {
+        struct transformer_setup setup = setup_for(a, recipe, a->context, n, budget);
+        int64_t bytes;
+        if (!fits(device, &setup, &level, &bytes) || level >= best)
+            continue;
+        best = level;
+        a->recipe = *recipe;
+        a->setup = setup;
+        a->setup.recipe = &a->recipe;
+        a->micro_batch = n;
+        a->planned_bytes = bytes;
+        if (level == setup.level)
+            break;
+    }
+    if (best == RECOMPUTE_LEVELS)
+        a->micro_batch = asked;
+    return best < RECOMPUTE_LEVELS;
+}
+
+// The cheapest change that would fit: fewer rows at a time, the base in NF4, shorter rows.
+static const char *change_that_fits(const struct arrangement *a, const struct recipe *asked,
+                                    struct arena *arena, struct device *device, double budget)
+{
+    for (int64_t context = a->context; context >= 2; context /= 2)
+        for (int method = asked->method;; method = RECIPE_QLORA) {
+            struct recipe recipe = *asked;
+            enum recompute level;
+            int64_t bytes;
+            recipe.method = method;
+            struct transformer_setup setup = setup_for(a, &recipe, context, 1, budget);
+            setup.fp8 = setup.fp8 && method == RECIPE_LORA;
+            setup.bf16_states = setup.bf16_states && method == RECIPE_FULL;
+            if (fits(device, &setup, &level, &bytes))
+                return text_format(arena, "--context %lld --micro-batch 1 --method %s needs %s",
+                                   (long long)context, recipe_methods[method],
+                                   text_bytes(arena, (double)bytes));
+            if (method == RECIPE_QLORA)
+                break;
+        }
+    return "no --context and no --method of this model does";
+}
+
+static enum err advise(const struct arrangement *a, const struct recipe *asked,
+                       struct device *device, double budget)
+{
+    struct arena scratch = { 0 };
+    struct transformer_setup least =
+        setup_for(a, asked, a->context, a->micro_batch ? a->micro_batch : 1, 0);
+    enum recompute level;
+    int64_t bytes;
+    least.level = RECOMPUTE_BLOCK;
+    fits(device, &least, &level, &bytes);
+    enum err err = fail(ERR_DEVICE_MEMORY,
+                        "%s are needed even if every layer is computed again, the limit is %s; %s",
+                        text_bytes(&scratch, (double)bytes),
+                        text_bytes(&scratch, budget + (double)device->overhead_bytes),
+                        change_that_fits(a, asked, &scratch, device, budget));
+    arena_release(&scratch);
+    return err;
+}
+
+enum err arrange(struct arrangement *a, struct device *device, double limit_bytes)
+{
+    struct recipe asked = *a->setup.recipe, recipe = asked;
+    double budget = budget_of(device, limit_bytes);
+    TRY(check(a, &asked, device));
+    if (limit_bytes > 0 && budget <= 0)
+        return fail(ERR_DEVICE_MEMORY, "the device's driver and libraries alone take more than "
+                                       "that limit");
+    if (choose(a, &recipe, device, budget))
+        return OK;
+    recipe.method = RECIPE_QLORA;
+    a->was_quantized = a->may_quantize && asked.method == RECIPE_LORA && !a->setup.fp8 &&
+                       choose(a, &recipe, device, budget);
+    return a->was_quantized ? OK : advise(a, &asked, device, budget);
+}

@@ -1,0 +1,468 @@
+// Attention: who computes it, cuDNN or the own kernels, and what both need in the workspace.
+//
+// cuDNN's plans are for a number of documents of at most some length. The forward pass takes a
+// micro-batch as one; the backward pass keeps a square per document and head, so it goes by classes
+// of length, a power of two each, as many documents at once as there is room for. Places behind the
+// last document of a plan hold documents of no tokens. A micro-batch that has no plan, or no room
+// for one, is left to the own kernels, which write the same lse.
+
+#include "train/cuda/cuda.h"
+
+#include "train/cuda/attention_cudnn.h"
+#include "train/cuda/attention_kernel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_PLANS = 128,
+    MOST_GROUPS = 256, // of documents, in a micro-batch
+    MOST_STRIDES = 6,  // of rows, that differ
+    SHORTEST = 128,    // class of documents
+    ALIGNMENT = 256
+};
+static const int64_t MOST_ROOM = (int64_t)5 << 28, GOOD_ROOM = (int64_t)1 << 28;
+
+// Documents that a plan computes together, as entries first … first + documents; the one behind the
+// last is there for its offset alone.
+struct group {
+    int64_t first, documents, length;
+};
+
+struct plan {
+    struct cudnn_shape shape;
+    struct cudnn_plan *made; // NULL: cuDNN cannot
+};
+
+struct offsets {
+    int64_t stride, *at; // of each entry, in elements
+};
+
+struct cuda_attention {
+    struct cudnn *cudnn; // NULL: the own kernels do it all
+    char name[32], note[CUDNN_NOTE];
+    struct plan plans[MOST_PLANS];
+    int plan_count;
+    int64_t room; // that attention_bytes() gave to cuDNN
+
+    // Of the micro-batch. Group 0 is all of it, for the forward pass.
+    struct group groups[MOST_GROUPS];
+    int group_count; // 0: not by cuDNN
+    struct span *entries;
+    int64_t entry_count, entry_room;
+    struct offsets offsets[MOST_STRIDES];
+    int stride_count;
+};
+
+// --- workspace -----------------------------------------------------------------
+
+struct layout {
+    int32_t *low, *high;
+    float *delta;
+    struct span *entries;
+    int32_t *sizes;
+    int64_t *offsets;
+    char *room;
+    int64_t bytes;
+};
+
+static int64_t power_above(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+static int64_t class_of(int64_t size)
+{
+    return size <= SHORTEST ? SHORTEST : power_above(size);
+}
+
+// Entries for group 0, and for groups by class, of which one per class may be nearly empty.
+static int64_t entries_most(const struct attention *a)
+{
+    return 3 * a->span_count + a->tokens / 8 + 2 * MOST_GROUPS;
+}
+
+static char *take(char **next, int64_t bytes)
+{
+    char *at = *next;
+    *next += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+static struct layout layout_of(const struct attention *a, int64_t entries, int64_t room,
+                               void *workspace)
+{
+    struct layout at;
+    char *next = (char *)workspace;
+    at.low = (int32_t *)take(&next, a->tokens * 4);
+    at.high = (int32_t *)take(&next, a->tokens * 4);
+    at.delta = (float *)take(&next, a->tokens * a->heads * 4);
+    at.entries = (struct span *)take(&next, entries * (int64_t)sizeof(struct span));
+    at.sizes = (int32_t *)take(&next, entries * 4);
+    at.offsets = (int64_t *)take(&next, entries * 8 * MOST_STRIDES);
+    at.room = take(&next, room);
+    at.bytes = next - (char *)workspace;
+    return at;
+}
+
+static bool cudnn_does(const struct cuda_attention *own, const struct attention *a)
+{
+    return own->cudnn && a->window == 0 && a->head_size % 8 == 0 && a->head_size <= 128;
+}
+
+// What the backward pass of a document needs: the square, gradients of each query head, sums.
+static int64_t document_bytes(const struct attention *a, int64_t length)
+{
+    int64_t each = a->heads == a->kv_heads ? 0 : 2 * a->head_size;
+    return a->heads * length * (2 * length + 2 * each + 4) + ALIGNMENT;
+}
+
+// Room for the longest document, and for some more if they are short. 0: too long, or not cuDNN.
+static int64_t room_for(const struct cuda_attention *own, const struct attention *a,
+                        enum dtype dtype)
+{
+    int64_t length = class_of(a->longest), one = document_bytes(a, length);
+    int64_t all = one * ((a->tokens + length - 1) / length);
+    if (!cudnn_does(own, a) || dtype != DTYPE_BF16 || one > MOST_ROOM)
+        return 0;
+    return all < GOOD_ROOM ? all : one > GOOD_ROOM ? one : GOOD_ROOM;
+}
+
+int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
+{
+    struct cuda_attention *own = cuda_of(device)->attention;
+    own->room = room_for(own, a, dtype);
+    return layout_of(a, entries_most(a), own->room, NULL).bytes;
+}
+
+// --- a micro-batch -------------------------------------------------------------
+
+static bool add_entry(struct cuda_attention *own, struct span span)
+{
+    if (own->entry_count == own->entry_room)
+        return false;
+    own->entries[own->entry_count++] = span;
+    return true;
+}
+
+// Closes a group: empty documents up to its number, and the entry behind them.
+static bool close_group(struct cuda_attention *own, const struct attention *a, struct group group)
+{
+    struct span none = { (int32_t)a->tokens, 0 };
+    while (own->entry_count <= group.first + group.documents)
+        if (!add_entry(own, none))
+            return false;
+    if (own->group_count == MOST_GROUPS)
+        return false;
+    own->groups[own->group_count++] = group;
+    return true;
+}
+
+// The documents of one class in groups of one size, so that a class has one plan.
+static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
+{
+    int64_t most = power_above(2 * a->tokens / length), fit = own->room / document_bytes(a, length);
+    struct group group = { own->entry_count, most, length };
+    while (group.documents > fit)
+        group.documents /= 2;
+    if (group.documents == 0)
+        return false;
+    for (int64_t i = 0; i < a->span_count; i++) {
+        if (class_of(a->host_spans[i].size) != length)
+            continue;
+        if (own->entry_count == group.first + group.documents) {
+            if (!close_group(own, a, group))
+                return false;
+            group.first = own->entry_count;
+        }
+        if (!add_entry(own, a->host_spans[i]))
+            return false;
+    }
+    return own->entry_count == group.first || close_group(own, a, group);
+}
+
+static bool group_documents(struct cuda_attention *own, const struct attention *a)
+{
+    struct group whole = { 0, power_above(a->span_count), class_of(a->longest) };
+    own->group_count = 0, own->entry_count = 0;
+    for (int64_t i = 0; i < a->span_count; i++)
+        if (!add_entry(own, a->host_spans[i]))
+            return false;
+    if (!close_group(own, a, whole))
+        return false;
+    for (int64_t length = SHORTEST; length <= whole.length; length *= 2)
+        if (!group_class(own, a, length))
+            return false;
+    return true;
+}
+
+void cuda_attention_begin(struct device *device, const struct attention *a, void *workspace)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_attention *own = cuda->attention;
+    int64_t entries = entries_most(a);
+    struct layout at = layout_of(a, entries, own->room, workspace);
+    if (cuda->err)
+        return;
+    own->stride_count = 0, own->group_count = 0;
+    kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
+    cuda_launched(cuda, "attention: ranges");
+    if (!own->room || !cudnn_does(own, a))
+        return;
+    if (entries > own->entry_room) {
+        struct span *more = (struct span *)realloc(own->entries, (size_t)entries * sizeof *more);
+        if (!more)
+            return;
+        own->entries = more, own->entry_room = entries;
+    }
+    if (!group_documents(own, a))
+        own->group_count = 0;
+    if (own->group_count)
+        device->backend->upload(device, at.entries, own->entries,
+                                own->entry_count * (int64_t)sizeof(struct span));
+}
+
+// --- cuDNN ---------------------------------------------------------------------
+
+static __global__ void spread(int64_t *offsets, int32_t *sizes, const struct span *entries,
+                              int64_t count, int64_t stride)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count)
+        return;
+    offsets[i] = entries[i].start * stride;
+    sizes[i] = entries[i].size;
+}
+
+// Offsets of rows that lie stride apart, made when first asked for in a micro-batch. NULL: too
+// many.
+static const int64_t *offsets_for(struct cuda *cuda, const struct layout *at, int64_t stride)
+{
+    struct cuda_attention *own = cuda->attention;
+    for (int i = 0; i < own->stride_count; i++)
+        if (own->offsets[i].stride == stride)
+            return own->offsets[i].at;
+    if (own->stride_count == MOST_STRIDES)
+        return NULL;
+    struct offsets *made = &own->offsets[own->stride_count];
+    made->stride = stride, made->at = at->offsets + own->stride_count * own->entry_count;
+    own->stride_count++;
+    spread<<<(unsigned)((own->entry_count + 255) / 256), 256, 0, cuda->stream>>>(
+        made->at, at->sizes, at->entries, own->entry_count, stride);
+    cuda_launched(cuda, "attention: offsets");
+    return made->at;
+}
+
+// The plan of a shape, made when it is first asked for. NULL: there is none, or no room for it.
+static struct cudnn_plan *plan_for(struct cuda_attention *own, const struct cudnn_shape *shape)
+{
+    struct plan *plan = own->plans;
+    for (; plan < own->plans + own->plan_count; plan++)
+        if (memcmp(&plan->shape, shape, sizeof *shape) == 0)
+            return plan->made;
+    if (own->plan_count == MOST_PLANS)
+        return NULL;
+    own->plan_count++;
+    plan->shape = *shape;
+    plan->made = cudnn_plan_make(own->cudnn, shape, own->note);
+    if (plan->made && cudnn_plan_bytes(plan->made) > own->room) {
+        snprintf(own->note, sizeof own->note, "a plan wants %lld bytes of workspace, not %lld",
+                 (long long)cudnn_plan_bytes(plan->made), (long long)own->room);
+        cudnn_plan_free(own->cudnn, plan->made);
+        plan->made = NULL;
+    }
+    return plan->made;
+}
+
+static void forget(struct cuda_attention *own, struct cudnn_plan *plan)
+{
+    for (int i = 0; i < own->plan_count; i++)
+        if (own->plans[i].made == plan)
+            own->plans[i].made = NULL;
+    cudnn_plan_free(own->cudnn, plan);
+}
+
+// All tensors of a pass; those of the other are none.
+struct pass {
+    struct tensor dq, dk, dv, dout, out, lse, q, k, v;
+};
+
+static struct cudnn_shape shape_of(const struct attention *a, const struct pass *t,
+                                   const struct group *group)
+{
+    struct cudnn_shape s = { group->documents, group->length, a->heads,       a->kv_heads,
+                             a->head_size,     t->q.stride,   t->k.stride,    t->v.stride,
+                             t->out.stride,    t->lse.stride, t->dout.stride, t->dq.stride,
+                             t->dk.stride,     t->dv.stride };
+    return s;
+}
+
+// Where a group's offsets of a tensor's rows are; false: nowhere.
+static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **out,
+                   struct tensor tensor, int64_t first)
+{
+    if (!tensor.at)
+        return true;
+    const int64_t *offsets = offsets_for(cuda, at, tensor.stride);
+    *out = offsets ? offsets + first : NULL;
+    return offsets != NULL;
+}
+
+static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct pass *t,
+                        int64_t first, struct cudnn_pointers *p)
+{
+    memset(p, 0, sizeof *p);
+    p->q = t->q.at, p->k = t->k.at, p->v = t->v.at, p->out = t->out.at, p->lse = (float *)t->lse.at;
+    p->dout = t->dout.at, p->dq = t->dq.at, p->dk = t->dk.at, p->dv = t->dv.at;
+    p->sizes = at->sizes + first;
+    return locate(cuda, at, &p->q_offsets, t->q, first) &&
+           locate(cuda, at, &p->k_offsets, t->k, first) &&
+           locate(cuda, at, &p->v_offsets, t->v, first) &&
+           locate(cuda, at, &p->out_offsets, t->out, first) &&
+           locate(cuda, at, &p->lse_offsets, t->lse, first) &&
+           locate(cuda, at, &p->dout_offsets, t->dout, first) &&
+           locate(cuda, at, &p->dq_offsets, t->dq, first) &&
+           locate(cuda, at, &p->dk_offsets, t->dk, first) &&
+           locate(cuda, at, &p->dv_offsets, t->dv, first);
+}
+
+// Runs the groups first … last − 1 through cuDNN. False: it cannot, and nothing counts as done.
+static bool by_cudnn(struct cuda *cuda, const struct attention *a, const struct layout *at,
+                     const struct pass *t, int first, int last)
+{
+    struct cuda_attention *own = cuda->attention;
+    struct cudnn_plan *plans[MOST_GROUPS];
+    for (int i = first; i < last; i++) {
+        struct cudnn_shape shape = shape_of(a, t, &own->groups[i]);
+        if (!(plans[i] = plan_for(own, &shape)))
+            return false;
+    }
+    for (int i = first; i < last; i++) {
+        struct cudnn_pointers pointers;
+        if (!pointers_of(cuda, at, t, own->groups[i].first, &pointers))
+            return false;
+        if (!cudnn_run(own->cudnn, plans[i], cuda->stream, &pointers, at->room, own->note)) {
+            forget(own, plans[i]);
+            return false;
+        }
+    }
+    return first < last;
+}
+
+// --- operations ----------------------------------------------------------------
+
+static struct kernel_attention kernel_of(const struct attention *a, const struct layout *at,
+                                         const struct pass *t)
+{
+    struct kernel_attention k;
+    k.q = t->q.at, k.k = t->k.at, k.v = t->v.at, k.dout = t->dout.at;
+    k.out = t->out.at, k.dq = t->dq.at, k.dk = t->dk.at, k.dv = t->dv.at;
+    k.lse = (float *)t->lse.at, k.delta = at->delta;
+    k.q_stride = t->q.stride, k.k_stride = t->k.stride, k.v_stride = t->v.stride;
+    k.out_stride = t->out.stride, k.dout_stride = t->dout.stride;
+    k.dq_stride = t->dq.stride, k.dk_stride = t->dk.stride, k.dv_stride = t->dv.stride;
+    k.low = at->low, k.high = at->high;
+    k.tokens = (int)a->tokens, k.heads = (int)a->heads, k.kv_heads = (int)a->kv_heads;
+    k.head_size = (int)a->head_size, k.scale = (float)(1 / sqrt((double)a->head_size));
+    k.dtype = t->q.dtype;
+    return k;
+}
+
+// True: the tensors are of a kind that somebody here computes.
+static bool accepts(struct cuda *cuda, const struct attention *a, const struct pass *t)
+{
+    if (cuda->err)
+        return false;
+    if ((t->q.dtype == DTYPE_BF16 || t->q.dtype == DTYPE_F32) && t->lse.dtype == DTYPE_F32 &&
+        t->k.dtype == t->q.dtype && t->v.dtype == t->q.dtype && t->out.dtype == t->q.dtype &&
+        a->head_size <= 256)
+        return true;
+    cuda_fail(cuda, ERR_UNAVAILABLE,
+              "attention on a GPU takes bf16 or fp32 and heads of at most 256, not %s and %lld",
+              dtype_names[t->q.dtype], (long long)a->head_size);
+    return false;
+}
+
+static void run(struct device *device, const struct attention *a, const struct pass *t,
+                void *workspace)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_attention *own = cuda->attention;
+    bool backward = t->dq.at != NULL;
+    if (!accepts(cuda, a, t))
+        return;
+    struct layout at = layout_of(a, entries_most(a), own->room, workspace);
+    int first = backward ? 1 : 0, last = backward || !own->group_count ? own->group_count : 1;
+    if (t->q.dtype == DTYPE_BF16 && by_cudnn(cuda, a, &at, t, first, last))
+        return;
+    struct kernel_attention kernel = kernel_of(a, &at, t);
+    if (backward)
+        kernel_backward(cuda->stream, &kernel);
+    else
+        kernel_forward(cuda->stream, &kernel);
+    cuda_launched(cuda, backward ? "attention: backward" : "attention: forward");
+}
+
+void cuda_attention_forward(struct device *device, struct tensor out, struct tensor lse,
+                            struct tensor q, struct tensor k, struct tensor v,
+                            const struct attention *a, void *workspace)
+{
+    struct tensor none = {};
+    struct pass pass = { none, none, none, none, out, lse, q, k, v };
+    run(device, a, &pass, workspace);
+}
+
+void cuda_attention_backward(struct device *device, struct tensor dq, struct tensor dk,
+                             struct tensor dv, struct tensor dout, struct tensor out,
+                             struct tensor lse, struct tensor q, struct tensor k, struct tensor v,
+                             const struct attention *a, void *workspace)
+{
+    struct pass pass = { dq, dk, dv, dout, out, lse, q, k, v };
+    run(device, a, &pass, workspace);
+}
+
+// --- open and close ------------------------------------------------------------
+
+enum err cuda_attention_open(struct cuda *cuda)
+{
+    struct cuda_attention *own = (struct cuda_attention *)calloc(1, sizeof *own);
+    if (!own)
+        return fail(ERR_UNAVAILABLE, "attention: out of memory");
+    own->cudnn = cudnn_open(NULL, own->note);
+    if (own->cudnn) {
+        int64_t version = cudnn_version(own->cudnn);
+        snprintf(own->name, sizeof own->name, "cuDNN %d.%d", (int)(version / 10000),
+                 (int)(version / 100 % 100));
+    } else
+        snprintf(own->name, sizeof own->name, "own kernels");
+    cuda->attention = own;
+    return OK;
+}
+
+void cuda_attention_close(struct cuda *cuda)
+{
+    struct cuda_attention *own = cuda->attention;
+    if (!own)
+        return;
+    for (int i = 0; i < own->plan_count; i++)
+        cudnn_plan_free(own->cudnn, own->plans[i].made);
+    cudnn_close(own->cudnn);
+    free(own->entries);
+    free(own);
+    cuda->attention = NULL;
+}
+
+const char *cuda_attention_name(const struct cuda *cuda)
+{
+    return cuda->attention->name;
+}
+
+const char *cuda_attention_note(const struct cuda *cuda)
+{
+    return cuda->attention->note;
+}

@@ -1,0 +1,54 @@
+// attention_cudnn: attention of packed documents as a graph of cuDNN, which is looked for at run
+// time.
+//
+// cuDNN fuses a graph of small operations into its own kernels if it knows the pattern: products, a
+// scale, masks made of index comparisons, the pieces of a softmax. A plan is such a graph, compiled
+// for one shape; making one takes a tenth of a second, running it nothing.
+//
+//     struct cudnn *cudnn = cudnn_open(note);             // NULL: not there, note says why
+//     struct cudnn_plan *plan = cudnn_plan_make(cudnn, &shape, note);
+//     cudnn_run(cudnn, plan, stream, &pointers, workspace, note);
+//
+// The backward pass keeps the square of score gradients in the workspace and multiplies it from
+// there, which has one order of sums; without it, cuDNN adds with atomics.
+
+#pragma once
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+enum { CUDNN_NOTE = 512 };
+
+struct cudnn;
+struct cudnn_plan;
+
+// What a plan is made for: documents of at most `length` tokens, in rows that lie strides apart.
+struct cudnn_shape {
+    int64_t documents, length, heads, kv_heads, head_size;
+    int64_t q_stride, k_stride, v_stride, out_stride, lse_stride;
+    int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward
+};
+
+// Offsets of documents are in elements, documents + 1 of them, one array per row stride.
+struct cudnn_pointers {
+    const void *q, *k, *v;
+    void *out;
+    float *lse;
+    const void *dout;
+    void *dq, *dk, *dv;
+    const int32_t *sizes; // of the documents, in tokens
+    const int64_t *q_offsets, *k_offsets, *v_offsets, *out_offsets, *lse_offsets;
+    const int64_t *dout_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
+};
+
+// device: a description in JSON of one that is not here, for plans that will never run; or NULL.
+struct cudnn *cudnn_open(const char *device, char note[CUDNN_NOTE]);
+void cudnn_close(struct cudnn *cudnn);
+int64_t cudnn_version(const struct cudnn *cudnn); // 91400 for 9.14.0
+
+struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape *shape,
+                                   char note[CUDNN_NOTE]);
+void cudnn_plan_free(struct cudnn *cudnn, struct cudnn_plan *plan);
+int64_t cudnn_plan_bytes(const struct cudnn_plan *plan); // of workspace
+bool cudnn_run(struct cudnn *cudnn, struct cudnn_plan *plan, cudaStream_t stream,
+               const struct cudnn_pointers *pointers, void *workspace, char note[CUDNN_NOTE]);

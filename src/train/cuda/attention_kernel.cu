@@ -1,0 +1,492 @@
+// Attention on tensor cores, in tiles of 64 keys: the scores of a tile live in registers, the
+// softmax is made on the way. See attention_kernel.h.
+//
+// A warp has 16 rows. Products are mma.m16n8k16: of rows in shared memory with rows in shared
+// memory (scores), and of a square in registers with rows in shared memory (everything else). The
+// registers of a product's result are those of the next one's left operand.
+
+#include "train/cuda/attention_kernel.h"
+
+#include <cuda_bf16.h>
+
+typedef __nv_bfloat16 bf16;
+
+#define LOG2E 1.4426950408889634f
+
+enum { TILE = 64, PAD = 8 /* rows shifted by 16 bytes do not meet in a bank */ };
+
+// --- tiles ---------------------------------------------------------------------
+
+static __device__ uint32_t shared_address(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+// Rows first … of one head into shared memory, zeros behind the last token and column.
+template <int D, int ROWS>
+static __device__ void fetch(bf16 *tile, const void *in, int64_t stride, int first, int tokens,
+                             int head, int size)
+{
+    const bf16 *at = (const bf16 *)in + (int64_t)head * size;
+    for (int i = threadIdx.x; i < ROWS * (D / 8); i += blockDim.x) {
+        int r = i / (D / 8), c = i % (D / 8) * 8;
+        bool there = first + r < tokens && c < size;
+        const bf16 *from = there ? at + (int64_t)(first + r) * stride + c : at;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                         shared_address(tile + r * (D + PAD) + c)),
+                     "l"(from), "r"(there ? 16 : 0));
+    }
+}
+
+static __device__ void commit()
+{
+    asm volatile("cp.async.commit_group;");
+}
+
+// A tile of keys and values, as one group.
+template <int D>
+static __device__ void fetch_both(bf16 *k, bf16 *v, const struct kernel_attention *a, int first,
+                                  int head)
+{
+    fetch<D, TILE>(k, a->k, a->k_stride, first, a->tokens, head, a->head_size);
+    fetch<D, TILE>(v, a->v, a->v_stride, first, a->tokens, head, a->head_size);
+    commit();
+}
+
+// All but the newest `left` groups have arrived, for every thread.
+template <int LEFT> static __device__ void arrived()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+    __syncthreads();
+}
+
+static __device__ void load4(uint32_t x[4], const bf16 *at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_address(at)));
+}
+
+static __device__ void load4_turned(uint32_t x[4], const bf16 *at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_address(at)));
+}
+
+static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+static __device__ uint32_t pack(float low, float high)
+{
+    __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return *(uint32_t *)&both;
+}
+
+typedef float square[TILE / 8][4]; // 16 rows, TILE columns: what a warp holds of the scores
+
+// s = a × bᵀ: 16 rows of a with the TILE rows of b.
+template <int D> static __device__ void scores(square s, const bf16 *a, const bf16 *b)
+{
+    int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
+    for (int j = 0; j < TILE / 8; j++)
+        for (int i = 0; i < 4; i++)
+            s[j][i] = 0;
+#pragma unroll
+    for (int k = 0; k < D; k += 16) {
+        uint32_t left[4], right[4];
+        load4(left, a + (m % 2 * 8 + r) * (D + PAD) + k + m / 2 * 8);
+#pragma unroll
+        for (int j = 0; j < TILE; j += 16) {
+            load4(right, b + (j + m / 2 * 8 + r) * (D + PAD) + k + m % 2 * 8);
+            mma(s[j / 8], left, right);
+            mma(s[j / 8 + 1], left, right + 2);
+        }
+    }
+}
+
+// sum += p × b: the square with the TILE rows of b.
+template <int D>
+static __device__ void accumulate(float sum[D / 8][4], const square p, const bf16 *b)
+{
+    int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
+#pragma unroll
+    for (int k = 0; k < TILE; k += 16) {
+        const float *x = p[k / 8], *y = p[k / 8 + 1];
+        uint32_t left[4] = { pack(x[0], x[1]), pack(x[2], x[3]), pack(y[0], y[1]),
+                             pack(y[2], y[3]) };
+#pragma unroll
+        for (int c = 0; c < D; c += 16) {
+            uint32_t right[4];
+            load4_turned(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
+            mma(sum[c / 8], left, right);
+            mma(sum[c / 8 + 1], left, right + 2);
+        }
+    }
+}
+
+// A warp's 16 rows, from `row` on, each times a factor.
+template <int D>
+static __device__ void save(void *out, int64_t stride, int row, int tokens, int head, int size,
+                            const float sum[D / 8][4], float factor0, float factor1)
+{
+    int lane = threadIdx.x % 32, at = row + lane / 4;
+    bf16 *head_at = (bf16 *)out + (int64_t)head * size;
+#pragma unroll
+    for (int j = 0; j < D / 8; j++) {
+        int c = j * 8 + lane % 4 * 2;
+        if (c >= size)
+            continue;
+        if (at < tokens)
+            *(uint32_t *)(head_at + at * stride + c) =
+                pack(sum[j][0] * factor0, sum[j][1] * factor0);
+        if (at + 8 < tokens)
+            *(uint32_t *)(head_at + (at + 8) * stride + c) =
+                pack(sum[j][2] * factor1, sum[j][3] * factor1);
+    }
+}
+
+// --- forward -------------------------------------------------------------------
+
+static __device__ float over_quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+    return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+static __device__ float over_quad_sum(float x)
+{
+    x += __shfl_xor_sync(~0u, x, 1);
+    return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// The two rows of a thread: what they see, and the softmax so far.
+struct pair {
+    int row[2], low[2];
+    float largest[2], sum[2];
+};
+
+static __device__ struct pair pair_at(int row, int tokens, const int32_t *low)
+{
+    struct pair p;
+    for (int i = 0; i < 2; i++) {
+        p.row[i] = row + i * 8;
+        p.low[i] = p.row[i] < tokens ? low[p.row[i]] : INT32_MAX;
+        p.largest[i] = -INFINITY, p.sum[i] = 0;
+    }
+    return p;
+}
+
+// Scores that a row does not see become −∞. The 16 rows of the warp all see what lies between low
+// of the last and the first itself.
+static __device__ void mask(square s, const struct pair *p, int key, int row, int low)
+{
+    if (key >= low && key + TILE - 1 <= row)
+        return;
+    int column = key + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int at = column + j * 8 + i % 2;
+            if (at > p->row[i / 2] || at < p->low[i / 2])
+                s[j][i] = -INFINITY;
+        }
+}
+
+// Scores become probabilities up to a factor per row; keep: what earlier sums are worth now.
+static __device__ void soften(square s, struct pair *p, float scale, float keep[2])
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float largest = p->largest[r];
+        for (int j = 0; j < TILE / 8; j++)
+            largest = fmaxf(largest, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+        largest = over_quad_max(largest);
+        float base = largest == -INFINITY ? 0 : largest * scale, sum = 0;
+        keep[r] = exp2f(p->largest[r] * scale - base);
+        for (int j = 0; j < TILE / 8; j++)
+            for (int i = 2 * r; i < 2 * r + 2; i++)
+                sum += s[j][i] = exp2f(s[j][i] * scale - base);
+        p->sum[r] = p->sum[r] * keep[r] + sum, p->largest[r] = largest;
+    }
+}
+
+template <int D, int WARPS>
+static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
+    forward(struct kernel_attention a)
+{
+    extern __shared__ bf16 memory[];
+    enum { ROWS = WARPS * 16, STEP = TILE * (D + PAD) };
+    bf16 *q = memory, *k = q + ROWS * (D + PAD), *v = k + 2 * STEP;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y;
+    int first = (gridDim.x - 1 - blockIdx.x) * ROWS; // the longest rows start first
+    int last = min(first + ROWS, a.tokens), shared = head / (a.heads / a.kv_heads);
+    int row = first + warp * 16, begin = a.low[first] / TILE * TILE, step = 0;
+    int low = a.low[min(row + 15, a.tokens - 1)];
+    float scale = a.scale * LOG2E, out[D / 8][4] = {};
+    struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
+    fetch<D, ROWS>(q, a.q, a.q_stride, first, a.tokens, head, a.head_size);
+    fetch_both<D>(k, v, &a, begin, shared);
+    for (int key = begin; key < last; key += TILE, step ^= 1) {
+        bf16 *k_now = k + step * STEP, *v_now = v + step * STEP;
+        if (key + TILE < last)
+            fetch_both<D>(k + (step ^ 1) * STEP, v + (step ^ 1) * STEP, &a, key + TILE, shared);
+        else
+            commit();
+        arrived<1>();
+        if (key <= row + 15) { // else no row of this warp sees the tile
+            square s;
+            float keep[2];
+            scores<D>(s, q + warp * 16 * (D + PAD), k_now);
+            mask(s, &p, key, row, low);
+            soften(s, &p, scale, keep);
+#pragma unroll
+            for (int j = 0; j < D / 8; j++)
+                for (int i = 0; i < 4; i++)
+                    out[j][i] *= keep[i / 2];
+            accumulate<D>(out, s, v_now);
+        }
+        __syncthreads();
+    }
+    for (int r = 0; r < 2; r++) {
+        p.sum[r] = over_quad_sum(p.sum[r]);
+        if (lane % 4 == 0 && p.row[r] < a.tokens)
+            a.lse[(int64_t)p.row[r] * a.heads + head] = p.largest[r] * a.scale + logf(p.sum[r]);
+    }
+    save<D>(a.out, a.out_stride, row, a.tokens, head, a.head_size, out, 1 / p.sum[0], 1 / p.sum[1]);
+}
+
+// --- backward ------------------------------------------------------------------
+
+// delta = Σ dout · out of each row and head; a warp has one.
+static __global__ void row_sums(struct kernel_attention a)
+{
+    int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (at >= (int64_t)a.tokens * a.heads)
+        return;
+    int64_t token = at / a.heads, column = at % a.heads * a.head_size;
+    const bf16 *x = (const bf16 *)a.out + token * a.out_stride + column;
+    const bf16 *y = (const bf16 *)a.dout + token * a.dout_stride + column;
+    float sum = 0;
+    for (int c = threadIdx.x % 32; c < a.head_size; c += 32)
+        sum += __bfloat162float(x[c]) * __bfloat162float(y[c]);
+    for (int step = 16; step; step /= 2)
+        sum += __shfl_xor_sync(~0u, sum, step);
+    if (threadIdx.x % 32 == 0)
+        a.delta[at] = sum;
+}
+
+template <int D> static __global__ void backward_q(struct kernel_attention a)
+{
+    extern __shared__ bf16 memory[];
+    enum { STEP = TILE * (D + PAD) };
+    bf16 *q = memory, *dout = q + STEP, *k = dout + STEP, *v = k + 2 * STEP;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y, step = 0;
+    int first = (gridDim.x - 1 - blockIdx.x) * TILE, row = first + warp * 16;
+    int last = min(first + TILE, a.tokens), shared = head / (a.heads / a.kv_heads);
+    int low = a.low[min(row + 15, a.tokens - 1)], begin = a.low[first] / TILE * TILE;
+    float scale = a.scale * LOG2E, dq[D / 8][4] = {}, lse[2], delta[2];
+    struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
+    for (int r = 0; r < 2; r++) {
+        int64_t at = (int64_t)min(p.row[r], a.tokens - 1) * a.heads + head;
+        lse[r] = a.lse[at] * LOG2E, delta[r] = a.delta[at];
+    }
+    fetch<D, TILE>(q, a.q, a.q_stride, first, a.tokens, head, a.head_size);
+    fetch<D, TILE>(dout, a.dout, a.dout_stride, first, a.tokens, head, a.head_size);
+    fetch_both<D>(k, v, &a, begin, shared);
+    for (int key = begin; key < last; key += TILE, step ^= 1) {
+        bf16 *k_now = k + step * STEP, *v_now = v + step * STEP;
+        if (key + TILE < last)
+            fetch_both<D>(k + (step ^ 1) * STEP, v + (step ^ 1) * STEP, &a, key + TILE, shared);
+        else
+            commit();
+        arrived<1>();
+        square s, ds;
+        scores<D>(s, q + warp * 16 * (D + PAD), k_now);
+        mask(s, &p, key, row, low);
+        scores<D>(ds, dout + warp * 16 * (D + PAD), v_now);
+#pragma unroll
+        for (int j = 0; j < TILE / 8; j++)
+            for (int i = 0; i < 4; i++)
+                ds[j][i] = exp2f(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
+        accumulate<D>(dq, ds, k_now);
+        __syncthreads();
+    }
+    save<D>(a.dq, a.dq_stride, row, a.tokens, head, a.head_size, dq, a.scale, a.scale);
+}
+
+// Probabilities and score gradients of 16 keys with the TILE queries from `query` on.
+static __device__ void keys_by_queries(square s, square ds, const int key[2], const int high[2],
+                                       int query, const float *lse, const float *delta, float scale)
+{
+    int column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int c = column + j * 8 + i % 2, r = i / 2;
+            bool seen = query + c >= key[r] && query + c < high[r];
+            s[j][i] = seen ? exp2f(s[j][i] * scale - lse[c] * LOG2E) : 0;
+            ds[j][i] = s[j][i] * (ds[j][i] - delta[c]);
+        }
+}
+
+// A tile of queries of one head, with what its rows need.
+struct queries {
+    bf16 *q, *dout;
+    float *lse, *delta;
+};
+
+template <int D> static __device__ struct queries queries_at(bf16 *memory, int step)
+{
+    enum { STEP = TILE * (D + PAD) };
+    float *numbers = (float *)(memory + 6 * STEP) + step * 2 * TILE;
+    struct queries at = { memory + (2 + step) * STEP, memory + (4 + step) * STEP, numbers,
+                          numbers + TILE };
+    return at;
+}
+
+template <int D>
+static __device__ void fetch_queries(struct queries to, const struct kernel_attention *a, int query,
+                                     int head)
+{
+    fetch<D, TILE>(to.q, a->q, a->q_stride, query, a->tokens, head, a->head_size);
+    fetch<D, TILE>(to.dout, a->dout, a->dout_stride, query, a->tokens, head, a->head_size);
+    for (int i = threadIdx.x; i < 2 * TILE; i += blockDim.x) {
+        int64_t at = (int64_t)min(query + i % TILE, a->tokens - 1) * a->heads + head;
+        const float *from = (i < TILE ? a->lse : a->delta) + at;
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to.lse + i)),
+                     "l"(from));
+    }
+    commit();
+}
+
+template <int D> static __global__ void backward_kv(struct kernel_attention a)
+{
+    extern __shared__ bf16 memory[];
+    enum { STEP = TILE * (D + PAD) };
+    bf16 *k = memory, *v = k + STEP;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, shared = blockIdx.y;
+    int first = blockIdx.x * TILE, row = first + warp * 16, key[2], high[2];
+    int group = a.heads / a.kv_heads, last = a.high[min(first + TILE, a.tokens) - 1];
+    int each = (last - first + TILE - 1) / TILE, count = each * group; // tiles of a head, of all
+    float scale = a.scale * LOG2E, dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    for (int r = 0; r < 2; r++) {
+        key[r] = row + lane / 4 + r * 8;
+        high[r] = key[r] < a.tokens ? a.high[key[r]] : 0;
+    }
+    fetch<D, TILE>(k, a.k, a.k_stride, first, a.tokens, shared, a.head_size);
+    fetch<D, TILE>(v, a.v, a.v_stride, first, a.tokens, shared, a.head_size);
+    fetch_queries<D>(queries_at<D>(memory, 0), &a, first, shared * group);
+    for (int i = 0; i < count; i++) {
+        struct queries now = queries_at<D>(memory, i % 2);
+        square s, ds;
+        if (i + 1 < count)
+            fetch_queries<D>(queries_at<D>(memory, (i + 1) % 2), &a, first + (i + 1) % each * TILE,
+                             shared * group + (i + 1) / each);
+        else
+            commit();
+        arrived<1>();
+        scores<D>(s, k + warp * 16 * (D + PAD), now.q);
+        scores<D>(ds, v + warp * 16 * (D + PAD), now.dout);
+        keys_by_queries(s, ds, key, high, first + i % each * TILE, now.lse, now.delta, scale);
+        accumulate<D>(dv, s, now.dout);
+        accumulate<D>(dk, ds, now.q);
+        __syncthreads();
+    }
+    save<D>(a.dk, a.dk_stride, row, a.tokens, shared, a.head_size, dk, a.scale, a.scale);
+    save<D>(a.dv, a.dv_stride, row, a.tokens, shared, a.head_size, dv, 1, 1);
+}
+
+// --- launches ------------------------------------------------------------------
+
+static __global__ void ranges(int32_t *low, int32_t *high, const struct span *spans, int64_t window)
+{
+    struct span span = spans[blockIdx.x];
+    for (int i = threadIdx.x; i < span.size; i += blockDim.x) {
+        int back = window && i >= window ? i - (int)window + 1 : 0;
+        int front = window && i + window < span.size ? i + (int)window : span.size;
+        low[span.start + i] = span.start + back;
+        high[span.start + i] = span.start + front;
+    }
+}
+
+void kernel_ranges(cudaStream_t stream, int32_t *low, int32_t *high, const struct span *spans,
+                   int64_t count, int64_t window)
+{
+    ranges<<<(unsigned)count, 256, 0, stream>>>(low, high, spans, window);
+}
+
+static int tiles(int tokens, int rows)
+{
+    return (tokens + rows - 1) / rows;
+}
+
+template <typename F> static void allow(F kernel, int bytes)
+{
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+template <int D> static void forward_of(cudaStream_t stream, const struct kernel_attention *a)
+{
+    enum { WARPS = D <= 128 ? 8 : 4, BYTES = (WARPS * 16 + 4 * TILE) * (D + PAD) * 2 };
+    allow(forward<D, WARPS>, BYTES);
+    forward<D, WARPS>
+        <<<dim3(tiles(a->tokens, WARPS * 16), a->heads), WARPS * 32, BYTES, stream>>>(*a);
+}
+
+template <int D> static void backward_of(cudaStream_t stream, const struct kernel_attention *a)
+{
+    enum { BYTES = 6 * TILE * (D + PAD) * 2, NUMBERS = 4 * TILE * 4 };
+    int64_t rows = (int64_t)a->tokens * a->heads;
+    allow(backward_q<D>, BYTES);
+    allow(backward_kv<D>, BYTES + NUMBERS);
+    row_sums<<<(unsigned)((rows + 7) / 8), 256, 0, stream>>>(*a);
+    backward_q<D><<<dim3(tiles(a->tokens, TILE), a->heads), 128, BYTES, stream>>>(*a);
+    backward_kv<D><<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128, BYTES + NUMBERS, stream>>>(*a);
+}
+
+// Rows of 16 bytes, and a head that fits a tile.
+static bool fits(const struct kernel_attention *a)
+{
+    int64_t strides = a->q_stride | a->k_stride | a->v_stride | a->out_stride | a->dout_stride |
+                      a->dq_stride | a->dk_stride | a->dv_stride;
+    uintptr_t at = (uintptr_t)a->q | (uintptr_t)a->k | (uintptr_t)a->v | (uintptr_t)a->out |
+                   (uintptr_t)a->dout | (uintptr_t)a->dq | (uintptr_t)a->dk | (uintptr_t)a->dv;
+    return a->dtype == DTYPE_BF16 && a->head_size % 8 == 0 && a->head_size <= 256 &&
+           strides % 8 == 0 && at % 16 == 0;
+}
+
+void kernel_forward(cudaStream_t stream, const struct kernel_attention *a)
+{
+    if (!fits(a))
+        plain_forward(stream, a);
+    else if (a->head_size <= 64)
+        forward_of<64>(stream, a);
+    else if (a->head_size <= 96)
+        forward_of<96>(stream, a);
+    else if (a->head_size <= 128)
+        forward_of<128>(stream, a);
+    else
+        forward_of<256>(stream, a);
+}
+
+void kernel_backward(cudaStream_t stream, const struct kernel_attention *a)
+{
+    if (!fits(a))
+        plain_backward(stream, a);
+    else if (a->head_size <= 64)
+        backward_of<64>(stream, a);
+    else if (a->head_size <= 96)
+        backward_of<96>(stream, a);
+    else if (a->head_size <= 128)
+        backward_of<128>(stream, a);
+    else
+        backward_of<256>(stream, a);
+}

@@ -1,0 +1,324 @@
+// The device of the CUDA backend: its memory, its stream, its errors, and the table.
+
+#include "train/cuda/cuda.h"
+
+#include "train/cuda/operations.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// --- errors ------------------------------------------------------------------
+
+void cuda_fail(struct cuda *cuda, enum err err, const char *format, ...)
+{
+    if (cuda->err)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(cuda->problem, sizeof cuda->problem, format, arguments);
+    va_end(arguments);
+    cuda->err = err;
+}
+
+bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess)
+        return !cuda->err;
+    enum err err = status == cudaErrorMemoryAllocation ? ERR_DEVICE_MEMORY : ERR_UNAVAILABLE;
+    cudaGetLastError(); // so that it is told once
+    cuda_fail(cuda, err, "%s failed on the GPU: %s", what, cudaGetErrorString(status));
+    return false;
+}
+
+void cuda_launched(struct cuda *cuda, const char *what)
+{
+    cuda_check(cuda, cudaGetLastError(), what);
+}
+
+static enum err sync_device(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "an operation");
+    enum err err = cuda->err;
+    cuda->err = OK;
+    return err ? fail(err, "%s: %s", device->name, cuda->problem) : OK;
+}
+
+// --- memory ------------------------------------------------------------------
+
+static double gib(size_t bytes)
+{
+    return (double)bytes / (1 << 30);
+}
+
+static enum err allocate(struct device *device, void **out, int64_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    cudaError_t status = cudaMalloc(out, bytes > 0 ? (size_t)bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+        size_t available = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&available, &total);
+        return fail(ERR_DEVICE_MEMORY, "%s has no %.2f GiB left: %.2f of its %.2f GiB are free",
+                    device->name, gib((size_t)bytes), gib(available), gib(total));
+    }
+    if (status != cudaSuccess)
+        return fail(ERR_UNAVAILABLE, "%s: memory could not be taken: %s", device->name,
+                    cudaGetErrorString(status));
+    device->allocated_bytes += bytes;
+    cuda_check(cuda, cudaMemsetAsync(*out, 0, (size_t)bytes, cuda->stream), "zeroing memory");
+    return OK;
+}
+
+static void release(struct device *device, void *at, int64_t bytes)
+{
+    if (!at)
+        return;
+    device->allocated_bytes -= bytes;
+    cuda_check(cuda_of(device), cudaFree(at), "giving memory back"); // waits for what uses it
+}
+
+static void zero(struct device *device, struct tensor out)
+{
+    struct cuda *cuda = cuda_of(device);
+    size_t size = out.dtype == DTYPE_F64    ? 8
+                  : out.dtype == DTYPE_F32  ? 4
+                  : out.dtype == DTYPE_BF16 ? 2
+                                            : 1;
+    size_t row = (size_t)out.columns * size, rows = (size_t)out.rows;
+    if (cuda->err || !row || !rows)
+        return;
+    bool dense = out.stride == out.columns || rows == 1;
+    cuda_check(
+        cuda,
+        dense ? cudaMemsetAsync(out.at, 0, row * rows, cuda->stream)
+              : cudaMemset2DAsync(out.at, (size_t)out.stride * size, 0, row, rows, cuda->stream),
+        "zeroing");
+}
+
+// --- to and from the host, through pinned memory -----------------------------
+
+// The next slot of the ring, once the last copy through it is over; NULL after an error.
+static char *next_slot(struct cuda *cuda, int *index)
+{
+    auto *ring = &cuda->ring;
+    *index = ring->next;
+    ring->next = (ring->next + 1) % CUDA_RING_SLOTS;
+    if (!cuda_check(cuda, cudaEventSynchronize(ring->free[*index]), "a copy"))
+        return NULL;
+    return ring->at + (int64_t)*index * CUDA_RING_SLOT;
+}
+
+static int64_t slot_bytes(int64_t left)
+{
+    return left < CUDA_RING_SLOT ? left : (int64_t)CUDA_RING_SLOT;
+}
+
+static void upload(struct device *device, void *out, const void *host, int64_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    for (int64_t at = 0; at < bytes && !cuda->err; at += CUDA_RING_SLOT) {
+        int slot;
+        size_t size = (size_t)slot_bytes(bytes - at);
+        char *pinned = next_slot(cuda, &slot);
+        if (!pinned)
+            return;
+        memcpy(pinned, (const char *)host + at, size);
+        cuda_check(
+            cuda,
+            cudaMemcpyAsync((char *)out + at, pinned, size, cudaMemcpyHostToDevice, cuda->stream),
+            "an upload");
+        cuda_check(cuda, cudaEventRecord(cuda->ring.free[slot], cuda->stream), "an upload");
+    }
+}
+
+// While one slot is copied out of, the next ones are being filled.
+static void download(struct device *device, void *host, const void *in, int64_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    int64_t asked = 0, done = 0;
+    int slots[CUDA_RING_SLOTS];
+    while (done < bytes && !cuda->err) {
+        for (; asked < bytes && asked - done < (int64_t)CUDA_RING_SLOT * CUDA_RING_SLOTS;
+             asked += CUDA_RING_SLOT) {
+            int slot;
+            char *pinned = next_slot(cuda, &slot);
+            if (!pinned)
+                break;
+            slots[asked / CUDA_RING_SLOT % CUDA_RING_SLOTS] = slot;
+            cuda_check(cuda,
+                       cudaMemcpyAsync(pinned, (const char *)in + asked,
+                                       (size_t)slot_bytes(bytes - asked), cudaMemcpyDeviceToHost,
+                                       cuda->stream),
+                       "a download");
+            cuda_check(cuda, cudaEventRecord(cuda->ring.free[slot], cuda->stream), "a download");
+        }
+        int slot = slots[done / CUDA_RING_SLOT % CUDA_RING_SLOTS];
+        if (!cuda->err &&
+            cuda_check(cuda, cudaEventSynchronize(cuda->ring.free[slot]), "a download"))
+            memcpy((char *)host + done, cuda->ring.at + (int64_t)slot * CUDA_RING_SLOT,
+                   (size_t)slot_bytes(bytes - done));
+        done += CUDA_RING_SLOT;
+    }
+    if (cuda->err)
+        memset(host, 0, (size_t)bytes);
+}
+
+// --- opening -----------------------------------------------------------------
+
+static int devices(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return count;
+}
+
+static const int built_for[] = { __CUDA_ARCH_LIST__ }; // 800, 900, …; the last as PTX too
+
+// Code for 8.0 runs on 8.6, not on 9.0; PTX on all that is newer.
+static bool runs_on(int capability)
+{
+    int last = 0;
+    for (int built : built_for) {
+        if (built / 100 == capability / 10 && built / 10 <= capability)
+            return true;
+        last = built / 10 > last ? built / 10 : last;
+    }
+    return capability >= last;
+}
+
+static void close_device(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda) {
+        if (cuda->stream)
+            cudaStreamSynchronize(cuda->stream);
+        cuda_attention_close(cuda);
+        cuda_products_close(cuda);
+        for (int i = 0; i < CUDA_RING_SLOTS; i++)
+            if (cuda->ring.free[i])
+                cudaEventDestroy(cuda->ring.free[i]);
+        cudaFreeHost(cuda->ring.at);
+        cudaFree(cuda->partials);
+        if (cuda->stream)
+            cudaStreamDestroy(cuda->stream);
+        cudaGetLastError();
+        free(cuda);
+    }
+    memset(device, 0, sizeof *device);
+}
+
+static enum err open_parts(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking), "a stream");
+    cuda_check(cuda, cudaMalloc(&cuda->partials, CUDA_PARTIALS), "taking memory for sums");
+    cuda_check(cuda,
+               cudaHostAlloc((void **)&cuda->ring.at, (size_t)CUDA_RING_SLOT * CUDA_RING_SLOTS,
+                             cudaHostAllocDefault),
+               "taking pinned memory");
+    for (int i = 0; i < CUDA_RING_SLOTS; i++)
+        cuda_check(cuda, cudaEventCreateWithFlags(&cuda->ring.free[i], cudaEventDisableTiming),
+                   "an event");
+    if (cuda->err)
+        return fail(cuda->err, "%s: %s", device->name, cuda->problem);
+    TRY(cuda_products_open(cuda));
+    TRY(cuda_attention_open(cuda));
+    device->allocated_bytes = CUDA_PARTIALS + CUDA_PRODUCTS; // its own, on the device
+    return OK;
+}
+
+static enum err open_device(struct device *device, int index)
+{
+    struct cudaDeviceProp properties;
+    memset(device, 0, sizeof *device);
+    cudaError_t status = cudaSetDevice(index);
+    if (status == cudaSuccess)
+        status = cudaGetDeviceProperties(&properties, index);
+    if (status != cudaSuccess) {
+        cudaGetLastError();
+        return fail(ERR_UNAVAILABLE, "GPU %d cannot be used: %s", index,
+                    cudaGetErrorString(status));
+    }
+    int capability = properties.major * 10 + properties.minor;
+    if (!runs_on(capability))
+        return fail(ERR_UNAVAILABLE,
+                    "%s has compute capability %d.%d, which this build has no code for: build "
+                    "with make ARCHS=%d (80 at least)",
+                    properties.name, properties.major, properties.minor, capability);
+    struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
+    if (!cuda)
+        return fail(ERR_DEVICE_MEMORY, "there is no memory left to open a GPU");
+    cuda->multiprocessors = properties.multiProcessorCount;
+    cuda->capability = capability;
+    device->backend = &backend_cuda;
+    device->index = index;
+    device->workers = cuda->multiprocessors;
+    device->total_bytes = (int64_t)properties.totalGlobalMem;
+    device->chunk_bytes = (int64_t)512 << 20;
+    snprintf(device->name, sizeof device->name, "%.63s", properties.name);
+    device->own = cuda;
+    enum err err = open_parts(device);
+    if (err)
+        close_device(device);
+    return err;
+}
+
+// --- the table ---------------------------------------------------------------
+
+const struct backend backend_cuda = {
+    .name = "cuda",
+    .devices = devices,
+    .open = open_device,
+    .close = close_device,
+    .sync = sync_device,
+    .allocate = allocate,
+    .release = release,
+    .upload = upload,
+    .download = download,
+    .zero = zero,
+    .cast = cuda_cast,
+    .fill = cuda_fill,
+    .tune = cuda_tune,
+    .embedding_forward = cuda_embedding_forward,
+    .embedding_backward = cuda_embedding_backward,
+    .norm_forward = cuda_norm_forward,
+    .norm_backward = cuda_norm_backward,
+    .add = cuda_add,
+    .rotary = cuda_rotary,
+    .attention_bytes = cuda_attention_bytes,
+    .attention_begin = cuda_attention_begin,
+    .attention_forward = cuda_attention_forward,
+    .attention_backward = cuda_attention_backward,
+    .swiglu_forward = cuda_swiglu_forward,
+    .swiglu_backward = cuda_swiglu_backward,
+    .matmul_nt = cuda_matmul_nt,
+    .matmul_nn = cuda_matmul_nn,
+    .matmul_tn = cuda_matmul_tn,
+    .quantize_rows = cuda_quantize_rows,
+    .matmul_scaled = cuda_matmul_scaled,
+    .bias_forward = cuda_bias_forward,
+    .bias_backward = cuda_bias_backward,
+    .gather = cuda_gather,
+    .scatter = cuda_scatter,
+    .cross_entropy = cuda_cross_entropy,
+    .dropout = cuda_dropout,
+    .quantize = cuda_quantize,
+    .dequantize = cuda_dequantize,
+    .sum = cuda_sum,
+    .squares = cuda_squares,
+    .clip = cuda_clip,
+    .adamw = cuda_adamw,
+    .sgd = cuda_sgd,
+};
+
+enum { VERSION = 1 }; // of struct backend
+
+extern "C" __attribute__((visibility("default"))) const struct backend *gpuhours_cuda(int version)
+{
+    return version == VERSION ? &backend_cuda : NULL;
+}

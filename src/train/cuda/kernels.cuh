@@ -1,0 +1,404 @@
+// kernels: what the kernels share: elements of each type in vectors, maps over rows, sums.
+//
+// A kernel takes addresses and whole numbers. It computes in fp32 and moves 16 bytes at a time
+// where addresses, strides and widths allow it, else element by element:
+//
+//     struct twice { enum { V = 8 }; const bf16 *in; bf16 *out; int64_t in_stride, out_stride;
+//         __device__ void operator()(int64_t row, int64_t column) const { … } };
+//     map(cuda, twice{ … }, rows, columns, "twice");
+
+#pragma once
+
+#include "train/cuda/cuda.h"
+#include "train/draw.h"
+
+#include <cuda_fp8.h>
+#include <initializer_list>
+#include <type_traits>
+
+typedef __nv_bfloat16 bf16;
+typedef __nv_fp8_e4m3 fp8;
+
+// --- tensors on the host's side ----------------------------------------------
+
+static inline int64_t bytes_of(enum dtype dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_BF16 ? 2 : dtype == DTYPE_F64 ? 8 : 1;
+}
+
+static inline bool is_dense(struct tensor t)
+{
+    return t.stride == t.columns || t.rows <= 1;
+}
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// The least power of two that is not less.
+static inline int power_of_two(int64_t least)
+{
+    int64_t power = 1;
+    while (power < least)
+        power *= 2;
+    return (int)power;
+}
+
+// Whether rows of all can be read `width` elements at a time; a tensor that is none can.
+static inline bool in_vectors(int width, std::initializer_list<struct tensor> all)
+{
+    for (struct tensor t : all) {
+        int64_t bytes = width * bytes_of(t.dtype), unit = bytes < 16 ? bytes : 16;
+        if (!t.at)
+            continue;
+        if (t.columns % width || (uintptr_t)t.at % unit)
+            return false;
+        if (t.rows > 1 && t.stride * bytes_of(t.dtype) % unit)
+            return false;
+    }
+    return true;
+}
+
+// Dense tensors of one shape as a single row, for what looks at each element alone.
+static inline void flatten(std::initializer_list<struct tensor *> all)
+{
+    for (struct tensor *t : all)
+        if (t->at && !is_dense(*t))
+            return;
+    for (struct tensor *t : all) {
+        t->columns *= t->rows;
+        t->rows = 1;
+        t->stride = t->columns;
+    }
+}
+
+// Calls f with a value of the element type, so that it can be a template's argument.
+template <class F> static inline void with_type(struct cuda *cuda, enum dtype dtype, F f)
+{
+    if (dtype == DTYPE_F32)
+        f(float());
+    else if (dtype == DTYPE_BF16)
+        f(bf16());
+    else
+        cuda_fail(cuda, ERR_UNAVAILABLE, "an operation on a GPU takes fp32 or bf16, not this type");
+}
+
+template <int WIDTH> using width = std::integral_constant<int, WIDTH>;
+
+template <int WIDTH, class F> static inline void with_width(bool vectors, F f)
+{
+    if (vectors)
+        f(width<WIDTH>());
+    else
+        f(width<1>());
+}
+
+// --- elements ----------------------------------------------------------------
+
+static __device__ inline float widen(float x)
+{
+    return x;
+}
+static __device__ inline float widen(bf16 x)
+{
+    return __bfloat162float(x);
+}
+static __device__ inline float widen(double x)
+{
+    return (float)x;
+}
+static __device__ inline float widen(fp8 x)
+{
+    return (float)x;
+}
+
+template <typename T> __device__ inline T narrow(float x);
+template <> __device__ inline float narrow<float>(float x)
+{
+    return x;
+}
+template <> __device__ inline bf16 narrow<bf16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+template <> __device__ inline double narrow<double>(float x)
+{
+    return (double)x;
+}
+template <> __device__ inline fp8 narrow<fp8>(float x) // too large becomes the largest
+{
+    return fp8(x);
+}
+
+template <int BYTES> struct raw;
+template <> struct raw<1> {
+    unsigned char at;
+};
+template <> struct raw<2> {
+    unsigned short at;
+};
+template <> struct raw<4> {
+    unsigned int at;
+};
+template <> struct raw<8> {
+    uint2 at;
+};
+template <> struct raw<16> {
+    uint4 at;
+};
+template <> struct raw<32> {
+    uint4 at, and_at;
+};
+template <> struct raw<64> {
+    uint4 at, and_at, then_at, last_at;
+};
+
+// V elements as fp32, in one access (of 16 bytes each).
+template <int V, typename T> __device__ inline void load(float (&out)[V], const T *in)
+{
+    raw<V * sizeof(T)> bits = *reinterpret_cast<const raw<V * sizeof(T)> *>(in);
+    const T *x = reinterpret_cast<const T *>(&bits);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        out[i] = widen(x[i]);
+}
+
+template <int V, typename T> __device__ inline void store(T *out, const float (&in)[V])
+{
+    raw<V * sizeof(T)> bits;
+    T *x = reinterpret_cast<T *>(&bits);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        x[i] = narrow<T>(in[i]);
+    *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
+}
+
+// An operand of any type, for what is small: weights of norms, biases, sums.
+struct operand {
+    void *at;
+    enum dtype dtype;
+};
+
+static inline operand any_of(struct tensor t)
+{
+    return operand{ t.at, t.dtype };
+}
+
+static __device__ inline float load_any(operand in, int64_t i)
+{
+    switch (in.dtype) {
+    case DTYPE_F32: return ((const float *)in.at)[i];
+    case DTYPE_BF16: return widen(((const bf16 *)in.at)[i]);
+    case DTYPE_F64: return (float)((const double *)in.at)[i];
+    default: return widen(((const fp8 *)in.at)[i]);
+    }
+}
+
+static __device__ inline void store_any(operand out, int64_t i, float x)
+{
+    switch (out.dtype) {
+    case DTYPE_F32: ((float *)out.at)[i] = x; break;
+    case DTYPE_BF16: ((bf16 *)out.at)[i] = narrow<bf16>(x); break;
+    case DTYPE_F64: ((double *)out.at)[i] = x; break;
+    default: ((fp8 *)out.at)[i] = narrow<fp8>(x); break;
+    }
+}
+
+// V of them at once; in_vectors() must have said yes to its tensor.
+template <int V> static __device__ inline void load_any(float (&out)[V], operand in, int64_t i)
+{
+    if (in.dtype == DTYPE_F32)
+        load(out, (const float *)in.at + i);
+    else if (in.dtype == DTYPE_BF16)
+        load(out, (const bf16 *)in.at + i);
+    else
+        for (int j = 0; j < V; j++)
+            out[j] = load_any(in, i + j);
+}
+
+template <int V>
+static __device__ inline void store_any(operand out, int64_t i, const float (&in)[V])
+{
+    if (out.dtype == DTYPE_F32)
+        store((float *)out.at + i, in);
+    else if (out.dtype == DTYPE_BF16)
+        store((bf16 *)out.at + i, in);
+    else
+        for (int j = 0; j < V; j++)
+            store_any(out, i + j, in[j]);
+}
+
+// --- sums --------------------------------------------------------------------
+
+// The sum over the `lanes` threads that share a row: a power of two, the block if over 32. All of
+// the warp, or of the block, must come here.
+static __device__ inline float group_sum(float x, int lanes)
+{
+    __shared__ float parts[32];
+    for (int step = (lanes < 32 ? lanes : 32) / 2; step; step /= 2)
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    if (lanes <= 32)
+        return x;
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < lanes / 32; i++)
+        x += parts[i];
+    __syncthreads();
+    return x;
+}
+
+static __device__ inline float group_max(float x, int lanes)
+{
+    __shared__ float parts[32];
+    for (int step = (lanes < 32 ? lanes : 32) / 2; step; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    if (lanes <= 32)
+        return x;
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = parts[0];
+    for (int i = 1; i < lanes / 32; i++)
+        x = fmaxf(x, parts[i]);
+    __syncthreads();
+    return x;
+}
+
+// --- pieces: rows, or parts of rows, that stay in registers ------------------
+
+// A piece is shared out to `lanes` threads, each with PER times V elements.
+struct pieces {
+    int64_t count; // of pieces in all rows
+    int per_row, width, lanes;
+};
+
+enum { MOST_LANES = 1024, PIECES_BLOCK = 128 };
+
+// Calls f with (V, PER) after setting the lanes.
+template <typename T, class F>
+static inline void share_out(struct cuda *cuda, pieces *shape, bool vectors, F f)
+{
+    const int most = 16 / sizeof(T);
+    int64_t across = shape->width / (vectors ? most : 1);
+    int per = across <= 32 ? 1 : vectors || across <= 4 * MOST_LANES ? 4 : 16;
+    shape->lanes = power_of_two(ceil_div(across, per));
+    if (shape->lanes > MOST_LANES)
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for a GPU",
+                         shape->width);
+    if (vectors && per == 1)
+        f(width<most>(), width<1>());
+    else if (vectors)
+        f(width<most>(), width<4>());
+    else if (per <= 4)
+        f(width<1>(), width<4>());
+    else
+        f(width<1>(), width<16>());
+}
+
+static inline dim3 block_of(pieces shape)
+{
+    return shape.lanes > 32 ? dim3((unsigned)shape.lanes)
+                            : dim3((unsigned)shape.lanes, (unsigned)(PIECES_BLOCK / shape.lanes));
+}
+
+// --- maps over elements ------------------------------------------------------
+
+template <class Op> __global__ void map_kernel(Op op, int64_t rows, int64_t columns)
+{
+    int64_t first = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * Op::V;
+    int64_t step = (int64_t)gridDim.x * blockDim.x * Op::V;
+    for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
+         r += (int64_t)gridDim.y * blockDim.y)
+        for (int64_t c = first; c < columns; c += step)
+            op(r, c);
+}
+
+enum { MAP_THREADS = 256, MAP_ROWS = 65535 };
+
+// op(row, column) for each Op::V columns, which must divide the columns.
+template <class Op>
+static inline void map(struct cuda *cuda, Op op, int64_t rows, int64_t columns, const char *what)
+{
+    int64_t across = columns / Op::V;
+    if (cuda->err || rows <= 0 || across <= 0)
+        return;
+    int x = power_of_two(least(across, MAP_THREADS)), y = MAP_THREADS / x;
+    int64_t wide = ceil_div(across, x), high = ceil_div(rows, y);
+    dim3 grid((unsigned)least(wide, INT32_MAX), (unsigned)least(high, MAP_ROWS));
+    map_kernel<<<grid, dim3((unsigned)x, (unsigned)y), 0, cuda->stream>>>(op, rows, columns);
+    cuda_launched(cuda, what);
+}
+
+// --- sums over rows, in two stages -------------------------------------------
+
+enum { COLUMN_THREADS = 32, ROW_THREADS = 8, MOST_SLICES = 128 };
+
+// partials[slice][column] = Σ over the slice's rows of what op adds.
+template <class Op>
+__global__ void columns_kernel(float *partials, Op op, int64_t rows, int64_t columns,
+                               int64_t slice_rows)
+{
+    const int V = Op::V;
+    __shared__ float parts[ROW_THREADS][COLUMN_THREADS * V];
+    int64_t c = ((int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x) * V;
+    int64_t first = (int64_t)blockIdx.y * slice_rows;
+    int64_t end = first + slice_rows < rows ? first + slice_rows : rows;
+    float sum[V] = { 0 };
+    if (c < columns)
+        for (int64_t r = first + threadIdx.y; r < end; r += ROW_THREADS)
+            op(sum, r, c);
+    for (int i = 0; i < V; i++)
+        parts[threadIdx.y][threadIdx.x * V + i] = sum[i];
+    __syncthreads();
+    int thread = threadIdx.y * COLUMN_THREADS + threadIdx.x;
+    for (int i = thread; i < COLUMN_THREADS * V; i += COLUMN_THREADS * ROW_THREADS) {
+        int64_t column = (int64_t)blockIdx.x * COLUMN_THREADS * V + i;
+        float total = 0;
+        for (int y = 0; y < ROW_THREADS; y++)
+            total += parts[y][i];
+        if (column < columns)
+            partials[blockIdx.y * columns + column] = total;
+    }
+}
+
+static __global__ void columns_finish_kernel(operand out, const float *partials, int64_t columns,
+                                             int64_t slices)
+{
+    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= columns)
+        return;
+    float sum = 0;
+    for (int64_t s = 0; s < slices; s++)
+        sum += partials[s * columns + c];
+    store_any(out, c, load_any(out, c) + sum);
+}
+
+// out (1, columns) += the sum over rows of what op(sum, row, column) adds for each Op::V columns.
+template <class Op>
+static inline void add_columns(struct cuda *cuda, struct tensor out, Op op, int64_t rows,
+                               int64_t columns, const char *what)
+{
+    if (cuda->err || rows <= 0 || columns <= 0)
+        return;
+    int64_t slices = least(ceil_div(rows, ROW_THREADS), MOST_SLICES);
+    slices = least(slices, CUDA_PARTIALS / (4 * columns));
+    if (!slices)
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "%s has too many columns to be summed", what);
+    int64_t slice_rows = ceil_div(rows, slices);
+    slices = ceil_div(rows, slice_rows);
+    dim3 grid((unsigned)ceil_div(columns / Op::V, COLUMN_THREADS), (unsigned)slices);
+    columns_kernel<<<grid, dim3(COLUMN_THREADS, ROW_THREADS), 0, cuda->stream>>>(
+        (float *)cuda->partials, op, rows, columns, slice_rows);
+    cuda_launched(cuda, what);
+    columns_finish_kernel<<<(unsigned)ceil_div(columns, 256), 256, 0, cuda->stream>>>(
+        any_of(out), (const float *)cuda->partials, columns, slices);
+    cuda_launched(cuda, what);
+}

@@ -1,0 +1,109 @@
+// Cross-entropy, and its gradient in the place of the logits: a block has a row.
+//
+// One pass finds the largest logit and the sum of exponentials together, a second writes the
+// gradient. Blocks are as large as they can be, one to a multiprocessor, so that the rows at work
+// are still in the L2 cache when they are read again.
+
+#include "train/cuda/kernels.cuh"
+#include "train/cuda/operations.h"
+
+#include <math.h>
+
+enum { THREADS = 1024 };
+
+// Σ exp2(x − largest), with x in units of log 2.
+struct soft {
+    float largest, sum;
+};
+
+static __device__ inline soft join(soft a, soft b)
+{
+    float largest = fmaxf(a.largest, b.largest);
+    if (largest == -INFINITY)
+        return soft{ largest, 0 };
+    return soft{ largest, a.sum * exp2f(a.largest - largest) + b.sum * exp2f(b.largest - largest) };
+}
+
+static __device__ soft join_block(soft x)
+{
+    __shared__ soft parts[THREADS / 32];
+    for (int step = 16; step; step /= 2) {
+        soft other = { __shfl_xor_sync(0xFFFFFFFFu, x.largest, step),
+                       __shfl_xor_sync(0xFFFFFFFFu, x.sum, step) };
+        x = threadIdx.x & step ? join(other, x) : join(x, other); // both make the same sum
+    }
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = parts[0];
+    for (int i = 1; i < THREADS / 32; i++)
+        x = join(x, parts[i]);
+    return x;
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(THREADS)
+    loss_kernel(operand losses, int64_t losses_stride, T *logits, int64_t stride, int64_t columns,
+                const int32_t *targets, float scale)
+{
+    const float unit = 1.4426950408889634f; // 1 / log 2
+    T *row = logits + blockIdx.x * stride;
+    int32_t target = targets[blockIdx.x];
+    bool known = target >= 0 && target < columns;
+    float aimed = known ? widen(row[target]) : 0;
+    soft all = { -INFINITY, 0 };
+    for (int64_t c = threadIdx.x * V; c < columns; c += THREADS * V) {
+        float x[V];
+        load(x, row + c);
+        soft here = { x[0] * unit, 0 };
+#pragma unroll
+        for (int i = 1; i < V; i++)
+            here.largest = fmaxf(here.largest, x[i] * unit);
+        here.largest = fmaxf(here.largest, all.largest);
+        if (here.largest == -INFINITY)
+            continue;
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            here.sum += exp2f(fmaf(x[i], unit, -here.largest));
+        all.sum = all.sum * exp2f(all.largest - here.largest) + here.sum;
+        all.largest = here.largest;
+    }
+    all = join_block(all); // and all have read the target's logit
+    float part = scale / all.sum;
+    for (int64_t c = threadIdx.x * V; c < columns; c += THREADS * V) {
+        float x[V];
+        load(x, row + c);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            x[i] = part * exp2f(fmaf(x[i], unit, -all.largest));
+            if (c + i == target) // before rounding: p − 1 cancels
+                x[i] -= scale;
+        }
+        store(row + c, x);
+    }
+    if (threadIdx.x)
+        return;
+    double loss = (log2((double)all.sum) + all.largest) * 0.6931471805599453 - aimed;
+    if (losses.dtype == DTYPE_F64)
+        ((double *)losses.at)[blockIdx.x * losses_stride] = loss;
+    else
+        store_any(losses, blockIdx.x * losses_stride, (float)loss);
+}
+
+void cuda_cross_entropy(struct device *device, struct tensor losses, struct tensor logits,
+                        const int32_t *targets, double scale)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda->err || !logits.rows || !logits.columns)
+        return;
+    with_type(cuda, logits.dtype, [&](auto t) {
+        using T = decltype(t);
+        const int most = 16 / sizeof(T);
+        with_width<most>(in_vectors(most, { logits }), [&](auto w) {
+            loss_kernel<T, w.value><<<(unsigned)logits.rows, THREADS, 0, cuda->stream>>>(
+                any_of(losses), losses.stride, (T *)logits.at, logits.stride, logits.columns,
+                targets, (float)scale);
+            cuda_launched(cuda, "cross-entropy");
+        });
+    });
+}

@@ -1,0 +1,268 @@
+// To and from NF4; train/nf4.h says what it is. Codes come out with the bytes of train/nf4.c, whose
+// tables and decisions these are.
+
+#include "train/cuda/kernels.cuh"
+#include "train/cuda/operations.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LEVELS = 16, NESTED_LEVELS = 256 };
+
+static __constant__ float levels[LEVELS] = {
+    -1.0f,
+    -0.6961928009986877f,
+    -0.5250730514526367f,
+    -0.39491748809814453f,
+    -0.28444138169288635f,
+    -0.18477343022823334f,
+    -0.09105003625154495f,
+    0.0f,
+    0.07958029955625534f,
+    0.16093020141124725f,
+    0.24611230194568634f,
+    0.33791524171829224f,
+    0.44070982933044434f,
+    0.5626170039176941f,
+    0.7229568362236023f,
+    1.0f,
+};
+
+static __constant__ float middles[LEVELS - 1] = {
+    -0.8480964004993439f,  -0.6106329262256622f,  -0.4599952697753906f,   -0.33967943489551544f,
+    -0.23460740596055984f, -0.13791173323988914f, -0.045525018125772476f, 0.03979014977812767f,
+    0.1202552504837513f,   0.2035212516784668f,   0.2920137718319893f,    0.3893125355243683f,
+    0.5016634166240692f,   0.6427869200706482f,   0.8614784181118011f,
+};
+
+// --- numbers from codes ------------------------------------------------------
+
+// In two roundings, as the CPU does it.
+static __device__ inline float scale_of(const struct quantized &in, int64_t block, float offset)
+{
+    if (in.scales)
+        return in.scales[block];
+    float level = in.levels[in.nested_codes[block]];
+    return __fadd_rn(__fmul_rn(level, in.nested[block / in.nested_block]), offset);
+}
+
+enum { WIDTH = 8, DEEP = 4, THREADS = 256 };
+
+// A thread has 8 columns of DEEP rows: all their codes are on the way before the first is used.
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    dequantize_kernel(T *out, int64_t stride, const struct quantized in, int64_t rows,
+                      int64_t columns)
+{
+    __shared__ float table[LEVELS];
+    int thread = threadIdx.y * blockDim.x + threadIdx.x;
+    if (thread < LEVELS)
+        table[thread] = levels[thread];
+    __syncthreads();
+    int64_t c = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * WIDTH;
+    float offset = in.scales ? 0 : *in.offset;
+    if (c >= columns)
+        return;
+    for (int64_t first = (int64_t)blockIdx.y * blockDim.y * DEEP + threadIdx.y; first < rows;
+         first += (int64_t)gridDim.y * blockDim.y * DEEP) {
+        uint32_t codes[DEEP] = { 0 };
+        float scale[DEEP] = { 0 };
+#pragma unroll
+        for (int j = 0; j < DEEP; j++) {
+            int64_t r = first + j * blockDim.y, at = r * columns + c;
+            if (r < rows) {
+                codes[j] = __ldcs((const uint32_t *)(in.codes + at / 2));
+                scale[j] = scale_of(in, at / in.block, offset);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < DEEP; j++) {
+            int64_t r = first + j * blockDim.y;
+            float x[WIDTH];
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) // bytes in order, the high half first
+                x[i] = table[codes[j] >> (i / 2 * 8 + (i % 2 ? 0 : 4)) & 15] * scale[j];
+            if (r < rows)
+                store(out + r * stride + c, x);
+        }
+    }
+}
+
+struct dequantize_one {
+    enum { V = 1 };
+    operand out;
+    int64_t stride, columns;
+    struct quantized in;
+
+    __device__ void operator()(int64_t row, int64_t column) const
+    {
+        int64_t at = row * columns + column;
+        int code = in.codes[at / 2] >> (at % 2 ? 0 : 4) & 15;
+        float scale = scale_of(in, at / in.block, in.scales ? 0 : *in.offset);
+        store_any(out, row * stride + column, levels[code] * scale);
+    }
+};
+
+void cuda_dequantize(struct device *device, struct tensor out, const struct quantized *in)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda->err || !out.rows || !out.columns)
+        return;
+    if (!in_vectors(WIDTH, { out }) || in->block % WIDTH || (uintptr_t)in->codes % 4) {
+        dequantize_one op = { any_of(out), out.stride, out.columns, *in };
+        return map(cuda, op, out.rows, out.columns, "dequantize");
+    }
+    int64_t across = out.columns / WIDTH;
+    int x = power_of_two(least(across, THREADS)), y = THREADS / x;
+    int64_t high = ceil_div(out.rows, (int64_t)y * DEEP);
+    dim3 grid((unsigned)ceil_div(across, x), (unsigned)least(high, MAP_ROWS));
+    with_type(cuda, out.dtype, [&](auto t) {
+        using T = decltype(t);
+        dequantize_kernel<T><<<grid, dim3((unsigned)x, (unsigned)y), 0, cuda->stream>>>(
+            (T *)out.at, out.stride, *in, out.rows, out.columns);
+        cuda_launched(cuda, "dequantize");
+    });
+}
+
+// --- codes from numbers ------------------------------------------------------
+
+static __device__ inline float reciprocal(float scale)
+{
+    return scale > 0 ? 1.0f / scale : 0;
+}
+
+static __device__ inline unsigned encode(float value)
+{
+    unsigned code = 0;
+#pragma unroll
+    for (int m = 0; m < LEVELS - 1; m++)
+        code += value > middles[m];
+    return code;
+}
+
+// A warp has a block.
+template <typename T>
+__global__ void encode_kernel(uint8_t *codes, float *scales, const T *in, int64_t stride,
+                              int64_t rows, int64_t columns, int64_t block, int64_t blocks)
+{
+    int64_t index = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    int64_t first = index * block, count = rows * columns;
+    int lane = threadIdx.x % 32;
+    if (index >= blocks)
+        return;
+    auto value = [&](int64_t at) {
+        return at >= count         ? 0.0f
+               : stride == columns ? widen(in[at])
+                                   : widen(in[at / columns * stride + at % columns]);
+    };
+    int64_t end = first + block < count ? first + block : count;
+    unsigned most = 0; // magnitudes have the order of their bits
+    for (int64_t at = first + lane; at < end; at += 32)
+        most = max(most, __float_as_uint(fabsf(value(at))));
+    most = __reduce_max_sync(0xFFFFFFFFu, most);
+    float scale = __uint_as_float(most), factor = reciprocal(scale);
+    for (int64_t at = first + 2 * lane; at < end; at += 64) {
+        unsigned high = encode(value(at) * factor);
+        unsigned low = at + 1 < end ? encode(value(at + 1) * factor) : 0;
+        codes[at / 2] = (uint8_t)(high << 4 | low);
+    }
+    if (!lane)
+        scales[index] = scale;
+}
+
+struct nested_levels {
+    float at[NESTED_LEVELS];
+};
+
+// A block of threads has a block of scales; the first writes the table and the offset too.
+static __global__ void nest_kernel(const struct quantized out, const float *scales,
+                                   const double *total, int64_t blocks,
+                                   const __grid_constant__ nested_levels table)
+{
+    __shared__ float between[NESTED_LEVELS];
+    __shared__ unsigned most;
+    float offset = (float)(*total / (double)blocks);
+    int64_t first = (int64_t)blockIdx.x * out.nested_block;
+    int64_t end = first + out.nested_block < blocks ? first + out.nested_block : blocks;
+    int i = threadIdx.x;
+    between[i] =
+        i + 1 < NESTED_LEVELS ? __fmul_rn(__fadd_rn(table.at[i], table.at[i + 1]), 0.5f) : INFINITY;
+    if (i == 0)
+        most = 0;
+    __syncthreads();
+    for (int64_t at = first + i; at < end; at += blockDim.x)
+        atomicMax(&most, __float_as_uint(fabsf(__fsub_rn(scales[at], offset))));
+    __syncthreads();
+    float top = __uint_as_float(most), factor = reciprocal(top);
+    for (int64_t at = first + i; at < end; at += blockDim.x) {
+        float value = __fmul_rn(__fsub_rn(scales[at], offset), factor);
+        int low = 0, high = NESTED_LEVELS - 1;
+        while (low < high) {
+            int half = (low + high) / 2;
+            if (value > between[half])
+                low = half + 1;
+            else
+                high = half;
+        }
+        out.nested_codes[at] = (uint8_t)low;
+    }
+    if (i == 0)
+        out.nested[blockIdx.x] = top;
+    if (blockIdx.x)
+        return;
+    out.levels[i] = table.at[i];
+    if (i == 0)
+        *out.offset = offset;
+}
+
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// Seven decades, each cut into twice as many steps as the one below; 0; and 1 itself.
+static nested_levels make_nested_levels(void)
+{
+    nested_levels out;
+    int count = 0;
+    for (int decade = 0; decade < 7; decade++)
+        for (int i = 0, steps = 1 << decade; i < steps; i++) {
+            double value = pow(10, decade - 6) * (0.1 + 0.9 * (i + 0.5) / steps);
+            out.at[count++] = (float)value;
+            out.at[count++] = (float)-value;
+        }
+    out.at[count++] = 0;
+    out.at[count++] = 1;
+    qsort(out.at, NESTED_LEVELS, sizeof *out.at, compare);
+    return out;
+}
+
+void cuda_quantize(struct device *device, const struct quantized *out, struct tensor in,
+                   void *workspace)
+{
+    struct cuda *cuda = cuda_of(device);
+    int64_t blocks = out->block ? ceil_div(in.rows * in.columns, out->block) : 0;
+    float *scales = out->scales ? out->scales : (float *)workspace;
+    if (cuda->err || !blocks)
+        return;
+    if (out->block % 2)
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "a block of NF4 has an even number of weights");
+    with_type(cuda, in.dtype, [&](auto t) {
+        using T = decltype(t);
+        encode_kernel<<<(unsigned)ceil_div(blocks, THREADS / 32), THREADS, 0, cuda->stream>>>(
+            out->codes, scales, (const T *)in.at, in.rows > 1 ? in.stride : in.columns, in.rows,
+            in.columns, out->block, blocks);
+        cuda_launched(cuda, "quantize");
+    });
+    if (out->scales || cuda->err)
+        return;
+    double *total = (double *)cuda->partials + CUDA_PARTIALS / 16; // past what sum() uses
+    cuda_check(cuda, cudaMemsetAsync(total, 0, sizeof *total, cuda->stream), "a sum of scales");
+    struct tensor sum = { total, DTYPE_F64, 1, 1, 1 },
+                  all = { scales, DTYPE_F32, 1, blocks, blocks };
+    cuda_sum(device, sum, all);
+    nest_kernel<<<(unsigned)ceil_div(blocks, out->nested_block), NESTED_LEVELS, 0, cuda->stream>>>(
+        *out, scales, total, blocks, make_nested_levels());
+    cuda_launched(cuda, "quantize scales");
+}

@@ -1,0 +1,71 @@
+// operations: the operations of the CUDA backend, one file each; backend.h says what they mean.
+
+#pragma once
+
+#include "train/backend.h"
+
+extern const struct backend backend_cuda; // cuda.cu
+
+// elementwise.cu
+void cuda_cast(struct device *, struct tensor out, struct tensor in);
+void cuda_fill(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
+void cuda_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
+void cuda_bias_forward(struct device *, struct tensor y, struct tensor bias);
+void cuda_bias_backward(struct device *, struct tensor dbias, struct tensor dy);
+void cuda_gather(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
+void cuda_scatter(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
+void cuda_dropout(struct device *, struct tensor out, struct tensor in, double rate, uint64_t key);
+
+// embedding.cu
+void cuda_embedding_forward(struct device *, struct tensor out, struct tensor table,
+                            const int32_t *ids);
+void cuda_embedding_backward(struct device *, struct tensor dtable, struct tensor dout,
+                             const int32_t *ids);
+
+// norm.cu
+void cuda_norm_forward(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
+                       struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+void cuda_norm_backward(struct device *, struct tensor dx, struct tensor dweight,
+                        struct tensor residual, struct tensor dout, struct tensor x,
+                        struct tensor rms, struct tensor weight);
+
+// rotary.cu
+void cuda_rotary(struct device *, struct tensor x, const int32_t *positions,
+                 struct tensor frequencies, int64_t head_size, int direction);
+
+// swiglu.cu
+void cuda_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+void cuda_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
+                          struct tensor dout, struct tensor gate, struct tensor up);
+
+// product.cu
+void cuda_tune(struct device *, bool on);
+void cuda_matmul_nt(struct device *, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta);
+void cuda_matmul_nn(struct device *, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta);
+void cuda_matmul_tn(struct device *, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta);
+void cuda_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
+                        struct tensor b, struct tensor b_scales, double beta);
+
+// fp8.cu
+void cuda_quantize_rows(struct device *, struct tensor codes, struct tensor scales,
+                        struct tensor in, bool transposed);
+
+// loss.cu
+void cuda_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
+                        const int32_t *targets, double scale);
+
+// nf4.cu
+void cuda_quantize(struct device *, const struct quantized *out, struct tensor in, void *workspace);
+void cuda_dequantize(struct device *, struct tensor out, const struct quantized *in);
+
+// optimizer.cu
+void cuda_sum(struct device *, struct tensor sum, struct tensor in);
+void cuda_squares(struct device *, struct tensor sum, struct tensor in);
+void cuda_clip(struct device *, struct tensor scale, struct tensor squares, double limit);
+void cuda_adamw(struct device *, struct tensor weight, struct tensor m, struct tensor v,
+                struct tensor gradient, const struct adamw *, struct tensor scale);
+void cuda_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,
+              double rate, double momentum, double decay, struct tensor scale);

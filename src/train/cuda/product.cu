@@ -1,0 +1,432 @@
+// Matrix products by cuBLASLt: one plan per shape, kept with its algorithm.
+//
+// cuBLASLt's matrices are column-major, so that a row-major one is its transpose: the product
+// c = a × b is asked for as cᵀ = bᵀ × aᵀ. A shape that was not tuned takes the algorithm of one
+// that differs in the number of tokens alone, else the heuristic's first. Tuning times all that the
+// heuristic offers and takes the fastest of those that give the bits of the first: which one it is
+// then depends on the clock, the result does not.
+
+#include "train/cuda/kernels.cuh"
+#include "train/cuda/operations.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+
+enum kind { NT, NN, TN, SCALED };
+
+struct key {
+    int64_t m, n, k, a_stride, b_stride, c_stride;
+    int32_t kind, a, b, c, adds, a_align, b_align, c_align; // adds: beta is not 0
+};
+
+struct plan {
+    struct key key;
+    bool used, tuned;
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t a, b, c; // ours: b is cuBLASLt's first
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 12, RUNS = 3 };
+
+struct cuda_products {
+    cublasLtHandle_t handle;
+    void *workspace;
+    int evict; // in a full bucket, in turn
+    struct plan plans[BUCKETS][WAYS];
+};
+
+// One product: what the plan does not say.
+struct call {
+    struct tensor a, b, c;
+    const void *a_scales, *b_scales;
+    float alpha, beta;
+};
+
+enum err cuda_products_open(struct cuda *cuda)
+{
+    struct cuda_products *own = (struct cuda_products *)calloc(1, sizeof *own);
+    if (!own)
+        return fail(ERR_DEVICE_MEMORY, "there is no memory left for the plans of products");
+    cuda->products = own;
+    if (cublasLtCreate(&own->handle) != CUBLAS_STATUS_SUCCESS)
+        return fail(ERR_UNAVAILABLE, "cuBLASLt does not start on this GPU");
+    if (cudaMalloc(&own->workspace, CUDA_PRODUCTS) != cudaSuccess) {
+        cudaGetLastError();
+        return fail(ERR_DEVICE_MEMORY, "the GPU has no %d MiB left for products",
+                    CUDA_PRODUCTS >> 20);
+    }
+    return OK;
+}
+
+void cuda_products_close(struct cuda *cuda)
+{
+    if (!cuda->products)
+        return;
+    if (cuda->products->handle)
+        cublasLtDestroy(cuda->products->handle);
+    cudaFree(cuda->products->workspace);
+    free(cuda->products);
+    cuda->products = NULL;
+}
+
+static bool check(struct cuda *cuda, cublasStatus_t status, const struct key *key)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return true;
+    static const char *const types[] = { "fp32", "bf16", "fp64", "fp8" };
+    cuda_fail(cuda, ERR_UNAVAILABLE,
+              "cuBLASLt has no product of (%lld × %lld) and (%lld × %lld), %s × %s to %s: %s",
+              (long long)key->m, (long long)key->k, (long long)key->k, (long long)key->n,
+              types[key->a], types[key->b], types[key->c], cublasLtGetStatusString(status));
+    return false;
+}
+
+// --- plans -------------------------------------------------------------------
+
+static int32_t alignment(const void *at)
+{
+    uintptr_t place = (uintptr_t)at;
+    return place % 256 == 0 ? 256 : place % 16 == 0 ? 16 : (int32_t)(place & -place);
+}
+
+static int64_t stride_of(struct tensor t)
+{
+    return t.rows > 1 ? t.stride : t.columns;
+}
+
+static struct key key_of(enum kind kind, const struct call *call)
+{
+    struct key key = {};
+    key.m = call->c.rows;
+    key.n = call->c.columns;
+    key.k = kind == TN ? call->a.rows : call->a.columns;
+    key.a_stride = stride_of(call->a);
+    key.b_stride = stride_of(call->b);
+    key.c_stride = stride_of(call->c);
+    key.kind = kind;
+    key.a = call->a.dtype;
+    key.b = call->b.dtype;
+    key.c = call->c.dtype;
+    key.adds = call->beta != 0;
+    key.a_align = alignment(call->a.at);
+    key.b_align = alignment(call->b.at);
+    key.c_align = alignment(call->c.at);
+    return key;
+}
+
+// The same product for another number of tokens.
+static struct key family_of(struct key key)
+{
+    if (key.kind == TN)
+        key.k = 0;
+    else
+        key.m = 0;
+    return key;
+}
+
+static uint64_t hash_of(const struct key *key)
+{
+    const char *at = (const char *)key;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof *key; i += 8) {
+        uint64_t word;
+        memcpy(&word, at + i, 8);
+        hash = draw_mix(hash + word + 0x9E3779B97F4A7C15u);
+    }
+    return hash;
+}
+
+static cudaDataType_t type_of(int32_t dtype)
+{
+    return dtype == DTYPE_F32 ? CUDA_R_32F : dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_8F_E4M3;
+}
+
+template <typename T>
+static cublasStatus_t set(struct plan *plan, cublasLtMatmulDescAttributes_t name, T value)
+{
+    return cublasLtMatmulDescSetAttribute(&plan->product, name, &value, sizeof value);
+}
+
+static bool describe(struct cuda *cuda, struct plan *plan)
+{
+    const struct key *k = &plan->key;
+    bool nt = k->kind == NT || k->kind == SCALED, tn = k->kind == TN;
+    cublasStatus_t steps[] = {
+        cublasLtMatmulDescInit(&plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        set(plan, CUBLASLT_MATMUL_DESC_TRANSA, (int32_t)(nt ? CUBLAS_OP_T : CUBLAS_OP_N)),
+        set(plan, CUBLASLT_MATMUL_DESC_TRANSB, (int32_t)(tn ? CUBLAS_OP_T : CUBLAS_OP_N)),
+        cublasLtMatrixLayoutInit(&plan->b, type_of(k->b), nt ? k->k : k->n, nt ? k->n : k->k,
+                                 k->b_stride),
+        cublasLtMatrixLayoutInit(&plan->a, type_of(k->a), tn ? k->m : k->k, tn ? k->k : k->m,
+                                 k->a_stride),
+        cublasLtMatrixLayoutInit(&plan->c, type_of(k->c), k->n, k->m, k->c_stride),
+    };
+    for (cublasStatus_t step : steps)
+        if (!check(cuda, step, k))
+            return false;
+    if (k->kind != SCALED)
+        return true;
+    int32_t each_row = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    return check(cuda, set(plan, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, each_row), k) &&
+           check(cuda, set(plan, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, each_row), k) &&
+           check(cuda, set(plan, CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)1), k);
+}
+
+static bool set_scales(struct cuda *cuda, struct plan *plan, const struct call *call)
+{
+    if (plan->key.kind != SCALED)
+        return true;
+    return check(cuda, set(plan, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, call->b_scales),
+                 &plan->key) &&
+           check(cuda, set(plan, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call->a_scales), &plan->key);
+}
+
+// What the heuristic offers, best first; at least one, or an error. Partial sums are fp32 only.
+static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuristicResult_t *out,
+                      int most)
+{
+    cublasLtMatmulPreferenceOpaque_t wish;
+    uint64_t workspace = CUDA_PRODUCTS;
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t a = (uint32_t)plan->key.a_align, b = (uint32_t)plan->key.b_align;
+    uint32_t c = (uint32_t)plan->key.c_align;
+    cublasLtMatmulPreferenceInit(&wish);
+    auto prefer = [&](cublasLtMatmulPreferenceAttributes_t name, const void *value, size_t size) {
+        cublasLtMatmulPreferenceSetAttribute(&wish, name, value, size);
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof b);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a, sizeof a);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c);
+    int found = 0;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(cuda->products->handle, &plan->product, &plan->b, &plan->a,
+                                       &plan->c, &plan->c, &wish, most, out, &found);
+    if (status == CUBLAS_STATUS_SUCCESS && !found)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    return check(cuda, status, &plan->key) ? found : 0;
+}
+
+// The algorithm of a plan that differs in the tokens alone, tuned ones first, if it can do this.
+static bool inherit(struct cuda *cuda, struct plan *plan)
+{
+    struct key family = family_of(plan->key);
+    struct plan *parent = NULL;
+    for (int i = 0; i < BUCKETS * WAYS; i++) {
+        struct plan *other = &cuda->products->plans[0][0] + i;
+        if (!other->used || other == plan || (parent && !other->tuned))
+            continue;
+        struct key its = family_of(other->key);
+        if (!memcmp(&its, &family, sizeof its))
+            parent = other;
+        if (parent && parent->tuned)
+            break;
+    }
+    cublasLtMatmulHeuristicResult_t result;
+    if (!parent)
+        return false;
+    plan->algorithm = parent->algorithm;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(cuda->products->handle, &plan->product, &plan->b, &plan->a,
+                                &plan->c, &plan->c, &plan->algorithm, &result);
+    return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CUDA_PRODUCTS;
+}
+
+static struct plan *find(struct cuda *cuda, const struct key *key)
+{
+    struct plan *bucket = cuda->products->plans[hash_of(key) % BUCKETS];
+    struct plan *place = NULL;
+    for (int i = 0; i < WAYS; i++) {
+        if (bucket[i].used && !memcmp(&bucket[i].key, key, sizeof *key))
+            return &bucket[i];
+        if (!bucket[i].used && !place)
+            place = &bucket[i];
+    }
+    for (int i = 0; i < WAYS && !place; i++) {
+        cuda->products->evict = (cuda->products->evict + 1) % WAYS;
+        if (!bucket[cuda->products->evict].tuned)
+            place = &bucket[cuda->products->evict];
+    }
+    place = place ? place : bucket;
+    memset(place, 0, sizeof *place);
+    place->key = *key;
+    return place;
+}
+
+static struct plan *plan_for(struct cuda *cuda, const struct key *key, const struct call *call)
+{
+    struct plan *plan = find(cuda, key);
+    if (plan->used)
+        return set_scales(cuda, plan, call) ? plan : NULL;
+    if (!describe(cuda, plan) || !set_scales(cuda, plan, call))
+        return NULL;
+    if (!inherit(cuda, plan)) {
+        cublasLtMatmulHeuristicResult_t first;
+        if (!candidates(cuda, plan, &first, 1))
+            return NULL;
+        plan->algorithm = first.algo;
+    }
+    plan->used = true;
+    return plan;
+}
+
+static void run(struct cuda *cuda, struct plan *plan, const struct call *call,
+                const cublasLtMatmulAlgo_t *algorithm, float beta)
+{
+    check(cuda,
+          cublasLtMatmul(cuda->products->handle, &plan->product, &call->alpha, call->b.at, &plan->b,
+                         call->a.at, &plan->a, &beta, call->c.at, &plan->c, call->c.at, &plan->c,
+                         algorithm, cuda->products->workspace, CUDA_PRODUCTS, cuda->stream),
+          &plan->key);
+}
+
+// --- tuning ------------------------------------------------------------------
+
+// Adds a hash of each element's bits and place: whole numbers, so that the order does not matter.
+template <typename T>
+__global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, int64_t columns,
+                            int64_t stride)
+{
+    unsigned long long own = 0;
+    int64_t count = rows * columns, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        uint64_t bits = in[i / columns * stride + i % columns];
+        own += draw_mix((uint64_t)i * 0x9E3779B97F4A7C15u + draw_mix(bits + 1));
+    }
+    for (int lanes = 16; lanes; lanes /= 2)
+        own += __shfl_xor_sync(0xFFFFFFFFu, own, lanes);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, own);
+}
+
+static void hash_output(struct cuda *cuda, unsigned long long *sum, struct tensor c)
+{
+    int blocks = 8 * cuda->multiprocessors;
+    if (c.dtype == DTYPE_F32)
+        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint32_t *)c.at, c.rows,
+                                                      c.columns, stride_of(c));
+    else
+        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint16_t *)c.at, c.rows,
+                                                      c.columns, stride_of(c));
+    cuda_launched(cuda, "a product's hash");
+}
+
+static float time_runs(struct cuda *cuda, struct plan *plan, const struct call *call,
+                       const cublasLtMatmulAlgo_t *algorithm, cudaEvent_t *events)
+{
+    float milliseconds = 0;
+    cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
+    for (int i = 0; i < RUNS; i++)
+        run(cuda, plan, call, algorithm, 0);
+    cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
+    cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
+    cuda_check(cuda, cudaEventElapsedTime(&milliseconds, events[0], events[1]), "tuning");
+    return milliseconds;
+}
+
+static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    unsigned long long *sums = (unsigned long long *)cuda->partials, host[CANDIDATES];
+    cudaEvent_t events[2] = { NULL, NULL };
+    float times[CANDIDATES];
+    int count = candidates(cuda, plan, found, CANDIDATES), best = 0;
+    cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
+    for (int i = 0; i < 2; i++)
+        cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
+    for (int i = 0; i < count && !cuda->err; i++) {
+        run(cuda, plan, call, &found[i].algo, 0);
+        hash_output(cuda, sums + i, call->c);
+        times[i] = time_runs(cuda, plan, call, &found[i].algo, events);
+    }
+    cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
+               "tuning");
+    cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
+    for (int i = 0; i < 2; i++)
+        cudaEventDestroy(events[i]);
+    if (cuda->err || !count)
+        return;
+    for (int i = 1; i < count; i++)
+        if (host[i] == host[0] && times[i] < times[best])
+            best = i;
+    plan->algorithm = found[best].algo;
+    plan->tuned = true;
+    run(cuda, plan, call, &plan->algorithm, 0);
+}
+
+void cuda_tune(struct device *device, bool on)
+{
+    cuda_of(device)->tuning = on;
+}
+
+// --- the operations ----------------------------------------------------------
+
+static bool supported(enum kind kind, const struct call *call)
+{
+    enum dtype a = call->a.dtype, b = call->b.dtype, c = call->c.dtype;
+    if (kind == SCALED)
+        return a == DTYPE_F8 && b == DTYPE_F8 && (c == DTYPE_BF16 || c == DTYPE_F32);
+    if (a == DTYPE_BF16 && b == DTYPE_BF16)
+        return c == DTYPE_BF16 || c == DTYPE_F32;
+    return a == DTYPE_F32 && b == DTYPE_F32 && c == DTYPE_F32;
+}
+
+static void multiply(struct device *device, enum kind kind, const struct call *call)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct key key = key_of(kind, call);
+    if (cuda->err || !key.m || !key.n)
+        return;
+    if (!supported(kind, call))
+        return cuda_fail(cuda, ERR_UNAVAILABLE,
+                         "products on a GPU are of fp32, of bf16 to bf16 or fp32, or of fp8 with "
+                         "scales; other mixtures have to be cast first");
+    if (!key.k) {
+        if (call->beta == 0)
+            device->backend->zero(device, call->c);
+        return;
+    }
+    struct plan *plan = plan_for(cuda, &key, call);
+    if (!plan)
+        return;
+    if (cuda->tuning && !plan->tuned)
+        tune(cuda, plan, call);
+    else
+        run(cuda, plan, call, &plan->algorithm, cuda->tuning ? 0 : call->beta);
+}
+
+void cuda_matmul_nt(struct device *device, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta)
+{
+    struct call call = { a, b, c, NULL, NULL, (float)alpha, (float)beta };
+    multiply(device, NT, &call);
+}
+
+void cuda_matmul_nn(struct device *device, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta)
+{
+    struct call call = { a, b, c, NULL, NULL, (float)alpha, (float)beta };
+    multiply(device, NN, &call);
+}
+
+void cuda_matmul_tn(struct device *device, struct tensor c, struct tensor a, struct tensor b,
+                    double alpha, double beta)
+{
+    struct call call = { a, b, c, NULL, NULL, (float)alpha, (float)beta };
+    multiply(device, TN, &call);
+}
+
+void cuda_matmul_scaled(struct device *device, struct tensor c, struct tensor a,
+                        struct tensor a_scales, struct tensor b, struct tensor b_scales,
+                        double beta)
+{
+    struct call call = { a, b, c, a_scales.at, b_scales.at, 1, (float)beta };
+    if (a.columns % 16 || a.stride % 16 || b.stride % 16 || c.columns % 16 || !is_dense(a_scales) ||
+        !is_dense(b_scales))
+        return cuda_fail(cuda_of(device), ERR_UNAVAILABLE,
+                         "a product of fp8 needs widths that 16 divides and dense scales");
+    multiply(device, SCALED, &call);
+}

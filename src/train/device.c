@@ -1,0 +1,107 @@
+#define _GNU_SOURCE // memrchr
+#include "train/device.h"
+
+#include "base/text.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *const device_kinds[] = { "auto", "cpu", "cuda", NULL };
+
+enum { PATH_ROOM = 4096 };
+static const char library[] = "libgpuhours-cuda.so";
+
+// The program's own folder, where make puts the library, else where the loader looks.
+static void *load(void)
+{
+    char path[PATH_ROOM];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - sizeof library - 1);
+    char *slash = size > 0 ? memrchr(path, '/', (size_t)size) : NULL;
+    if (slash) {
+        memcpy(slash + 1, library, sizeof library);
+        void *found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (found || !access(path, F_OK))
+            return found;
+    }
+    return dlopen(library, RTLD_NOW | RTLD_LOCAL);
+}
+
+// The table stays loaded until the program ends.
+static enum err find_cuda(const struct backend **out)
+{
+    void *handle = load();
+    if (!handle) {
+        const char *why = dlerror();
+        return fail(ERR_UNAVAILABLE,
+                    "there is no CUDA library to load (%s); make builds %s where nvcc is found, "
+                    "and --device cpu needs none",
+                    why ? why : "not found", library);
+    }
+    const struct backend *(*table)(int version);
+    *(void **)&table = dlsym(handle, "gpuhours_cuda");
+    *out = table ? table(BACKEND_VERSION) : NULL;
+    if (!*out)
+        return fail(ERR_UNAVAILABLE, "%s is of another version of the program; make builds it anew",
+                    library);
+    if ((*out)->devices() < 1)
+        return fail(ERR_UNAVAILABLE,
+                    "there is no GPU that CUDA can use here; --device cpu needs none");
+    return OK;
+}
+
+enum err device_open(struct device *out, enum device_kind kind, int index)
+{
+    const struct backend *cuda = NULL;
+    *out = (struct device){ 0 };
+    if (kind == DEVICE_CPU)
+        return backend_cpu.open(out, 0);
+    enum err err = find_cuda(&cuda);
+    if (err)
+        return kind == DEVICE_AUTO ? backend_cpu.open(out, 0) : err;
+    if (index >= cuda->devices())
+        return fail(ERR_USAGE, "GPU %d was asked for, there are %d", index, cuda->devices());
+    return cuda->open(out, index);
+}
+
+bool device_is_gpu(const struct device *device)
+{
+    return device->backend && device->backend != &backend_cpu;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// The best of a few products of square matrices, drawn so that they are not zero: zeros are faster.
+double device_peak(struct device *device)
+{
+    enum { TRIES = 4 };
+    int64_t size = device_is_gpu(device) ? 8192 : 512;
+    enum dtype type = device_is_gpu(device) ? DTYPE_BF16 : DTYPE_F32;
+    int64_t bytes = 3 * size * size * dtype_bytes(type);
+    void *at = NULL;
+    if (device->backend->allocate(device, &at, bytes))
+        return NAN;
+    struct tensor all = tensor_of(at, type, 3 * size, size);
+    double best = INFINITY;
+    device->backend->fill(device, all, FILL_NORMAL, 1, 1);
+    for (int i = 0; i < TRIES; i++) {
+        if (device->backend->sync(device))
+            break;
+        double began = now();
+        device->backend->matmul_nt(device, tensor_rows(all, 0, size), tensor_rows(all, size, size),
+                                   tensor_rows(all, 2 * size, size), 1, 0);
+        if (device->backend->sync(device))
+            break;
+        best = fmin(best, now() - began);
+    }
+    device->backend->release(device, at, bytes);
+    return 2 * pow((double)size, 3) / best;
+}

@@ -1,0 +1,447 @@
+// Speeds of the operations at the shape of Llama-3.1-8B, against what the card was measured to do.
+
+#include "test/cuda/parity.h"
+
+#include "train/nf4.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const double copy_bytes_per_s = 4.3e12, bf16_flops_per_s = 790e12; // of an H200, measured
+enum { WIDTH = 4096, QKV = 6144, FORWARD = 14336, VOCABULARY = 128256, HEAD = 128, MOST = 12 };
+
+struct bench {
+    struct device *gpu;
+    const struct backend *op;
+    struct tensor t[MOST]; // what the operation works on
+    int64_t bytes[MOST];
+    int count;
+    int64_t n; // a number of the operation's own
+    int32_t *ids;
+    struct quantized quantized;
+};
+
+typedef void (*operation)(struct bench *b);
+
+static double now_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void *take(struct bench *b, int64_t bytes)
+{
+    void *at = NULL;
+    if (b->op->allocate(b->gpu, &at, bytes) != OK || b->count == MOST) {
+        fprintf(stderr, "cuda-parity: %s\n", error_text());
+        exit(5);
+    }
+    b->bytes[b->count] = bytes;
+    return at;
+}
+
+// Columns of a matrix of that many and `extra` more.
+static struct tensor tensor(struct bench *b, enum dtype dtype, int64_t rows, int64_t columns,
+                            int64_t extra)
+{
+    int64_t bytes = rows * (columns + extra) * dtype_bytes(dtype);
+    struct tensor whole = tensor_of(take(b, bytes), dtype, rows, columns + extra);
+    if (dtype != DTYPE_F8)
+        b->op->fill(b->gpu, whole, FILL_NORMAL, 0.5, (uint64_t)b->count);
+    struct tensor part = tensor_columns(whole, 0, columns);
+    b->t[b->count++] = part;
+    return part;
+}
+
+static void *bytes(struct bench *b, int64_t size)
+{
+    void *at = take(b, size);
+    b->t[b->count++] = tensor_of(at, DTYPE_F8, 1, size);
+    return at;
+}
+
+static void release(struct bench *b)
+{
+    for (int i = 0; i < b->count; i++)
+        b->op->release(b->gpu, b->t[i].at, b->bytes[i]);
+    b->count = 0;
+}
+
+// Seconds of one, from enough of them to fill some 40 ms.
+static double seconds_of(struct bench *b, operation run)
+{
+    double start, each;
+    int64_t times = 1;
+    run(b);
+    for (;; times *= 4) {
+        b->op->sync(b->gpu);
+        start = now_seconds();
+        for (int64_t i = 0; i < times; i++)
+            run(b);
+        if (b->op->sync(b->gpu) != OK) {
+            printf("  %s\n", error_text());
+            return 0;
+        }
+        each = (now_seconds() - start) / (double)times;
+        if (each * (double)times > 0.04 || times > 4096)
+            return each;
+    }
+}
+
+static void show_bytes(struct bench *b, const char *name, operation run, double moved)
+{
+    double seconds = seconds_of(b, run);
+    if (seconds > 0)
+        printf("%-40s %9.1f us %8.0f GB/s  %5.1f %%\n", name, seconds * 1e6, moved / seconds / 1e9,
+               100 * moved / seconds / copy_bytes_per_s);
+    fflush(stdout);
+    release(b);
+}
+
+static void show_flops(struct bench *b, const char *name, operation run, double flops)
+{
+    b->op->tune(b->gpu, true);
+    run(b);
+    b->op->tune(b->gpu, false);
+    double seconds = seconds_of(b, run);
+    if (seconds > 0)
+        printf("%-40s %9.1f us %8.1f TFLOP/s  %5.1f %%\n", name, seconds * 1e6,
+               flops / seconds / 1e12, 100 * flops / seconds / bf16_flops_per_s);
+    fflush(stdout);
+    release(b);
+}
+
+// --- memory ------------------------------------------------------------------
+
+static const struct tensor none;
+
+static void copy(struct bench *b)
+{
+    b->op->cast(b->gpu, b->t[0], b->t[1]);
+}
+
+static void widen(struct bench *b)
+{
+    b->op->cast(b->gpu, b->t[0], b->t[1]);
+}
+
+static void add(struct bench *b)
+{
+    b->op->add(b->gpu, b->t[0], b->t[1], b->t[2]);
+}
+
+static void norm_forward(struct bench *b)
+{
+    b->op->norm_forward(b->gpu, b->t[0], b->t[1], b->t[4], b->t[2], b->t[3], b->t[5], 1e-5);
+}
+
+static void norm_backward(struct bench *b)
+{
+    b->op->norm_backward(b->gpu, b->t[0], none, b->t[0], b->t[1], b->t[2], b->t[4], b->t[5]);
+}
+
+static void norm_weight(struct bench *b)
+{
+    b->op->norm_backward(b->gpu, b->t[0], b->t[6], b->t[0], b->t[1], b->t[2], b->t[4], b->t[5]);
+}
+
+static void swiglu_forward(struct bench *b)
+{
+    struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
+    b->op->swiglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up);
+}
+
+static void swiglu_backward(struct bench *b)
+{
+    struct tensor gate = tensor_columns(b->t[1], 0, FORWARD);
+    struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
+    b->op->swiglu_backward(b->gpu, gate, up, b->t[0], gate, up);
+}
+
+static void rotary(struct bench *b)
+{
+    b->op->rotary(b->gpu, tensor_columns(b->t[0], 0, 5120), b->ids, b->t[1], HEAD, 1);
+}
+
+static void bias_backward(struct bench *b)
+{
+    b->op->bias_backward(b->gpu, b->t[1], b->t[0]);
+}
+
+static void gather(struct bench *b)
+{
+    b->op->gather(b->gpu, b->t[0], b->t[1], b->ids);
+}
+
+static void embedding_backward(struct bench *b)
+{
+    b->op->embedding_backward(b->gpu, b->t[1], b->t[0], b->ids);
+}
+
+static void cross_entropy(struct bench *b)
+{
+    b->op->cross_entropy(b->gpu, b->t[1], b->t[0], b->ids, 1e-3);
+}
+
+static void dropout(struct bench *b)
+{
+    b->op->dropout(b->gpu, b->t[0], b->t[1], 0.1, 1);
+}
+
+static void dequantize(struct bench *b)
+{
+    b->op->dequantize(b->gpu, b->t[0], &b->quantized);
+}
+
+static void quantize(struct bench *b)
+{
+    b->op->quantize(b->gpu, &b->quantized, b->t[0], b->t[6].at);
+}
+
+static void quantize_rows(struct bench *b)
+{
+    b->op->quantize_rows(b->gpu, b->t[0], b->t[1], b->t[2], b->n);
+}
+
+static void squares(struct bench *b)
+{
+    b->op->squares(b->gpu, b->t[1], b->t[0]);
+}
+
+static void adamw(struct bench *b)
+{
+    struct adamw adamw = { 1e-5, 0.9, 0.999, 1e-8, 0.01, 3, 1 };
+    b->op->adamw(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], &adamw, b->t[4]);
+}
+
+static void integers(struct bench *b, int64_t count, int32_t below)
+{
+    int32_t *host = malloc((size_t)count * 4);
+    for (int64_t i = 0; i < count; i++)
+        host[i] = (int32_t)((uint64_t)i * 2654435761u % (uint64_t)below);
+    b->ids = bytes(b, count * 4);
+    b->op->upload(b->gpu, b->ids, host, count * 4);
+    free(host);
+}
+
+static void time_tokens(struct bench *b, int64_t tokens)
+{
+    double row = 2.0 * (double)tokens;
+    printf("\n%lld tokens\n", (long long)tokens);
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 0), tensor(b, DTYPE_BF16, tokens, FORWARD, 0);
+    show_bytes(b, "copy", copy, 2 * row * FORWARD);
+    tensor(b, DTYPE_F32, tokens, WIDTH, 0), tensor(b, DTYPE_BF16, tokens, WIDTH, 0);
+    show_bytes(b, "cast to fp32", widen, 3 * row * WIDTH);
+    for (int i = 0; i < 3; i++)
+        tensor(b, DTYPE_BF16, tokens, WIDTH, 0);
+    show_bytes(b, "add", add, 3 * row * WIDTH);
+    operation norms[] = { norm_forward, norm_backward, norm_weight };
+    const char *names[] = { "add + norm forward", "norm backward + residual",
+                            "norm backward + weight gradient" };
+    for (int n = 0; n < 3; n++) {
+        for (int i = 0; i < 4; i++)
+            tensor(b, DTYPE_BF16, tokens, WIDTH, i == 1 ? 48 : 0);
+        tensor(b, DTYPE_F32, tokens, 1, 0), tensor(b, DTYPE_BF16, 1, WIDTH, 0);
+        tensor(b, DTYPE_F32, 1, WIDTH, 0);
+        show_bytes(b, names[n], norms[n], (n == 2 ? 6 : 4) * row * WIDTH);
+    }
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 16), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 0);
+    show_bytes(b, "swiglu forward", swiglu_forward, 3 * row * FORWARD);
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 0), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 32);
+    show_bytes(b, "swiglu backward, in place", swiglu_backward, 5 * row * FORWARD);
+    tensor(b, DTYPE_BF16, tokens, QKV, 0), tensor(b, DTYPE_F64, 1, HEAD / 2, 0);
+    integers(b, tokens, 4096);
+    show_bytes(b, "rotary of q and k", rotary, 2 * row * 5120);
+    tensor(b, DTYPE_BF16, tokens, QKV, 0), tensor(b, DTYPE_F32, 1, QKV, 0);
+    show_bytes(b, "bias backward", bias_backward, row * QKV);
+    tensor(b, DTYPE_BF16, tokens, WIDTH, 0), tensor(b, DTYPE_BF16, VOCABULARY, WIDTH, 0);
+    integers(b, tokens, VOCABULARY);
+    show_bytes(b, "embedding forward", gather, 2 * row * WIDTH);
+    tensor(b, DTYPE_BF16, tokens, WIDTH, 0), tensor(b, DTYPE_F32, VOCABULARY, WIDTH, 0);
+    integers(b, tokens, VOCABULARY);
+    show_bytes(b, "embedding backward", embedding_backward, 5 * row * WIDTH);
+    tensor(b, DTYPE_BF16, tokens, WIDTH, 0), tensor(b, DTYPE_BF16, tokens, WIDTH, 0);
+    show_bytes(b, "dropout", dropout, 2 * row * WIDTH);
+    tensor(b, DTYPE_F8, tokens, FORWARD, 0), tensor(b, DTYPE_F32, tokens, 1, 0);
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 0);
+    b->n = 0;
+    show_bytes(b, "fp8 of rows", quantize_rows, 1.5 * row * FORWARD);
+}
+
+static void nf4_room(struct bench *b, int64_t rows, int64_t columns, int64_t extra)
+{
+    int64_t count = rows * columns, blocks = count / NF4_BLOCK;
+    tensor(b, DTYPE_BF16, rows, columns, extra);
+    b->quantized.codes = bytes(b, count / 2);
+    b->quantized.nested_codes = bytes(b, blocks);
+    b->quantized.nested = bytes(b, 4 * blocks / NF4_NESTED_BLOCK);
+    b->quantized.levels = bytes(b, 4 * NF4_NESTED_LEVELS);
+    b->quantized.offset = bytes(b, 4);
+    b->quantized.block = NF4_BLOCK;
+    b->quantized.nested_block = NF4_NESTED_BLOCK;
+    tensor(b, DTYPE_F32, 1, blocks, 0);
+    quantize(b);
+}
+
+static void time_weights(struct bench *b)
+{
+    double weights = 28672.0 * WIDTH;
+    printf("\nweights\n");
+    for (int64_t extra = 0; extra <= 32; extra += 32) {
+        nf4_room(b, 28672, WIDTH, extra);
+        show_bytes(b, extra ? "dequantize nf4, strided" : "dequantize nf4", dequantize,
+                   2.516 * weights);
+    }
+    nf4_room(b, 28672, WIDTH, 0);
+    show_bytes(b, "quantize nf4", quantize, 2.516 * weights);
+    for (int turned = 0; turned < 2; turned++) {
+        tensor(b, DTYPE_F8, turned ? WIDTH : 28672, turned ? 28672 : WIDTH, 0);
+        tensor(b, DTYPE_F32, 28672, 1, 0), tensor(b, DTYPE_BF16, 28672, WIDTH, 0);
+        b->n = turned;
+        show_bytes(b, turned ? "fp8 of columns" : "fp8 of rows", quantize_rows, 3 * weights);
+    }
+    enum dtype types[] = { DTYPE_F32, DTYPE_BF16 };
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 3; j++)
+            tensor(b, types[i], 28672, WIDTH, 0);
+        b->op->fill(b->gpu, b->t[2], FILL_CONSTANT, 0.25, 0);
+        tensor(b, DTYPE_BF16, 28672, WIDTH, 0), tensor(b, DTYPE_F64, 1, 1, 0);
+        show_bytes(b, i ? "adamw, all bf16" : "adamw, fp32 but the gradient", adamw,
+                   (i ? 14 : 26) * weights);
+    }
+    tensor(b, DTYPE_BF16, 28672, WIDTH, 0), tensor(b, DTYPE_F64, 1, 1, 0);
+    show_bytes(b, "squares", squares, 2 * weights);
+    tensor(b, DTYPE_BF16, 2048, VOCABULARY, 0), tensor(b, DTYPE_F32, 2048, 1, 0);
+    integers(b, 2048, VOCABULARY);
+    show_bytes(b, "cross entropy, 2048 rows", cross_entropy, 4 * 2048.0 * VOCABULARY);
+}
+
+// --- products ----------------------------------------------------------------
+
+static void nt(struct bench *b)
+{
+    b->op->matmul_nt(b->gpu, b->t[0], b->t[1], b->t[2], 1, 0);
+}
+
+static void nn(struct bench *b)
+{
+    b->op->matmul_nn(b->gpu, b->t[0], b->t[1], b->t[2], 1, 0);
+}
+
+static void tn_added(struct bench *b)
+{
+    b->op->matmul_tn(b->gpu, b->t[0], b->t[1], b->t[2], 1, 1);
+}
+
+static void scaled(struct bench *b)
+{
+    b->op->matmul_scaled(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], b->t[4], 0);
+}
+
+static void scaled_added(struct bench *b)
+{
+    b->op->matmul_scaled(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], b->t[4], 1);
+}
+
+static void show_product(struct bench *b, const char *name, operation run, int64_t m, int64_t n,
+                         int64_t k)
+{
+    char line[80];
+    snprintf(line, sizeof line, "%s %lld × %lld × %lld", name, (long long)m, (long long)n,
+             (long long)k);
+    show_flops(b, line, run, 2.0 * (double)m * (double)n * (double)k);
+}
+
+static void time_nt(struct bench *b, const char *name, int64_t m, int64_t n, int64_t k)
+{
+    tensor(b, DTYPE_BF16, m, n, 0), tensor(b, DTYPE_BF16, m, k, 0), tensor(b, DTYPE_BF16, n, k, 0);
+    show_product(b, name, nt, m, n, k);
+}
+
+static void time_nn(struct bench *b, const char *name, int64_t m, int64_t n, int64_t k)
+{
+    tensor(b, DTYPE_BF16, m, n, 0), tensor(b, DTYPE_BF16, m, k, 0), tensor(b, DTYPE_BF16, k, n, 0);
+    show_product(b, name, nn, m, n, k);
+}
+
+static void time_tn(struct bench *b, const char *name, int64_t m, int64_t n, int64_t k)
+{
+    tensor(b, DTYPE_F32, m, n, 0), tensor(b, DTYPE_BF16, k, m, 0), tensor(b, DTYPE_BF16, k, n, 0);
+    show_product(b, name, tn_added, m, n, k);
+}
+
+static void eight_bits(struct bench *b, int64_t rows, int64_t columns)
+{
+    struct tensor codes = tensor(b, DTYPE_F8, rows, columns, 0);
+    struct tensor scales = tensor(b, DTYPE_F32, rows, 1, 0);
+    struct tensor source = tensor(b, DTYPE_BF16, rows, columns, 0);
+    b->op->quantize_rows(b->gpu, codes, scales, source, false);
+    b->op->release(b->gpu, source.at, b->bytes[--b->count]);
+}
+
+static void time_scaled(struct bench *b, const char *name, int64_t m, int64_t n, int64_t k)
+{
+    operation ways[] = { scaled, scaled_added };
+    for (int i = 0; i < 2; i++) {
+        char line[48];
+        snprintf(line, sizeof line, "fp8 %s%s", name, i ? " +=" : "");
+        tensor(b, DTYPE_BF16, m, n, 0);
+        eight_bits(b, m, k);
+        eight_bits(b, n, k);
+        show_product(b, line, ways[i], m, n, k);
+    }
+}
+
+static void time_products(struct bench *b, int64_t tokens)
+{
+    static const struct {
+        const char *name;
+        int64_t n, k, extra;
+    } linears[] = {
+        { "qkv", QKV, WIDTH, 48 },
+        { "o", WIDTH, WIDTH, 16 },
+        { "gate_up", 2 * FORWARD, WIDTH, 32 },
+        { "down", WIDTH, FORWARD, 16 },
+    };
+    printf("\nproducts of %lld tokens\n", (long long)tokens);
+    for (int i = 0; i < 4; i++) {
+        int64_t n = linears[i].n, k = linears[i].k, extra = linears[i].extra;
+        char name[32];
+        time_nt(b, linears[i].name, tokens, n, k);
+        time_nt(b, linears[i].name, tokens, n, k + extra);
+        snprintf(name, sizeof name, "%s back", linears[i].name);
+        time_nn(b, name, tokens, k, n);
+        time_nn(b, name, tokens, k, n + extra);
+        snprintf(name, sizeof name, "%s weights", linears[i].name);
+        time_tn(b, name, n, k, tokens);
+        time_scaled(b, linears[i].name, tokens, n, k);
+        snprintf(name, sizeof name, "%s back", linears[i].name);
+        time_scaled(b, name, tokens, k, n);
+    }
+    for (int64_t rank = 16; rank <= 48; rank += 16) {
+        time_nt(b, "skinny x A", tokens, rank, WIDTH);
+        time_nt(b, "skinny z B", tokens, QKV, rank);
+        time_nn(b, "skinny dy B", tokens, rank, QKV);
+        time_tn(b, "skinny dA", rank, WIDTH, tokens);
+        time_tn(b, "skinny dB", QKV, rank, tokens);
+    }
+}
+
+enum err timing_run(struct device *gpu)
+{
+    struct bench b = { .gpu = gpu, .op = gpu->backend };
+    printf("against %.1f TB/s and %.0f TFLOP/s\n", copy_bytes_per_s / 1e12,
+           bf16_flops_per_s / 1e12);
+    time_weights(&b);
+    time_tokens(&b, 8192);
+    time_tokens(&b, 16384);
+    time_products(&b, 8192);
+    time_products(&b, 16384);
+    printf("\nthe head, 2048 rows\n");
+    time_nt(&b, "head", 2048, VOCABULARY, WIDTH);
+    time_nn(&b, "head back", 2048, WIDTH, VOCABULARY);
+    time_tn(&b, "head weights", VOCABULARY, WIDTH, 2048);
+    return gpu->backend->sync(gpu);
+}
