@@ -4,6 +4,7 @@
 // is known well enough, and is then stopped. Without it, the engine of this program runs the plan.
 
 #include "cli/pilot_engine.h"
+#include "cli/pilot_forecast.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
 
@@ -106,6 +107,8 @@ static enum err show(const struct pilot *pilot, struct command_line *line)
     if (!line->common.json) {
         out_put(&out, "\n");
         pilot_text(pilot, line->arena, &out);
+        if (asked.plan && pilot->tokens_per_s.mean > 0)
+            TRY(pilot_forecast_put(&out, line, asked.plan, pilot, asked.out));
         fwrite(out.at, 1, out.size, stdout);
     }
     return write_result(pilot, line);
@@ -268,6 +271,8 @@ static enum err run(struct command_line *line)
     engine.plan = asked.plan;
     engine.steps = asked.steps;
     engine.minutes = asked.minutes;
+    engine.wanted = asked.until_width;
+    engine.at_least = asked.at_least;
     TRY(pilot_engine_run(&pilot, line, &engine));
     return show(&pilot, line);
 }
