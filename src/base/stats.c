@@ -137,3 +137,31 @@ double stats_normal_quantile(double share)
         z -= (stats_normal_below(z) - share) / (exp(-z * z / 2) / sqrt(6.283185307179586));
     return z;
 }
+
+// Student's distribution for whole degrees of freedom: the finite sums of Abramowitz and Stegun
+// 26.7.3 and 26.7.4.
+static double student_below(double t, int freedom)
+{
+    double angle = atan(t / sqrt(freedom)), c = cos(angle), term = freedom % 2 ? c : 1, sum = term;
+    for (int i = freedom % 2 ? 3 : 2; i < freedom; i += 2)
+        sum += term *= c * c * (i - 1) / i;
+    double inside = freedom % 2
+                        ? (angle + (freedom > 1 ? sin(angle) * sum : 0)) * 2 / 3.141592653589793
+                        : sin(angle) * sum;
+    return 0.5 + inside / 2;
+}
+
+double stats_student_quantile(double share, int freedom)
+{
+    if (freedom > 400 || share <= 0 || share >= 1)
+        return stats_normal_quantile(share);
+    double low = -1e4, high = 1e4;
+    for (int i = 0; i < 80; i++) {
+        double mid = (low + high) / 2;
+        if (student_below(mid, freedom) < share)
+            low = mid;
+        else
+            high = mid;
+    }
+    return (low + high) / 2;
+}

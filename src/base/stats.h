@@ -21,3 +21,4 @@ struct range stats_quick_range(double *values, size_t count);
 
 double stats_normal_quantile(double share); // of the standard normal; relative error under 1e-9
 double stats_normal_below(double z);        // the share below z
+double stats_student_quantile(double share, int freedom); // of Student's distribution

@@ -59,12 +59,11 @@ struct steady {
     const char *reason; // a sentence; NULL if steady
     int64_t warmup_steps;
     double warmup_seconds;
-    int64_t ordinary_steps;
+    int64_t ordinary_steps, ordinary_reports; // a report may hold several steps
     double ordinary_seconds, ordinary_tokens;
     struct range tokens_per_s; // the rate of ordinary steps and its interval
     struct range step_seconds; // the mean of ordinary steps and its interval
     struct range spread;       // P10, P50, P90 of single ordinary steps' seconds
-    double autocorrelation;    // of neighbouring steps
     double half_width;         // of tokens_per_s, relative
     double more_steps;         // until half_width is as wanted; 0 if it is; NAN if not foreseeable
     double drift;              // relative change of the step time over the ordinary steps

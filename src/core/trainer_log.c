@@ -153,8 +153,18 @@ static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar
         log->step = NAN; // resumed: the first step is shown as all that were done before
     log->bar_at = bar->at;
     found->event.step = isnan(bar->step) ? log->bar_offset + bar->at : bar->step;
-    found->event.total = isnan(bar->step) && !log->bar_offset ? bar->total : NAN;
+    bool is_whole = isnan(bar->step) && !log->bar_offset;
+    found->event.total = log->total = is_whole ? bar->total : NAN;
     count(log, found, SOURCE_BAR);
+}
+
+static void read_words(struct trainer_log_found *found, struct text words)
+{
+    char line[512];
+    size_t size = words.size < sizeof line ? words.size : sizeof line - 1;
+    memcpy(line, words.at, size);
+    line[size] = 0;
+    trainer_log_pairs(found, line);
 }
 
 static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
@@ -167,17 +177,14 @@ static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
     }
     struct trainer_log_found found;
     trainer_log_clear(&found);
-    char postfix[512];
-    size_t size = (size_t)(bar->end - bar->postfix);
-    size = size < sizeof postfix ? size : sizeof postfix - 1;
-    memcpy(postfix, bar->postfix, size);
-    postfix[size] = 0;
-    trainer_log_pairs(&found, postfix);
+    read_words(&found, bar->name); // "2|40|Loss: 1.25"
+    read_words(&found, (struct text){ bar->postfix, (size_t)(bar->end - bar->postfix) });
     found.event.step = NAN;
     found.event.step_seconds = bar->step_seconds;
+    found.event.elapsed_seconds = bar->elapsed_seconds;
     if (bar->kind == BAR_EPOCH) {
         found.event.step = bar->epoch * bar->total + bar->at;
-        found.event.total = NAN;
+        found.event.total = log->total = NAN; // the bar's is an epoch's
         log->bar_total = bar->total;
         count(log, &found, SOURCE_BAR);
     } else {
@@ -481,8 +488,9 @@ void trainer_log_feed(struct trainer_log *log, const char *bytes, size_t size, d
         add(log, bytes[i], seconds);
 }
 
-void trainer_log_end(struct trainer_log *log, double seconds)
+void trainer_log_end(struct trainer_log *log)
 {
-    (void)seconds;
+    while (log->size && strchr("0123456789.eE+-", log->line[log->size - 1]))
+        log->size--; // a number without an end may lack digits
     end_line(log);
 }

@@ -8,7 +8,7 @@
 //     struct trainer_log log;
 //     TRY(trainer_log_init(&log, arena, NULL, on_event, context));
 //     trainer_log_feed(&log, bytes, size, seconds);   // as often as something comes
-//     trainer_log_end(&log, seconds);                 // a last line may lack its end
+//     trainer_log_end(&log);                          // a last line may lack its end
 //
 // A step may be seen later than it happened, but its `seconds` are those of the bytes that told
 // it. How bytes are cut into calls makes no difference. Memory is bounded whatever comes: a line
@@ -55,6 +55,7 @@ struct trainer_log_event {
     double global_batch;     // sequences a step
     double step_seconds;     // of one step, as the trainer claims
     double peak_bytes;       // of GPU memory, as the trainer claims
+    double elapsed_seconds;  // since the steps began, as the trainer shows
     double run_seconds;      // of the whole training, said at its end
     double clock_seconds;    // the trainer's own time stamp, Unix time
 };
@@ -89,6 +90,6 @@ struct trainer_log {
 enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const char *pattern,
                           trainer_log_callback *call, void *context);
 void trainer_log_feed(struct trainer_log *log, const char *bytes, size_t size, double seconds);
-void trainer_log_end(struct trainer_log *log, double seconds);
+void trainer_log_end(struct trainer_log *log);
 
 const char *trainer_log_kind_name(enum trainer_log_kind kind); // "step", "evaluation_begin"

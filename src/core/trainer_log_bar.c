@@ -48,6 +48,19 @@ static bool read_rate(const char *at, double *step_seconds)
     return true;
 }
 
+// "00:12", "1:02:03", "2 days, 1:02:03" is too long for a bar to show.
+static double read_elapsed(const char *at)
+{
+    double sum = 0, part;
+    for (const char *end;
+         (end = isdigit((unsigned char)*at) ? trainer_log_number(at, &part) : NULL); at = end + 1) {
+        sum = sum * 60 + part;
+        if (*end != ':')
+            return sum;
+    }
+    return NAN;
+}
+
 static const char *read_count(const char *at, double *value)
 {
     at += strspn(at, " ");
@@ -71,6 +84,7 @@ static void name_bar(struct trainer_log_bar *bar, const char *from, const char *
     struct text name = text_trim((struct text){ from, (size_t)(end - from) });
     while (name.size && (name.at[name.size - 1] == ':' || name.at[name.size - 1] == ' '))
         name.size--;
+    bar->name = name;
     bar->kind = trainer_log_find_bar_kind(name, &bar->epoch, &bar->step);
 }
 
@@ -84,6 +98,7 @@ static bool read_tqdm(struct trainer_log_bar *bar, const char *from, const char 
     if (!at || strncmp(at, " [", 2) || !(bar->end = strchr(at, ']')))
         return false;
     name_bar(bar, from, name_end);
+    bar->elapsed_seconds = read_elapsed(at + 2);
     const char *rate = strchr(at, ',');
     rate = rate && rate < bar->end ? rate + 1 + strspn(rate + 1, " ") : bar->end;
     if (!read_rate(rate, &bar->step_seconds))
@@ -107,6 +122,7 @@ static bool read_rich(struct trainer_log_bar *bar, const char *from, const char 
     if (at - line < 9 || !(at = read_counts(bar, at)))
         return false;
     name_bar(bar, from, line);
+    bar->elapsed_seconds = read_elapsed(at + strspn(at, " "));
     const char *bullet = strstr(at, "\xe2\x80\xa2"); // between the time used and the time left
     const char *rate = bullet ? bullet + 3 + strspn(bullet + 3, " 0123456789:-") : at;
     while (rate > at && !strchr(" \xa2", rate[-1]))

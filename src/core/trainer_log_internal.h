@@ -57,7 +57,8 @@ struct trainer_log_bar {
     enum trainer_log_bar_kind kind;
     double at, total;
     double epoch, step; // of its description; NAN
-    double step_seconds;
+    double step_seconds, elapsed_seconds;
+    struct text name;
     const char *postfix, *end; // "…, loss=0.5]", and behind it
 };
 

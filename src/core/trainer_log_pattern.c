@@ -109,7 +109,7 @@ static enum err find_groups(struct trainer_log_pattern *p, const char *source)
     int depth = 0;
     bool open = false, choice = false;
     for (const char *at = source; *at;) {
-        const char *body;
+        const char *body = at;
         struct text name;
         bool opens = opens_group(at, &body, &name);
         if (opens && name.at && depth)

@@ -108,10 +108,10 @@ static const struct trainer_log_key *key_before(const char *from, const char *en
     while (end > from && strchr(" :=\t", end[-1]))
         end--;
     for (const char *at = from; at < end; at++)
-        if (strchr("|;]>}[{", *at) || (strchr(",:", *at) && (at + 1 == end || at[1] == ' ')) ||
-            (*at == '-' && at[1] == ' '))
+        if (strchr("|;]>}[{%", *at) || (strchr(",:", *at) && (at + 1 == end || at[1] == ' ')) ||
+            (*at == '-' && at[1] == ' ') || (*at == '(' && !memchr(at, ')', (size_t)(end - at))))
             from = at + 1;
-    while (from < end && strchr(" \t'\"(*.:", *from))
+    while (from < end && strchr(" \t'\"(*.:)", *from))
         from++;
     char name[KEY_SIZE];
     size_t size = (size_t)(end - from);

@@ -57,3 +57,15 @@ TEST(stats_normal_quantiles_match_published_values)
     for (double share = 1e-12; share < 1; share = share < 0.4 ? share * 3 : share + 0.05)
         CHECK_NEAR(stats_normal_below(stats_normal_quantile(share)), share, 1e-9);
 }
+
+TEST(stats_student_quantiles_match_published_values)
+{
+    // Abramowitz and Stegun, table 26.10.
+    CHECK_NEAR(stats_student_quantile(0.95, 1), 6.314, 1e-4);
+    CHECK_NEAR(stats_student_quantile(0.95, 4), 2.132, 1e-4);
+    CHECK_NEAR(stats_student_quantile(0.995, 5), 4.032, 1e-4);
+    CHECK_NEAR(stats_student_quantile(0.995, 10), 3.169, 1e-4);
+    CHECK_NEAR(stats_student_quantile(0.025, 30), -2.042, 2e-4);
+    CHECK_NEAR(stats_student_quantile(0.95, 120), 1.658, 3e-4);
+    CHECK_NEAR(stats_student_quantile(0.95, 1000), 1.6449, 2e-3);
+}
