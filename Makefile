@@ -124,7 +124,9 @@ GENCODE := $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch)$(,)code=sm_$(ar
            -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
 NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
                 -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
-CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(wildcard src/train/cuda/*.cu))
+CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
+                $(wildcard src/train/cuda/*.cu))
+CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(CUDA_SOURCES))
 build/libgpuhours-cuda.so: $(CUDA_OBJECTS)
 	@echo "  link $@"
 	$(Q)$(NVCC) -shared -cudart static $^ -lcublasLt -ldl -o $@ \
@@ -188,7 +190,8 @@ $(BUILD)/found.mk: $(BUILD)/deps
 	@! pkg-config openblas || echo "FOUND_BLAS_FLAGS := $$(pkg-config --cflags openblas)" >>$@
 	@! pkg-config ompi-c || echo "FOUND_MPI := $$(pkg-config --libs ompi-c)" >>$@
 	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
-	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ || :
+	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ && \
+	 echo '#include <cudnn.h>' | $$nvcc -E -x cu - >/dev/null 2>&1 && echo "FOUND_CUDNN := yes" >>$@ || :
 	@grep -q '^FOUND_CUDA ' $@ && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
 	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
 	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 3, MOST_OUTPUTS = 16, BACKEND_VERSION = 1 };
+enum { RUNS = 3, MOST_OUTPUTS = 16 };
 
 struct parity_memory {
     struct parity_memory *next;

@@ -78,7 +78,7 @@ static int64_t power_above(int64_t n)
 
 static int64_t class_of(int64_t size)
 {
-    return size <= SHORTEST ? SHORTEST : power_above(size);
+    return power_above(size < SHORTEST ? (int64_t)SHORTEST : size);
 }
 
 // Entries for group 0, and for groups by class, of which one per class may be nearly empty.
@@ -383,8 +383,8 @@ static bool accepts(struct cuda *cuda, const struct attention *a, const struct p
         a->head_size <= 256)
         return true;
     cuda_fail(cuda, ERR_UNAVAILABLE,
-              "attention on a GPU takes bf16 or fp32 and heads of at most 256, not %s and %lld",
-              dtype_names[t->q.dtype], (long long)a->head_size);
+              "attention on a GPU takes bf16 or fp32 and heads of at most 256, these have %lld",
+              (long long)a->head_size);
     return false;
 }
 
