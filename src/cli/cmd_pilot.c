@@ -108,7 +108,7 @@ static enum err show(const struct pilot *pilot, struct command_line *line)
         out_put(&out, "\n");
         pilot_text(pilot, line->arena, &out);
         if (asked.plan && pilot->tokens_per_s.mean > 0)
-            TRY(pilot_forecast_put(&out, line, asked.plan, pilot, asked.out));
+            pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot");
         fwrite(out.at, 1, out.size, stdout);
     }
     return write_result(pilot, line);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double TERMINAL_SECONDS = 0.25, PLAIN_SECONDS = 30;
+static const double TERMINAL_SECONDS = 0.25, BUSY_SECONDS = 1, PLAIN_SECONDS = 30;
 static const double QUIET_SECONDS = 0.03; // that the command must not have written for
 
 int status_line_rows(bool quiet)
@@ -47,8 +47,8 @@ bool status_line_due(const struct status_line *status)
         return false;
     if (!status->terminal)
         return now - status->shown_seconds >= PLAIN_SECONDS;
-    return now - status->shown_seconds >= TERMINAL_SECONDS &&
-           now - status->child->output_seconds >= QUIET_SECONDS;
+    bool quiet = now - status->child->output_seconds >= QUIET_SECONDS;
+    return now - status->shown_seconds >= (quiet ? TERMINAL_SECONDS : BUSY_SECONDS);
 }
 
 // How many bytes of UTF-8 fill so many columns.
@@ -69,8 +69,7 @@ void status_line_show(struct status_line *status, const char *text)
         return;
     status->shown_seconds = child_clock();
     if (!status->terminal) {
-        snprintf(line, sizeof line, "gpuhours: %s\n", text);
-        put(status, line);
+        status_line_say(status, text);
         return;
     }
     if (child_window(&rows, &columns) && rows != status->rows)
@@ -84,8 +83,10 @@ void status_line_show(struct status_line *status, const char *text)
 void status_line_say(struct status_line *status, const char *text)
 {
     char line[1024];
-    snprintf(line, sizeof line, "%sgpuhours: %s\n", status->terminal ? "\r\033[K" : "", text);
+    const char *before = status->terminal ? "\r\033[K" : status->child->line_open ? "\n" : "";
+    snprintf(line, sizeof line, "%sgpuhours: %s\n", before, text);
     put(status, line);
+    status->child->line_open = false;
 }
 
 void status_line_end(struct status_line *status)

@@ -7,7 +7,8 @@
 //
 // The bottom row is taken out of the terminal's scrolling region, so bars and logs of the command
 // do not meet it; start the child with rows_kept = status_line_rows(quiet). It is drawn when the
-// command has just not written, since a drawing in the midst of an escape sequence spoils both.
+// command has just not written, since a drawing in the midst of an escape sequence spoils both, or
+// else once a second.
 // Where standard error is no terminal it is a plain line, at most every half minute.
 
 #pragma once

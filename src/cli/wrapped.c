@@ -1,11 +1,15 @@
 #include "cli/wrapped.h"
 
+#include "core/trainer_files.h"
+
 #include <math.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-static const double POLL_SECONDS = 0.1, FOLLOW_SECONDS = 0.5, MEASURE_SECONDS = 0.5;
+static const double POLL_SECONDS = 0.1, MEASURE_SECONDS = 0.5;
+static const double LOOK_BYTES_PER_SECOND = 4e6;
 static const double IDLE_BYTES = 64e6; // that a GPU at work has more in use than before
 
 // --- what comes in -----------------------------------------------------------
@@ -13,52 +17,103 @@ static const double IDLE_BYTES = 64e6; // that a GPU at work has more in use tha
 static void on_event(void *context, const struct trainer_log_event *event)
 {
     struct wrapped_source *source = context;
+    struct trainer_log_event ours = *event;
+    ours.seconds += source->offset_seconds;
     if (event->kind == TRAINER_LOG_BEGIN)
-        source->begin_seconds = event->seconds;
-    step_series_add(&source->series, event);
+        source->begin_seconds = ours.seconds;
+    step_series_add(&source->series, &ours);
 }
 
-static enum err new_source(struct wrapped_source **out, struct wrapped *run, const char *path)
+static enum err begin_source(struct wrapped_source *source, struct wrapped *run)
 {
-    struct wrapped_source *source = ARENA_NEW(run->arena, struct wrapped_source, 1);
-    source->path = path;
     source->begin_seconds = NAN;
     step_series_init(&source->series, run->arena);
     source->series.gpus = run->settings.gpus;
     source->series.step_tokens = run->settings.step_tokens > 0 ? run->settings.step_tokens : 0;
-    *out = source;
     return trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source);
 }
 
-static void feed(struct wrapped *run, struct wrapped_source *source, struct text bytes,
-                 double seconds)
+static enum err new_source(struct wrapped_source **out, struct wrapped *run, const char *path)
 {
-    size_t before = source->series.count;
-    if (run->child.stopped) // what it does on its way out is no step
-        return;
-    trainer_log_feed(&source->log, bytes.at, bytes.size, seconds);
-    if (source->series.count != before)
-        run->step_seconds = seconds;
+    *out = ARENA_NEW(run->arena, struct wrapped_source, 1);
+    (*out)->path = path;
+    return begin_source(*out, run);
+}
+
+static void feed(struct wrapped *run, struct text bytes, double seconds)
+{
+    if (!run->child.stopped) // what it does on its way out is no step
+        trainer_log_feed(&run->printed->log, bytes.at, bytes.size, seconds);
+}
+
+// Whether there is time to look at so much: a trainer that prints gigabytes is not to wait for us.
+static bool afford(struct wrapped *run, size_t size, double seconds)
+{
+    double gained = (seconds - run->looked_seconds) * LOOK_BYTES_PER_SECOND;
+    run->looked_seconds = seconds;
+    run->allowance_bytes = fmin(run->allowance_bytes + gained, LOOK_BYTES_PER_SECOND);
+    bool affords = run->allowance_bytes >= (double)size;
+    if (affords)
+        run->allowance_bytes -= (double)size;
+    else
+        run->unseen_bytes += (double)size;
+    return affords;
 }
 
 // Two streams make one text: where the other one begins, a line that is open ends.
 static void on_output(void *context, int stream, struct text bytes, double seconds)
 {
     struct wrapped *run = context;
+    if (!afford(run, bytes.size, seconds)) {
+        if (run->line_open)
+            feed(run, TEXT("\n"), seconds);
+        run->line_open = false;
+        return;
+    }
     if (stream != run->last_stream && run->line_open)
-        feed(run, run->printed, TEXT("\n"), seconds);
+        feed(run, TEXT("\n"), seconds);
     run->last_stream = stream;
     run->line_open = bytes.at[bytes.size - 1] != '\n';
-    feed(run, run->printed, bytes, seconds);
+    feed(run, bytes, seconds);
+}
+
+// Records of an event file come in pieces; a piece of one waits for the rest. They carry the time
+// of day.
+static void feed_events(struct wrapped_source *source, struct text bytes)
+{
+    struct timespec day;
+    clock_gettime(CLOCK_REALTIME, &day);
+    source->offset_seconds = child_clock() - ((double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
+    size_t used = 0, size = source->pending_size + bytes.size;
+    char *all = realloc(source->pending, size);
+    if (!all)
+        return;
+    memcpy(all + source->pending_size, bytes.at, bytes.size);
+    struct text whole = { all, size };
+    if (trainer_files_tensorboard(&source->log, &used, whole, source->path))
+        used = size; // damaged: what follows cannot be told apart
+    memmove(all, all + used, size - used);
+    source->pending = all;
+    source->pending_size = size - used;
 }
 
 static void on_file(void *context, const struct follow_piece *piece)
 {
     struct wrapped *run = context;
     struct wrapped_source **source = &run->files[piece->file];
-    if (!*source && new_source(source, run, piece->path))
+    if (run->child.stopped || (!*source && new_source(source, run, piece->path)))
         return;
-    feed(run, *source, piece->bytes, piece->seconds);
+    size_t before = (*source)->series.count;
+    if (piece->whole) { // a state has no times, but it counts tokens
+        if (!begin_source(*source, run))
+            trainer_files_state(&(*source)->log, piece->bytes, piece->path);
+    } else if (strstr(piece->path, "tfevents")) {
+        feed_events(*source, piece->bytes);
+    } else {
+        trainer_log_feed(&(*source)->log, piece->bytes.at, piece->bytes.size, piece->seconds);
+    }
+    if ((*source)->series.count != before)
+        run->step_seconds = piece->seconds;
 }
 
 // --- the loop ----------------------------------------------------------------
@@ -109,8 +164,10 @@ bool wrapped_poll(struct wrapped *run)
 {
     bool lives = child_poll(&run->child, POLL_SECONDS);
     double now = child_clock();
-    if (run->settings.log && (now - run->followed_seconds >= FOLLOW_SECONDS || !lives)) {
+    if (run->settings.log && (now - run->followed_seconds >= POLL_SECONDS || !lives)) {
         run->followed_seconds = now;
+        if (!lives) // once more, new files too
+            run->follow.scanned_seconds = -INFINITY;
         follow_poll(&run->follow, now);
     }
     look_after_silence(run, now);
@@ -137,6 +194,18 @@ static void choose_speaker(struct wrapped *run)
             run->speaker = run->files[i];
 }
 
+// A file may count the tokens of steps that are printed without.
+static void borrow_tokens(struct wrapped *run, struct step_series *series)
+{
+    for (int i = 0; i < run->follow.count && series->origin == STEP_SERIES_NONE; i++) {
+        const struct step_series *other = run->files[i] ? &run->files[i]->series : series;
+        if (!(other->tokens > 0 && other->last_step > 0))
+            continue;
+        series->step_tokens = other->tokens / other->last_step;
+        step_series_finish(series);
+    }
+}
+
 static void measure(struct wrapped *run)
 {
     double began = child_clock();
@@ -145,6 +214,7 @@ static void measure(struct wrapped *run)
     if (!series->gpus)
         series->gpus = wrapped_gpus(run);
     step_series_finish(series);
+    borrow_tokens(run, series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
     steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
     run->measured_seconds = child_clock();
@@ -162,13 +232,13 @@ const struct steady *wrapped_steady(struct wrapped *run)
 void wrapped_finish(struct wrapped *run)
 {
     run->ended_seconds = child_clock();
-    trainer_log_end(&run->printed->log, run->ended_seconds);
+    trainer_log_end(&run->printed->log);
     for (int i = 0; i < run->follow.count; i++)
         if (run->files[i])
-            trainer_log_end(&run->files[i]->log, run->ended_seconds);
+            trainer_log_end(&run->files[i]->log);
     measure(run);
     status_line_end(&run->status);
-    if (run->line_open) // what we say begins a line
+    if (run->child.line_open) // what we say begins a line
         child_print(&run->child, run->last_stream, TEXT("\n"));
 }
 
@@ -176,6 +246,9 @@ void wrapped_end(struct wrapped *run)
 {
     child_end(&run->child);
     gpu_monitor_end(run->gpu);
+    for (int i = 0; i < run->follow.count; i++)
+        if (run->files[i])
+            free(run->files[i]->pending);
     follow_end(&run->follow);
     arena_release(&run->scratch);
     run->gpu = NULL;
@@ -219,6 +292,11 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
                 "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
                 "kernel, for a disk or a driver\n",
                 child->immortal);
+    if (run->unseen_bytes > 0)
+        out_put(out,
+                "gpuhours: the trainer printed faster than can be read: in %s of it no step was "
+                "looked for\n",
+                text_bytes(arena, run->unseen_bytes));
     if (child->outlived)
         remark_outlived(child, out);
     else if (child->needed == CHILD_KILL)

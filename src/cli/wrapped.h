@@ -39,8 +39,11 @@ enum wrapped_how { WRAPPED_ENDED, WRAPPED_STOPPED, WRAPPED_SILENT, WRAPPED_INTER
 struct wrapped_source { // what is printed, or a file
     struct trainer_log log;
     struct step_series series;
-    double begin_seconds; // of the first step, where the trainer shows it; NAN
-    const char *path;     // NULL: what is printed
+    double begin_seconds;  // of the first step, where the trainer shows it; NAN
+    double offset_seconds; // from its clock to ours
+    const char *path;      // NULL: what is printed
+    char *pending;         // the begin of a record that is not yet whole
+    size_t pending_size;
 };
 
 struct wrapped {
@@ -57,6 +60,7 @@ struct wrapped {
     struct arena scratch; // of the newest steady
     int last_stream;
     bool line_open; // the last stream's last byte ended no line
+    double looked_seconds, allowance_bytes, unseen_bytes; // of output, see afford()
     double began_seconds, ended_seconds, step_seconds, followed_seconds;
     double measured_seconds, measuring_seconds; // when last, and how long it took
     enum wrapped_how how;

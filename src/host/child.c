@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +30,7 @@ double child_clock(void)
 
 // --- signals to us -----------------------------------------------------------
 
-static const int listened[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCHLD };
+static const int listened[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
 enum { LISTENED = sizeof listened / sizeof *listened };
 static struct sigaction formerly[LISTENED], former_pipe;
 static volatile int wake_fd = -1;
@@ -53,13 +51,13 @@ static void listen(void)
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     for (int i = 0; i < LISTENED; i++) {
         sigaction(listened[i], NULL, &formerly[i]);
-        if (formerly[i].sa_handler != SIG_IGN || listened[i] == SIGCHLD)
+        if (formerly[i].sa_handler != SIG_IGN)
             sigaction(listened[i], &action, NULL);
     }
     sigaction(SIGPIPE, &ignore, &former_pipe);
 }
 
-static void unlisten(void)
+void child_restore_signals(void)
 {
     for (int i = 0; i < LISTENED; i++)
         sigaction(listened[i], &formerly[i], NULL);
@@ -134,63 +132,6 @@ static bool same_file(int a, int b)
                       first.st_ino == second.st_ino);
 }
 
-// In the forked process: becomes the command, or tells why not.
-static void become(const struct child_settings *settings, const int *slaves, int parent, int report)
-{
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM); // should we be killed
-    if (getppid() != parent)
-        _exit(128 + SIGTERM);
-    unlisten();
-    signal(SIGINT, SIG_DFL); // ignored in the background of a script, and then no way to stop
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (dup2(slaves[0], STDOUT_FILENO) >= 0 && dup2(slaves[1], STDERR_FILENO) >= 0)
-        execvp(settings->command[0], settings->command);
-    int problem = errno;
-    if (write(report, &problem, sizeof problem) < 0)
-        _exit(CHILD_NOT_EXECUTABLE);
-    _exit(CHILD_NOT_FOUND);
-}
-
-static enum err refuse(const char *command, int problem)
-{
-    if (problem == ENOENT)
-        return fail((enum err)CHILD_NOT_FOUND,
-                    "%s: there is no such command; the trainer's command line stands behind --",
-                    command);
-    return fail((enum err)CHILD_NOT_EXECUTABLE, "%s: cannot be started: %s", command,
-                strerror(problem));
-}
-
-static enum err launch(struct child *child, int *slaves)
-{
-    int report[2], problem = 0;
-    if (pipe2(report, O_CLOEXEC))
-        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
-    int parent = (int)getpid();
-    pid_t pid = fork();
-    if (!pid)
-        become(&child->settings, slaves, parent, report[1]);
-    close(report[1]);
-    if (pid < 0) {
-        close(report[0]);
-        return fail(ERR_UNAVAILABLE, "no process can be made: %s", strerror(errno));
-    }
-    ssize_t size;
-    do
-        size = read(report[0], &problem, sizeof problem);
-    while (size < 0 && errno == EINTR);
-    close(report[0]);
-    if (size == (ssize_t)sizeof problem) {
-        waitpid(pid, NULL, 0);
-        return refuse(child->settings.command[0], problem);
-    }
-    child->pid = (int)pid;
-    return OK;
-}
-
 static enum err open_all(struct child *child, int *slaves)
 {
     struct child_internal *in = child->inside;
@@ -213,15 +154,13 @@ enum err child_start(struct child *child, const struct child_settings *settings)
     struct child_internal *in = child->inside = calloc(1, sizeof *in);
     if (!in)
         return fail(ERR_UNAVAILABLE, "this machine has no memory left for a command");
-    in->masters[0] = in->masters[1] = in->wake[0] = in->wake[1] = -1;
+    in->masters[0] = in->masters[1] = in->wake[0] = in->wake[1] = in->notes = -1;
     int slaves[2] = { -1, -1 };
-    child_tree_begin(&in->tree);
     enum err err = open_all(child, slaves);
     if (!err) {
         listen();
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
         set_window(child);
-        err = launch(child, slaves);
+        err = child_warden_start(child, slaves);
     }
     if (slaves[1] != slaves[0])
         close(slaves[1]);
@@ -274,6 +213,7 @@ static bool take_output(struct child *child, int stream)
         struct text bytes = { piece, (size_t)size };
         child->output_seconds = child_clock();
         child->output_bytes += size;
+        child->line_open = piece[size - 1] != '\n';
         if (child->settings.output)
             child->settings.output(child->settings.context, stream, bytes, child->output_seconds);
         remember(in, bytes);
@@ -294,7 +234,7 @@ void child_print(struct child *child, bool to_err, struct text bytes)
 static void signal_all(struct child *child, int number)
 {
     struct child_tree *tree = &child->inside->tree;
-    child_tree_look(tree);
+    child_tree_look(tree, child->inside->warden);
     for (size_t i = 0; i < tree->count; i++)
         kill(tree->pids[i], number);
     if (!tree->count && !child->ended)
@@ -328,18 +268,6 @@ void child_stop(struct child *child)
         enter(child, CHILD_INT);
 }
 
-static void reap(struct child *child)
-{
-    int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-        if (pid != child->pid)
-            continue;
-        child->ended = true;
-        child->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        child->code = child->signal ? 128 + child->signal : WEXITSTATUS(status);
-    }
-}
-
 static void go_on(struct child *child)
 {
     struct child_internal *in = child->inside;
@@ -351,7 +279,7 @@ static void go_on(struct child *child)
     if (child->stage == CHILD_KILL)
         signal_all(child, SIGKILL); // what was forked meanwhile, too
     else
-        child_tree_look(&in->tree);
+        child_tree_look(&in->tree, in->warden);
     in->looked = now;
     if (!in->tree.count && child->ended) {
         child->stage = CHILD_GONE;
@@ -381,7 +309,6 @@ static void interrupt(struct child *child, int number)
 static void answer(struct child *child, int number)
 {
     switch (number) {
-    case SIGCHLD: break;
     case SIGWINCH:
         set_window(child);
         kill(-child->pid, SIGWINCH);
@@ -409,13 +336,14 @@ bool child_poll(struct child *child, double seconds)
     struct child_internal *in = child->inside;
     if (child->stage != CHILD_RUNS)
         seconds = fmin(seconds, LOOK_SECONDS);
-    struct pollfd fds[3] = { { .fd = in->masters[0], .events = POLLIN },
+    struct pollfd fds[4] = { { .fd = in->masters[0], .events = POLLIN },
                              { .fd = in->masters[1], .events = POLLIN },
-                             { .fd = in->wake[0], .events = POLLIN } };
+                             { .fd = in->wake[0], .events = POLLIN },
+                             { .fd = child->ended ? -1 : in->notes, .events = POLLIN } };
     if (child->stage != CHILD_GONE)
-        poll(fds, 3, (int)ceil(1000 * fmax(seconds, 0)));
+        poll(fds, 4, (int)ceil(1000 * fmax(seconds, 0)));
     take_signals(child);
-    reap(child);
+    child_warden_reap(child);
     bool got = take_output(child, 0);
     got = take_output(child, 1) || got;
     if (child->stage != CHILD_GONE)
@@ -437,12 +365,12 @@ void child_end(struct child *child)
             close(in->masters[i]);
         child_relay_end(&in->relays[i]);
     }
+    child_warden_end(in);
     if (in->wake[0] >= 0) {
-        unlisten();
+        child_restore_signals();
         wake_fd = -1;
         close(in->wake[0]);
         close(in->wake[1]);
-        prctl(PR_SET_CHILD_SUBREAPER, 0);
     }
     child_tree_release(&in->tree);
     if (!in->relays[0].ring && !in->relays[1].ring) // else a stuck thread still has it

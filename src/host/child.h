@@ -17,10 +17,11 @@
 //
 // Stopping is SIGINT, a grace, SIGTERM, a grace, SIGKILL. SIGINT goes to the process group, as from
 // a keyboard, the others to every descendant, also to those that left the group or the session and
-// whose parents are gone: on Linux they become ours. Descendants that outlive the command are
-// stopped too. Signals that this process gets are handed on; see enum child_manner.
+// whose parents are gone: a small process in between, the warden, adopts them. Descendants that
+// outlive the command are stopped too; should this process be killed, the warden stops all of them.
+// Signals that this process gets are handed on; see enum child_manner.
 //
-// One child at a time: signal handlers and the adoption of orphans belong to the process.
+// One child at a time: signal handlers belong to the process.
 
 #pragma once
 
@@ -61,6 +62,7 @@ struct child {
     int immortal;                  // a process that not even SIGKILL ended; 0: none
     double output_seconds;         // when something was last written; at first the start
     int64_t output_bytes;          // in all
+    bool line_open;                // its last byte ended no line
     struct child_internal *inside; // descriptors, relays, deadlines
 };
 

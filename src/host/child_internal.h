@@ -1,4 +1,4 @@
-// child_internal: what the files of child share: relays of output and the tree of processes.
+// child_internal: what the files of child share: relays of output, the warden, the tree below it.
 
 #pragma once
 
@@ -26,20 +26,27 @@ void child_relay_start(struct child_relay *relay, int fd);
 void child_relay_put(struct child_relay *relay, struct text bytes);
 void child_relay_end(struct child_relay *relay); // waits while the reader takes something
 
-struct child_tree { // processes that descend from this one, but for those of before
+struct child_tree { // processes that descend from one
     int *pids;
     size_t count, room;
-    int *before; // children that this process had already
-    size_t before_count;
 };
 
-void child_tree_begin(struct child_tree *tree); // remembers what is there
-void child_tree_look(struct child_tree *tree);  // the living ones, children before parents or not
+void child_tree_look(struct child_tree *tree, int root); // the living ones, without the root
 void child_tree_release(struct child_tree *tree);
+
+struct child_note { // of the warden: first the command's pid, later how it ended
+    int pid, status;
+};
+
+enum err child_warden_start(struct child *child, const int *slaves);
+void child_warden_reap(struct child *child); // sets ended, code and signal once it ended
+void child_warden_end(struct child_internal *inside);
+void child_restore_signals(void); // as they were before child_start()
 
 struct child_internal {
     int masters[2]; // -1: closed, or the first serves both
     int wake[2];    // signal handlers write into it
+    int warden, notes;
     struct child_relay relays[2];
     struct child_tree tree;
     double deadline; // of the stage

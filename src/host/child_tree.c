@@ -62,14 +62,6 @@ static struct processes read_all(void)
     return all;
 }
 
-static bool was_before(const struct child_tree *tree, int pid)
-{
-    for (size_t i = 0; i < tree->before_count; i++)
-        if (tree->before[i] == pid)
-            return true;
-    return false;
-}
-
 static int compare(const void *a, const void *b)
 {
     return ((const struct process *)a)->pid - ((const struct process *)b)->pid;
@@ -82,61 +74,48 @@ static bool parent_is_ours(const struct processes *all, int parent)
     return found && found->ours;
 }
 
-static void mark(struct processes *all, const struct child_tree *tree)
+static void mark(struct processes *all, int root)
 {
-    int self = (int)getpid();
     qsort(all->items, all->count, sizeof *all->items, compare);
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < all->count; i++) {
             struct process *p = &all->items[i];
-            if (p->ours || was_before(tree, p->pid))
+            if (p->ours)
                 continue;
-            p->ours = p->parent == self || parent_is_ours(all, p->parent);
+            p->ours = p->parent == root || parent_is_ours(all, p->parent);
             more = more || p->ours;
         }
     }
 }
 
-static void add(int **pids, size_t *count, size_t *room, int pid)
+static void add(struct child_tree *tree, int pid)
 {
-    if (*count == *room) {
-        size_t larger = *room ? 2 * *room : 64;
-        int *grown = realloc(*pids, larger * sizeof *grown);
+    if (tree->count == tree->room) {
+        size_t room = tree->room ? 2 * tree->room : 64;
+        int *grown = realloc(tree->pids, room * sizeof *grown);
         if (!grown)
             return;
-        *pids = grown;
-        *room = larger;
+        tree->pids = grown;
+        tree->room = room;
     }
-    (*pids)[(*count)++] = pid;
+    tree->pids[tree->count++] = pid;
 }
 
-void child_tree_begin(struct child_tree *tree)
+void child_tree_look(struct child_tree *tree, int root)
 {
     struct processes all = read_all();
-    size_t room = 0;
-    *tree = (struct child_tree){ 0 };
-    for (size_t i = 0; i < all.count; i++)
-        if (all.items[i].parent == (int)getpid())
-            add(&tree->before, &tree->before_count, &room, all.items[i].pid);
-    free(all.items);
-}
-
-void child_tree_look(struct child_tree *tree)
-{
-    struct processes all = read_all();
-    mark(&all, tree);
+    mark(&all, root);
     tree->count = 0;
     for (size_t i = 0; i < all.count; i++)
         if (all.items[i].ours && all.items[i].state != 'Z' && all.items[i].state != 'X')
-            add(&tree->pids, &tree->count, &tree->room, all.items[i].pid);
+            add(tree, all.items[i].pid);
     free(all.items);
 }
 
 void child_tree_release(struct child_tree *tree)
 {
     free(tree->pids);
-    free(tree->before);
     *tree = (struct child_tree){ 0 };
 }
 

@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const double SCAN_SECONDS = 0.5;
 enum { PIECE = 1 << 16, MOST_PIECES = 256, MOST_WHOLE = 64 << 20 };
 
 static const struct {
@@ -210,6 +212,7 @@ void follow_start(struct follow *follow, struct arena *arena, const char *path,
     *follow = (struct follow){ .arena = arena, .path = path, .give = call, .context = context };
     find_files(follow);
     follow->started = true;
+    follow->scanned_seconds = NAN;
 }
 
 bool follow_poll(struct follow *follow, double seconds)
@@ -217,7 +220,10 @@ bool follow_poll(struct follow *follow, double seconds)
     bool given = false;
     if (!follow->path)
         return false;
-    find_files(follow);
+    if (!(seconds - follow->scanned_seconds < SCAN_SECONDS)) {
+        follow->scanned_seconds = seconds;
+        find_files(follow);
+    }
     for (int i = 0; i < follow->count; i++) {
         struct follow_file *file = &follow->files[i];
         bool some =

@@ -48,7 +48,8 @@ struct follow {
     void *context;
     struct follow_file files[FOLLOW_FILES];
     int count;
-    bool started; // files that appear now are new ones
+    bool started;           // files that appear now are new ones
+    double scanned_seconds; // when files were last looked for
 };
 
 void follow_start(struct follow *follow, struct arena *arena, const char *path,

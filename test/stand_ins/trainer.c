@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,7 +59,7 @@ static void leave_daemon(void)
 
 static void flood(long megabytes)
 {
-    static char block[1 << 20];
+    static char block[1000000];
     memset(block, 'x', sizeof block);
     for (size_t i = 99; i < sizeof block; i += 100)
         block[i] = '\n';
@@ -74,6 +75,21 @@ static void append(const char *path, int step)
     fclose(out);
 }
 
+// As transformers does at a save: its state, whole.
+static void write_state(int step)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/checkpoint-%d", file, step);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/checkpoint-%d/trainer_state.json", file, step);
+    FILE *out = fopen(path, "w");
+    fprintf(out,
+            "{\"global_step\": %d, \"max_steps\": %d, \"num_input_tokens_seen\": %d, "
+            "\"log_history\": [{\"loss\": 1.5, \"step\": %d, \"num_input_tokens_seen\": %d}]}\n",
+            step, steps, 512 * step, step, 512 * step);
+    fclose(out);
+}
+
 static void rotate(void)
 {
     char old[4096];
@@ -81,13 +97,17 @@ static void rotate(void)
     rename(file, old);
 }
 
+// A second bar below the first, as tqdm draws it, that vanishes at its end; then the result.
 static void evaluate(void)
 {
     for (int i = 0; i <= 4; i++) {
+        fprintf(stderr, "\n");
         bar(i, 4, "");
+        fprintf(stderr, "\033[A");
         rest(10 * milliseconds);
     }
-    fprintf(stderr, "\n{'eval_loss': 1.25, 'eval_runtime': 0.2, 'epoch': 0.5}\n");
+    fprintf(stderr, "\n\r%60s\r\033[A\r%60s\r", "", "");
+    fprintf(stderr, "{'eval_loss': 1.25, 'eval_runtime': 0.2, 'epoch': 0.5}\n");
 }
 
 static void after_step(int step)
@@ -105,8 +125,13 @@ static void after_step(int step)
         forever();
     if (is("rotates") && step == steps / 2)
         rotate();
-    if (is("evaluates") && step % 20 == 0)
+    if (is("evaluates") && step && step % 10 == 0)
+        fprintf(stderr, "\r%60s\r{'loss': 1.5, 'learning_rate': 1e-4, 'epoch': %.2f}\n", "",
+                0.01 * step);
+    if (is("evaluates") && step && step % 20 == 0)
         evaluate();
+    if (is("saves") && step == steps / 2)
+        write_state(step);
     if (is("counts") && step % 5 == 0)
         printf("{'loss': 1.5, 'learning_rate': 1e-4, 'num_input_tokens_seen': %d, 'epoch': %.2f}\n",
                4096 * step, 0.01 * step);

@@ -1,0 +1,95 @@
+"""A fine-tune with transformers' Trainer and PEFT that writes when each of its steps ended; for pilot_wrapped.sh.
+
+    python3 bench/gpu/pilot_wrapped.py train SHAPE ROWS WIDTH STEPS STAMPS.jsonl
+    python3 bench/gpu/pilot_wrapped.py compare SHAPE ROWS WIDTH STAMPS.jsonl PILOT.json MEMORY.txt
+
+"train" fine-tunes random weights on random tokens: LoRA of rank 16 on all linears, bf16, two processes that load data.
+"compare" prints one JSON line: the pilot's rate against that of the trainer's own time stamps over the same steps (without
+those of more than 1.5 medians, and with them), and the pilot's peak memory against the largest figure (MiB) that nvidia-smi printed into MEMORY.txt.
+"""
+import inspect
+import json
+import sys
+import time
+
+SHAPES = {
+    "llama-3.1-8b": dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
+                         intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False),
+    "llama-3.2-1b": dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
+                         head_dim=64, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True),
+    "tiny": dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 intermediate_size=128, vocab_size=1000, tie_word_embeddings=True),
+}
+
+
+def train(shape, rows, width, steps, stamps):
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return rows * steps
+
+        def __getitem__(self, index):
+            maker = torch.Generator().manual_seed(index)
+            ids = torch.randint(0, SHAPES[shape]["vocab_size"], (width,), generator=maker)
+            return {"input_ids": ids, "labels": ids}
+
+    class Stamps(TrainerCallback):
+        def __init__(self):
+            self.out = open(stamps, "w", buffering=1)
+
+        def on_step_end(self, args, state, control, **rest):
+            self.out.write(json.dumps({"step": state.global_step, "seconds": time.monotonic()}) + "\n")
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192, rope_theta=5e5, use_cache=False,
+                         attn_implementation="sdpa")
+    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
+    with torch.device(device):
+        model = LlamaForCausalLM(config)
+    torch.set_default_dtype(torch.float32)
+    model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
+    wanted = dict(output_dir=stamps + ".out", per_device_train_batch_size=rows, max_steps=steps, learning_rate=1e-4,
+                  logging_steps=10, save_strategy="no", report_to="none", dataloader_num_workers=2,
+                  bf16=device == "cuda", optim="adamw_torch_fused" if device == "cuda" else "adamw_torch",
+                  remove_unused_columns=False, disable_tqdm=False)
+    known = inspect.signature(TrainingArguments.__init__).parameters
+    arguments = TrainingArguments(**{name: value for name, value in wanted.items() if name in known})
+    Trainer(model=model, args=arguments, train_dataset=Rows(), callbacks=[Stamps()]).train()
+
+
+def compare(shape, rows, width, stamps, pilot, memory):
+    ends = [json.loads(line)["seconds"] for line in open(stamps) if line.endswith("\n")]
+    pilot = json.load(open(pilot))
+    first, count = pilot["warmup_steps"], pilot["steps"]
+    steady = ends[first:first + count + 1]
+    seconds = [after - before for before, after in zip(steady, steady[1:])]
+    middle = sorted(seconds)[len(seconds) // 2]
+    ordinary = [second for second in seconds if second <= 1.5 * middle]
+    own = rows * width * len(ordinary) / sum(ordinary)
+    plain = rows * width * len(seconds) / sum(seconds)
+    rate = pilot["tokens_per_second"]
+    shown = [float(line.split()[0]) for line in open(memory) if line.split() and line.split()[0].isdigit()]
+    peak = max(shown) * 2 ** 20 if shown else float("nan")
+    print(json.dumps(dict(
+        shape=shape, rows=rows, width=width, steps=len(ends), warmup_steps=first, measured_steps=count,
+        pilot_tokens_per_s=rate["mean"], low=rate["low"], high=rate["high"],
+        trainer_tokens_per_s=round(own, 1), trainer_with_stalls_tokens_per_s=round(plain, 1),
+        rate_off_percent=round(100 * (rate["mean"] / own - 1), 2),
+        pilot_peak_gib=round((pilot["peak_bytes"] or 0) / 2 ** 30, 3), nvidia_smi_peak_gib=round(peak / 2 ** 30, 3),
+        memory_off_percent=round(100 * ((pilot["peak_bytes"] or 0) / peak - 1), 2),
+        gpu=pilot["gpu"], stalls=pilot["stalls"], startup_seconds=pilot["apart"]["startup_seconds"],
+        elapsed_seconds=pilot["elapsed_seconds"])), flush=True)
+
+
+def main():
+    command, shape, rows, width = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    if command == "train":
+        train(shape, rows, width, int(sys.argv[5]), sys.argv[6])
+    else:
+        compare(shape, rows, width, *sys.argv[5:8])
+
+
+main()

@@ -1,0 +1,188 @@
+// The process between this one and the command. It adopts what the command leaves behind and stays
+// when this one is killed: then it ends everything, so that nothing keeps a GPU for nobody.
+
+#define _GNU_SOURCE // pipe2
+
+#include "host/child_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void become(const struct child_settings *settings, const int *slaves, int parent, int report)
+{
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(128 + SIGTERM);
+    child_restore_signals();
+    signal(SIGINT, SIG_DFL); // ignored in the background of a script, and then no way to stop
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(slaves[0], STDOUT_FILENO) >= 0 && dup2(slaves[1], STDERR_FILENO) >= 0)
+        execvp(settings->command[0], settings->command);
+    int problem = errno;
+    if (write(report, &problem, sizeof problem) < 0)
+        _exit(CHILD_NOT_EXECUTABLE);
+    _exit(CHILD_NOT_FOUND);
+}
+
+static void reap(int notes, int command)
+{
+    struct child_note note = { 0 };
+    for (int pid; (pid = (int)waitpid(-1, &note.status, WNOHANG)) > 0;) {
+        note.pid = pid;
+        if (pid == command && write(notes, &note, sizeof note) < 0)
+            continue; // nobody is there to hear it
+    }
+}
+
+static size_t signal_tree(struct child_tree *tree, int number)
+{
+    child_tree_look(tree, (int)getpid());
+    for (size_t i = 0; number && i < tree->count; i++)
+        kill(tree->pids[i], number);
+    return tree->count;
+}
+
+static void end_all(double grace_seconds, int notes, int command)
+{
+    struct child_tree tree = { 0 };
+    double term = child_clock() + grace_seconds, last = term + grace_seconds;
+    signal_tree(&tree, SIGTERM);
+    while (child_clock() < last) {
+        reap(notes, command);
+        if (!signal_tree(&tree, child_clock() < term ? 0 : SIGKILL))
+            break;
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    }
+}
+
+static void nothing(int number)
+{
+    (void)number;
+}
+
+// Keeps no descriptor that somebody waits on the end of.
+static void let_go(const struct child *child, const int *slaves)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        dup2(null, fd);
+    for (int i = 0; i < 2; i++) {
+        close(slaves[i]);
+        close(child->inside->masters[i]);
+        close(child->inside->wake[i]);
+    }
+}
+
+static void guard(const struct child *child, const int *slaves, int parent, int report, int notes)
+{
+    sigset_t all, wanted;
+    struct sigaction action = { .sa_handler = nothing };
+    setsid();
+    sigaction(SIGCHLD, &action, NULL);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int self = (int)getpid(), command = (int)fork();
+    if (!command)
+        become(&child->settings, slaves, self, report);
+    if (command < 0 && write(report, &errno, sizeof errno) < 0)
+        _exit(1);
+    struct child_note note = { .pid = command };
+    if (write(notes, &note, sizeof note) < 0)
+        _exit(1);
+    close(report);
+    let_go(child, slaves);
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGCHLD);
+    sigaddset(&wanted, SIGTERM);
+    while (getppid() == parent) {
+        sigwaitinfo(&wanted, NULL);
+        reap(notes, command);
+    }
+    end_all(child->settings.grace_seconds, notes, command);
+    _exit(0);
+}
+
+static enum err refuse(const char *command, int problem)
+{
+    if (problem == ENOENT)
+        return fail((enum err)CHILD_NOT_FOUND,
+                    "%s: there is no such command; the trainer's command line stands behind --",
+                    command);
+    return fail((enum err)CHILD_NOT_EXECUTABLE, "%s: cannot be started: %s", command,
+                strerror(problem));
+}
+
+static bool read_fully(int fd, void *to, size_t size)
+{
+    ssize_t got;
+    do
+        got = read(fd, to, size);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size;
+}
+
+enum err child_warden_start(struct child *child, const int *slaves)
+{
+    struct child_internal *in = child->inside;
+    int report[2], notes[2], problem = 0, parent = (int)getpid();
+    if (pipe2(report, O_CLOEXEC))
+        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
+    if (pipe2(notes, O_CLOEXEC)) {
+        close(report[0]);
+        close(report[1]);
+        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
+    }
+    in->warden = (int)fork();
+    if (!in->warden) {
+        close(report[0]);
+        close(notes[0]);
+        guard(child, slaves, parent, report[1], notes[1]);
+    }
+    close(report[1]);
+    close(notes[1]);
+    in->notes = notes[0];
+    bool failed = in->warden < 0 || read_fully(report[0], &problem, sizeof problem);
+    struct child_note note = { 0 };
+    failed = failed || !read_fully(in->notes, &note, sizeof note);
+    fcntl(in->notes, F_SETFL, O_NONBLOCK);
+    close(report[0]);
+    child->pid = note.pid;
+    if (in->warden < 0)
+        return fail(ERR_UNAVAILABLE, "no process can be made: %s", strerror(errno));
+    return failed ? refuse(child->settings.command[0], problem) : OK;
+}
+
+void child_warden_end(struct child_internal *in)
+{
+    if (in->warden > 0) {
+        kill(in->warden, SIGKILL);
+        while (waitpid(in->warden, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (in->notes >= 0)
+        close(in->notes);
+}
+
+void child_warden_reap(struct child *child)
+{
+    struct child_note note;
+    ssize_t size = read(child->inside->notes, &note, sizeof note);
+    if (child->ended || (size < 0 && (errno == EAGAIN || errno == EINTR)))
+        return;
+    if (size != sizeof note) // the warden was killed, and the command with it
+        note.status = SIGKILL;
+    child->ended = true;
+    child->signal = WIFSIGNALED(note.status) ? WTERMSIG(note.status) : 0;
+    child->code = child->signal ? 128 + child->signal : WEXITSTATUS(note.status);
+}
