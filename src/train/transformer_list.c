@@ -7,7 +7,7 @@
 
 const char *const recompute_names[] = { "none", "norms", "gate", "block", NULL };
 
-enum { RANK_STEP = 16 }; // adapters are rounded up to it: rows stay aligned
+enum { RANK_STEP = 64 }; // adapters are rounded up to it: rows stay aligned to 128 bytes
 
 static struct parameter *add(struct transformer *t, const char *name, int64_t rows, int64_t columns,
                              enum parameter_start start)
