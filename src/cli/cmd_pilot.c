@@ -256,7 +256,7 @@ static enum err run_wrapped(struct command_line *line)
         out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
     wrapped_pilot_fill(&pilot, line->arena, run, asked.plan ? &plan : NULL);
     wrapped_end(run);
-    fwrite(remarks.at, 1, remarks.size, stderr);
+    fputs(out_string(&remarks), stderr);
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
         TRY(show(&pilot, line));
     return verdict ? fail(verdict, "%s", why) : OK;

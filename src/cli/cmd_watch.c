@@ -262,7 +262,7 @@ static enum err record(struct watch *watch)
     write_summary(watch, &pilot, &end, &text);
     write_record(watch, &pilot, &end, &document);
     wrapped_end(&watch->run);
-    fwrite(remarks.at, 1, remarks.size, stderr);
+    fputs(out_string(&remarks), stderr);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
     if (!watch->line->common.json)
         fwrite(text.at, 1, text.size, stdout);
