@@ -6,7 +6,7 @@
 #include <time.h>
 
 // Probes go round the combinations of these; the fit needs its four terms to vary apart.
-static const double fillings[] = { 1, 0.25, 0.5, 0.75 };     // of the largest micro-batch
+static const double fillings[] = { 1, 0.75, 1, 0.5 };        // of the largest micro-batch
 static const double lengths[] = { 1, 0.03, 0.25, 0.1, 0.5 }; // of the window
 static const double labellings[] = { 1, 0.1, 0.5 };          // of the tokens
 enum { FILLINGS = 4, LENGTHS = 5, LABELLINGS = 3, EVALUATED = 4, SHORTEST = 8 };

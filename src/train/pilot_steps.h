@@ -11,7 +11,7 @@
 //
 // A step is the trainer's own, nothing in it is waited for that a run does not wait for. A probe is
 // forward and backward of one micro-batch from a standing start to its end: tokens of the data in
-// documents of other lengths, from full micro-batches to a quarter, with many or few labelled, or a
+// documents of other lengths, in full and half-full micro-batches, with many or few labelled, or a
 // micro-batch of the last step once more. What a probe adds to the gradients the next step forgets.
 
 #pragma once

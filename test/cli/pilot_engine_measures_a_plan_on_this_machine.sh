@@ -26,4 +26,4 @@ echo "exit $?"
 sed 's/"optimizer": "adamw"/"optimizer": "adafactor"/' "$work/plan.json" >"$work/other.json"
 "$GPUHOURS" pilot --plan "$work/other.json" --model $model --device cpu
 echo "exit $?"
-ls "$work" | grep -c gpuhours-pilot
+ls "$work" | grep -c gpuhours-pilot || true
