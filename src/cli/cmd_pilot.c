@@ -114,7 +114,7 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
         out_put(&out, "\n");
         pilot_text(pilot, line->arena, &out);
         if (asked.plan && pilot->tokens_per_s.mean > 0)
-            TRY(pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot"));
+            pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot");
         fwrite(out.at, 1, out.size, stdout);
     }
     return write_result(pilot, plan, line);
@@ -277,6 +277,8 @@ static enum err run(struct command_line *line)
     engine.plan = asked.plan;
     engine.steps = asked.steps;
     engine.minutes = asked.minutes;
+    engine.wanted = asked.until_width;
+    engine.at_least = asked.at_least;
     TRY(pilot_engine_run(&pilot, line, &engine));
     return show(&pilot, NULL, line);
 }

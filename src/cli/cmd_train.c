@@ -5,6 +5,7 @@
 
 #include "cli/data.h"
 #include "cli/dataset.h"
+#include "cli/engine_model.h"
 #include "cli/record.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
@@ -83,10 +84,7 @@ struct job {
     struct arena *arena;
     const struct command_line *line;
     struct group group;
-    struct decoder decoder;
-    const char *folder; // of the model; NULL where there is only a shape
-    struct weights weights;
-    bool has_weights;
+    struct engine_model model;
     struct loader loader;
     int64_t bad_rows;
     struct device device;
@@ -114,46 +112,12 @@ static void listen(void)
 
 // --- model and data ----------------------------------------------------------
 
-static bool has_weight_files(const char *folder)
-{
-    return folder_has(folder, "model.safetensors") ||
-           folder_has(folder, "model.safetensors.index.json");
-}
-
-static enum err read_config(struct job *job, const char *path)
-{
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text copy = { arena_copy(job->arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
-    return decoder_read(&job->decoder, job->arena, copy, path);
-}
-
-// A folder with weights, a folder or a config.json without (weights are then random), or a name of
-// the catalog (likewise).
 static enum err open_model(struct job *job)
 {
-    const char *name = data.model;
-    if (!name)
+    if (!data.model)
         return fail(ERR_USAGE, "train wants --model: a folder with config.json and safetensors, or "
                                "a name of the catalog for random weights");
-    if (folder_has(name, "config.json")) {
-        TRY(read_config(job, text_format(job->arena, "%s/config.json", name)));
-        job->folder = name;
-        if (!has_weight_files(name))
-            return OK;
-        TRY(weights_open(&job->weights, job->arena, name));
-        job->has_weights = true;
-        return weights_check_finite(&job->weights);
-    }
-    size_t size = strlen(name);
-    if (size > 5 && !strcmp(name + size - 5, ".json"))
-        return read_config(job, name);
-    struct catalog catalog;
-    const struct model *model;
-    TRY(catalog_open(&catalog, job->arena, NULL, 0));
-    TRY(catalog_model(&model, &catalog, name));
-    return decoder_of(&job->decoder, job->arena, model);
+    return engine_model_open(&job->model, job->arena, data.model);
 }
 
 static enum err add_example(void *context, const struct dataset_example *example)
@@ -164,12 +128,12 @@ static enum err add_example(void *context, const struct dataset_example *example
         return OK;
     }
     for (int64_t i = 0; i < example->tokens; i++)
-        if (example->ids[i] < 0 || example->ids[i] >= job->decoder.model.vocabulary)
+        if (example->ids[i] < 0 || example->ids[i] >= job->model.decoder.model.vocabulary)
             return fail(ERR_INPUT,
                         "%s:%lld: has token %d, the model knows %lld; --tokenizer must be the "
                         "model's own",
                         example->file, (long long)example->line, example->ids[i],
-                        (long long)job->decoder.model.vocabulary);
+                        (long long)job->model.decoder.model.vocabulary);
     loader_add(&job->loader, example->ids, example->learned, example->tokens);
     return OK;
 }
@@ -186,7 +150,7 @@ static enum err read_data(struct job *job, struct command_line *line)
                                            (uint64_t)settings.seed, request.held_out });
     struct dataset dataset;
     struct dataset_options asked = data;
-    if (!job->folder && asked.tokenizer)
+    if (!job->model.folder && asked.tokenizer)
         asked.model = NULL;
     TRY(dataset_open(&dataset, job->arena, &asked));
     struct dataset_reading reading = {
@@ -219,8 +183,8 @@ static enum err fit(struct job *job)
     recipe.precision = is_narrow() ? RECIPE_BF16 : RECIPE_FP32;
     recipe.optimizer = request.optimizer ? RECIPE_SGD : RECIPE_ADAMW;
     recipe.dropout = recipe.dropout > 0 ? recipe.dropout : 0;
-    TRY(recipe_check(&recipe, &job->decoder.model));
-    struct transformer_setup setup = { .decoder = &job->decoder,
+    TRY(recipe_check(&recipe, &job->model.decoder.model));
+    struct transformer_setup setup = { .decoder = &job->model.decoder,
                                        .recipe = &recipe,
                                        .compute = is_narrow() ? DTYPE_BF16 : DTYPE_F32,
                                        .level = (enum recompute)request.recompute,
@@ -240,9 +204,9 @@ static enum err fit(struct job *job)
 static enum err lay_out(struct job *job)
 {
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
-    if (job->has_weights) {
+    if (job->model.has_weights) {
         transformer_start_adapters(&job->transformer, (uint64_t)settings.seed);
-        TRY(transformer_load(&job->transformer, &job->weights));
+        TRY(transformer_load(&job->transformer, &job->model.weights));
     } else {
         transformer_start(&job->transformer, (uint64_t)settings.seed);
     }
@@ -300,7 +264,7 @@ static enum err save_result(struct job *job)
     if (job->group.rank)
         return OK;
     if (recipe.method == RECIPE_FULL)
-        return transformer_save(&job->transformer, job->arena, request.out, job->folder);
+        return transformer_save(&job->transformer, job->arena, request.out, job->model.folder);
     return transformer_save_adapter(&job->transformer, job->arena, request.out, data.model);
 }
 
@@ -394,8 +358,7 @@ static enum err run(struct command_line *line)
     transformer_release(&job.transformer);
     if (job.device.backend)
         job.device.backend->close(&job.device);
-    if (job.has_weights)
-        weights_release(&job.weights);
+    engine_model_close(&job.model);
     loader_release(&job.loader);
     if (err && err != ERR_ANSWER && job.group.size > 1) { // the others wait for this one
         fprintf(stderr, "gpuhours: %s\n", error_text());

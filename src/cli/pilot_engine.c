@@ -1,11 +1,27 @@
 #include "cli/pilot_engine.h"
 
-#include <math.h>
+#include "base/stats.h"
+#include "cli/data.h"
+#include "cli/engine_model.h"
+#include "cli/pilot_rows.h"
+#include "host/file.h"
+#include "host/gpu.h"
+#include "train/arrange.h"
+#include "train/device.h"
+#include "train/pilot_steps.h"
+#include "train/transformer_files.h"
 
-const char *const pilot_engine_devices[] = { "auto", "cpu", "cuda", NULL };
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 const struct field pilot_engine_fields[] = {
-    FIELD_OF(pilot_engine_request, device, pilot_engine_devices, "what the engine runs on"),
+    FIELD_OF(pilot_engine_request, device, device_kinds, "to compute on; auto: a GPU if there is"),
     FIELD(pilot_engine_request, profile, TEXT, "profile.json in the place of data"),
     FIELD(pilot_engine_request, seed, COUNT, "of the shuffle and of random weights"),
     { 0 },
@@ -13,18 +29,465 @@ const struct field pilot_engine_fields[] = {
 
 struct pilot_engine_request pilot_engine_default(void)
 {
-    return (struct pilot_engine_request){ .minutes = NAN, .seed = 1 };
+    return (
+        struct pilot_engine_request){ .minutes = NAN, .seed = 1, .wanted = 0.01, .at_least = 20 };
+}
+
+struct job {
+    struct arena *arena;
+    struct command_line *line;
+    const struct pilot_engine_request *request;
+    struct pilot_configuration configuration;
+    double mean_length, labelled_share; // of the plan's micro-batches
+    struct engine_model model;
+    struct device device;
+    struct recipe recipe;
+    struct arrangement arrangement;
+    struct loader loader;
+    struct transformer transformer;
+    struct trainer trainer;
+    struct pilot_steps steps;
+    struct steady steady;
+    struct gpu_monitor *monitor; // NULL where there is none
+    double began, first_step_seconds, steady_from;
+};
+
+// --- signals -----------------------------------------------------------------
+
+static volatile int stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+static void listen(void)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+// --- what the plan says ------------------------------------------------------
+
+static enum err read_plan(struct job *job)
+{
+    const char *path = job->request->plan;
+    struct file file;
+    struct json tree;
+    if (!path)
+        return fail(ERR_USAGE,
+                    "pilot wants --plan plan.json for the built-in engine, or -- COMMAND "
+                    "for another trainer");
+    TRY(file_open(&file, path));
+    struct text text = { arena_copy(job->arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    TRY(json_read(&tree, job->arena, text, path));
+    if (!text_is(json_get_text(&tree, "kind"), "plan"))
+        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
+    TRY(pilot_configuration_read(&job->configuration, job->arena, &tree, path));
+    const struct json *workload = json_get(&tree, "workload");
+    const struct json *batch = workload ? json_get(workload, "batch") : NULL;
+    double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
+    job->mean_length = batch ? json_get_number(batch, "squares", NAN) / tokens : NAN;
+    job->labelled_share = batch ? json_get_number(batch, "labelled", tokens) / tokens : NAN;
+    struct pilot_configuration *c = &job->configuration;
+    if (!(c->context >= 2 && c->context <= 1 << 20) ||
+        !(c->micro_batch >= 1 && c->micro_batch <= 1 << 16))
+        return fail(ERR_INPUT,
+                    "%s: configuration: context is %g and micro_batch %g, which the "
+                    "engine cannot run",
+                    path, c->context, c->micro_batch);
+    return OK;
+}
+
+static enum err find_model(struct job *job)
+{
+    const char *name =
+        job->request->data.model ? job->request->data.model : job->configuration.model;
+    if (!name)
+        return fail(ERR_INPUT, "%s: configuration has no model; --model names one",
+                    job->request->plan);
+    return engine_model_open(&job->model, job->arena, name);
+}
+
+// The plan's recipe as the engine has it.
+static enum err find_recipe(struct job *job, struct transformer_setup *setup)
+{
+    const struct pilot_configuration *c = &job->configuration;
+    struct recipe *recipe = &job->recipe;
+    *recipe = c->recipe;
+    recipe->dropout = recipe->dropout > 0 ? recipe->dropout : 0;
+    recipe->adapter_dtype = recipe->weights = recipe->states = RECIPE_DTYPE_AUTO;
+    if (recipe->optimizer != RECIPE_ADAMW && recipe->optimizer != RECIPE_SGD)
+        return fail(ERR_UNAVAILABLE,
+                    "the engine has AdamW and SGD only; pilot another optimizer with "
+                    "its own trainer behind --");
+    if (recipe->precision == RECIPE_FP16)
+        return fail(ERR_UNAVAILABLE, "the engine has no fp16; plan with --precision bf16, or pilot "
+                                     "with another trainer behind --");
+    bool fp8 = recipe->precision == RECIPE_FP8;
+    if (fp8)
+        recipe->precision = RECIPE_BF16;
+    TRY(recipe_check(recipe, &job->model.decoder.model));
+    static const enum recompute levels[] = { [RECIPE_KEEP_ALL] = RECOMPUTE_NONE,
+                                             [RECIPE_SELECTIVE] = RECOMPUTE_NORMS,
+                                             [RECIPE_RECOMPUTE] = RECOMPUTE_BLOCK,
+                                             [RECIPE_AUTO] = RECOMPUTE_NONE };
+    *setup = (struct transformer_setup){
+        .decoder = &job->model.decoder,
+        .recipe = recipe,
+        .compute = recipe->precision == RECIPE_FP32 ? DTYPE_F32 : DTYPE_BF16,
+        .level = levels[recipe->checkpointing],
+        .fp8 = fp8,
+    };
+    return OK;
+}
+
+// --- laying out --------------------------------------------------------------
+
+static enum err read_rows(struct job *job)
+{
+    struct command_line *line = job->line;
+    const struct pilot_engine_request *request = job->request;
+    if (line->common.data) // files may stand behind --data too, as with train
+        line->positional[line->positional_count++] = line->common.data;
+    struct pilot_rows rows = { .words = line->positional,
+                               .count = (size_t)line->positional_count,
+                               .profile = request->profile,
+                               .mean_length = job->mean_length,
+                               .labelled_share = job->labelled_share > 0 ? job->labelled_share : 1,
+                               .data = request->data,
+                               .folder = job->model.folder,
+                               .vocabulary = job->model.decoder.model.vocabulary,
+                               .window = (int64_t)job->configuration.context,
+                               .micro_batch = job->arrangement.micro_batch,
+                               .seed = (uint64_t)request->seed,
+                               .quiet = line->common.quiet };
+    if (!rows.data.model)
+        rows.data.model = job->configuration.model;
+    return pilot_rows_load(&job->loader, job->arena, &rows);
+}
+
+static enum err lay_out(struct job *job)
+{
+    struct transformer *t = &job->transformer;
+    TRY(transformer_init(t, job->arena, &job->device, &job->arrangement.setup));
+    if (job->model.has_weights) {
+        transformer_start_adapters(t, (uint64_t)job->request->seed);
+        TRY(transformer_load(t, &job->model.weights));
+    } else {
+        transformer_start(t, (uint64_t)job->request->seed);
+    }
+    transformer_tune(t);
+    return job->device.backend->sync(&job->device);
+}
+
+// A learning rate of zero: every operation runs, and nothing diverges however long it goes.
+static enum err make_trainer(struct job *job)
+{
+    struct trainer *trainer = &job->trainer;
+    *trainer = (struct trainer){ .settings = trainer_default(),
+                                 .transformer = &job->transformer,
+                                 .loader = &job->loader,
+                                 .stop = &stop };
+    TRY(group_open(&trainer->group));
+    trainer->settings.rate = 0;
+    trainer->settings.epochs = 1e9;
+    trainer->settings.seed = job->request->seed;
+    double accumulation = job->configuration.accumulation;
+    trainer->settings.accumulation = accumulation >= 1 ? (int64_t)accumulation : 1;
+    if (trainer->settings.accumulation > job->loader.train.micro_batches)
+        trainer->settings.accumulation = job->loader.train.micro_batches;
+    TRY(trainer_plan(trainer));
+    pilot_steps_init(&job->steps, job->arena, trainer);
+    return OK;
+}
+
+static enum err prepare(struct job *job)
+{
+    struct transformer_setup setup;
+    TRY(read_plan(job));
+    TRY(find_model(job));
+    TRY(find_recipe(job, &setup));
+    TRY(device_open(&job->device, (enum device_kind)job->request->device, 0));
+    if (device_is_gpu(&job->device) && gpu_monitor_start(&job->monitor, 0.1))
+        job->monitor = NULL; // figures of the driver stay unknown
+    job->arrangement =
+        (struct arrangement){ .setup = setup,
+                              .context = (int64_t)job->configuration.context,
+                              .micro_batch = (int64_t)job->configuration.micro_batch };
+    TRY(arrange(&job->arrangement, &job->device, 0));
+    TRY(read_rows(job));
+    TRY(lay_out(job));
+    return make_trainer(job);
+}
+
+// --- measuring ---------------------------------------------------------------
+
+enum { FEWEST_PROBES = 24, LOOK_EVERY = 4 };
+
+static bool is_enough(const struct job *job)
+{
+    const struct pilot_engine_request *request = job->request;
+    const struct steady *steady = &job->steady;
+    double minutes = isnan(request->minutes) ? 10 : request->minutes;
+    if (stop || now() - job->began >= 60 * minutes)
+        return true;
+    if (request->steps)
+        return steady->ordinary_steps >= request->steps;
+    return steady->verdict == STEADY_YES && steady->half_width <= request->wanted &&
+           steady->ordinary_seconds >= request->at_least &&
+           job->steps.sample_count >= FEWEST_PROBES;
+}
+
+static void show_progress(const struct job *job, bool ends)
+{
+    if (job->line->common.quiet || job->line->common.json || !isatty(STDERR_FILENO))
+        return;
+    struct arena scratch = { 0 };
+    const struct steady *steady = &job->steady;
+    if (ends)
+        fprintf(stderr, "\r\033[K");
+    else
+        fprintf(stderr, "\r\033[Kstep %zu, %zu probes, %s tokens/s ± %.1f %%  %s",
+                job->steps.step_count, job->steps.sample_count,
+                steady->tokens_per_s.mid > 0
+                    ? text_commas(&scratch, llround(steady->tokens_per_s.mid))
+                    : "-",
+                100 * steady->half_width, text_seconds(&scratch, now() - job->began));
+    fflush(stderr);
+    arena_release(&scratch);
+}
+
+static void look(struct job *job)
+{
+    struct arena scratch = { 0 };
+    steady_measure(&job->steady, &scratch, job->steps.steps, job->steps.step_count,
+                   &(struct steady_rule){ .wanted = job->request->wanted });
+    if (job->steady.reason)
+        job->steady.reason = text_copy(job->arena, text_of(job->steady.reason));
+    arena_release(&scratch);
+}
+
+// Probes take a third of the time at most, once there are enough for a fit.
+static bool wants_probe(const struct pilot_steps *steps)
+{
+    return steps->sample_count < FEWEST_PROBES || steps->probe_seconds < steps->clock_seconds / 2;
+}
+
+static enum err measure(struct job *job)
+{
+    struct pilot_steps *steps = &job->steps;
+    size_t next_look = LOOK_EVERY;
+    TRY(pilot_steps_worst(steps));
+    do {
+        TRY(pilot_steps_step(steps));
+        if (steps->step_count == 1)
+            job->first_step_seconds = now() - job->began;
+        if (!stop && wants_probe(steps))
+            TRY(pilot_steps_probe(steps));
+        // Of many short steps a look takes longer than a step: ever fewer of them.
+        if (steps->step_count >= next_look) {
+            look(job);
+            next_look = steps->step_count + LOOK_EVERY + steps->step_count / 16;
+        }
+        show_progress(job, false);
+    } while (!is_enough(job));
+    show_progress(job, true);
+    look(job);
+    return OK;
+}
+
+// --- saves -------------------------------------------------------------------
+
+// Removes a checkpoint and the folders around it; how many bytes it had.
+static double remove_save(const char *folder, struct arena *arena)
+{
+    static const char *const names[] = { "state.safetensors", "state.json", "DONE" };
+    const char *path = NULL;
+    double bytes = 0;
+    if (!checkpoint_find(&path, arena, folder) && path) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            const char *file = text_format(arena, "%s/%s", path, names[i]);
+            struct stat about;
+            bytes += stat(file, &about) ? 0 : (double)about.st_size;
+            unlink(file);
+        }
+        rmdir(path);
+    }
+    rmdir(text_format(arena, "%s/checkpoints", folder));
+    rmdir(folder);
+    return bytes;
+}
+
+// One checkpoint into a folder that goes again. What would fill a disk is left unmeasured.
+static void time_save(struct job *job, struct pilot_apart *out)
+{
+    enum { MOST_BYTES = 1 << 30 };
+    struct transformer *t = &job->transformer;
+    const char *base = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    const char *pattern = text_format(job->arena, "%s/gpuhours-pilot-XXXXXX", base);
+    double bytes = (double)(t->blocks.bytes[BLOCKS_TRAINABLES] + t->blocks.bytes[BLOCKS_OPTIMIZER]);
+    char *folder = arena_copy(job->arena, pattern, strlen(pattern) + 1);
+    if (stop || bytes > MOST_BYTES || !mkdtemp(folder))
+        return;
+    job->trainer.state.fingerprint = "pilot";
+    double began = now();
+    enum err err = checkpoint_write(folder, t, &job->trainer.state, 1);
+    double seconds = now() - began;
+    bytes = remove_save(folder, job->arena);
+    if (!err && bytes > 0)
+        out->save_seconds = seconds, out->save_bytes = bytes;
+}
+
+// --- the document ------------------------------------------------------------
+
+static void fill_rate(struct pilot *out, const struct job *job)
+{
+    const struct steady *steady = &job->steady;
+    const struct pilot_steps *steps = &job->steps;
+    out->tokens_per_s = (struct pilot_rate){ steady->tokens_per_s.mid, steady->tokens_per_s.low,
+                                             steady->tokens_per_s.high };
+    out->warmup_steps = steady->warmup_steps;
+    out->steps = steady->ordinary_steps;
+    out->steady = steady->verdict == STEADY_YES;
+    out->verdict = steady->reason;
+    size_t first = (size_t)steady->warmup_steps, count = 0;
+    double *seconds = ARENA_NEW(job->arena, double, steps->step_count + 1);
+    struct pilot_composition sum = { 0 };
+    for (size_t i = first; i < steps->step_count; i++) {
+        seconds[count++] = steps->steps[i].seconds;
+        sum.tokens += steps->of_steps[i].tokens;
+        sum.squares += steps->of_steps[i].squares;
+        sum.labelled += steps->of_steps[i].labelled;
+    }
+    if (!count)
+        return;
+    double n = (double)count;
+    out->composition =
+        (struct pilot_composition){ sum.tokens / n, sum.squares / n, sum.labelled / n };
+    out->step_seconds.mean = stats_mean(seconds, count);
+    stats_sort(seconds, count);
+    out->step_seconds.p10 = stats_quantile(seconds, count, 0.1);
+    out->step_seconds.p50 = stats_quantile(seconds, count, 0.5);
+    out->step_seconds.p90 = stats_quantile(seconds, count, 0.9);
+    out->step_seconds.p99 = stats_quantile(seconds, count, 0.99);
+    out->step_seconds.max = seconds[count - 1];
+    out->stalls.other_seconds = steady->slow[STEADY_STALL].extra_seconds;
+}
+
+static void fill_gpu(struct pilot *out, const struct job *job)
+{
+    struct pilot_gpu *gpu = &out->gpu;
+    bool is_gpu = device_is_gpu(&job->device);
+    gpu->name = is_gpu ? text_copy(job->arena, text_of(job->device.name)) : "cpu";
+    gpu->count = 1;
+    if (job->device.total_bytes > 0)
+        gpu->memory_bytes = (double)job->device.total_bytes;
+    out->peak_bytes = (double)job->device.allocated_bytes;
+    if (!job->monitor || job->device.index >= gpu_monitor_count(job->monitor))
+        return;
+    const struct gpu_about *about = gpu_monitor_about(job->monitor, job->device.index);
+    struct gpu_summary s =
+        gpu_monitor_summary(job->monitor, job->device.index, job->steady_from, now());
+    out->peak_bytes = s.peak_bytes;
+    gpu->memory_bytes = about->memory_bytes;
+    gpu->power_watts = s.watts, gpu->power_limit_watts = about->power_limit_watts;
+    gpu->clock_hertz = s.clock_hertz, gpu->clock_limit_hertz = about->clock_limit_hertz;
+    gpu->temperature_celsius = s.celsius;
+    gpu->utilisation = s.utilisation;
+    gpu->throttled_share = s.throttled_share;
+    struct out why = { .arena = job->arena };
+    for (int i = 0; i < GPU_THROTTLES; i++)
+        if (s.throttled[i] > 0)
+            out_put(&why, "%s%s %.0f %%", why.size ? ", " : "",
+                    gpu_throttle_name((enum gpu_throttle)i), 100 * s.throttled[i]);
+    gpu->throttling = why.size ? out_string(&why) : NULL;
+}
+
+// What ran, which may differ from what was planned: one GPU, and what memory asked for.
+static enum err fill_configuration(struct pilot *out, const struct job *job)
+{
+    struct pilot_configuration *c = &out->configuration;
+    *c = job->configuration;
+    c->stack = out->stack = out->trainer = "native";
+    c->gpus = c->nodes = 1;
+    c->parallel = "single";
+    c->batching = "packed";
+    c->micro_batch = (double)job->arrangement.micro_batch;
+    c->accumulation = (double)job->trainer.settings.accumulation;
+    c->global_batch = c->micro_batch * c->accumulation;
+    enum recompute level = RECOMPUTE_NONE;
+    for (int64_t i = 0; i < job->model.decoder.model.layers; i++)
+        if (job->transformer.layers[i].level > level)
+            level = job->transformer.layers[i].level;
+    c->recipe = job->recipe;
+    c->recipe.precision = job->arrangement.setup.fp8 ? RECIPE_FP8 : job->recipe.precision;
+    c->recipe.checkpointing = level == RECOMPUTE_NONE    ? RECIPE_KEEP_ALL
+                              : level == RECOMPUTE_BLOCK ? RECIPE_RECOMPUTE
+                                                         : RECIPE_SELECTIVE;
+    c->gpu = out->gpu.name;
+    if (!device_is_gpu(&job->device))
+        return OK;
+    struct catalog catalog;
+    const struct gpu *gpu;
+    TRY(data_open(&catalog, job->line));
+    if (!catalog_gpu(&gpu, &catalog, out->gpu.name))
+        c->gpu = gpu->name;
+    return OK;
+}
+
+static enum err conclude(struct pilot *out, struct job *job)
+{
+    if (job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0))
+        return fail(ERR_ANSWER,
+                    "%zu steps in %.0f s are too few to say anything: %s; --minutes gives "
+                    "it more time",
+                    job->steps.step_count, now() - job->began,
+                    job->steady.reason ? job->steady.reason : "no step came behind the warm-up");
+    fill_rate(out, job);
+    pilot_fit_make(&out->fit, job->arena, job->steps.samples, job->steps.sample_count);
+    out->apart.startup_seconds = job->first_step_seconds;
+    out->apart.update_seconds =
+        pilot_steps_update(&job->steps, &out->fit, job->steady.warmup_steps, job->arena);
+    fill_gpu(out, job);
+    TRY(fill_configuration(out, job));
+    if (!stop)
+        TRY(pilot_steps_evaluate(&job->steps, &out->apart.evaluation_seconds_per_token));
+    time_save(job, &out->apart);
+    out->elapsed_seconds = now() - job->began;
+    out->as_of = data_today(job->arena);
+    return OK;
 }
 
 enum err pilot_engine_run(struct pilot *out, struct command_line *line,
                           const struct pilot_engine_request *request)
 {
-    (void)line;
+    struct job *job = ARENA_NEW(line->arena, struct job, 1);
+    *job = (struct job){ .arena = line->arena, .line = line, .request = request, .began = now() };
     pilot_clear(out);
-    if (!request->plan)
-        return fail(ERR_USAGE,
-                    "pilot wants --plan plan.json for the built-in engine, or -- COMMAND "
-                    "for another trainer");
-    return fail(ERR_UNAVAILABLE, "the built-in pilot is not in this build; give the trainer behind "
-                                 "--");
+    stop = 0;
+    listen();
+    enum err err = prepare(job);
+    job->steady_from = now();
+    if (!err)
+        err = measure(job);
+    if (!err)
+        err = conclude(out, job);
+    gpu_monitor_end(job->monitor);
+    transformer_release(&job->transformer);
+    if (job->device.backend)
+        job->device.backend->close(&job->device);
+    loader_release(&job->loader);
+    engine_model_close(&job->model);
+    return err;
 }

@@ -23,14 +23,14 @@
 struct pilot_engine_request {
     const char *plan;    // plan.json; NULL: not given, which is refused
     const char *profile; // profile.json: lengths without data; may be NULL
-    int device;          // of pilot_engine_devices
+    int device;          // of device_kinds
     int64_t steps;       // behind the warm-up; 0: until it is known well enough
     double minutes;      // at most; NAN: ten
+    double wanted;       // half of the interval over the rate that is good enough
+    double at_least;     // seconds of steady steps: clocks fall while a card warms
     int64_t seed;
     struct dataset_options data; // tokenizer, template, labels
 };
-
-extern const char *const pilot_engine_devices[]; // "auto", "cpu", "cuda", NULL
 
 // device, profile and seed; plan, steps and minutes are the command's own options.
 extern const struct field pilot_engine_fields[];

@@ -88,8 +88,8 @@ static void put_here(struct out *out, struct arena *arena, const struct json *tr
                          text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
 }
 
-enum err pilot_forecast_put(struct out *out, struct command_line *line, const char *plan_path,
-                            const struct pilot *pilot, const char *pilot_name)
+static enum err put(struct out *out, struct command_line *line, const char *plan_path,
+                    const struct pilot *pilot, const char *pilot_name)
 {
     struct arena *arena = line->arena;
     struct file file;
@@ -124,4 +124,11 @@ enum err pilot_forecast_put(struct out *out, struct command_line *line, const ch
                  text_format(arena, "The plan was with %s; what is forecast now is %s.", planned,
                              pilot->stack));
     return OK;
+}
+
+void pilot_forecast_put(struct out *out, struct command_line *line, const char *plan_path,
+                        const struct pilot *pilot, const char *pilot_name)
+{
+    if (put(out, line, plan_path, pilot, pilot_name))
+        put_line(out, "forecast", text_format(line->arena, "as it was, since %s", error_text()));
 }

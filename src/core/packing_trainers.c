@@ -163,8 +163,15 @@ static const struct packing_rule torchtune_padded = {
     .drops_last = true,
 };
 
-// Our engine: best fit over the whole set, rows of one shape.
+// Best fit over the whole set: our engine lays the documents end to end; others have rows of one
+// shape.
 static const struct packing_rule native_packed = {
+    .method = PACKING_BEST_FIT,
+    .width = PACKING_WIDTH_FLAT,
+    .shuffles_rows = true,
+};
+
+static const struct packing_rule like_native = {
     .method = PACKING_BEST_FIT,
     .width = PACKING_WIDTH_WINDOW,
     .shuffles_rows = true,
@@ -184,9 +191,9 @@ const struct packing_trainer packing_trainers[] = {
     { "ms-swift", "sequential", &swift_sequential, &swift_padded, NULL },
     { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL },
     { "native", "best-fit", &native_packed, &padded, NULL },
-    { "litgpt", "best-fit", &native_packed, &padded,
+    { "litgpt", "best-fit", &like_native, &padded,
       "LitGPT does not pack fine-tuning data; packed as our own engine would" },
-    { "llm-foundry", "best-fit", &native_packed, &padded,
+    { "llm-foundry", "best-fit", &like_native, &padded,
       "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would" },
     { 0 },
 };

@@ -74,6 +74,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
                              (uint64_t)request->seed));
     else if (request->shape_known)
         rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
+    else if (request->pilot && rule->full_rows)
+        plan_rows_of_pilot(rule, arena, plan);
     return workload_check(rule);
 }
 

@@ -29,7 +29,8 @@ static void add_lengths(struct plan *plan)
     bool said = request->examples > 0 || !isnan(request->mean_length);
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
-    const char *source = measured          ? "batches simulated on the examples"
+    const char *source = measured                          ? "batches simulated on the examples"
+                         : rule->full_rows && rule->shapes ? "batches as the pilot had them"
                          : rule->full_rows ? "nothing is known of the lengths: rows are full"
                                            : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
     bool certain = said || rule->full_rows;

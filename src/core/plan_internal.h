@@ -15,6 +15,9 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
 // What the pilot leaves of the range, one line; NULL without one.
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena);
 void plan_assume_pilot(struct plan *plan);
+
+// Where nothing else is known of the lengths, batches are as the pilot had them.
+void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan); // the member "pilot"
 
 struct price plan_price(const struct plan *plan, struct arena *arena,

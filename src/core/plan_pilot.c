@@ -59,6 +59,35 @@ void plan_request_differ(struct plan_request *request, const struct plan_request
         request->parallel = c->parallel;
 }
 
+void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    const struct pilot_configuration *c = &pilot->configuration;
+    const struct pilot_composition *step = &pilot->composition;
+    double rows = c->global_batch > 0 ? c->global_batch : c->micro_batch * c->accumulation;
+    double width = step->tokens / rows;
+    if (!(width > 0) || width > 1.01 * rule->context || c->context != rule->context ||
+        !same_name(c->batching, workload_batchings[rule->batching]))
+        return;
+    bool packed = rule->batching == WORKLOAD_PACKED;
+    bool flat = packed && same_name(plan->stack->name, "native"); // no padding at all
+    double fill = packed && !flat ? rule->packed_fill.mid : 1;
+    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
+    *shape = (struct workload_shape){
+        .micro_batch = c->micro_batch,
+        .fill = fill,
+        .width = width,
+        .attended = step->squares > 0 ? step->squares / step->tokens : width,
+        .worst_width = rule->context,
+        .rows = ceil(rule->tokens / fill / width),
+        .widths = 1,
+    };
+    if (isnan(plan->request->labelled_share) && step->labelled > 0)
+        rule->labelled_share = fmin(1, step->labelled / (step->tokens * fill));
+    rule->shapes = shape;
+    rule->shape_count = 1;
+}
+
 // --- words -------------------------------------------------------------------
 
 // The causes of what is left, the largest first: "run to run 2.6, other lengths 0.8".

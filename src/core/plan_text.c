@@ -135,10 +135,11 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
     if (plan->request->pilot)
         put_line(out, "pilot", plan_pilot_words(plan, arena));
-    const char *rows = plan->rule.full_rows ? "rows taken as full"
-                                            : text_format(arena, "%.0f %% padding (%s)",
-                                                          100 * workload->padding_share,
-                                                          workload_batchings[workload->batching]);
+    const char *rows = plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
+                       : plan->rule.full_rows                    ? "rows taken as full"
+                                              : text_format(arena, "%.0f %% padding (%s)",
+                                                            100 * workload->padding_share,
+                                                            workload_batchings[workload->batching]);
     put_line(out, "run",
              text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s steps of %s",
                          text_count(arena, workload->tokens), workload->epochs,

@@ -162,8 +162,7 @@ static void measure(struct workload *out, const struct workload_rule *rule)
 
 // Takes every row as full. Packing leaves its usual gaps; padding would leave those of the assumed
 // lengths, which are the range's high end.
-static void fill_rows(struct workload *out, const struct workload_rule *rule,
-                      const struct range *padded)
+static void fill_rows(struct workload *out, const struct workload_rule *rule)
 {
     bool packed = rule->batching == WORKLOAD_PACKED;
     double share = packed ? rule->packed_fill.mid : 1;
@@ -171,8 +170,6 @@ static void fill_rows(struct workload *out, const struct workload_rule *rule,
     out->examples = fmax(1, rint(rule->tokens / rule->context));
     out->processed_tokens = rule->tokens / share * rule->epochs;
     out->padding_share = 1 - share;
-    if (!packed)
-        out->processed_factor = (struct range){ 1, 1, 1 / padded->mid };
     out->batch = step_batch(out->micro_batch, rule->context);
     out->batch.labelled *= share * rule->labelled_share;
     out->varied_widths = false;
@@ -200,7 +197,10 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     if (rule->shapes)
         measure(out, rule);
     else if (rule->full_rows)
-        fill_rows(out, rule, &share);
+        fill_rows(out, rule);
+    // Of rows whose lengths are not known any part may be padding.
+    if (rule->full_rows && rule->batching != WORKLOAD_PACKED)
+        out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
     double rows = rule->shapes ? shape_at(rule, micro_batch).rows

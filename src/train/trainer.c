@@ -199,7 +199,7 @@ static void move_cursor(struct trainer *trainer, const struct step_range *range)
     state->epoch++;
 }
 
-static enum err run_step(struct trainer *trainer, struct trainer_report *report)
+enum err trainer_step(struct trainer *trainer, struct trainer_report *report)
 {
     struct transformer *t = trainer->transformer;
     struct step_range range = next_range(trainer);
@@ -314,7 +314,7 @@ enum err trainer_run(struct trainer *trainer)
     while (trainer->state.step < trainer->steps) {
         struct trainer_report report;
         int64_t before = trainer->state.step;
-        TRY(run_step(trainer, &report));
+        TRY(trainer_step(trainer, &report));
         if (trainer->state.step > before)
             TRY(after_step(trainer, &report));
         if (all_stop(trainer)) {

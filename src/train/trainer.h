@@ -70,5 +70,9 @@ enum err trainer_plan(struct trainer *trainer);
 enum err trainer_resume(struct trainer *trainer, struct arena *arena);
 enum err trainer_run(struct trainer *trainer);
 
+// One step by itself, without evaluation, metrics and checkpoints: what a pilot times. Where *stop
+// is set it may end before its update, and has not counted then.
+enum err trainer_step(struct trainer *trainer, struct trainer_report *report);
+
 // Mean loss on what is held out; NAN where nothing is.
 enum err trainer_evaluate(struct trainer *trainer, double *loss);

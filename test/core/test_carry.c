@@ -298,6 +298,26 @@ TEST(carry_shows_as_measured_assumptions_and_in_words)
     CHECK(json_get(member, "left")->count == 3);
 }
 
+// Packs of short documents: without data of its own, a plan takes the run's rows to be the pilot's.
+TEST(carry_takes_unknown_lengths_to_be_those_of_the_pilot)
+{
+    const char *native = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h200\","
+                         "\"gpus\":1,\"stack\":\"native\",\"micro_batch\":\"2\","
+                         "\"global_batch\":16,\"context\":4096,\"checkpointing\":\"none\","
+                         "\"search\":false}";
+    const struct plan *before = planning_make(native);
+    struct pilot *pilot = pilot_of(before, 14000, 0.004);
+    pilot->composition = (struct pilot_composition){ 8 * 8000, 8 * 8000 * 150.0, 8 * 4000 };
+    const struct plan *after = plan_with(native, pilot);
+    CHECK_NEAR(after->forecast.tokens_per_s.mid, 14000, 0.005);
+    CHECK(after->carried.alike);
+    CHECK_NEAR(after->chosen.workload.batch.tokens, 8000, 1e-9);
+    CHECK_NEAR(after->chosen.workload.batch.squares, 8000 * 150.0, 1e-9);
+    CHECK_NEAR(after->chosen.workload.batch.labelled, 4000, 1e-9);
+    CHECK_NEAR(after->chosen.workload.processed_tokens, 21.4e6, 1e-9);
+    CHECK(after->chosen.workload.worst.width == 4096);
+}
+
 TEST(carry_refuses_pilots_of_what_is_not_known)
 {
     const struct plan *before = planning_make(one_gpu);

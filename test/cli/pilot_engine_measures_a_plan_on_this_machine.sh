@@ -1,0 +1,29 @@
+# The built-in engine: plan, pilot on the CPU with data, with a profile and with nothing, and what plan makes of it.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+model=test/data/tiny_model
+export TMPDIR="$work"
+"$GPUHOURS" plan $model/rows.jsonl --model $model --labels completion --stack native --gpu h100 --gpus 1 --context 64 \
+    --micro-batch 2 --global-batch 4 --precision fp32 --search off --json >"$work/plan.json"
+"$GPUHOURS" profile $model/rows.jsonl --model $model --labels completion --json >"$work/profile.json"
+pilot="pilot --plan $work/plan.json --model $model --device cpu --quiet --out $work/pilot.json"
+words() { awk 'NF > 1 && /^  [a-z]/ { print $1 }'; }
+"$GPUHOURS" $pilot --data $model/rows.jsonl --labels completion --steps 30 >"$work/said"
+echo "exit $?"
+words <"$work/said"
+keys='"kind": "pilot"|"version": 1|"stack": "native"|"model": "llama"|"gpu": "cpu"|"context": 64|"batching": "packed"'
+grep -cE "$keys|\"micro_batch\": 2|\"accumulation\": 2|\"parallel\": \"single\"|\"method\": \"lora\"" "$work/pilot.json"
+grep -A 8 '"fit"' "$work/pilot.json" | grep -c 'null'
+"$GPUHOURS" $pilot --profile "$work/profile.json" --steps 8 >/dev/null
+echo "exit $?"
+"$GPUHOURS" $pilot --steps 8 --json >"$work/third.json"
+echo "exit $?"
+grep -c '"kind": "pilot"' "$work/third.json"
+"$GPUHOURS" plan --tokens 1M --model $model --pilot "$work/pilot.json" 2>&1 | sed "s|$work/||; s/at [0-9.e+]* tokens/at N tokens/"
+"$GPUHOURS" pilot --device cpu
+echo "exit $?"
+"$GPUHOURS" pilot --plan "$work/pilot.json" --device cpu 2>&1 | sed "s|$work/||"
+sed 's/"optimizer": "adamw"/"optimizer": "adafactor"/' "$work/plan.json" >"$work/other.json"
+"$GPUHOURS" pilot --plan "$work/other.json" --model $model --device cpu
+echo "exit $?"
+ls "$work" | grep -c gpuhours-pilot || true
