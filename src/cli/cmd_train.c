@@ -144,7 +144,7 @@ static enum err open_model(struct job *job)
     return decoder_of(&job->decoder, job->arena, model);
 }
 
-static enum err add_example(void *context, const struct dataset_example *example)
+static enum err add_example(void *context, const struct example *example)
 {
     struct job *job = context;
     if (example->problem) {

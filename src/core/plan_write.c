@@ -142,6 +142,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "plan");
     json_put_count(&w, "version", 1);
+    plan_request_write(plan->request, arena, "request", &w);
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
