@@ -153,13 +153,14 @@ void plan_request_write(const struct plan_request *request, struct arena *arena,
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
                               struct profile *profile, struct lengths *lengths)
 {
-    if (profile->tally.count) // too many to keep in order, or read from a document
+    bool ordered = lengths->count; // else too many to keep in order, or read from a document
+    if (!ordered)
         lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);
     if (!lengths->count)
         return fail(ERR_INPUT, "the profile holds no example");
     if (request->context == PLAN_UNSAID) { // what the data asks for
         struct profile_settings settings = { .batching = BATCHING_LONGEST };
-        TRY(profile_finish(profile, arena, profile->tally.count ? NULL : lengths, &settings));
+        TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
         request->context = profile->windows.rows[profile->windows.recommended].context;
     }
     request->lengths = lengths;
