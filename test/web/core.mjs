@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 
-const functions = "openCore, countFiles, commandWords, shellWord, fileWord";
-export const page = new Function(`${readFileSync("web/page.js", "utf8")}; return { ${functions} };`)();
+const functions = "openCore, countFiles, commandWords, shellWord, fileWord, sortFiles, dataOptions";
+export const page = new Function(`${readFileSync("web/live.js", "utf8")}; return { ${functions} };`)();
 export const open = () => page.openCore(readFileSync("build/web/core.wasm"));
 
 // Where two documents differ: numbers by more than 1e-9 of themselves, anything else at all.

@@ -155,6 +155,41 @@ function commandWords(said, data) {
 // A file's name as an argument that cannot be taken for an option.
 const fileWord = (name) => (name.startsWith("-") || name === "example" ? "./" + name : name);
 
+// --- dropped files ------------------------------------------------------------
+
+// Which of them is what; the rest is data.
+function sortFiles(files) {
+    const sorted = { files: [], tokenizer: null, config: null, template: null };
+    for (const file of files) {
+        const name = file === "example" ? "" : file.name;
+        if (/tokenizer_config\.json$/.test(name)) sorted.config = file;
+        else if (/(tokenizer\.json|\.model|\.tiktoken)$/.test(name)) sorted.tokenizer = file;
+        else if (/\.jinja2?$/.test(name)) sorted.template = file;
+        else sorted.files.push(file);
+    }
+    return sorted;
+}
+
+// What the command line says of them, once they are counted.
+function dataOptions(sorted, profile) {
+    const options = { tokenizer: sorted.tokenizer ? fileWord(sorted.tokenizer.name) : "built-in" };
+    if (sorted.template) options.template = fileWord(sorted.template.name);
+    else if (sorted.tokenizer && !sorted.config) options.template = "none";
+    if (profile.bad_rows) options["bad-rows"] = "skip";
+    return { words: sorted.files.map((file) => (file === "example" ? "example" : fileWord(file.name))), options };
+}
+
+// A profile that was made elsewhere, or null.
+async function readProfile(file) {
+    if (file === "example" || !file.name.endsWith(".json") || file.size > 1 << 26) return null;
+    try {
+        const profile = JSON.parse(await file.text());
+        return profile.kind === "profile" ? profile : null;
+    } catch {
+        return null;
+    }
+}
+
 // --- the form -----------------------------------------------------------------
 
 const pageLayout = [
@@ -186,7 +221,8 @@ function makeControl(field, names) {
     let control;
     if (choices) {
         control = element("select", { id, name: field.name });
-        for (const choice of choices) control.append(element("option", { value: choice === usual ? "" : choice }, choice));
+        for (const choice of choices)
+            control.append(element("option", { value: choice === usual ? "" : choice, "data-name": choice }, choice));
         control.value = "";
     } else {
         const numeric = ["count", "number", "share", "usd"].includes(field.kind);
@@ -257,6 +293,22 @@ function markInvalid(place, text) {
         control.setAttribute("aria-invalid", Boolean(text) && new RegExp(`\\b${control.name.replace("_", "[-_]")}\\b`).test(text));
 }
 
+// What the core chose where nothing was said.
+function showChosen(place, plan) {
+    const chosen = { epochs: plan.workload.epochs, tokens: plan.workload.tokens, ...plan.configuration };
+    for (const control of place.querySelectorAll("[name]")) {
+        const value = String(chosen[control.name] ?? "");
+        const usual = control.querySelector?.("option[value='']");
+        if (usual?.dataset.name === "auto") usual.textContent = value && value !== "auto" ? `auto: ${value}` : "auto";
+        else if (!usual && value) control.placeholder = value;
+    }
+}
+
+// A name from outside, with what would hide or turn text shown as what it is, as core/markup does.
+const harmless = (name) =>
+    [...name.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/gu, (c) => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)]
+        .slice(0, 80).join("");
+
 const spell = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 
 // --- putting it together ------------------------------------------------------
@@ -301,6 +353,7 @@ async function start() {
                 const sections = await asker.ask("sections", {});
                 if (sections.code === -1) break;
                 showSections(sections.text, reported ? "w-" : "");
+                showChosen(place, document_);
                 say(byId("result").querySelector(".answer")?.textContent.replace(/\s+/g, " ").trim() ?? "");
                 byId("result").dataset.plan = plan.text;
             }
@@ -325,43 +378,12 @@ async function start() {
 
     const today = () => new Date().toISOString().slice(0, 10);
 
-    // Which of the dropped files is what.
-    function sort(files) {
-        const sorted = { files: [], tokenizer: null, config: null, template: null, profile: null };
-        for (const file of files) {
-            const name = file === "example" ? "" : file.name;
-            if (/(^|[._-])tokenizer_config\.json$/.test(name)) sorted.config = file;
-            else if (/(tokenizer\.json|\.model|\.tiktoken)$/.test(name)) sorted.tokenizer = file;
-            else if (/\.jinja2?$/.test(name)) sorted.template = file;
-            else sorted.files.push(file);
-        }
-        return sorted;
-    }
-
-    async function readProfile(file) {
-        if (file === "example" || !file.name.endsWith(".json") || file.size > 1 << 26) return null;
-        try {
-            const profile = JSON.parse(await file.text());
-            return profile.kind === "profile" ? profile : null;
-        } catch {
-            return null;
-        }
-    }
-
-    function commandData(sorted, profile) {
-        const options = { tokenizer: sorted.tokenizer ? fileWord(sorted.tokenizer.name) : "built-in" };
-        if (sorted.template) options.template = fileWord(sorted.template.name);
-        else if (sorted.tokenizer && !sorted.config) options.template = "none";
-        if (profile.bad?.count) options["bad-rows"] = "skip";
-        return { words: sorted.files.map((file) => (file === "example" ? "example" : fileWord(file.name))), options };
-    }
-
     async function takeData(files) {
         live.files = files;
-        const sorted = sort(files);
+        const sorted = sortFiles(files);
         if (!sorted.files.length) return say("a tokenizer alone holds no examples; drop the data with it", true);
         const profile = sorted.files.length === 1 && (await readProfile(sorted.files[0]));
-        const what = sorted.files.map((file) => file.name ?? "the example data").join(", ");
+        const what = sorted.files.map((file) => (file === "example" ? "The example data" : harmless(file.name))).join(", ");
         live.data = null;
         if (profile) {
             const answer = await asker.ask("data_profile", profile);
@@ -386,7 +408,7 @@ async function start() {
             showData(null);
             return say(counted.text, true);
         }
-        live.data = commandData(sorted, counted);
+        live.data = dataOptions(sorted, counted);
         live.model = readForm(place).model;
         byId("live").dataset.profile = answer.text;
         byId("live").dataset.seconds = (performance.now() - started) / 1000;
@@ -465,4 +487,5 @@ async function start() {
     return update();
 }
 
-if (typeof document !== "undefined") start();
+if (typeof document !== "undefined")
+    start().catch((failure) => say(`This browser cannot run the core: ${failure.message}`, true));
