@@ -210,7 +210,10 @@ static enum err draw(void)
     TRY(report_add(&report, &passing, plan_document, "this plan"));
     if (measured)
         TRY(report_add(&report, &passing, profile_document, "this data"));
-    report_sections(&out, &passing, &report, NULL);
+    struct json tree;
+    TRY(json_read(&tree, &passing, in, "sections"));
+    struct text only = json_get_text(&tree, "only");
+    report_sections(&out, &passing, &report, only.at ? text_copy(&passing, only) : NULL);
     return OK;
 }
 

@@ -96,6 +96,8 @@ function workerMain() {
     };
 }
 
+const stopped = -1; // the code of what was asked of a worker that ended
+
 // Asks a worker of its own; stop() ends whatever it does, and the next question starts another.
 function makeAsker(bytes) {
     let worker, waiting, last = 0;
@@ -121,7 +123,7 @@ function makeAsker(bytes) {
     }
     function stop() {
         worker.terminate();
-        for (const wait of waiting.values()) wait.resolve({ code: -1, text: "" });
+        for (const wait of waiting.values()) wait.resolve({ code: stopped, text: "" });
         return start();
     }
     return { start, ask, stop };
@@ -145,7 +147,6 @@ function commandWords(said, data) {
     const words = ["gpuhours", "plan"];
     for (const name of data?.words ?? []) words.push(name);
     for (const [name, value] of Object.entries(said)) {
-        if (name === "tokens" && data) continue;
         words.push(`--${name.replaceAll("_", "-")}`, value);
     }
     for (const [name, value] of Object.entries(data?.options ?? {})) words.push(`--${name}`, value);
@@ -311,180 +312,221 @@ const harmless = (name) =>
 
 const spell = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 
-// --- putting it together ------------------------------------------------------
+// --- plans --------------------------------------------------------------------
 
-async function start() {
-    const place = byId("form");
-    const readScript = (id) => JSON.parse(byId(id)?.textContent || "null");
-    const reported = readScript("report-plan");
-    const asker = makeAsker(await unpackModule(byId("core-module").textContent));
-    const live = { data: null, files: [], queued: false, busy: false };
+// What is known while the page lives: the form's place, whom to ask, what the report's plan was
+// asked and the form does not show, and the data.
+function makeLive(asker, reported) {
+    return { place: byId("form"), asker, reported, data: null, files: [], model: "", busy: false, again: false };
+}
 
-    const opened = await asker.start();
-    makeForm(place, JSON.parse(opened.text), reported ? reportLayout : pageLayout, !reported);
-    byId("live").hidden = false;
+function requestOf(live) {
+    const said = { ...live.reported?.request };
+    for (const control of live.place.querySelectorAll("[name]")) delete said[control.name];
+    Object.assign(said, readForm(live.place));
+    if (live.data) for (const name of ["tokens", "examples", "mean_length"]) delete said[name];
+    return said;
+}
 
-    // What the report's plan was asked, and what the form does not show.
-    const base = reported?.request ?? {};
-    const fromHash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    const request = () => {
-        const said = { ...base };
-        for (const control of place.querySelectorAll("[name]")) delete said[control.name];
-        return { ...said, ...readForm(place) };
+async function showPlan(live, said) {
+    const started = performance.now();
+    const answer = await live.asker.ask("plan", said);
+    if (answer.code === stopped) return;
+    const plan = JSON.parse(answer.text);
+    const refused = plan.kind === "error";
+    markInvalid(live.place, refused && plan.text);
+    if (refused) {
+        say(plan.text.replace(/^request: /, ""), true);
+    } else {
+        const sections = await live.asker.ask("sections", { only: live.reported ? "answer" : null });
+        if (sections.code === stopped) return;
+        showSections(sections.text, live.reported ? "what-if-" : "");
+        showChosen(live.place, plan);
+        say(byId("result").querySelector(".answer")?.innerText.replace(/\s+/g, " ") ?? "");
+        byId("result").dataset.plan = answer.text;
+    }
+    const words = commandWords(said, live.data);
+    byId("command").textContent = words.map(shellWord).join(" ");
+    byId("command").dataset.words = JSON.stringify(words);
+    byId("copied").textContent = "";
+    byId("live").dataset.milliseconds = performance.now() - started;
+}
+
+// One plan at a time: what changes meanwhile is seen by the next.
+async function update(live) {
+    live.again = true;
+    if (live.busy) return;
+    live.busy = true;
+    while (live.again) {
+        live.again = false;
+        await showPlan(live, requestOf(live));
+    }
+    live.busy = false;
+    if (!live.reported) location.replace("#" + new URLSearchParams(readForm(live.place)));
+    byId("live").dataset.updates = Number(byId("live").dataset.updates ?? 0) + 1;
+}
+
+// An estimate is for the model's family: for another model the data is counted anew.
+function changed(live) {
+    const recount = live.data?.options.tokenizer === "built-in" && readForm(live.place).model !== live.model;
+    return recount ? takeFiles(live, live.files) : update(live);
+}
+
+// --- data ---------------------------------------------------------------------
+
+function showData(live, profile, what) {
+    const tokens = live.place.querySelector("[name=tokens]");
+    if (Boolean(profile) !== tokens.disabled) {
+        const shown = tokens.value;
+        tokens.disabled = Boolean(profile);
+        tokens.value = profile ? "" : tokens.dataset.typed;
+        tokens.dataset.typed = shown;
+    }
+    byId("data-forget").hidden = !profile;
+    byId("data-summary").textContent = profile
+        ? `${what}: ${spell(profile.examples)} examples, ${spell(profile.tokens)} tokens, ` +
+          (profile.tokenizer.exact ? "counted exactly" : `estimated (${profile.tokenizer.name})`) +
+          (profile.bad_rows ? `; ${spell(profile.bad_rows)} rows left out` : "")
+        : "";
+}
+
+function showProgress(total) {
+    const started = performance.now();
+    byId("progress").hidden = false;
+    byId("bar").max = total || 1;
+    byId("bar").value = 0;
+    return (done) => {
+        const seconds = (performance.now() - started) / 1000;
+        byId("bar").value = done;
+        byId("rate").textContent = `${spell(done / 1e6)} of ${spell(total / 1e6)} MB, ${spell(done / 1e6 / seconds)} MB/s`;
     };
+}
 
-    async function update() {
-        if (live.busy) return void (live.queued = true);
-        live.busy = true;
-        do {
-            live.queued = false;
-            const said = request();
-            const asked = { ...said };
-            if (live.data) delete asked.tokens;
-            const started = performance.now();
-            const plan = await asker.ask("plan", asked);
-            if (plan.code === -1) break; // the worker was stopped
-            const document_ = JSON.parse(plan.text);
-            const failed = document_.kind === "error";
-            markInvalid(place, failed && document_.text);
-            if (failed) {
-                say(document_.text.replace(/^request: /, ""), true);
-            } else {
-                const sections = await asker.ask("sections", {});
-                if (sections.code === -1) break;
-                showSections(sections.text, reported ? "w-" : "");
-                showChosen(place, document_);
-                say(byId("result").querySelector(".answer")?.textContent.replace(/\s+/g, " ").trim() ?? "");
-                byId("result").dataset.plan = plan.text;
-            }
-            const words = commandWords(said, live.data);
-            byId("command").textContent = words.map(shellWord).join(" ");
-            byId("command").dataset.words = JSON.stringify(words);
-            byId("live").dataset.milliseconds = performance.now() - started;
-            if (!reported) location.replace("#" + new URLSearchParams(readForm(place)));
-        } while (live.queued);
-        live.busy = false;
-        byId("live").dataset.updates = Number(byId("live").dataset.updates ?? 0) + 1;
+async function count(live, sorted) {
+    const model = readForm(live.place).model ?? "";
+    const total = sorted.files.reduce((sum, file) => sum + (file.size ?? 0), 0);
+    const job = { ...sorted, model, date: new Date().toISOString().slice(0, 10) };
+    const started = performance.now();
+    const answer = await live.asker.ask("count", job, showProgress(total));
+    if (answer.code === stopped) return null;
+    byId("progress").hidden = true;
+    if (answer.code) throw new Error(JSON.parse(answer.text).text);
+    live.model = model;
+    live.data = dataOptions(sorted, JSON.parse(answer.text));
+    byId("live").dataset.profile = answer.text;
+    byId("live").dataset.seconds = (performance.now() - started) / 1000;
+    return JSON.parse(answer.text);
+}
+
+async function takeProfile(live, profile, name) {
+    const answer = await live.asker.ask("data_profile", profile);
+    if (answer.code) throw new Error(JSON.parse(answer.text).text);
+    live.data = { words: [], options: { profile: fileWord(name) } };
+    return profile;
+}
+
+async function takeFiles(live, files) {
+    const sorted = sortFiles(files);
+    if (!byId("progress").hidden) await live.asker.stop(); // of other files
+    live.files = files;
+    live.data = null;
+    try {
+        if (!sorted.files.length) throw new Error("a tokenizer alone holds no examples: drop the data with it");
+        const made = sorted.files.length === 1 && (await readProfile(sorted.files[0]));
+        const profile = made ? await takeProfile(live, made, sorted.files[0].name) : await count(live, sorted);
+        if (!profile) return;
+        showData(live, profile, sorted.files.map((file) => (file === "example" ? "The example data" : harmless(file.name))).join(", "));
+        await update(live);
+    } catch (failure) {
+        showData(live, null);
+        say(failure.message, true);
     }
+}
 
-    function showData(profile, what) {
-        byId("data-summary").textContent = profile
-            ? `${what}: ${spell(profile.examples)} examples, ${spell(profile.tokens)} tokens, ` +
-              (profile.tokenizer.exact ? "counted exactly" : `estimated (${profile.tokenizer.name})`)
-            : "";
-        byId("data-forget").hidden = !profile;
-        place.querySelector("[name=tokens]").disabled = Boolean(profile);
-    }
+async function forgetData(live) {
+    byId("progress").hidden = true;
+    live.data = null;
+    live.files = [];
+    showData(live, null);
+    await live.asker.ask("data_forget", {});
+    await update(live);
+}
 
-    const today = () => new Date().toISOString().slice(0, 10);
+// --- events -------------------------------------------------------------------
 
-    async function takeData(files) {
-        live.files = files;
-        const sorted = sortFiles(files);
-        if (!sorted.files.length) return say("a tokenizer alone holds no examples; drop the data with it", true);
-        const profile = sorted.files.length === 1 && (await readProfile(sorted.files[0]));
-        const what = sorted.files.map((file) => (file === "example" ? "The example data" : harmless(file.name))).join(", ");
-        live.data = null;
-        if (profile) {
-            const answer = await asker.ask("data_profile", profile);
-            if (answer.code) return say(JSON.parse(answer.text).text, true);
-            live.data = { words: [], options: { profile: fileWord(sorted.files[0].name) } };
-            showData(profile, what);
-            return update();
-        }
-        const total = sorted.files.reduce((sum, file) => sum + (file.size ?? 0), 0);
-        const started = performance.now();
-        byId("progress").hidden = false;
-        byId("bar").max = total || 1;
-        const answer = await asker.ask("count", { ...sorted, model: readForm(place).model ?? "", date: today() }, (done) => {
-            const seconds = (performance.now() - started) / 1000;
-            byId("bar").value = done;
-            byId("rate").textContent = `${spell(done / 1e6)} of ${spell(total / 1e6)} MB, ${spell(done / 1e6 / seconds)} MB/s`;
-        });
-        byId("progress").hidden = true;
-        if (answer.code === -1) return;
-        const counted = JSON.parse(answer.text);
-        if (answer.code) {
-            showData(null);
-            return say(counted.text, true);
-        }
-        live.data = dataOptions(sorted, counted);
-        live.model = readForm(place).model;
-        byId("live").dataset.profile = answer.text;
-        byId("live").dataset.seconds = (performance.now() - started) / 1000;
-        showData(counted, what);
-        return update();
-    }
+function copyCommand() {
+    const tell = (text) => (byId("copied").textContent = text);
+    const select = () => {
+        getSelection().selectAllChildren(byId("command"));
+        tell("Selected: copy it with your keyboard");
+    };
+    if (!navigator.clipboard) return select();
+    return navigator.clipboard.writeText(byId("command").textContent).then(() => tell("Copied"), select);
+}
 
-    function forgetData() {
-        live.data = null;
-        live.files = [];
-        showData(null);
-        return asker.ask("data_forget", {}).then(update);
-    }
-
-    // An estimate is for the model's family: another model is counted anew.
-    function changed() {
-        if (live.data?.options.tokenizer === "built-in" && readForm(place).model !== live.model) takeData(live.files);
-        else update();
-    }
-
-    function copy() {
-        const text = byId("command").textContent;
-        const done = () => (byId("copied").textContent = "Copied");
-        navigator.clipboard ? navigator.clipboard.writeText(text).then(done, select) : select();
-        function select() {
-            getSelection().selectAllChildren(byId("command"));
-            byId("copied").textContent = "Selected: copy it with your keyboard";
-        }
-    }
-
-    place.addEventListener("input", ({ target }) => target.name !== "model" && changed());
-    place.addEventListener("change", ({ target }) => target.name === "model" && changed());
-    place.addEventListener("submit", (event) => event.preventDefault());
+function listenToForm(live, first) {
+    live.place.addEventListener("input", ({ target }) => target.name !== "model" && changed(live));
+    live.place.addEventListener("change", ({ target }) => target.name === "model" && changed(live));
+    live.place.addEventListener("submit", (event) => event.preventDefault());
+    byId("copy").addEventListener("click", copyCommand);
     byId("reset").addEventListener("click", () => {
-        fillForm(place, reported ? base : first);
-        changed();
+        fillForm(live.place, first);
+        changed(live);
     });
-    byId("copy").addEventListener("click", copy);
-    const first = { model: "llama-3.1-8b", tokens: "20M" };
-    if (reported) {
-        fillForm(place, base);
-        const profile = readScript("report-profile");
-        if (profile && (await asker.ask("data_profile", profile)).code === 0)
-            live.data = { words: [], options: { profile: "profile.json" } };
-        return update();
-    }
+}
 
-    byId("files").addEventListener("change", ({ target }) => target.files.length && takeData([...target.files]));
-    byId("example").addEventListener("click", () => takeData(["example"]));
-    byId("data-forget").addEventListener("click", forgetData);
-    byId("cancel").addEventListener("click", async () => {
-        live.files = [];
-        live.busy = false;
-        await asker.stop();
-        byId("progress").hidden = true;
-        showData(null);
-        update();
-    });
+function listenToFiles(live) {
+    const dropping = (is) => document.body.classList.toggle("dropping", is);
+    byId("files").addEventListener("change", ({ target }) => target.files.length && takeFiles(live, [...target.files]));
+    byId("example").addEventListener("click", () => takeFiles(live, ["example"]));
+    byId("data-forget").addEventListener("click", () => forgetData(live));
+    byId("cancel").addEventListener("click", () => live.asker.stop().then(() => forgetData(live)));
     addEventListener("dragover", (event) => {
         event.preventDefault();
-        document.body.classList.add("dropping");
+        dropping(true);
     });
-    addEventListener("dragleave", (event) => event.relatedTarget || document.body.classList.remove("dropping"));
+    addEventListener("dragleave", (event) => event.relatedTarget || dropping(false));
     addEventListener("drop", (event) => {
         event.preventDefault();
-        document.body.classList.remove("dropping");
-        if (event.dataTransfer.files.length) takeData([...event.dataTransfer.files]);
+        dropping(false);
+        if (event.dataTransfer.files.length) takeFiles(live, [...event.dataTransfer.files]);
     });
+}
+
+const said = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+
+function listenToAddress(live) {
     addEventListener("hashchange", () => {
-        const said = fromHash();
-        if (JSON.stringify(said) === JSON.stringify(readForm(place))) return;
-        fillForm(place, said);
-        changed();
+        if (new URLSearchParams(readForm(live.place)).toString() === location.hash.slice(1)) return;
+        fillForm(live.place, said());
+        changed(live);
     });
-    fillForm(place, location.hash.length > 1 ? fromHash() : first);
-    return update();
+}
+
+async function startPage(live) {
+    const first = { model: "llama-3.1-8b", tokens: "20M" };
+    fillForm(live.place, location.hash.length > 1 ? said() : first);
+    listenToForm(live, first);
+    listenToFiles(live);
+    listenToAddress(live);
+}
+
+async function startWhatIf(live, profile) {
+    fillForm(live.place, live.reported.request);
+    listenToForm(live, live.reported.request);
+    if (profile) await takeProfile(live, profile, "profile.json");
+    else byId("assumed").hidden = !live.reported.workload.measured;
+}
+
+async function start() {
+    const written = (id) => JSON.parse(byId(id)?.textContent || "null");
+    const asker = makeAsker(await unpackModule(byId("core-module").textContent));
+    const live = makeLive(asker, written("report-plan"));
+    const form = JSON.parse((await asker.start()).text);
+    makeForm(live.place, form, live.reported ? reportLayout : pageLayout, !live.reported);
+    byId("live").hidden = false;
+    await (live.reported ? startWhatIf(live, written("report-profile")) : startPage(live));
+    return update(live);
 }
 
 if (typeof document !== "undefined")

@@ -23,6 +23,7 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "padding_share", workload->padding_share);
     json_put_number(w, "steps", workload->steps);
     json_put_number(w, "mean_length", workload->mean_length);
+    json_put_bool(w, "measured", plan->request->lengths != NULL);
     json_close(w, '}');
 }
 

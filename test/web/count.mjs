@@ -69,6 +69,25 @@ writeFileSync(`${folder}/own.jinja`, "{% for m in messages %}<{{ m.role }}>{{ m.
 await compare(["chat.jsonl", "tokenizer.json", "tokenizer_config.json", "own.jinja"], "llama-3.1-8b");
 rmSync(`${folder}/tokenizer_config.json`);
 await compare(["table.csv", "tokenizer.json"], "llama-3.1-8b");
+// However the bytes are cut into chunks, the profile is the same.
+async function compareCut(name) {
+    const whole = dropped(name), bytes = new Uint8Array(await whole.arrayBuffer());
+    const cut = { name, size: whole.size, slice: (...at) => whole.slice(...at), stream: () => new ReadableStream({
+        start(out) {
+            for (let at = 0, next; at < bytes.length; at = next) {
+                next = at + 1 + Math.floor(random.next() * (at > 70000 && at < 80000 ? 40 : 9000));
+                out.enqueue(bytes.slice(at, next));
+            }
+            out.close();
+        },
+    }) };
+    const job = { model: "llama-3.1-8b", date };
+    const there = (await page.countFiles(core, { ...job, files: [whole] }, () => {})).text;
+    const here = (await page.countFiles(core, { ...job, files: [cut] }, () => {})).text;
+    hold(`${name} in pieces`, here === there ? [] : differences(JSON.parse(here), JSON.parse(there)));
+}
+for (const name of ["chat.jsonl", "list.json", "table.csv", "plain.txt", "broken.jsonl"]) await compareCut(name);
+
 for (const name of Object.keys(refused)) {
     const answer = await page.countFiles(core, { files: [dropped(name)], model: "llama-3.1-8b", date }, () => {});
     if (answer.code !== 3) hold(name, [`code ${answer.code}`]);
