@@ -142,7 +142,7 @@ build/duckdb/node_modules:
 # --- the page: the same core, compiled for the browser -----------------------
 
 WASM := clang --target=wasm32-wasi --sysroot=/usr
-WASM_COMPILE := $(WASM) -O2 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
+WASM_COMPILE := $(WASM) -O2 -msimd128 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
 WASM_OBJECTS := $(patsubst %,build/web/obj/%.o,$(BASE) $(CORE) $(wildcard web/*.c) build/web/data.c)
 build/web/obj/%.c.o: %.c Makefile | $(if $(FOUND_WASM),,build/deps-web)
 	@mkdir -p $(@D); echo "  wasm $<"
