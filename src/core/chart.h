@@ -20,10 +20,10 @@
 #include "base/text.h"
 
 enum chart_kind {
-    CHART_BARS,      // a bar from 0 to x in each row, with a whisker from low to high
-    CHART_STACKED,   // point i of every series side by side in row i
-    CHART_TORNADO,   // a bar from low to high in each row, around the reference
-    CHART_FAN,       // nested bands: row i of each series is one band from low to high, with x in it
+    CHART_BARS,    // a bar from 0 to x in each row, with a whisker from low to high
+    CHART_STACKED, // point i of every series side by side in row i
+    CHART_TORNADO, // a bar from low to high in each row, around the reference
+    CHART_FAN,     // nested bands: row i of each series is one band from low to high, with x in it
     CHART_HISTOGRAM, // columns from low to high along x, y tall; series stand on each other
     CHART_LINE,      // lines through x, y; a band from low to high (of y) behind it
     CHART_SCATTER,   // marks at x, y

@@ -96,10 +96,40 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
     }
 }
 
+static struct machine machine_of(const struct step_request *r, const struct gpu *gpu)
+{
+    const struct generation *g = generation_of(gpu);
+    int half = r->recipe->precision == RECIPE_FP8 ? RECIPE_BF16 : r->recipe->precision;
+    double product = compute_matmul_flops_per_s(gpu, half);
+    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
+                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
+                                                                      : g->modern;
+    return (struct machine){
+        .product = product,
+        .fp8_product = compute_matmul_flops_per_s(gpu, RECIPE_FP8),
+        .memory = compute_memory_bytes_per_s(gpu),
+        // Measured: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s.
+        .narrow_product = 0.26 * gpu->fp32_flops_per_s,
+        .flash_forward = attention * product,
+    };
+}
+
+static double length_of(const struct step_request *r)
+{
+    return r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 1;
+}
+
+double compute_op_seconds(const struct step_op *op, const struct step_request *r,
+                          const struct gpu *gpu)
+{
+    struct machine machine = machine_of(r, gpu);
+    return op_seconds(op, &machine, length_of(r));
+}
+
 static void add_ops(struct timing *t, const struct step *step, const struct step_request *r,
                     const struct machine *m)
 {
-    double length = r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 1;
+    double length = length_of(r);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         double seconds = op_seconds(op, m, length) * op->repeats;
@@ -130,20 +160,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
                   const struct gpu *gpu, const struct links *links)
 {
     *out = (struct timing){ 0 };
-    const struct generation *g = generation_of(gpu);
-    int half = r->recipe->precision == RECIPE_FP8 ? RECIPE_BF16 : r->recipe->precision;
-    double product = compute_matmul_flops_per_s(gpu, half);
-    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
-                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
-                                                                      : g->modern;
-    struct machine machine = {
-        .product = product,
-        .fp8_product = compute_matmul_flops_per_s(gpu, RECIPE_FP8),
-        .memory = compute_memory_bytes_per_s(gpu),
-        // Measured: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s.
-        .narrow_product = 0.26 * gpu->fp32_flops_per_s,
-        .flash_forward = attention * product,
-    };
+    struct machine machine = machine_of(r, gpu);
     add_ops(out, step, r, &machine);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;

@@ -30,6 +30,10 @@ struct timing {
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision);
 double compute_memory_bytes_per_s(const struct gpu *gpu);
 
+// Of one operation, once, by the roofline.
+double compute_op_seconds(const struct step_op *op, const struct step_request *request,
+                          const struct gpu *gpu);
+
 void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
                   const struct gpu *gpu, const struct links *links);
 

@@ -197,6 +197,10 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
         out->cost_usd = stats_quick_range(cost, FORECAST_DRAWS);
     out->gpu_hours = (struct range){ out->wall_hours.low * gpus, out->wall_hours.mid * gpus,
                                      out->wall_hours.high * gpus };
+    stats_sort(wall, FORECAST_DRAWS);
+    for (int i = 0; i < FORECAST_PERCENTILES; i++)
+        out->gpu_hours_percentiles[i] =
+            gpus * stats_quantile(wall, FORECAST_DRAWS, 0.05 * (double)(i + 1));
     forecast_middle(&out->middle, input);
     find_drivers(out, rate, input, chances);
     arena_rewind(arena, mark);

@@ -16,7 +16,7 @@
 #include "core/overhead.h"
 #include "core/price.h"
 
-enum { FORECAST_DRAWS = 10000 };
+enum { FORECAST_DRAWS = 10000, FORECAST_PERCENTILES = 19 };
 
 struct forecast_input {
     double roofline_tokens_per_s; // over all GPUs, before the stack's efficiency
@@ -49,6 +49,7 @@ struct forecast_driver {
 
 struct forecast {
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd; // cost NAN without prices
+    double gpu_hours_percentiles[FORECAST_PERCENTILES];         // 5, 10, … 95
     struct forecast_driver drivers[FORECAST_DRIVERS];           // the widest first
     struct overhead_times middle;                               // with every unknown at its middle
 };

@@ -22,3 +22,6 @@ void plan_put_wrapped(struct out *out, int indent, int column, const char *text)
 
 // The member "memory" of a document.
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
+
+// The members "gpu_hours_percentiles" and "step": what a report draws of the range and of a step.
+void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena *arena);

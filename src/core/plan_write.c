@@ -153,6 +153,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_open(&w, "configuration", '{');
     put_configuration(&w, plan, &plan->chosen, arena);
     json_close(&w, '}');
+    plan_put_step(&w, plan, arena);
     write_drivers(plan, &w);
     write_overheads(plan, &w);
     write_alternatives(plan, arena, &w);
