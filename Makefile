@@ -69,7 +69,7 @@ build: $(PROGRAM)
 check: $(PROGRAM) $(BUILD)/tests $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
-	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/
+	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
