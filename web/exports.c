@@ -4,7 +4,8 @@
 //     input(at, size); code = plan(); text = result() … result() + result_size()
 //
 // A code is the command line's exit code; of a failure the result says why. form() gives the tables
-// that the form is made of, sections() the last plan as the report shows it. Dropped files:
+// that the form is made of, hosts() where the last plan could run, sections() both as the report
+// shows them. Dropped files:
 //
 //     tokenizer(), config(), chat_template() each keep the input; data_begin() reads their names
 //     data_file(); at = data_room(size); data_push(size, ended) …; data_end()
@@ -12,7 +13,7 @@
 // From then on, until data_forget(), plans are of that data. data_profile() does it with a
 // document.
 
-#include "core/plan.h"
+#include "core/hosting.h"
 #include "core/report.h"
 #include "web/dropped.h"
 
@@ -28,7 +29,7 @@ static struct out out;
 static struct dropped dropped;
 static bool measured; // dropped.profile speaks for the token count
 static struct text tokenizer_file, config_file, template_file;
-static struct text plan_document, profile_document; // of the last request; of the data
+static struct text plan_document, profile_document, hosts_document; // of the last request
 static struct arena documents;
 
 EXPORT(allocate) char *allocate(size_t size);
@@ -37,6 +38,7 @@ EXPORT(result) const char *result(void);
 EXPORT(result_size) size_t result_size(void);
 EXPORT(form) int form(void);
 EXPORT(plan) int plan(void);
+EXPORT(hosts) int hosts(void);
 EXPORT(sections) int sections(void);
 EXPORT(tokenizer) void tokenizer(void);
 EXPORT(config) void config(void);
@@ -191,6 +193,7 @@ int plan(void)
     enum err err = make();
     if (err == OK || err == ERR_ANSWER) {
         arena_release(&documents);
+        hosts_document = (struct text){ 0 };
         keep_document(&plan_document, out_view(&out));
         if (measured) {
             struct out text = { .arena = &documents };
@@ -202,6 +205,41 @@ int plan(void)
     return answer(err);
 }
 
+// Holds the last plan against all offers, as `gpuhours hosts --plan` does with its document.
+static enum err find_hosts(void)
+{
+    struct json tree;
+    TRY(json_read(&tree, &passing, in, "hosts"));
+    struct hosting_request request = hosting_request_default();
+    request.today = text_copy(&passing, json_get_text(&tree, "today"));
+    struct plan_request job;
+    struct hosting_document document;
+    TRY(hosting_read_plan(&job, &document, &passing, plan_document, "this plan"));
+    job.search = false;
+    struct plan *made = ARENA_NEW(&passing, struct plan, 1);
+    TRY(plan_make(made, &passing, &data, &job));
+    struct offers offers;
+    struct hosting_input input = { .plan = made, .offers = &offers, .request = &request };
+    struct billing *billing;
+    offers_of_catalog(&offers, &passing, &data.catalog);
+    TRY(offers_billing(&billing, &input.billing_count, &passing, catalog_embedded("billing.csv"),
+                       "billing.csv"));
+    input.billing = billing;
+    hosting_adopt(&input, made, &document);
+    struct hosting hosting;
+    TRY(hosting_make(&hosting, &passing, &input));
+    if (!hosting.count)
+        return fail(ERR_INPUT, "%s", hosting_nothing(&hosting, &passing));
+    hosting_write(&hosting, &passing, &out);
+    keep_document(&hosts_document, out_view(&out));
+    return hosting.recommended ? OK : ERR_ANSWER;
+}
+
+int hosts(void)
+{
+    return answer(find_hosts());
+}
+
 static enum err draw(void)
 {
     struct report_input report = { 0 };
@@ -210,6 +248,8 @@ static enum err draw(void)
     TRY(report_add(&report, &passing, plan_document, "this plan"));
     if (measured)
         TRY(report_add(&report, &passing, profile_document, "this data"));
+    if (hosts_document.size)
+        TRY(report_add(&report, &passing, hosts_document, "places"));
     struct json tree;
     TRY(json_read(&tree, &passing, in, "sections"));
     struct text only = json_get_text(&tree, "only");

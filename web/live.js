@@ -310,6 +310,7 @@ const harmless = (name) =>
     [...name.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/gu, (c) => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)]
         .slice(0, 80).join("");
 
+const today = () => new Date().toISOString().slice(0, 10);
 const spell = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 
 // --- plans --------------------------------------------------------------------
@@ -350,6 +351,18 @@ async function showPlan(live, said) {
     byId("command").dataset.words = JSON.stringify(words);
     byId("copied").textContent = "";
     byId("live").dataset.milliseconds = performance.now() - started;
+}
+
+// The offers for the plan that is shown; the next change takes them away.
+async function showHosts(live) {
+    byId("hosts").disabled = true;
+    const answer = await live.asker.ask("hosts", { today: today() });
+    const sections = answer.code > 1 ? answer : await live.asker.ask("sections", {});
+    byId("hosts").disabled = false;
+    if (sections.code === stopped) return;
+    if (sections.code > 1) return say(JSON.parse(sections.text).text, true);
+    showSections(sections.text, "");
+    byId("result").querySelector("#offers")?.scrollIntoView();
 }
 
 // One plan at a time: what changes meanwhile is seen by the next.
@@ -405,7 +418,7 @@ function showProgress(total) {
 async function count(live, sorted) {
     const model = readForm(live.place).model ?? "";
     const total = sorted.files.reduce((sum, file) => sum + (file.size ?? 0), 0);
-    const job = { ...sorted, model, date: new Date().toISOString().slice(0, 10) };
+    const job = { ...sorted, model, date: today() };
     const started = performance.now();
     const answer = await live.asker.ask("count", job, showProgress(total));
     if (answer.code === stopped) return null;
@@ -480,6 +493,7 @@ function listenToFiles(live) {
     byId("files").addEventListener("change", ({ target }) => target.files.length && takeFiles(live, [...target.files]));
     byId("example").addEventListener("click", () => takeFiles(live, ["example"]));
     byId("data-forget").addEventListener("click", () => forgetData(live));
+    byId("hosts").addEventListener("click", () => showHosts(live));
     byId("cancel").addEventListener("click", () => live.asker.stop().then(() => forgetData(live)));
     addEventListener("dragover", (event) => {
         event.preventDefault();

@@ -92,4 +92,9 @@ for (const name of Object.keys(refused)) {
     const answer = await page.countFiles(core, { files: [dropped(name)], model: "llama-3.1-8b", date }, () => {});
     if (answer.code !== 3) hold(name, [`code ${answer.code}`]);
 }
+// Where it could run is asked of the plan's document, here as there.
+core.call("data_forget");
+writeFileSync(`${folder}/plan.json`, core.call("plan", { model: "qwen2.5-7b", tokens: "9M", epochs: "2" }).text);
+const places = JSON.parse(run(["hosts", "--plan", "plan.json", "--today", date, "--json"]));
+hold("hosts", differences(JSON.parse(core.call("hosts", { today: date }).text), places));
 process.exit(wrong ? 1 : 0);
