@@ -53,8 +53,8 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
         TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, line->common.quiet));
     }
-    return error_prefix(plan_request_measure(request, arena, &profile, lengths), "%s: ",
-                        profile_path ? profile_path : line->positional[0]);
+    return error_prefix(plan_request_measure(request, arena, &profile, lengths),
+                        "%s: ", profile_path ? profile_path : line->positional[0]);
 }
 
 static enum err run(struct command_line *line)

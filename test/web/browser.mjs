@@ -159,6 +159,15 @@ async function keepsItsState() {
     await page.close();
 }
 
+async function findsPlaces() {
+    const page = await open(address);
+    await page.click("#hosts");
+    await page.waitForSelector("#result #offers", { timeout: 60000 });
+    hold("places are shown", (await page.$$("#result #offers tr")).length > 5);
+    await accessible(page, "places");
+    await page.close();
+}
+
 async function holdPage(path, what, cwd) {
     for (const scheme of ["light", "dark"])
         for (const width of [1280, 390]) {
@@ -177,6 +186,7 @@ if (mode === "report") {
     await showsTextAsText();
     await countsInTheBackground();
     await keepsItsState();
+    await findsPlaces();
 }
 await browser.close();
 hold("no complaint, no request", complaints);
