@@ -23,7 +23,7 @@ async function openCore(bytes) {
     }
     function call(verb, input) {
         give(input instanceof Uint8Array ? input : new TextEncoder().encode(JSON.stringify(input ?? {})));
-        const code = exports[verb]();
+        const code = exports[verb]() ?? 0;
         const from = exports.result();
         return { code, text: new TextDecoder().decode(memory(from, exports.result_size())) };
     }
@@ -329,6 +329,12 @@ function requestOf(live) {
     return said;
 }
 
+// What differs stands behind the answer, once something does.
+function whatIfSections(live) {
+    const same = JSON.stringify(readForm(live.place)) === live.first;
+    return same ? ["answer"] : ["answer", "compare", "memory", "mistakes"];
+}
+
 async function showPlan(live, said) {
     const started = performance.now();
     const answer = await live.asker.ask("plan", said);
@@ -339,7 +345,7 @@ async function showPlan(live, said) {
     if (refused) {
         say(plan.text.replace(/^request: /, ""), true);
     } else {
-        const sections = await live.asker.ask("sections", { only: live.reported ? "answer" : null });
+        const sections = await live.asker.ask("sections", live.reported ? { only: whatIfSections(live) } : {});
         if (sections.code === stopped) return;
         showSections(sections.text, live.reported ? "what-if-" : "");
         showChosen(live.place, plan);
@@ -526,14 +532,21 @@ async function startPage(live) {
 }
 
 async function startWhatIf(live, profile) {
-    fillForm(live.place, live.reported.request);
-    listenToForm(live, live.reported.request);
+    const first = live.reported.request ?? {};
+    fillForm(live.place, first);
+    listenToForm(live, first);
+    live.first = JSON.stringify(readForm(live.place));
+    await live.asker.ask("compare_with", live.reported);
     if (profile) await takeProfile(live, profile, "profile.json");
     else byId("assumed").hidden = !live.reported.workload.measured;
 }
 
 async function start() {
     const written = (id) => JSON.parse(byId(id)?.textContent || "null");
+    if (byId("report-plan") && !written("report-plan")) {
+        byId("what-if").hidden = true; // a report of other documents
+        return;
+    }
     const asker = makeAsker(await unpackModule(byId("core-module").textContent));
     const live = makeLive(asker, written("report-plan"));
     const form = JSON.parse((await asker.start()).text);
