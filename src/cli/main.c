@@ -8,13 +8,22 @@
 
 extern const struct command command_plan, command_profile, command_memory, command_hosts,
     command_train, command_merge, command_pack, command_tokenize, command_template, command_show,
-    command_validate;
+    command_validate, command_report;
 
 const struct command *const commands[] = {
-    &command_plan,  &command_profile,  &command_memory,
-    &command_hosts, &command_train,    &command_merge,
-    &command_pack,  &command_tokenize, &command_template,
-    &command_show,  &command_validate, NULL,
+    &command_plan,
+    &command_profile,
+    &command_memory,
+    &command_hosts,
+    &command_report,
+    &command_train,
+    &command_merge,
+    &command_pack,
+    &command_tokenize,
+    &command_template,
+    &command_show,
+    &command_validate,
+    NULL,
     NULL,
 };
 

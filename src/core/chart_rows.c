@@ -22,22 +22,16 @@ struct rows {
 static const char *value_of(const struct rows *r, size_t row)
 {
     struct arena *arena = r->d->arena;
-    const struct chart_series *series =
-        &r->chart->series[r->chart->kind == CHART_FAN ? r->chart->series_count - 1 : 0];
+    const struct chart_series *series = &r->chart->series[0];
     enum chart_unit unit = r->chart->x.unit;
     if (r->chart->kind == CHART_STACKED)
         return chart_spell(arena, chart_row_sum(r->chart, row), unit);
     if (row >= series->count)
         return "";
     const struct chart_point *p = &series->points[row];
-    const struct chart_point *outer =
-        row < r->chart->series[0].count ? &r->chart->series[0].points[row] : p;
-    if (r->chart->kind == CHART_BARS && !chart_has_range(p))
-        return chart_spell(arena, p->x, unit);
-    if (!chart_has_range(outer))
-        return "";
-    const char *low = chart_spell(arena, outer->low, unit);
-    const char *high = chart_spell(arena, outer->high, unit);
+    if (!chart_has_range(p))
+        return r->chart->kind == CHART_BARS ? chart_spell(arena, p->x, unit) : "";
+    const char *low = chart_spell(arena, p->low, unit), *high = chart_spell(arena, p->high, unit);
     if (r->chart->kind == CHART_TORNADO)
         return text_format(arena, "%s – %s", low, high);
     return text_format(arena, "%s  (%s – %s)", chart_spell(arena, p->x, unit), low, high);
@@ -124,10 +118,12 @@ static void put_row(const struct rows *r, double y, size_t row)
             bool fan = chart->kind == CHART_FAN;
             put_bar(r, y, p->low, p->high, fills[fan ? 0 : s % 8],
                     fan ? 0.28 + 0.3 * (double)s : 0);
-            double middle = place(r, p->x);
-            if (fan && s + 1 == chart->series_count && isfinite(middle))
-                put_segment(r, "median", middle, y - 3, middle, y + r->bar + 3);
         }
+    }
+    if (chart->kind == CHART_FAN && row < chart->series[0].count) {
+        double middle = place(r, chart->series[0].points[row].x);
+        if (isfinite(middle))
+            put_segment(r, "median", middle, y - 3, middle, y + r->bar + 3);
     }
 }
 

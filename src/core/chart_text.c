@@ -170,7 +170,10 @@ static void fill_row(const struct page *p, size_t row, const struct chart_scale 
                                    : shades[stacked ? s % 8 : 0];
             owners[i] = fan ? 0 : (int)s;
         }
-        int middle = fan && s + 1 == chart->series_count ? column_of(scale, point->x, count) : -1;
+    }
+    if (chart->kind == CHART_FAN && row < chart->series[0].count) {
+        double x = chart->series[0].points[row].x;
+        int middle = isfinite(x) ? column_of(scale, x, count) : -1;
         if (middle >= 0)
             cells[middle] = "┃", owners[middle] = -1;
     }
