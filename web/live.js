@@ -353,7 +353,7 @@ async function showPlan(live, said) {
         byId("result").dataset.plan = answer.text;
     }
     const words = commandWords(said, live.data);
-    byId("command").textContent = words.map(shellWord).join(" ");
+    byId("command").replaceChildren(...words.flatMap((word) => [element("span", {}, shellWord(word)), " "]).slice(0, -1));
     byId("command").dataset.words = JSON.stringify(words);
     byId("copied").textContent = "";
     byId("live").dataset.milliseconds = performance.now() - started;
