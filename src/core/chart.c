@@ -235,7 +235,7 @@ static bool touches(const struct chart_mark *m, double x, double y, double width
 bool chart_label(struct chart_drawing *d, const char *class, const char *text, double x, double y,
                  enum chart_anchor anchor, double size, double room)
 {
-    const char *plain = chart_plain(d->arena, text, LABEL);
+    const char *plain = chart_plain(d->arena, text, 160);
     plain = shortened(d->arena, plain, size, room);
     double width = chart_text_width(plain, size), height = size * 1.3;
     double left = anchor == CHART_START ? x : anchor == CHART_MIDDLE ? x - width / 2 : x - width;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { BODY = 12, NARROW = 460, MOST_POINTS = 1200, DOTTED = 24, NAMED = 40, MOST_TRIED = 200 };
+enum { BODY = 12, NARROW = 460, MOST_POINTS = 1200, DOTTED = 12, NAMED = 40, MOST_TRIED = 200 };
 
 static const char *const fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
 static const char *const strokes[] = { "curve s0", "curve s1", "curve s2", "curve s3",
@@ -208,6 +208,24 @@ static void put_names(const struct plane *p, const struct chart_series *series, 
     }
 }
 
+// Right of the line or left of it, lower where others stand already, shortened only at last.
+static void put_reference_label(const struct plane *p, const struct chart_reference *ref, double x,
+                                double y)
+{
+    enum { LINES = 6 };
+    double right = p->d->width - x - 8, left = x - 8, most = fmax(left, right);
+    double whole = chart_text_width(chart_plain(p->d->arena, ref->label, 160), BODY);
+    for (int line = 0; line < LINES; line++) {
+        double at = (ref->horizontal ? y - 10 : y + 8) + 16 * line;
+        bool beside = fmin(whole, most) <= right;
+        if ((beside &&
+             chart_label(p->d, "referred halo", ref->label, x + 6, at, CHART_START, BODY, right)) ||
+            (fmin(whole, most) <= left &&
+             chart_label(p->d, "referred halo", ref->label, x - 6, at, CHART_END, BODY, left)))
+            return;
+    }
+}
+
 static void put_references(const struct plane *p)
 {
     for (size_t i = 0; i < p->chart->reference_count; i++) {
@@ -218,16 +236,8 @@ static void put_references(const struct plane *p)
             continue;
         put_segment(p, "reference", ref->horizontal ? p->left : x, y, x,
                     ref->horizontal ? y : p->bottom);
-        double room = fmax(x, p->d->width - x) - 8;
-        if (!ref->label)
-            continue;
-        for (int line = 0; line < 6; line++) { // lower where others stand already
-            double at = (ref->horizontal ? y - 10 : y + 8) + 16 * line;
-            if (chart_label(p->d, "referred halo", ref->label, x + 6, at, CHART_START, BODY,
-                            p->d->width - x - 8 > 60 ? p->d->width - x - 8 : room) ||
-                chart_label(p->d, "referred halo", ref->label, x - 6, at, CHART_END, BODY, x - 8))
-                break;
-        }
+        if (ref->label)
+            put_reference_label(p, ref, x, y);
     }
 }
 

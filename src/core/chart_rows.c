@@ -17,6 +17,7 @@ struct rows {
     size_t count;
     double left, right, top, pitch, bar; // of the plot; of a row
     bool narrow;                         // labels stand above their bars
+    bool any_marked;                     // the others step back
 };
 
 static const char *value_of(const struct rows *r, size_t row)
@@ -111,7 +112,7 @@ static void put_row(const struct rows *r, double y, size_t row)
         const struct chart_point *p = &chart->series[s].points[row];
         if (chart->kind == CHART_BARS) {
             put_bar(r, y, r->scale.log ? r->scale.low : 0, p->x, p->marked ? "hot" : fills[s % 8],
-                    0);
+                    r->any_marked && !p->marked ? 0.5 : 0);
             if (chart_has_range(p))
                 put_whisker(r, y, p);
         } else if (chart_has_range(p)) {
@@ -177,7 +178,7 @@ static void set_columns(struct rows *r)
         r->left = 2, r->right = width - 4;
         return;
     }
-    r->left = labels > 0 ? fmin(labels, 0.34 * width) + 14 : 2;
+    r->left = labels > 0 ? fmin(labels, 0.4 * width) + 14 : 2;
     r->right = width - fmin(values, 0.3 * width) - 14;
 }
 
@@ -187,6 +188,8 @@ void chart_layout_rows(struct chart_drawing *d, double top)
     bool labelled = false;
     for (size_t i = 0; i < d->chart->reference_count; i++)
         labelled |= d->chart->references[i].label != NULL;
+    for (size_t i = 0; r.count && i < d->chart->series[0].count; i++)
+        r.any_marked |= d->chart->series[0].points[i].marked;
     set_columns(&r);
     r.scale = chart_fit(d->chart, true, (int)((r.right - r.left) / 78));
     r.top = top + (labelled ? 22 : 2);
@@ -202,9 +205,10 @@ void chart_layout_rows(struct chart_drawing *d, double top)
         put_row(&r, y, i);
         const char *value = value_of(&r, i);
         double value_width = chart_text_width(value, BODY);
-        chart_label(d, "value", value, d->width, text_y, CHART_END, BODY, 0.62 * d->width);
-        chart_label(d, "row", chart_row_label(d->chart, i), r.narrow ? 0 : r.left - 12, text_y,
-                    r.narrow ? CHART_START : CHART_END, BODY,
+        chart_label(d, r.narrow ? "value halo" : "value", value, d->width, text_y, CHART_END, BODY,
+                    0.62 * d->width);
+        chart_label(d, r.narrow ? "row halo" : "row", chart_row_label(d->chart, i),
+                    r.narrow ? 0 : r.left - 12, text_y, r.narrow ? CHART_START : CHART_END, BODY,
                     r.narrow ? d->width - value_width - 10 : r.left - 12);
     }
     if (!r.count)

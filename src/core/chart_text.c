@@ -193,8 +193,11 @@ static void put_legend(const struct page *p, const char *const *glyphs)
             continue;
         const char *name = cut(p, chart->series[s].name, p->columns - 6);
         int width = width_of(name) + 4;
-        if (column && column + width > p->columns - 2)
-            out_char(p->out, '\n'), column = 0;
+        if (column && column + width > p->columns - 2) {
+            p->out->size -= 2; // the spaces behind the last
+            out_char(p->out, '\n');
+            column = 0;
+        }
         if (!column)
             out_put(p->out, "  ");
         bool fan = chart->kind == CHART_FAN;
@@ -205,7 +208,7 @@ static void put_legend(const struct page *p, const char *const *glyphs)
         column += width;
     }
     if (column) {
-        p->out->size -= 2; // the spaces behind the last
+        p->out->size -= 2;
         out_char(p->out, '\n');
     }
 }

@@ -9,40 +9,58 @@
 
 // --- lengths -----------------------------------------------------------------
 
-enum { BINS = 48 };
+enum { BINS = 100 };
 
 struct bins {
     double edges[BINS + 1], kept[BINS], cut[BINS];
+    int count;
+    bool log;
     double examples, cut_examples, cut_tokens, tokens;
 };
 
-// Equal bins along the logarithm where lengths span more than a factor of 40.
-static bool fill_bins(struct bins *b, const struct json *histogram, double window, bool *log)
+static bool is_bin(const struct json *bin)
+{
+    return report_items(bin) >= 2 && bin->items[0].kind == JSON_NUMBER &&
+           bin->items[1].kind == JSON_NUMBER && bin->items[0].number >= 0 &&
+           bin->items[1].number > 0;
+}
+
+// Round steps; ten to a decade where lengths span more than a factor of 40.
+static bool set_edges(struct bins *b, const struct json *histogram)
 {
     double low = INFINITY, high = 0;
-    for (size_t i = 0; i < report_items(histogram); i++) {
-        const struct json *bin = &histogram->items[i];
-        if (report_items(bin) < 2 || bin->items[0].kind != JSON_NUMBER)
-            continue;
-        low = fmin(low, bin->items[0].number);
-        high = fmax(high, bin->items[0].number);
-    }
-    if (!(high > 0) || !isfinite(high))
+    for (size_t i = 0; i < report_items(histogram); i++)
+        if (is_bin(&histogram->items[i])) {
+            low = fmin(low, histogram->items[i].items[0].number);
+            high = fmax(high, histogram->items[i].items[0].number);
+        }
+    if (!(high > 0) || high > 1e12)
         return false;
     low = fmax(low, 1);
-    *log = high / low > 40;
-    double from = *log ? low : 0, to = high * 1.0001 + 1;
-    for (int i = 0; i <= BINS; i++)
-        b->edges[i] =
-            *log ? from * pow(to / from, (double)i / BINS) : from + (to - from) * (double)i / BINS;
+    b->log = high / low > 40;
+    struct chart_scale round = chart_scale(0, high + 1, false, CHART_NUMBER, CHART_TICKS);
+    double step = round.tick_count > 1 ? (round.ticks[1] - round.ticks[0]) / 2 : high;
+    double decade = floor(10 * log10(low));
+    for (int i = 0; i <= BINS; i++) {
+        b->edges[i] = b->log ? pow(10, (decade + i) / 10) : step * i;
+        b->count = i;
+        if (b->edges[i] > high)
+            break;
+    }
+    return b->count > 0;
+}
+
+static bool fill_bins(struct bins *b, const struct json *histogram, double window)
+{
+    if (!set_edges(b, histogram))
+        return false;
     for (size_t i = 0; i < report_items(histogram); i++) {
         const struct json *bin = &histogram->items[i];
-        if (report_items(bin) < 2 || bin->items[0].kind != JSON_NUMBER ||
-            bin->items[1].kind != JSON_NUMBER || !(bin->items[1].number > 0))
+        if (!is_bin(bin))
             continue;
         double length = bin->items[0].number, examples = bin->items[1].number;
         int at = 0;
-        while (at < BINS - 1 && length >= b->edges[at + 1])
+        while (at < b->count - 1 && length >= b->edges[at + 1])
             at++;
         bool cut = length > window;
         *(cut ? &b->cut[at] : &b->kept[at]) += examples;
@@ -54,39 +72,44 @@ static bool fill_bins(struct bins *b, const struct json *histogram, double windo
 }
 
 static void draw_lengths(struct report_page *page, struct report_section *s, const struct bins *b,
-                         double window, bool log)
+                         double window)
 {
     struct arena *arena = page->arena;
     struct chart_point *points = ARENA_NEW(arena, struct chart_point, 2 * BINS);
-    for (int i = 0; i < BINS; i++) {
+    for (int i = 0; i < b->count; i++) {
         points[i] =
             (struct chart_point){ .low = b->edges[i], .high = b->edges[i + 1], .y = b->kept[i] };
         points[BINS + i] =
             (struct chart_point){ .low = b->edges[i], .high = b->edges[i + 1], .y = b->cut[i] };
     }
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 2);
-    series[0] = (struct chart_series){ "whole in the window", points, BINS };
-    series[1] = (struct chart_series){ "cut by the window", points + BINS, BINS };
+    series[0] = (struct chart_series){ "whole in the window", points, (size_t)b->count };
+    series[1] = (struct chart_series){ "cut by the window", points + BINS, (size_t)b->count };
     struct chart_reference *reference = ARENA_NEW(arena, struct chart_reference, 1);
     *reference =
         (struct chart_reference){ .at = window,
                                   .label = text_format(arena, "context window %.0f", window) };
-    bool inside = window >= b->edges[0] && window <= b->edges[BINS];
-    report_draw(
-        page, s,
-        (struct chart){ .kind = CHART_HISTOGRAM,
-                        .title = "Examples by length",
-                        .alt = text_format(arena,
-                                           "%s examples; the window of %.0f tokens cuts %s "
-                                           "of them.",
-                                           text_count(arena, b->examples), window,
-                                           text_count(arena, b->cut_examples)),
-                        .x = { .title = "tokens of an example", .unit = CHART_COUNT, .log = log },
-                        .y = { .title = "examples", .unit = CHART_COUNT },
-                        .series = series,
-                        .series_count = b->cut_examples > 0 ? 2 : 1,
-                        .references = reference,
-                        .reference_count = inside });
+    bool inside = window >= b->edges[0] && window <= b->edges[b->count];
+    report_draw(page, s,
+                (struct chart){
+                    .kind = CHART_HISTOGRAM,
+                    .title = "Examples by length",
+                    .alt = text_format(arena,
+                                       "%s examples; the window of %.0f tokens cuts %s "
+                                       "of them.",
+                                       text_count(arena, b->examples), window,
+                                       text_count(arena, b->cut_examples)),
+                    .x = { .title = "tokens of an example", .unit = CHART_COUNT, .log = b->log },
+                    .y = { .title = "examples", .unit = CHART_COUNT },
+                    .series = series,
+                    .series_count = b->cut_examples > 0 ? 2 : 1,
+                    .references = reference,
+                    .reference_count = inside });
+}
+
+static const char *whole(struct arena *arena, double count)
+{
+    return count >= 0 && count < 1e15 ? text_commas(arena, llround(count)) : "unknown";
 }
 
 static void tabulate_windows(struct report_page *page, struct report_section *s,
@@ -102,9 +125,9 @@ static void tabulate_windows(struct report_page *page, struct report_section *s,
             table->marked = table->rows + 1;
         report_row(
             page, table,
-            (const char *[]){ text_count(arena, report_number(c, "context")),
-                              text_count(arena, report_number(c, "truncated_examples")),
-                              text_count(arena, report_number(c, "truncated_tokens")),
+            (const char *[]){ whole(arena, report_number(c, "context")),
+                              whole(arena, report_number(c, "truncated_examples")),
+                              whole(arena, report_number(c, "truncated_tokens")),
                               text_share(arena, report_number(c, "padded_efficiency")),
                               text_share(arena, report_number(c, "grouped_efficiency")),
                               text_share(arena, report_number(c, "packed_efficiency")),
@@ -157,13 +180,12 @@ void report_profile(struct report_page *page, const struct json *profile, double
 {
     struct arena *arena = page->arena;
     struct bins bins = { 0 };
-    bool log = false;
     if (!(window > 0))
         window = report_number(profile, "recommended_context");
     if (!(window > 0))
         window = INFINITY;
     const struct json *exact = report_at(profile, "tokenizer.exact");
-    if (!fill_bins(&bins, report_at(profile, "length.histogram"), window, &log))
+    if (!fill_bins(&bins, report_at(profile, "length.histogram"), window))
         return;
     struct report_section *s = report_open(
         page, "lengths", "The data",
@@ -181,7 +203,7 @@ void report_profile(struct report_page *page, const struct json *profile, double
         report_number(profile, "length.mean"), report_number(profile, "length.p50"),
         report_number(profile, "length.p99"), report_number(profile, "length.max"),
         text_share(arena, bins.tokens > 0 ? bins.cut_tokens / bins.tokens : 0));
-    draw_lengths(page, s, &bins, window, log);
+    draw_lengths(page, s, &bins, window);
     add_packing(page, profile, window);
 }
 
@@ -404,7 +426,7 @@ void report_hosts(struct report_page *page, const struct json *hosts)
     draw_offers(page, s, rows, pick);
     static const char *const heads[] = { "provider", "instance", "GPUs",     "kind",
                                          "hours",    "cost",     "prices of" };
-    struct report_table *table = report_tabulate(page, s, heads, 7, 0x30);
+    struct report_table *table = report_tabulate(page, s, heads, 7, 0x70);
     for (size_t i = 0; i < rows->count && i < SHOWN; i++) {
         const struct json *row = &rows->items[i];
         if ((double)i == pick)

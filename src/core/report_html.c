@@ -11,9 +11,15 @@
 
 enum { LEAD = 1200 };
 
+// A sign of per cent or of times is not torn from its number.
 static void put(struct out *out, const char *text, size_t most)
 {
-    markup_put(out, MARKUP_HTML, text_of(text), most);
+    struct out bound = { .arena = out->arena };
+    for (const char *at = text; *at; at++) {
+        bool binds = *at == ' ' && (at[1] == '%' || !strncmp(at + 1, "×", 2));
+        out_put(&bound, binds ? "\u00a0" : "%c", *at);
+    }
+    markup_put(out, MARKUP_HTML, out_view(&bound), most);
 }
 
 // In <bdi>, so that a name written from right to left stays in its place.

@@ -69,10 +69,10 @@ static void add_answer(struct report_page *page, const struct json *plan)
     add_range_fact(page, s, plan, "wall_hours", "Wall clock", CHART_HOURS);
     add_range_fact(page, s, plan, "cost_usd", "Cost", CHART_USD);
     double total = report_number(plan, "memory.total_bytes");
-    add_fact(s, "Memory on each GPU",
-             text_format(arena, "%s of %s", text_bytes(arena, total),
+    add_fact(s, "Memory on each GPU", text_bytes(arena, total),
+             text_format(arena, fits ? "fits into %s" : "does not fit into %s",
                          text_bytes(arena, report_number(plan, "memory.device_bytes"))),
-             fits ? "fits" : "does not fit", fits ? 1 : -1);
+             fits ? 1 : -1);
     add_range_fact(page, s, plan, "tokens_per_second", "Tokens per second", CHART_COUNT);
     s->lead = describe(page, plan);
 }
@@ -500,15 +500,30 @@ static void add_padding(struct report_page *page, const struct json *plan)
 
 // --- what it rests on --------------------------------------------------------
 
+// Units that numbers of many digits are spelled with.
+static const char *spell_unit(struct arena *arena, double value, const char *unit)
+{
+    if (!strcmp(unit, "bytes"))
+        return chart_spell(arena, value, CHART_BYTES);
+    if (!strcmp(unit, "bytes/s"))
+        return text_format(arena, "%s/s", chart_spell(arena, value, CHART_BYTES));
+    if (!strcmp(unit, "FLOP/s"))
+        return chart_spell(arena, value, CHART_FLOPS_PER_S);
+    if (!strcmp(unit, "s"))
+        return chart_spell(arena, value, CHART_SECONDS);
+    return chart_spell(arena, value, CHART_NUMBER);
+}
+
 static const char *value_of(struct arena *arena, const struct json *a)
 {
+    const char *unit = report_word(arena, a, "unit");
     double value = report_number(a, "value"), low = report_number(a, "low");
     double high = report_number(a, "high");
-    const char *middle = chart_spell(arena, value, CHART_NUMBER);
+    const char *middle = spell_unit(arena, value, unit);
     return isnan(low) || isnan(high) || low == high
                ? middle
-               : text_format(arena, "%s  (%s to %s)", middle, chart_spell(arena, low, CHART_NUMBER),
-                             chart_spell(arena, high, CHART_NUMBER));
+               : text_format(arena, "%s  (%s to %s)", middle, spell_unit(arena, low, unit),
+                             spell_unit(arena, high, unit));
 }
 
 static void add_assumptions(struct report_page *page, const struct json *plan)
@@ -520,7 +535,7 @@ static void add_assumptions(struct report_page *page, const struct json *plan)
     struct report_section *s = report_open(page, "assumptions", "Assumptions",
                                            "Every number this rests on, and where it comes from");
     static const char *const heads[] = { "what", "value", "unit", "origin", "source", "as of" };
-    struct report_table *table = report_tabulate(page, s, heads, 6, 2);
+    struct report_table *table = report_tabulate(page, s, heads, 6, 0x22);
     for (size_t i = 0; i < list->count; i++) {
         const struct json *a = &list->items[i];
         report_row(page, table,
