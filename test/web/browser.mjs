@@ -4,9 +4,10 @@
 // serious fault, and names from outside are shown as text.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { resolve } from "node:path";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { differences, makeRandom } from "./core.mjs";
 
 const [mode, program, report] = process.argv.slice(2).map((word, i) => (i ? resolve(word) : word));
@@ -102,6 +103,9 @@ async function reachedByKeys(page, what) {
     const left = await page.$$eval("a[href], button, input, select, summary, [tabindex='0']", (nodes) =>
         nodes.filter((node) => node.checkVisibility() && !node.disabled && !window.order.includes(node)).map((node) => node.outerHTML.slice(0, 90)));
     hold(`${what}: keys reach every control`, left);
+    await page.locator("#form [name=method]").focus();
+    await change(page, () => page.keyboard.press("ArrowDown"));
+    hold(`${what}: keys change a control`, (await planOf(page)).configuration.method !== "lora");
 }
 
 async function accessible(page, what) {
@@ -129,7 +133,7 @@ async function showsTextAsText() {
     await change(page, () => drop(page, name, row("<script>alert(2)</script>"), 20));
     hold("a hostile name is shown", (await page.textContent("#data-summary")).startsWith("<img src=x onerror=alert(1)>⟨202E⟩txt.jsonl: 20 examples"));
     hold("a hostile name is copied as one word", (await wordsOf(page)).includes(name));
-    hold("a hostile name makes no element", (await page.$$("img, #live script, [onerror]")).length === 0);
+    hold("a hostile name makes no element", (await page.$$("img, iframe, [onerror], main script")).length === 0);
     await page.close();
 }
 
@@ -159,6 +163,21 @@ async function keepsItsState() {
     await page.close();
 }
 
+// What is shown of a plan is what the program's report of the same command shows.
+async function showsTheReport() {
+    const page = await open(address, { hash: "#model=qwen2.5-7b&tokens=3M&gpus=2&gpu=l40s" });
+    const folder = mkdtempSync(join(tmpdir(), "gpuhours-"));
+    writeFileSync(join(folder, "plan.json"), JSON.stringify(await planOfCommand(page)));
+    const html = execFileSync(program, ["report", "plan.json", "--html", "-"], { cwd: folder, encoding: "utf8", maxBuffer: 1 << 26 });
+    rmSync(folder, { recursive: true });
+    const [here, there] = await page.evaluate((text) => {
+        const main = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+        return [document.getElementById("result"), main].map((node) => node.innerHTML.trim());
+    }, html);
+    hold("the page shows what the report shows", here === there && here.length > 10000);
+    await page.close();
+}
+
 async function findsPlaces() {
     const page = await open(address);
     await page.click("#hosts");
@@ -175,6 +194,7 @@ async function holdPage(path, what, cwd) {
             await accessible(page, `${what}, ${scheme}, ${width} wide`);
             if (scheme === "dark" && width === 1280) await reachedByKeys(page, what);
             if (scheme === "light" && width === 1280) await eachControl(page, what, cwd);
+            hold(`${what} makes no element of a name`, (await page.$$("img, iframe, [onerror], #what-if script, main script")).length === 0);
             await page.close();
         }
 }
@@ -187,6 +207,7 @@ if (mode === "report") {
     await countsInTheBackground();
     await keepsItsState();
     await findsPlaces();
+    await showsTheReport();
 }
 await browser.close();
 hold("no complaint, no request", complaints);

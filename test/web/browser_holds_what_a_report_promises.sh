@@ -5,7 +5,9 @@ for tool in node chromium; do command -v $tool >/dev/null || { echo "there is no
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 options="--model llama-3.1-8b --gpu h100-sxm --gpus 8 --epochs 2 --retries 1"
-"$GPUHOURS" profile example --model llama-3.1-8b --tokenizer built-in --quiet --out "$folder/profile.json" >/dev/null || exit 1
+data="$folder/<img src=x onerror=alert(1)><script>alert(2)<!--.jsonl" # a "/" cannot stand in a name
+cp data/example.jsonl "$data"
+"$GPUHOURS" profile "$data" --model llama-3.1-8b --tokenizer built-in --quiet --out "$folder/profile.json" >/dev/null || exit 1
 "$GPUHOURS" plan --profile "$folder/profile.json" $options --json >"$folder/plan.json" || exit 1
 "$GPUHOURS" report "$folder/plan.json" "$folder/profile.json" --html "$folder/report.html" >/dev/null || exit 1
 grep -q 'id="core-module"' "$folder/report.html" || { echo "this build's reports have no what-if"; exit 77; }
