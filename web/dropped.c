@@ -30,14 +30,14 @@ static enum err open_rule(struct dropped *d, const struct dropped_options *optio
         d->rule.factor = 1;
         if (options->config.name) {
             TRY(read_format(&format, &d->arena, &options->config));
-            d->rule.template_name = options->config.name;
+            d->rule.template_name = text_copy(&d->arena, text_of(options->config.name));
         }
     }
     if (options->template.name) {
         TRY(read_format(&other, &d->arena, &options->template));
         if (!other.source.at)
             return fail(ERR_INPUT, "%s: has no chat template in it", options->template.name);
-        d->rule.template_name = options->template.name;
+        d->rule.template_name = text_copy(&d->arena, text_of(options->template.name));
         format.source = other.source;
         format.bos = other.bos.at ? other.bos : format.bos;
         format.eos = other.eos.at ? other.eos : format.eos;

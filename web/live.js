@@ -1,4 +1,4 @@
-// page: the form, what it asks of the core, and what is shown. The numbers, the sentences and the
+// live: the form, what it asks of the core, and what is shown. The numbers, the sentences and the
 // charts are the core's; nothing here computes any. Used twice: as the page, and as the what-if of
 // a report, where <script id="report-plan"> holds the plan to begin with.
 "use strict";
@@ -21,60 +21,70 @@ async function openCore(bytes) {
         memory(at, bytes.length).set(bytes);
         exports.input(at, bytes.length);
     }
+    function answer(code) {
+        const at = exports.result();
+        return { code, text: new TextDecoder().decode(memory(at, exports.result_size())) };
+    }
     function call(verb, input) {
         give(input instanceof Uint8Array ? input : new TextEncoder().encode(JSON.stringify(input ?? {})));
-        const code = exports[verb]() ?? 0;
-        const from = exports.result();
-        return { code, text: new TextDecoder().decode(memory(from, exports.result_size())) };
+        return answer(exports[verb]() ?? 0);
     }
     function push(chunk, ended) {
         give(new Uint8Array());
         const at = exports.data_room(chunk.length);
         memory(at, chunk.length).set(chunk);
-        const code = exports.data_push(chunk.length, ended);
-        return { code, text: new TextDecoder().decode(memory(exports.result(), exports.result_size())) };
+        return answer(exports.data_push(chunk.length, ended));
     }
     return { call, push };
+}
+
+// A file's bytes, unpacked where it is gzipped; what was read of it is told as it goes.
+async function unpackedStream(file, tell) {
+    const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+    const telling = new TransformStream({
+        transform(chunk, out) {
+            tell(chunk.length);
+            out.enqueue(chunk);
+        },
+    });
+    const stream = file.stream().pipeThrough(telling);
+    return head[0] === 0x1f && head[1] === 0x8b ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
+}
+
+async function countFile(core, file, tell) {
+    if (file === "example") return core.call("data_example");
+    let answer = core.call("data_file", { name: file.name, bytes: file.size });
+    const reader = (await unpackedStream(file, tell)).getReader();
+    let rested = performance.now();
+    while (!answer.code) {
+        if (performance.now() - rested > 40) { // so that other questions are heard
+            await new Promise((goOn) => setTimeout(goOn));
+            rested = performance.now();
+        }
+        const { done, value } = await reader.read();
+        answer = core.push(done ? new Uint8Array() : value, done);
+        if (done) return answer;
+    }
+    await reader.cancel();
+    return answer;
 }
 
 // Counts dropped files: { files, tokenizer, config, template, model, date } → a profile. A file is
 // a File, or the word "example".
 async function countFiles(core, job, progress) {
-    const failed = (answer) => answer.code > 1;
     const names = {};
     for (const [key, verb] of [["tokenizer", "tokenizer"], ["config", "config"], ["template", "chat_template"]])
         if (job[key]) {
             core.call(verb, new Uint8Array(await job[key].arrayBuffer()));
             names[key] = job[key].name;
         }
-    let answer = core.call("data_begin", { ...names, model: job.model, date: job.date });
     let done = 0;
+    let answer = core.call("data_begin", { ...names, model: job.model, date: job.date });
     for (const file of job.files) {
-        if (failed(answer)) return answer;
-        if (file === "example") {
-            answer = core.call("data_example");
-            continue;
-        }
-        answer = core.call("data_file", { name: file.name, bytes: file.size });
-        let stream = file.stream();
-        const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
-        const counted = new TransformStream({
-            transform(chunk, out) {
-                done += chunk.length;
-                progress(done);
-                out.enqueue(chunk);
-            },
-        });
-        stream = stream.pipeThrough(counted);
-        if (head[0] === 0x1f && head[1] === 0x8b)
-            stream = stream.pipeThrough(new DecompressionStream("gzip"));
-        const reader = stream.getReader();
-        for (let part = await reader.read(); !part.done && !failed(answer); part = await reader.read())
-            answer = core.push(part.value, false);
-        if (!failed(answer)) answer = core.push(new Uint8Array(), true);
-        else await reader.cancel();
+        if (answer.code) return answer;
+        answer = await countFile(core, file, (bytes) => progress((done += bytes)));
     }
-    return failed(answer) ? answer : core.call("data_end");
+    return answer.code ? answer : core.call("data_end");
 }
 
 function workerMain() {
@@ -102,7 +112,7 @@ const stopped = -1; // the code of what was asked of a worker that ended
 function makeAsker(bytes) {
     let worker, waiting, last = 0;
     function start() {
-        const source = [openCore, countFiles, workerMain].join("\n") + "\nworkerMain();";
+        const source = [openCore, unpackedStream, countFile, countFiles, workerMain].join("\n") + "\nworkerMain();";
         const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
         worker = new Worker(address);
         URL.revokeObjectURL(address);
@@ -289,6 +299,12 @@ function showSections(html, prefix) {
     byId("result").replaceChildren(...made.childNodes);
 }
 
+// "0.65 GPU hours, 0.50 to 0.89 in eight runs of ten"
+function shortAnswer() {
+    const text = (selector) => byId("result").querySelector(`.answer ${selector}`)?.firstChild.textContent ?? "";
+    return `${text(".big")} ${text(".of")}, ${text(".of span")}`;
+}
+
 function markInvalid(place, text) {
     for (const control of place.querySelectorAll("[name]"))
         control.setAttribute("aria-invalid", Boolean(text) && new RegExp(`\\b${control.name.replace("_", "[-_]")}\\b`).test(text));
@@ -349,7 +365,7 @@ async function showPlan(live, said) {
         if (sections.code === stopped) return;
         showSections(sections.text, live.reported ? "what-if-" : "");
         showChosen(live.place, plan);
-        say(byId("result").querySelector(".answer")?.innerText.replace(/\s+/g, " ") ?? "");
+        say(shortAnswer());
         byId("result").dataset.plan = answer.text;
     }
     const words = commandWords(said, live.data);

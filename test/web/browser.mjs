@@ -141,11 +141,29 @@ async function countsInTheBackground() {
     const page = await open(address);
     const random = makeRandom(3);
     const words = Array.from({ length: 300000 }, () => random.next().toString(36).slice(2)).join(" ");
-    await drop(page, "long.jsonl", row(words), 40); // a hundred MB of words: seconds
-    await page.waitForFunction(() => Number(document.getElementById("bar").value) > 0 && !document.getElementById("progress").hidden);
-    await change(page, () => page.locator("[name=epochs]").fill("2"));
-    hold("the form answers while data is counted", (await planOf(page)).workload.epochs === 2);
-    await change(page, () => page.click("#cancel"));
+    // Watched from inside: at the first progress the form is changed, at its answer the rest is cancelled.
+    await page.evaluate(() => {
+        const [live, bar, epochs] = ["live", "bar", "f-epochs"].map((id) => document.getElementById(id));
+        const before = live.dataset.updates;
+        window.watched = new Promise((resolve) => {
+            const watch = new MutationObserver(() => {
+                if (bar.value > 0 && !epochs.value) {
+                    epochs.value = "2";
+                    epochs.dispatchEvent(new Event("input", { bubbles: true }));
+                } else if (epochs.value && live.dataset.updates !== before) {
+                    watch.disconnect();
+                    resolve(!document.getElementById("progress").hidden);
+                    document.getElementById("cancel").click();
+                }
+            });
+            watch.observe(live, { attributes: true, subtree: true });
+        });
+    });
+    const before = await updates(page);
+    await drop(page, "long.jsonl", row(words), 40); // a hundred MB
+    hold("the form answers while data is counted", await page.evaluate(() => window.watched));
+    await settled(page, before + 1);
+    hold("and with the right numbers", (await planOf(page)).workload.epochs === 2);
     hold("cancelled data is forgotten", (await page.isHidden("#progress")) && !(await page.textContent("#data-summary")));
     await change(page, () => page.click("#example"));
     hold("the example is counted", (await page.textContent("#data-summary")).startsWith("The example data"));
