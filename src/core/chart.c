@@ -207,7 +207,7 @@ double chart_text_width(const char *plain, double size)
                             : 0.84 * markup_columns((struct text){ at, bytes });
         at += bytes;
     }
-    return width * size;
+    return width * size * (size > BODY ? 1.1 : 1); // titles are bold
 }
 
 static const char *shortened(struct arena *arena, const char *text, double size, double room)

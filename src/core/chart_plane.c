@@ -63,11 +63,11 @@ static void put_axes(const struct plane *p)
         const char *text = chart_spell(d->arena, p->x.ticks[i], p->x.unit);
         double half = chart_text_width(text, BODY) / 2;
         put_segment(p, "base", x, p->bottom, x, p->bottom + 4);
-        chart_label(d, "tick", text, fmax(half, fmin(x, d->width - half)), p->bottom + 15,
+        chart_label(d, "tick", text, fmax(half, fmin(x, d->width - half)), p->bottom + 18,
                     CHART_MIDDLE, BODY, 0);
     }
     if (p->chart->x.title)
-        chart_label(d, "title", p->chart->x.title, p->right, p->bottom + 33, CHART_END, BODY,
+        chart_label(d, "title", p->chart->x.title, p->right, p->bottom + 36, CHART_END, BODY,
                     d->width);
     if (p->chart->y.title)
         chart_label(d, "title", p->chart->y.title, 0, p->top - 17, CHART_START, BODY, d->width);
@@ -262,7 +262,7 @@ void chart_layout_plane(struct chart_drawing *d, double top)
     struct plane p = { .d = d, .chart = chart, .top = top + (chart->y.title ? 28 : 8) };
     bool narrow = d->width < NARROW;
     p.bottom = p.top + (narrow ? 200 : 270);
-    d->height = p.bottom + (chart->x.title ? 44 : 26);
+    d->height = p.bottom + (chart->x.title ? 46 : 28);
     p.y = chart_fit(chart, false, narrow ? 5 : 6);
     double labels = 0;
     for (int i = 0; i < p.y.tick_count; i++)

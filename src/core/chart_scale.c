@@ -6,12 +6,16 @@
 
 // --- spelling ----------------------------------------------------------------
 
-// Three digits, no zeros behind: "2.5", "120", "0.03".
+// Three digits, no zeros behind: "2.5", "120", "0.03", "12,500", "3 M".
 static const char *short_number(struct arena *arena, double value)
 {
+    static const char *const units[] = { "M", "B", "T" };
     double size = fabs(value);
-    if (size >= 999.5 && size < 1e6)
+    if (size >= 999.5 && size < 999999.5)
         return text_commas(arena, llround(value));
+    for (int i = 0; i < 3; i++)
+        if (size >= 999999.5 * pow(1000, i) && size < 999.5e6 * pow(1000, i))
+            return text_format(arena, "%.3g %s", value / 1e6 / pow(1000, i), units[i]);
     return text_format(arena, "%.3g", value);
 }
 

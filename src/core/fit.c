@@ -1,5 +1,6 @@
 #include "core/fit.h"
 
+#include "core/chart.h"
 #include "core/plan_internal.h"
 
 #include <math.h>
@@ -181,8 +182,7 @@ void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
     for (int i = 0; i < MEMORY_PARTS; i++)
         if (m->parts[i] > 0) {
             out_put(out, "  %-22s %10s  ", memory_part_names[i], text_bytes(arena, m->parts[i]));
-            for (int bar = (int)lround(36 * m->parts[i] / m->total_bytes); bar > 0; bar--)
-                out_put(out, "█");
+            chart_put_bar(out, m->parts[i] / m->total_bytes, 36);
             out_char(out, '\n');
         }
     struct range range = memory_range(m);

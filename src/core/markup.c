@@ -68,7 +68,7 @@ static void put_markdown(struct out *out, uint32_t c)
 {
     if (c < 0x80 && strchr("<>&", (int)c))
         return put_html(out, c);
-    if (c < 0x80 && strchr("\\`*_{}[]()#+!|~:@", (int)c))
+    if (c < 0x80 && strchr("\\`*_{}[]()#+!|~@", (int)c))
         out_char(out, '\\');
     put_code(out, c);
 }
@@ -113,7 +113,10 @@ void markup_put(struct out *out, enum markup_form form, struct text text, size_t
                 put_one(out, form, c);
             break;
         }
-        put_one(out, form, next(&at, end));
+        uint32_t c = next(&at, end);
+        if (form == MARKUP_MARKDOWN && c == ':' && at < end && *at == '/') // no link by itself
+            out_char(out, '\\');
+        put_one(out, form, c);
     }
     if (quoted)
         out_char(out, '"');

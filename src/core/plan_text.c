@@ -1,5 +1,7 @@
 #include "core/plan_internal.h"
 
+#include "core/chart.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -155,28 +157,33 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
 
 static void put_drivers(const struct plan *plan, struct arena *arena, struct out *out)
 {
+    enum { SHOWN = 4, LEAST = 30 }; // of the widest range a part that can be seen
     const struct forecast *f = &plan->forecast;
-    enum { BAR = 30, SHOWN = 4 };
     const struct forecast_driver *narrowest = NULL;
     double widest = f->drivers[0].high - f->drivers[0].low;
+    struct chart_point points[SHOWN];
+    size_t count = 0;
     if (!(widest > 0))
         return;
-    out_put(out, "\nWhat drives the GPU hours, each alone\n");
     for (int i = 0; i < FORECAST_DRIVERS; i++) {
         const struct forecast_driver *d = &f->drivers[i];
         double left = d->gpu_hours_known.high - d->gpu_hours_known.low;
         if (d->measurement &&
             (!narrowest || left < narrowest->gpu_hours_known.high - narrowest->gpu_hours_known.low))
             narrowest = d;
-        int bar = (int)lround(BAR * (d->high - d->low) / widest);
-        if (i >= SHOWN || bar < 1)
-            continue;
-        out_put(out, "  %-26s %s to %-9s ", d->name,
-                text_format(arena, "%7s", text_hours(arena, d->low)), text_hours(arena, d->high));
-        for (int b = 0; b < bar; b++)
-            out_put(out, "█");
-        out_char(out, '\n');
+        if (i < SHOWN && LEAST * (d->high - d->low) > widest)
+            points[count++] =
+                (struct chart_point){ .label = d->name, .low = d->low, .high = d->high };
     }
+    struct chart_series series = { .points = points, .count = count };
+    out_char(out, '\n');
+    chart_text(out, arena,
+               &(struct chart){ .kind = CHART_TORNADO,
+                                .title = "What drives the GPU hours, each alone",
+                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                                .series = &series,
+                                .series_count = 1 },
+               COLUMNS - 1, false);
     if (narrowest)
         plan_put_wrapped(out, 2, 2,
                          text_format(arena, "  Measure first: %s, which leaves %s to %s.",

@@ -2,6 +2,8 @@
 
 #include "core/profile.h"
 
+#include "core/chart.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -84,15 +86,6 @@ static int64_t bar_tokens(const struct lengths_tally *tally)
                 return steps[i] * power;
 }
 
-static void print_bar(struct out *out, int64_t count, int64_t most)
-{
-    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    int64_t length = (int64_t)ceil((double)count / (double)most * BAR_COLUMNS * 8);
-    for (int64_t i = 0; i < length / 8; i++)
-        out_put(out, "█");
-    out_put(out, "%s", eighths[length % 8]);
-}
-
 static void print_histogram(const struct profile *profile, struct arena *arena, struct out *out)
 {
     const struct lengths_tally *tally = &profile->tally;
@@ -109,7 +102,7 @@ static void print_histogram(const struct profile *profile, struct arena *arena, 
         const char *from = text_commas(arena, i * step);
         out_put(out, "%11s%s %9s%s", from, i == BARS - 1 ? " +" : "  ",
                 text_commas(arena, counts[i]), counts[i] ? "  " : "");
-        print_bar(out, counts[i], most);
+        chart_put_bar(out, most ? (double)counts[i] / (double)most : 0, BAR_COLUMNS);
         out_put(out, "\n");
     }
 }

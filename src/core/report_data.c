@@ -402,6 +402,20 @@ static void draw_offers(struct report_page *page, struct report_section *s, cons
                     .series_count = used });
 }
 
+// Whether the same instance on the same terms, in another region, stands there already.
+static bool is_shown(struct arena *arena, const struct report_table *table, const struct json *row)
+{
+    const char *instance = report_word(arena, row, "instance");
+    const char *kind = report_word(arena, row, "kind");
+    const char *provider = report_word(arena, row, "provider");
+    for (size_t i = 0; i < table->rows; i++) {
+        const char **cells = table->cells + i * table->columns;
+        if (!strcmp(cells[0], provider) && !strcmp(cells[1], instance) && !strcmp(cells[3], kind))
+            return true;
+    }
+    return false;
+}
+
 void report_hosts(struct report_page *page, const struct json *hosts)
 {
     enum { SHOWN = 20 };
@@ -419,7 +433,7 @@ void report_hosts(struct report_page *page, const struct json *hosts)
                          : "No offer keeps the limits");
     if (best)
         s->lead =
-            text_format(arena, "%s for %s, done in %s. %s", report_word(arena, best, "instance"),
+            text_format(arena, "%s for %s, done in %s: %s.", report_word(arena, best, "instance"),
                         report_between(arena, report_at(best, "cost_usd"), CHART_USD),
                         text_seconds(arena, report_number(best, "elapsed_hours.p50") * 3600),
                         report_word(arena, hosts, "picks.reason"));
@@ -427,8 +441,10 @@ void report_hosts(struct report_page *page, const struct json *hosts)
     static const char *const heads[] = { "provider", "instance", "GPUs",     "kind",
                                          "hours",    "cost",     "prices of" };
     struct report_table *table = report_tabulate(page, s, heads, 7, 0x70);
-    for (size_t i = 0; i < rows->count && i < SHOWN; i++) {
+    for (size_t i = 0; i < rows->count && table->rows < SHOWN; i++) {
         const struct json *row = &rows->items[i];
+        if (is_shown(arena, table, row))
+            continue;
         if ((double)i == pick)
             table->marked = table->rows + 1;
         report_row(page, table,

@@ -62,7 +62,7 @@ static void put_cell(struct out *out, const struct report_table *table, size_t r
 
 static void put_table(struct out *out, const struct report_table *table)
 {
-    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\">"
+    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
                  "<table>");
     out_put(out, "<thead><tr>");
     for (size_t i = 0; i < table->columns; i++) {
@@ -219,7 +219,12 @@ static void put_top(struct out *out, const struct report_page *page, bool live)
     out_put(out, "</p>\n<h1>");
     put_outside(out, page->title, 120);
     out_put(out, "</h1>\n<nav aria-label=\"Sections\">");
-    for (size_t i = 0; i < page->count && i < 14; i++) {
+    bool several = false; // then only where each begins
+    for (size_t i = 0; i < page->count; i++)
+        several |= page->sections[i].heads;
+    for (size_t i = 0; i < page->count; i++) {
+        if (several && i && !page->sections[i].heads)
+            continue;
         out_put(out, "<a href=\"#%s\">", page->sections[i].id);
         put_outside(out, page->sections[i].part, 40);
         out_put(out, "</a>\n");

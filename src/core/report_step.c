@@ -38,9 +38,12 @@ static double draw_seconds(struct report_page *page, struct report_section *s,
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
     *series =
         (struct chart_series){ .points = points, .count = take_seconds(points, arena, list, &sum) };
-    for (size_t i = 0; i < series->count; i++)
-        points[i].label =
-            text_format(arena, "%s, %.0f %%", points[i].label, 100 * points[i].x / sum);
+    for (size_t i = 0; i < series->count; i++) {
+        double percent = 100 * points[i].x / sum;
+        points[i].label = percent < 0.5
+                              ? text_format(arena, "%s, under 1 %%", points[i].label)
+                              : text_format(arena, "%s, %.0f %%", points[i].label, percent);
+    }
     if (series->count)
         report_draw(page, s,
                     (struct chart){ .kind = CHART_BARS,

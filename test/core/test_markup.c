@@ -43,7 +43,8 @@ TEST(markup_ends_what_is_too_long_in_an_ellipsis)
 TEST(markup_in_markdown_makes_no_link_image_or_cell)
 {
     CHECK(!strcmp(put(MARKUP_MARKDOWN, "[x](javascript:1)|![y]<b>", 99),
-                  "\\[x\\]\\(javascript\\:1\\)\\|\\!\\[y\\]&lt;b&gt;"));
+                  "\\[x\\]\\(javascript:1\\)\\|\\!\\[y\\]&lt;b&gt;"));
+    CHECK(!strcmp(put(MARKUP_MARKDOWN, "http://x", 99), "http\\://x"));
 }
 
 TEST(markup_in_csv_is_one_cell_and_no_formula)

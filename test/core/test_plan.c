@@ -219,3 +219,54 @@ TEST(plan_says_what_it_was_asked_and_reads_it_back)
     plan_request_write(&request, &test_arena, NULL, &again);
     CHECK(text_equal(out_view(&first), out_view(&second)));
 }
+
+TEST(plan_document_says_where_the_time_of_a_step_goes)
+{
+    static const char *const requests[] = {
+        usual,
+        "{\"model\":\"llama-2-70b\",\"tokens\":\"1M\",\"method\":\"qlora\",\"gpu\":\"a100-sxm-"
+        "80gb\","
+        "\"gpus\":2}",
+        "{\"model\":\"llama-3.1-8b\",\"tokens\":\"5M\",\"method\":\"full\",\"gpu\":\"h100-sxm\","
+        "\"gpus\":16,\"parallel\":\"fsdp\"}",
+    };
+    for (size_t r = 0; r < sizeof requests / sizeof *requests; r++) {
+        const struct plan *plan = planning_make(requests[r]);
+        struct json tree;
+        CHECK(!json_read(&tree, &test_arena, written(plan), "plan"));
+        const struct json *step = json_get(&tree, "step");
+        double parts = 0, operations = 0;
+        for (size_t i = 0; i < json_get(step, "parts")->count; i++)
+            parts += json_get_number(&json_get(step, "parts")->items[i], "seconds", NAN);
+        CHECK_NEAR(parts, json_get_number(step, "roofline_seconds", NAN), 1e-9);
+        // Operations are what the GPU itself does: its four kinds, and the update without launches.
+        for (size_t i = 0; i < json_get(step, "operations")->count; i++) {
+            const struct json *op = &json_get(step, "operations")->items[i];
+            if (!text_is(json_get_text(op, "kind"), "optimizer"))
+                operations += json_get_number(op, "seconds", NAN);
+        }
+        const struct timing *t = &plan->estimate.timing;
+        double device = t->matmul_seconds + t->attention_seconds + t->elementwise_seconds +
+                        t->dequantize_seconds;
+        CHECK_NEAR(operations, plan->chosen.workload.accumulation * device, 0.02);
+    }
+}
+
+TEST(plan_document_has_percentiles_that_rise_through_the_range)
+{
+    struct json tree;
+    CHECK(!json_read(&tree, &test_arena, written(planning_make(usual)), "plan"));
+    const struct json *list = json_get(&tree, "gpu_hours_percentiles");
+    CHECK(list && list->count == 19);
+    double last = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        double hours = json_get_number(&list->items[i], "gpu_hours", NAN);
+        CHECK(json_get_number(&list->items[i], "percentile", NAN) == 5 * ((double)i + 1));
+        CHECK(hours >= last);
+        last = hours;
+    }
+    CHECK_NEAR(json_get_number(&list->items[1], "gpu_hours", NAN),
+               number(&tree, "gpu_hours", "p10"), 1e-9);
+    CHECK_NEAR(json_get_number(&list->items[17], "gpu_hours", NAN),
+               number(&tree, "gpu_hours", "p90"), 1e-9);
+}
