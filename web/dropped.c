@@ -170,6 +170,8 @@ char *dropped_room(struct dropped *d, size_t size)
 
 static void drop_bytes(struct dropped *d, size_t count)
 {
+    if (!count)
+        return;
     d->line += lines_count((struct text){ d->buffer, count });
     d->size -= count;
     memmove(d->buffer, d->buffer + count, d->size);
