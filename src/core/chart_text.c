@@ -114,8 +114,8 @@ static struct columns set_columns(const struct page *p, size_t rows)
         c.label = label > c.label ? label : c.label;
         c.value = value > c.value ? value : c.value;
     }
-    if (c.label > p->columns / 3)
-        c.label = p->columns / 3;
+    if (c.label > 2 * p->columns / 5)
+        c.label = 2 * p->columns / 5;
     if (c.value > p->columns / 2 - 4)
         c.value = p->columns / 2 - 4;
     c.bar = p->columns - 2 - c.label - 2 - c.value - 2;

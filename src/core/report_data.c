@@ -71,6 +71,11 @@ static bool fill_bins(struct bins *b, const struct json *histogram, double windo
     return true;
 }
 
+static const char *whole(struct arena *arena, double count)
+{
+    return count >= 0 && count < 1e15 ? text_commas(arena, llround(count)) : "unknown";
+}
+
 static void draw_lengths(struct report_page *page, struct report_section *s, const struct bins *b,
                          double window)
 {
@@ -86,18 +91,18 @@ static void draw_lengths(struct report_page *page, struct report_section *s, con
     series[0] = (struct chart_series){ "whole in the window", points, (size_t)b->count };
     series[1] = (struct chart_series){ "cut by the window", points + BINS, (size_t)b->count };
     struct chart_reference *reference = ARENA_NEW(arena, struct chart_reference, 1);
-    *reference =
-        (struct chart_reference){ .at = window,
-                                  .label = text_format(arena, "context window %.0f", window) };
+    *reference = (struct chart_reference){
+        .at = window, .label = text_format(arena, "context window %s", whole(arena, window))
+    };
     bool inside = window >= b->edges[0] && window <= b->edges[b->count];
     report_draw(page, s,
                 (struct chart){
                     .kind = CHART_HISTOGRAM,
                     .title = "Examples by length",
                     .alt = text_format(arena,
-                                       "%s examples; the window of %.0f tokens cuts %s "
+                                       "%s examples; the window of %s tokens cuts %s "
                                        "of them.",
-                                       text_count(arena, b->examples), window,
+                                       text_count(arena, b->examples), whole(arena, window),
                                        text_count(arena, b->cut_examples)),
                     .x = { .title = "tokens of an example", .unit = CHART_COUNT, .log = b->log },
                     .y = { .title = "examples", .unit = CHART_COUNT },
@@ -105,11 +110,6 @@ static void draw_lengths(struct report_page *page, struct report_section *s, con
                     .series_count = b->cut_examples > 0 ? 2 : 1,
                     .references = reference,
                     .reference_count = inside });
-}
-
-static const char *whole(struct arena *arena, double count)
-{
-    return count >= 0 && count < 1e15 ? text_commas(arena, llround(count)) : "unknown";
 }
 
 static void tabulate_windows(struct report_page *page, struct report_section *s,
@@ -161,8 +161,8 @@ static void add_packing(struct report_page *page, const struct json *profile, do
     report_draw(
         page, s,
         (struct chart){ .kind = CHART_BARS,
-                        .title = text_format(arena, "How full batches are at a context of %.0f",
-                                             report_number(row, "context")),
+                        .title = text_format(arena, "How full batches are at a context of %s",
+                                             whole(arena, report_number(row, "context"))),
                         .x = { .title = "useful share of processed tokens",
                                .unit = CHART_SHARE,
                                .low = 0,
@@ -172,8 +172,9 @@ static void add_packing(struct report_page *page, const struct json *profile, do
     tabulate_windows(page, s, contexts, report_number(row, "context"));
     const char *because = report_word(arena, profile, "recommended_because");
     if (*because)
-        report_say(s, text_format(arena, "Recommended window: %.0f; %s.",
-                                  report_number(profile, "recommended_context"), because));
+        report_say(s, text_format(arena, "Recommended window: %s; %s.",
+                                  whole(arena, report_number(profile, "recommended_context")),
+                                  because));
 }
 
 void report_profile(struct report_page *page, const struct json *profile, double window)
@@ -187,21 +188,24 @@ void report_profile(struct report_page *page, const struct json *profile, double
     const struct json *exact = report_at(profile, "tokenizer.exact");
     if (!fill_bins(&bins, report_at(profile, "length.histogram"), window))
         return;
-    struct report_section *s = report_open(
-        page, "lengths", "The data",
-        bins.cut_examples > 0
-            ? text_format(arena, "The window of %.0f tokens cuts %s of %s examples", window,
-                          text_count(arena, bins.cut_examples), text_count(arena, bins.examples))
-            : text_format(arena, "All %s examples fit the window whole",
-                          text_count(arena, bins.examples)));
+    struct report_section *s =
+        report_open(page, "lengths", "The data",
+                    bins.cut_examples > 0
+                        ? text_format(arena, "The window of %s tokens cuts %s of %s examples",
+                                      whole(arena, window), text_count(arena, bins.cut_examples),
+                                      text_count(arena, bins.examples))
+                        : text_format(arena, "All %s examples fit the window whole",
+                                      text_count(arena, bins.examples)));
     s->lead = text_format(
         arena,
-        "%s tokens, counted by %s%s. Mean %.0f, half under %.0f, 99 %% under %.0f, longest %.0f; "
+        "%s tokens, counted by %s%s. Mean %s, half under %s, 99 %% under %s, longest %s; "
         "%s of the tokens are behind the window.",
         text_count(arena, bins.tokens), report_word(arena, profile, "tokenizer.name"),
         exact && exact->kind == JSON_BOOL && exact->flag ? "" : " (an estimate)",
-        report_number(profile, "length.mean"), report_number(profile, "length.p50"),
-        report_number(profile, "length.p99"), report_number(profile, "length.max"),
+        whole(arena, report_number(profile, "length.mean")),
+        whole(arena, report_number(profile, "length.p50")),
+        whole(arena, report_number(profile, "length.p99")),
+        whole(arena, report_number(profile, "length.max")),
         text_share(arena, bins.tokens > 0 ? bins.cut_tokens / bins.tokens : 0));
     draw_lengths(page, s, &bins, window);
     add_packing(page, profile, window);
@@ -266,30 +270,53 @@ static void draw_rates(struct report_page *page, struct report_section *s, const
                         .series_count = 1 });
 }
 
-static void tabulate_seconds(struct report_page *page, struct report_section *s,
-                             const struct json *pilot)
+enum reading { SECONDS, SHARE, WATTS, HERTZ, CELSIUS };
+
+static const char *spell_reading(struct arena *arena, double value, enum reading reading)
+{
+    switch (reading) {
+    case SECONDS: return text_seconds(arena, value);
+    case SHARE: return text_share(arena, value);
+    case WATTS: return text_format(arena, "%.0f W", value);
+    case HERTZ: return text_format(arena, "%.0f MHz", value / 1e6);
+    default: return text_format(arena, "%.0f °C", value);
+    }
+}
+
+static void tabulate_readings(struct report_page *page, struct report_section *s,
+                              const struct json *pilot)
 {
     struct arena *arena = page->arena;
     static const struct {
         const char *name, *path;
+        enum reading reading;
     } rows[] = {
-        { "median step", "step_seconds.p50" },
-        { "one step in ten is longer", "step_seconds.p90" },
-        { "longest step", "step_seconds.max" },
-        { "waiting for data", "stalls.data_seconds" },
-        { "evaluation", "stalls.evaluation_seconds" },
-        { "saves", "stalls.save_seconds" },
-        { "other stalls", "stalls.other_seconds" },
-        { "start to first step", "apart.startup_seconds" },
-        { "the whole pilot", "elapsed_seconds" },
+        { "median step", "step_seconds.p50", SECONDS },
+        { "one step in ten is longer", "step_seconds.p90", SECONDS },
+        { "longest step", "step_seconds.max", SECONDS },
+        { "waiting for data", "stalls.data_seconds", SECONDS },
+        { "evaluation", "stalls.evaluation_seconds", SECONDS },
+        { "saves", "stalls.save_seconds", SECONDS },
+        { "other stalls", "stalls.other_seconds", SECONDS },
+        { "start to first step", "apart.startup_seconds", SECONDS },
+        { "the whole pilot", "elapsed_seconds", SECONDS },
+        { "GPU in use", "gpu.utilisation", SHARE },
+        { "power of each GPU", "gpu.power_watts", WATTS },
+        { "clock", "gpu.clock_hertz", HERTZ },
+        { "highest temperature", "gpu.temperature_celsius", CELSIUS },
+        { "below its clock", "gpu.throttled_share", SHARE },
     };
-    static const char *const heads[] = { "", "time" };
+    static const char *const heads[] = { "reading", "value" };
     struct report_table *table = report_tabulate(page, s, heads, 2, 2);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!isnan(report_number(pilot, rows[i].path)))
-            report_row(page, table,
-                       (const char *[]){ rows[i].name,
-                                         text_seconds(arena, report_number(pilot, rows[i].path)) });
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double value = report_number(pilot, rows[i].path);
+        if (!isnan(value))
+            report_row(
+                page, table,
+                (const char *[]){ rows[i].name, spell_reading(arena, value, rows[i].reading) });
+    }
+    if (!table->rows)
+        s->count--;
 }
 
 void report_pilot(struct report_page *page, const struct json *pilot, const struct json *plan)
@@ -312,7 +339,7 @@ void report_pilot(struct report_page *page, const struct json *pilot, const stru
                         : "");
     draw_steps(page, s, pilot);
     draw_rates(page, s, pilot, plan);
-    tabulate_seconds(page, s, pilot);
+    tabulate_readings(page, s, pilot);
 }
 
 static double either(const struct json *tree, const char *path, const char *inner)

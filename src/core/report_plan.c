@@ -43,11 +43,13 @@ static const char *describe(struct report_page *page, const struct json *plan)
     struct arena *arena = page->arena;
     const struct json *c = report_at(plan, "configuration");
     return text_format(arena,
-                       "%s tokens × %.6g epochs with %s: %s, %s, context %s, micro-batch %.0f, "
+                       "%s tokens × %.6g epoch%s with %s: %s, %s, context %s, micro-batch %.0f, "
                        "global batch %.0f, %s batches, recomputation %s.",
                        spell(arena, report_number(plan, "workload.tokens"), CHART_COUNT),
-                       report_number(plan, "workload.epochs"), report_word(arena, c, "stack"),
-                       report_word(arena, c, "precision"), report_word(arena, c, "parallel"),
+                       report_number(plan, "workload.epochs"),
+                       report_number(plan, "workload.epochs") == 1 ? "" : "s",
+                       report_word(arena, c, "stack"), report_word(arena, c, "precision"),
+                       report_word(arena, c, "parallel"),
                        spell(arena, report_number(c, "context"), CHART_COUNT),
                        report_number(c, "micro_batch"), report_number(c, "global_batch"),
                        report_word(arena, c, "batching"), report_word(arena, c, "checkpointing"));
@@ -63,7 +65,7 @@ static void add_answer(struct report_page *page, const struct json *plan)
         report_open(page, "answer", "The answer",
                     fits ? "How many GPU hours it will take" : "It does not fit as configured");
     s->big = text_hours(arena, report_number(hours, "p50"));
-    s->unit = "GPU hours";
+    s->unit = fits ? "GPU hours" : "GPU hours if it did";
     s->range =
         text_format(arena, "%s in eight runs of ten", report_between(arena, hours, CHART_HOURS));
     add_range_fact(page, s, plan, "wall_hours", "Wall clock", CHART_HOURS);
@@ -148,7 +150,8 @@ static void draw_fan(struct report_page *page, struct report_section *s, const s
                                      .x = report_number(plan, "gpu_hours.p50"),
                                      .low = report_number(plan, "gpu_hours.p10"),
                                      .high = report_number(plan, "gpu_hours.p90") };
-    inner[0] = (struct chart_point){ .low = percentile(percentiles, 25),
+    inner[0] = (struct chart_point){ .x = outer[0].x,
+                                     .low = percentile(percentiles, 25),
                                      .high = percentile(percentiles, 75) };
     for (size_t i = 0; i < report_items(drivers); i++) {
         const struct json *known = report_at(&drivers->items[i], "gpu_hours_if_known");

@@ -14,4 +14,4 @@ unset NO_COLOR
 TERM=xterm-256color colours
 TERM=xterm-256color NO_COLOR=1 colours
 TERM=dumb colours
-TERM=xterm-256color "$GPUHOURS" report "$folder/plan.json" | grep -c "$escape"
+TERM=xterm-256color "$GPUHOURS" report "$folder/plan.json" | grep -c "$escape" || true
