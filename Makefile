@@ -97,8 +97,8 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 DATA := $(sort $(wildcard data/*.csv data/*.json data/*.jsonl data/*.bin data/*.css))
 $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
-$(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE)
-	$(Q)$^ > $@
+$(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
+	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
 $(BUILD)/embed: tools/embed.c | $(BUILD)/deps
 	$(Q)$(CC) -std=c17 -o $@ $<
 
@@ -193,5 +193,8 @@ build/deps-oracles: tools/deps
 FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
+
+$(BUILD)/live: FORCE
+	@mkdir -p $(@D); echo '$(LIVE)' | cmp -s - $@ || echo '$(LIVE)' > $@
 
 -include $(shell find $(BUILD) build/fuzz build/web -name '*.d' 2>/dev/null)
