@@ -2,17 +2,19 @@
 #
 #   make          install what is missing, build, show a first forecast
 #   make build    build only              make check    run the tests (ONLY=word picks)
-#   make web      the page's module       make lint     layers, format, banned calls, lengths
+#   make web      the page                make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
 #   make cuda-parity     the GPU's operations against the CPU's, and their speed
 #   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   what npm's and Debian's implementations make of the same input
+#   make check-page      the page and a report in a headless Chromium
 #
 #   SAN=1         sanitizers, in a build folder of their own
 #   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
 #   ARCHS=90      for these GPUs only     (compute capability 9.0; fewer compile faster)
 #   OPENBLAS=0    products in plain C     MPI=0         one process
-#   WERROR=1      warnings are errors     V=1           show the commands
+#   WEB=0         reports without what-if WERROR=1      warnings are errors
+#   V=1           show the commands
 
 MAKEFLAGS += -r -j$(shell nproc)
 Q := $(if $(V),,@)
@@ -39,6 +41,7 @@ ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/found.mk
 endif
 BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
+LIVE := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),web/live.css web/live.js web/what_if.html build/web/core.b64))
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
@@ -63,19 +66,23 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles lint web fuzz bench duckdb cuda-parity clean FORCE
+.PHONY: all build check check-oracles check-page lint web fuzz bench duckdb cuda-parity clean FORCE
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
-check: $(PROGRAM) $(BUILD)/tests $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(if $(SAN),,build/web/core.wasm)
+STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
+check: $(PROGRAM) $(BUILD)/tests $(STAND_INS) \
+       $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
 	$(Q)GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
+check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
+	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
 	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
 lint: build
 	$(Q)tools/lint $(BUILD)
-web: build/web/core.wasm
+web: build/gpuhours.html
 clean:
 	$(Q)rm -rf build
 
@@ -83,7 +90,8 @@ $(PROGRAM): $(LIBRARY) $(call object,$(CLI)) $(BUILD)/version.o
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary:
+$(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
+$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
@@ -103,8 +111,8 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 DATA := $(sort $(wildcard data/*.csv data/*.json data/*.jsonl data/*.bin data/*.css))
 $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
-$(BUILD)/data.c: $(BUILD)/embed $(DATA)
-	$(Q)$(BUILD)/embed $(DATA) > $@
+$(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
+	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
 # What the ledger says wrote an entry.
 $(BUILD)/version.o: $(BUILD)/version.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
@@ -176,11 +184,29 @@ build/duckdb/node_modules:
 	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
 	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/duckdb $(DUCKDB)
 
-# The page is the same core, compiled for the browser.
-build/web/core.wasm: web/exports.c $(BASE) $(CORE) $(BUILD)/data.c $(wildcard src/*/*.h) | build/deps-web
-	@mkdir -p $(@D); echo "  wasm $@"
-	$(Q)clang --target=wasm32-wasi --sysroot=/usr -mexec-model=reactor -O2 -std=c17 \
-	    -ffp-contract=off -Isrc -Wl,--strip-all $(filter %.c,$^) -o $@
+# --- the page: the same core, compiled for the browser -----------------------
+
+WASM := clang --target=wasm32-wasi --sysroot=/usr
+WASM_COMPILE := $(WASM) -O2 -msimd128 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
+WASM_OBJECTS := $(patsubst %,build/web/obj/%.o,$(BASE) $(CORE) $(wildcard web/*.c) build/web/data.c)
+build/web/obj/%.c.o: %.c Makefile | $(if $(FOUND_WASM),,build/deps-web)
+	@mkdir -p $(@D); echo "  wasm $<"
+	$(Q)$(WASM_COMPILE) -c $< -o $@
+build/web/data.c: $(DATA) tools/embed.c | $(BUILD)/embed
+	$(Q)mkdir -p $(@D); $(BUILD)/embed $(DATA) > $@
+build/web/core.wasm: $(WASM_OBJECTS)
+	@echo "  link $@"
+	$(Q)$(WASM) -mexec-model=reactor -Wl,--strip-all -Wl,-z,stack-size=1048576 -Wl,--stack-first $^ -o $@
+build/web/core.b64: build/web/core.wasm
+	$(Q)gzip -9nc $< | base64 -w0 > $@
+build/gpuhours.html: $(BUILD)/page web/page.html web/live.css web/live.js build/web/core.b64
+	@echo "  page $@"
+	$(Q)$^ > $@
+
+PAGE_PEERS := playwright-core@1.65.0 axe-core@4.14.0
+build/page/node_modules:
+	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
+	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/page $(PAGE_PEERS)
 
 # Packages, looked at once.
 $(BUILD)/deps: tools/deps
@@ -189,7 +215,10 @@ build/deps-web: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
 	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@
 
-$(BUILD)/found.mk: $(BUILD)/deps
+build/deps-page: tools/deps
+	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps chromium && touch $@
+
+$(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
 	@echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && \
 	 echo FOUND_OPENMP := -fopenmp >$@ || : >$@
 	@! pkg-config openblas || echo "FOUND_BLAS := $$(pkg-config --libs openblas)" >>$@
@@ -199,8 +228,11 @@ $(BUILD)/found.mk: $(BUILD)/deps
 	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ && \
 	 echo '#include <cudnn.h>' | $$nvcc -E -x cu - >/dev/null 2>&1 && echo "FOUND_CUDNN := yes" >>$@ || :
 	@grep -q '^FOUND_CUDA ' $@ && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
+	@! echo 'int main(void) { return 0; }' | $(WASM) -x c - -o $(BUILD)/found.wasm 2>/dev/null || \
+	 echo FOUND_WASM := yes >>$@
 	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
 	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"
+	@grep -q '^FOUND_WASM ' $@ && echo "  has  WebAssembly" || echo "  no   WebAssembly: reports without what-if"
 
 build/deps-oracles: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@
@@ -210,4 +242,7 @@ FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
--include $(shell find $(BUILD) build/fuzz build/cuda -name '*.d' 2>/dev/null)
+$(BUILD)/live: FORCE
+	@mkdir -p $(@D); echo '$(LIVE)' | cmp -s - $@ || echo '$(LIVE)' > $@
+
+-include $(shell find $(BUILD) build/fuzz build/cuda build/web -name '*.d' 2>/dev/null)

@@ -1,73 +1,419 @@
-// What the page may call: allocate, input, run, result. JSON in, JSON out, the documents of the
-// command line.
+// What the page may call. Text in, text out, the documents of the command line.
 //
 //     at = allocate(size); … write the request there …
-//     input(at, size); run(); text = result() … result() + result_size()
+//     input(at, size); code = plan(); text = result() … result() + result_size()
+//
+// A code is the command line's exit code; of a failure the result says why. form() gives the tables
+// that the form is made of, hosts() where the last plan could run, sections() both as the report
+// shows them, compare_with() the plan to compare with. Dropped files:
+//
+//     tokenizer(), config(), chat_template() each keep the input; data_begin() reads their names
+//     data_file(); at = data_room(size); data_push(size, ended) …; data_end()
+//
+// From then on, until data_forget(), plans are of that data. data_profile() does it with a
+// document.
 
-#include "core/plan.h"
+#include "core/hosting.h"
+#include "core/report.h"
+#include "web/dropped.h"
 
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
 #define EXPORT(name) __attribute__((export_name(#name)))
 
-char *allocate(size_t size);
-void input(const char *at, size_t size);
-int run(void);
-const char *result(void);
-size_t result_size(void);
-
-static struct arena lasting, passing; // the catalogs; one request
+static struct arena lasting, passing, kept; // the catalogs; one request; tokenizer and template
 static struct plan_data data;
-static struct text request_text;
+static struct text in;
 static struct out out;
+static struct dropped dropped;
+static bool measured; // dropped.profile speaks for the token count
+static struct text tokenizer_file, config_file, template_file;
+static struct text plan_document, profile_document, hosts_document; // of the last request
+static struct text reference; // a plan's document to compare with; .size 0: none
+static struct arena documents, references;
 
-EXPORT(allocate) char *allocate(size_t size)
+EXPORT(allocate) char *allocate(size_t size);
+EXPORT(input) void input(const char *at, size_t size);
+EXPORT(result) const char *result(void);
+EXPORT(result_size) size_t result_size(void);
+EXPORT(form) int form(void);
+EXPORT(plan) int plan(void);
+EXPORT(hosts) int hosts(void);
+EXPORT(compare_with) void compare_with(void);
+EXPORT(sections) int sections(void);
+EXPORT(tokenizer) void tokenizer(void);
+EXPORT(config) void config(void);
+EXPORT(chat_template) void chat_template(void);
+EXPORT(data_begin) int data_begin(void);
+EXPORT(data_file) int data_file(void);
+EXPORT(data_room) char *data_room(size_t size);
+EXPORT(data_push) int data_push(size_t size, bool ended);
+EXPORT(data_example) int data_example(void);
+EXPORT(data_end) int data_end(void);
+EXPORT(data_profile) int data_profile(void);
+EXPORT(data_forget) void data_forget(void);
+
+char *allocate(size_t size)
 {
     arena_release(&passing);
     out = (struct out){ 0 };
     return arena_alloc(&passing, size + 1);
 }
 
-EXPORT(input) void input(const char *at, size_t size)
+void input(const char *at, size_t size)
 {
-    request_text = (struct text){ at, size };
-}
-
-static enum err make(void)
-{
-    if (!lasting.block)
-        TRY(plan_open(&data, &lasting, NULL, 0));
-    struct plan_request request;
-    TRY(plan_request_read(&request, &passing, request_text, "request"));
-    struct plan *plan = ARENA_NEW(&passing, struct plan, 1);
-    TRY(plan_make(plan, &passing, &data, &request));
-    plan_write(plan, &passing, &out);
-    return plan->fits ? OK : ERR_ANSWER;
-}
-
-// The command line's exit code; of a failure the result says why.
-EXPORT(run) int run(void)
-{
+    in = (struct text){ at, size };
     out = (struct out){ .arena = &passing };
-    enum err err = make();
-    if (err && err != ERR_ANSWER) {
-        struct json_writer w = { .out = &out };
-        json_open(&w, NULL, '{');
-        json_put_string(&w, "kind", "error");
-        json_put_count(&w, "version", 1);
-        json_put_count(&w, "code", err);
-        json_put_string(&w, "text", error_text());
-        json_close(&w, '}');
-    }
-    return (int)err;
 }
 
-EXPORT(result) const char *result(void)
+const char *result(void)
 {
     return out_string(&out);
 }
 
-EXPORT(result_size) size_t result_size(void)
+size_t result_size(void)
 {
     return out.size;
+}
+
+// Puts a failure in the place of the result.
+static int answer(enum err err)
+{
+    if (!err || err == ERR_ANSWER)
+        return (int)err;
+    struct json_writer w = { .out = &out };
+    out.size = 0;
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "error");
+    json_put_count(&w, "version", 1);
+    json_put_count(&w, "code", err);
+    json_put_string(&w, "text", error_text());
+    json_close(&w, '}');
+    return (int)err;
+}
+
+static enum err open_data(void)
+{
+    return lasting.block ? OK : plan_open(&data, &lasting, NULL, 0);
+}
+
+// --- the form ----------------------------------------------------------------
+
+static void put_fields(struct json_writer *w, const char *title, const struct field *fields,
+                       const void *usual)
+{
+    static const char *const kinds[] = { "end",    "text",  "date",  "flag",    "choice", "count",
+                                         "number", "share", "bytes", "seconds", "rate",   "usd" };
+    json_open(w, NULL, '{');
+    json_put_string(w, "title", title);
+    json_open(w, "fields", '[');
+    for (const struct field *field = fields; field->name; field++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", field->name);
+        json_put_string(w, "kind", kinds[field->kind]);
+        json_put_string(w, "help", field->help);
+        if (field->choices) {
+            json_open(w, "choices", '[');
+            for (const char *const *choice = field->choices; *choice; choice++)
+                json_put_string(w, NULL, *choice);
+            json_close(w, ']');
+        }
+        if (field_known(field, usual) && field_number(field, usual) != PLAN_UNSAID)
+            json_put_string(w, "usual", field_spell(field, usual, &passing));
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    json_close(w, '}');
+}
+
+static void put_names(struct json_writer *w)
+{
+    json_open(w, "names", '{');
+    json_open(w, "model", '[');
+    for (size_t i = 0; i < data.catalog.model_count; i++)
+        json_put_string(w, NULL, data.catalog.models[i].name);
+    json_close(w, ']');
+    json_open(w, "gpu", '[');
+    for (size_t i = 0; i < data.catalog.gpu_count; i++)
+        json_put_string(w, NULL, data.catalog.gpus[i].name);
+    json_close(w, ']');
+    json_open(w, "stack", '[');
+    for (size_t i = 0; i < data.stack_count; i++)
+        json_put_string(w, NULL, data.stacks[i].name);
+    json_close(w, ']');
+    json_close(w, '}');
+}
+
+int form(void)
+{
+    if (open_data())
+        return answer(ERR_BUG);
+    const struct plan_request usual = plan_request_default();
+    struct json_writer w = { .out = &out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "form");
+    json_put_count(&w, "version", 1);
+    json_open(&w, "groups", '[');
+    put_fields(&w, "Job and hardware", plan_fields, &usual);
+    put_fields(&w, "Recipe", recipe_fields, &usual.recipe);
+    json_close(&w, ']');
+    put_names(&w);
+    json_close(&w, '}');
+    return OK;
+}
+
+// --- plans -------------------------------------------------------------------
+
+static void keep_document(struct text *document, struct text text)
+{
+    document->at = arena_copy(&documents, text.at, text.size);
+    document->size = text.size;
+}
+
+static enum err make(void)
+{
+    TRY(open_data());
+    struct plan_request request;
+    TRY(plan_request_read(&request, &passing, in, "request"));
+    if (measured) {
+        struct profile profile = dropped.profile;
+        struct lengths lengths = dropped.lengths;
+        lengths.arena = &passing;
+        if (lengths.count && request.context == PLAN_UNSAID) // finish() has found it already
+            request.context = profile.windows.rows[profile.windows.recommended].context;
+        TRY(plan_request_measure(&request, &passing, &profile, &lengths));
+    }
+    struct plan *made = ARENA_NEW(&passing, struct plan, 1);
+    TRY(plan_make(made, &passing, &data, &request));
+    plan_write(made, &passing, &out);
+    return made->fits ? OK : ERR_ANSWER;
+}
+
+int plan(void)
+{
+    enum err err = make();
+    if (err == OK || err == ERR_ANSWER) {
+        arena_release(&documents);
+        hosts_document = (struct text){ 0 };
+        keep_document(&plan_document, out_view(&out));
+        if (measured) {
+            struct out text = { .arena = &documents };
+            struct json_writer w = { .out = &text };
+            profile_write(&dropped.profile, &w);
+            profile_document = out_view(&text);
+        }
+    }
+    return answer(err);
+}
+
+// Holds the last plan against all offers, as `gpuhours hosts --plan` does with its document.
+static enum err find_hosts(void)
+{
+    struct json tree;
+    TRY(json_read(&tree, &passing, in, "hosts"));
+    struct hosting_request request = hosting_request_default();
+    request.today = text_copy(&passing, json_get_text(&tree, "today"));
+    struct plan_request job;
+    struct hosting_document document;
+    TRY(hosting_read_plan(&job, &document, &passing, plan_document, "this plan"));
+    job.search = false;
+    struct plan *made = ARENA_NEW(&passing, struct plan, 1);
+    TRY(plan_make(made, &passing, &data, &job));
+    struct offers offers;
+    struct hosting_input input = { .plan = made, .offers = &offers, .request = &request };
+    struct billing *billing;
+    offers_of_catalog(&offers, &passing, &data.catalog);
+    TRY(offers_billing(&billing, &input.billing_count, &passing, catalog_embedded("billing.csv"),
+                       "billing.csv"));
+    input.billing = billing;
+    hosting_adopt(&input, made, &document);
+    struct hosting hosting;
+    TRY(hosting_make(&hosting, &passing, &input));
+    if (!hosting.count)
+        return fail(ERR_INPUT, "%s", hosting_nothing(&hosting, &passing));
+    hosting_write(&hosting, &passing, &out);
+    keep_document(&hosts_document, out_view(&out));
+    return hosting.recommended ? OK : ERR_ANSWER;
+}
+
+int hosts(void)
+{
+    return answer(find_hosts());
+}
+
+// The input is the document of a plan that later ones are compared with.
+void compare_with(void)
+{
+    arena_release(&references);
+    reference.at = arena_copy(&references, in.at, in.size);
+    reference.size = in.size;
+}
+
+static enum err draw_compared(void)
+{
+    struct report_input report = { 0 };
+    TRY(report_add(&report, &passing, reference, "The report"));
+    TRY(report_add(&report, &passing, plan_document, "The what-if"));
+    report_sections(&out, &passing, &report, "compare");
+    return OK;
+}
+
+// The sections of that id, or all; with "compare", what differs from the plan to compare with.
+static enum err draw(void)
+{
+    struct json tree;
+    TRY(json_read(&tree, &passing, in, "sections"));
+    const struct json *only = json_get(&tree, "only");
+    struct report_input report = { 0 };
+    if (!plan_document.size)
+        return fail(ERR_USAGE, "there is no plan yet");
+    TRY(report_add(&report, &passing, plan_document, "this plan"));
+    if (measured)
+        TRY(report_add(&report, &passing, profile_document, "this data"));
+    if (hosts_document.size)
+        TRY(report_add(&report, &passing, hosts_document, "places"));
+    if (!only)
+        report_sections(&out, &passing, &report, NULL);
+    for (size_t i = 0; only && only->kind == JSON_ARRAY && i < only->count; i++) {
+        const char *id = text_copy(&passing, only->items[i].string);
+        if (!strcmp(id, "compare"))
+            TRY(draw_compared());
+        else
+            report_sections(&out, &passing, &report, id);
+    }
+    return OK;
+}
+
+int sections(void)
+{
+    return answer(draw());
+}
+
+// --- data --------------------------------------------------------------------
+
+static void keep_file(struct text *file)
+{
+    file->at = arena_copy(&kept, in.at, in.size);
+    file->size = in.size;
+}
+
+void tokenizer(void)
+{
+    keep_file(&tokenizer_file);
+}
+
+void config(void)
+{
+    keep_file(&config_file);
+}
+
+void chat_template(void)
+{
+    keep_file(&template_file);
+}
+
+void data_forget(void)
+{
+    measured = false;
+    dropped_release(&dropped);
+    arena_release(&kept);
+    tokenizer_file = config_file = template_file = (struct text){ 0 };
+}
+
+static struct dropped_text named(const struct json *tree, const char *key, struct text file)
+{
+    struct text name = json_get_text(tree, key);
+    return (struct dropped_text){ name.at ? text_copy(&passing, name) : NULL, file };
+}
+
+static enum err begin(void)
+{
+    struct json tree;
+    TRY(json_read(&tree, &passing, in, "data"));
+    struct dropped_options options = {
+        .model = text_copy(&passing, json_get_text(&tree, "model")),
+        .tokenizer = named(&tree, "tokenizer", tokenizer_file),
+        .config = named(&tree, "config", config_file),
+        .template = named(&tree, "template", template_file),
+    };
+    struct template_date *date = &options.date;
+    const char *day = text_copy(&passing, json_get_text(&tree, "date"));
+    if (sscanf(day, "%d-%d-%d", &date->year, &date->month, &date->day) != 3)
+        return fail(ERR_USAGE, "date is \"%s\", must be a day like 2026-08-22", day);
+    return dropped_open(&dropped, &options);
+}
+
+int data_begin(void)
+{
+    measured = false;
+    enum err err = begin();
+    arena_release(&kept);
+    tokenizer_file = config_file = template_file = (struct text){ 0 };
+    return answer(err);
+}
+
+int data_file(void)
+{
+    struct json tree;
+    enum err err = json_read(&tree, &passing, in, "data");
+    if (!err)
+        err = dropped_file(&dropped, text_copy(&passing, json_get_text(&tree, "name")),
+                           (int64_t)json_get_number(&tree, "bytes", 0));
+    return answer(err);
+}
+
+char *data_room(size_t size)
+{
+    return dropped_room(&dropped, size);
+}
+
+int data_push(size_t size, bool ended)
+{
+    return answer(dropped_push(&dropped, size, ended));
+}
+
+// The dataset that ships with the program, as a file.
+int data_example(void)
+{
+    struct text example = catalog_embedded("example.jsonl");
+    enum err err = dropped_file(&dropped, "example.jsonl", (int64_t)example.size);
+    if (!err) {
+        memcpy(dropped_room(&dropped, example.size), example.at, example.size);
+        err = dropped_push(&dropped, example.size, true);
+    }
+    return answer(err);
+}
+
+static enum err finish(void)
+{
+    const struct profile_settings settings = { .batching = BATCHING_LONGEST };
+    const struct lengths *list = dropped.lengths.count ? &dropped.lengths : NULL;
+    TRY(profile_finish(&dropped.profile, &dropped.arena, list, &settings));
+    struct json_writer w = { .out = &out };
+    profile_write(&dropped.profile, &w);
+    out_char(&out, '\n');
+    measured = true;
+    return OK;
+}
+
+int data_end(void)
+{
+    enum err err = dropped_close(&dropped);
+    return answer(err ? err : finish());
+}
+
+static enum err read_profile(void)
+{
+    dropped_release(&dropped);
+    measured = false;
+    struct text copy = { arena_copy(&dropped.arena, in.at, in.size), in.size };
+    TRY(profile_read(&dropped.profile, &dropped.arena, copy, "profile"));
+    measured = true;
+    return OK;
+}
+
+int data_profile(void)
+{
+    return answer(read_profile());
 }

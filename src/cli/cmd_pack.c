@@ -58,7 +58,7 @@ static const char *path_in(struct job *job, const char *name)
 
 // --- first pass: tokens ------------------------------------------------------
 
-static enum err add(void *context, const struct dataset_example *example)
+static enum err add(void *context, const struct example *example)
 {
     struct job *job = context;
     if (example->problem) {
@@ -191,12 +191,12 @@ static enum err write_index(struct job *job, struct out *document)
     field_write(profile_settings_fields, &settings, &w);
     json_put_count(&w, "steps", job->packing.sums.steps);
     json_put_number(&w, "fill", job->packing.sums.fill);
-    json_put_count(&w, "vocabulary", tokenizer_size(job->dataset.tokenizer));
+    json_put_count(&w, "vocabulary", tokenizer_size(job->dataset.rule.tokenizer));
     json_open(&w, "tokenizer", '{');
-    json_put_string(&w, "name", job->dataset.tokenizer_name);
-    json_put_bool(&w, "exact", job->dataset.exact);
+    json_put_string(&w, "name", job->dataset.rule.tokenizer_name);
+    json_put_bool(&w, "exact", job->dataset.rule.exact);
     json_close(&w, '}');
-    json_put_string(&w, "template", job->dataset.template_name);
+    json_put_string(&w, "template", job->dataset.rule.template_name);
     json_put_string(&w, "labels", chat_label_names[data.labels]);
     json_open(&w, "files", '{');
     json_put_string(&w, "ids", "ids.npy");
@@ -291,7 +291,7 @@ static enum err run(struct command_line *line)
     settings.stack = settings.stack ? settings.stack : "native";
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
-    if (!job.dataset.exact)
+    if (!job.dataset.rule.exact)
         return fail(ERR_USAGE, "pack writes token ids, and needs the model's own tokenizer for "
                                "them: give --tokenizer or --model with its folder");
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());

@@ -57,34 +57,15 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     struct profile profile = { 0 };
     if (profile_path) {
         TRY(read_profile(&profile, arena, profile_path));
-        lengths_unroll(lengths, arena, &profile.tally, (uint64_t)request->seed);
     } else {
         struct dataset dataset;
         options->model = request->model;
         TRY(dataset_open(&dataset, arena, options));
         TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, line->common.quiet));
-        profile.exact = dataset.exact;
-        if (profile.tally.count) // too many to keep in order
-            lengths_unroll(lengths, arena, &profile.tally, (uint64_t)request->seed);
     }
-    if (!lengths->count)
-        return fail(ERR_INPUT, "%s: holds no example",
-                    profile_path ? profile_path : line->positional[0]);
-    if (request->context == PLAN_UNSAID) { // what the data asks for
-        struct profile_settings settings = { .batching = BATCHING_LONGEST };
-        TRY(profile_finish(&profile, arena, profile.tally.count ? NULL : lengths, &settings));
-        request->context = profile.windows.rows[profile.windows.recommended].context;
-    }
-    request->lengths = lengths;
-    double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);
-    for (size_t i = 0; i < lengths->count; i++)
-        tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
-    request->examples = (int64_t)rint(examples);
-    request->tokens = (int64_t)rint(tokens);
-    request->mean_length = tokens / examples;
-    request->token_spread = profile.spread;
-    return OK;
+    return error_prefix(plan_request_measure(request, arena, &profile, lengths),
+                        "%s: ", profile_path ? profile_path : line->positional[0]);
 }
 
 static enum err run(struct command_line *line)

@@ -120,7 +120,7 @@ static enum err open_model(struct job *job)
     return engine_model_open(&job->model, job->arena, data.model);
 }
 
-static enum err add_example(void *context, const struct dataset_example *example)
+static enum err add_example(void *context, const struct example *example)
 {
     struct job *job = context;
     if (example->problem) {

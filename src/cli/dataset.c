@@ -34,22 +34,6 @@ static const char *beside(struct arena *arena, const char *path, const char *nam
     return slash ? text_format(arena, "%.*s/%s", (int)(slash - path), path, name) : name;
 }
 
-static enum err estimate(struct dataset *dataset, struct chat_format *format)
-{
-    const char *model = dataset->options.model ? dataset->options.model : "";
-    struct tokenizer_family family;
-    TRY(tokenizer_builtin(&dataset->tokenizer, dataset->arena));
-    TRY(tokenizer_family(&family, dataset->arena, model));
-    dataset->exact = false;
-    dataset->factor = family.factor;
-    dataset->spread = family.spread;
-    dataset->tokenizer_name =
-        text_format(dataset->arena, "built-in, times %.3f for %s", family.factor, family.family);
-    dataset->template_name = strcmp(family.family, "Llama 3") ? "chatml" : "llama3";
-    chat_format_built_in(format, dataset->template_name);
-    return OK;
-}
-
 // path stays NULL where the tokens are estimated.
 static enum err read_tokenizer(struct dataset *dataset, const char **path)
 {
@@ -64,11 +48,11 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
         TRY(hub_find_tokenizer(path, dataset->arena, asked));
     struct file file;
     TRY(file_open(&file, *path));
-    enum err err = tokenizer_read(&dataset->tokenizer, dataset->arena, file.text, *path);
+    enum err err = tokenizer_read(&dataset->rule.tokenizer, dataset->arena, file.text, *path);
     file_close(&file);
-    dataset->tokenizer_name = asked ? asked : options->model;
-    dataset->exact = true;
-    dataset->factor = 1;
+    dataset->rule.tokenizer_name = asked ? asked : options->model;
+    dataset->rule.exact = true;
+    dataset->rule.factor = 1;
     return err;
 }
 
@@ -92,10 +76,11 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
     const char *jinja = beside(dataset->arena, path, "chat_template.jinja");
     const char *asked = dataset->options.template;
     if (!tokenizer_path) {
-        TRY(estimate(dataset, format));
+        TRY(example_rule_estimate(&dataset->rule, dataset->arena, format,
+                                  dataset->options.model ? dataset->options.model : ""));
     } else if (!access(config, R_OK)) {
         TRY(read_format(format, dataset->arena, config));
-        dataset->template_name = config;
+        dataset->rule.template_name = config;
     }
     struct chat_format other = { 0 };
     if (asked && !strcmp(asked, "none")) {
@@ -111,23 +96,11 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
     }
     if (!other.source.at)
         return OK;
-    dataset->template_name = asked ? asked : jinja;
+    dataset->rule.template_name = asked ? asked : jinja;
     format->source = other.source;
     format->bos = other.bos.at ? other.bos : format->bos;
     format->eos = other.eos.at ? other.eos : format->eos;
     return OK;
-}
-
-// Profiles hold no text, but two of different templates must not be added up: the name of the file
-// and a number made of the template tell them apart.
-static const char *name_of(const struct dataset *dataset, struct text source)
-{
-    const char *slash = strrchr(dataset->template_name, '/');
-    uint32_t number = 2166136261u; // FNV-1a
-    for (size_t i = 0; i < source.size; i++)
-        number = (number ^ (unsigned char)source.at[i]) * 16777619u;
-    return text_format(dataset->arena, "%s (%08x)", slash ? slash + 1 : dataset->template_name,
-                       number);
 }
 
 static enum err read_date(struct template_date *out, const char *date)
@@ -151,16 +124,9 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
     const char *path;
     TRY(read_tokenizer(dataset, &path));
     TRY(find_format(&format, dataset, path));
-    if (format.source.at)
-        TRY(template_compile(&dataset->template, arena, format.source, dataset->template_name));
-    dataset->template_name = format.source.at ? name_of(dataset, format.source) : NULL;
-    dataset->chat = (struct chat_settings){
-        .template = dataset->template,
-        .bos = format.bos,
-        .eos = format.eos,
-        .tokens = format.tokens,
-        .labels = (enum chat_labels)options->labels,
-        .system = options->system ? text_of(options->system) : (struct text){ 0 },
-    };
-    return read_date(&dataset->chat.date, options->date);
+    TRY(example_rule_format(&dataset->rule, arena, &format));
+    dataset->rule.chat.labels = (enum chat_labels)options->labels;
+    if (options->system)
+        dataset->rule.chat.system = text_of(options->system);
+    return read_date(&dataset->rule.chat.date, options->date);
 }

@@ -13,9 +13,8 @@
 #pragma once
 
 #include "base/field.h"
-#include "core/chat.h"
+#include "core/example.h"
 #include "core/profile.h"
-#include "core/tokenizer.h"
 
 enum dataset_bad_rows { DATASET_STOP, DATASET_SKIP };
 
@@ -33,13 +32,7 @@ extern const struct field dataset_fields[];
 struct dataset {
     struct dataset_options options;
     struct arena *arena;
-    struct tokenizer *tokenizer;
-    const char *tokenizer_name;
-    bool exact;            // else counted by the built-in vocabulary, times the family's factor
-    double factor, spread; // of an estimate; 1 and 0 of exact counts
-    const struct template *template;
-    const char *template_name; // NULL: none
-    struct chat_settings chat;
+    struct example_rule rule;
 };
 
 // Finds and reads tokenizer and template. Where the model has no tokenizer on this machine, the
@@ -47,22 +40,9 @@ struct dataset {
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options);
 
-struct dataset_example {
-    const char *file;
-    int64_t line;
-    int64_t tokens, labelled;
-    int64_t text_bytes;
-    uint64_t hash;       // of the text
-    const char *problem; // NULL, or why the row cannot be used
-    bool is_second;      // of the same row
-    bool is_empty;       // nothing but what template and tokenizer put around it
-    const int32_t *ids;  // tokens of them; NULL unless asked for
-    const uint8_t *learned;
-};
-
 struct dataset_reading {
     void *context;
-    enum err (*give)(void *context, const struct dataset_example *example); // in order
+    enum err (*give)(void *context, const struct example *example); // in order
     bool wants_ids;
     bool quiet;
     struct profile_file *files; // filled, in the dataset's arena

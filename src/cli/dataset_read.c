@@ -13,20 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    DETECT_ROWS = 64,      // looked at to tell what the rows are
-    BLOCK_BYTES = 1 << 18, // a worker's share at a time
-};
+enum { BLOCK_BYTES = 1 << 18 }; // a worker's share at a time
 
 // --- a block of rows ---------------------------------------------------------
 
 struct worker {
-    struct chat chat;
-    struct tokenizer_cache *cache;
-    struct arena rows;            // of one row
-    struct tokenizer_span *spans; // of one text
-    size_t span_room;
-    struct arena kept;
+    struct example_worker examples;
+    struct arena rows; // of one row
 };
 
 // An example while its block waits for its turn; a block of empty lines has very many.
@@ -61,19 +54,6 @@ struct run {
     struct progress progress;
 };
 
-// 64 bits that tell texts apart: eight bytes at a time, multiplied and folded.
-static uint64_t hash_of(struct text text)
-{
-    uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t at = 0; at < text.size; at += 8) {
-        uint64_t word = 0;
-        memcpy(&word, text.at + at, text.size - at < 8 ? text.size - at : 8);
-        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
 // Marks the tokens that stand for a byte of a labelled span.
 static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t first,
                            const struct chat_text *text, bool all)
@@ -91,81 +71,29 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// Which of the tokens are learned is asked of the tokenizer in its own words.
-static const struct tokenizer_span *spans_of(struct worker *worker, const struct chat_text *text)
-{
-    if (worker->span_room < text->span_count) {
-        worker->span_room = 2 * text->span_count;
-        worker->spans = ARENA_NEW(&worker->kept, struct tokenizer_span, worker->span_room);
-    }
-    for (size_t i = 0; i < text->span_count; i++)
-        worker->spans[i] = (struct tokenizer_span){ text->spans[i].start, text->spans[i].end };
-    return worker->spans;
-}
-
-// Everything is labelled, the tokens that stand around the text too.
-static bool labels_all(const struct chat_text *text)
-{
-    return text->span_count == 1 && !text->spans[0].start && text->spans[0].end == text->text.size;
-}
-
-// Tokens as the model's family would count them. A marker such as <|im_end|> is one token there,
-// and many of the built-in vocabulary, which has no special tokens.
-static double estimate(const struct run *run, struct worker *worker, struct text text)
-{
-    enum { LONGEST_MARKER = 32 };
-    double markers = 0;
-    int64_t tokens = 0;
-    const char *end = text.at + text.size, *from = text.at;
-    for (const char *at = from; (at = memchr(at, '<', (size_t)(end - at))); at++) {
-        size_t room = (size_t)(end - at) < LONGEST_MARKER ? (size_t)(end - at) : LONGEST_MARKER;
-        const char *close = room > 2 && at[1] == '|' ? memchr(at, '>', room) : NULL;
-        if (!close || close[-1] != '|')
-            continue;
-        tokens += tokenizer_count(run->dataset->tokenizer, worker->cache,
-                                  (struct text){ from, (size_t)(at - from) }, 0);
-        markers++;
-        from = close + 1;
-        at = close;
-    }
-    tokens += tokenizer_count(run->dataset->tokenizer, worker->cache,
-                              (struct text){ from, (size_t)(end - from) }, 0);
-    return (double)tokens * run->dataset->factor + markers;
-}
-
+// With ids, where they are wanted; counting is much faster.
 static void tokenise(struct run *run, struct item *item, struct worker *worker,
                      struct result *result, const struct chat_text *text)
 {
-    const struct tokenizer *tokenizer = run->dataset->tokenizer;
-    int flags = text->wants_special_tokens ? TOKENIZER_SPECIAL : 0;
-    bool all = labels_all(text);
-    int64_t tokens, labelled;
+    struct example example = { 0 };
     if (run->reading->wants_ids) {
         size_t first = item->tokens.count;
-        tokenizer_encode(tokenizer, worker->cache, text->text, flags, &item->tokens);
-        tokens = (int64_t)(item->tokens.count - first);
-        uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, tokens);
-        labelled = mark_labels(learned, &item->tokens, first, text, all);
+        tokenizer_encode(run->dataset->rule.tokenizer, worker->examples.cache, text->text,
+                         text->wants_special_tokens ? TOKENIZER_SPECIAL : 0, &item->tokens);
+        example.tokens = (int64_t)(item->tokens.count - first);
+        uint8_t *learned = ARENA_NEW(&item->scratch, uint8_t, example.tokens);
+        example.labelled =
+            mark_labels(learned, &item->tokens, first, text, example_labels_all(text));
+        example.hash = example_hash(text->text);
+        example.text_bytes = (int64_t)text->text.size;
         result->learned = learned;
-    } else if (!run->dataset->exact) {
-        double sum = 0;
-        for (size_t i = 0; i < text->span_count; i++)
-            sum += estimate(run, worker,
-                            (struct text){ text->text.at + text->spans[i].start,
-                                           text->spans[i].end - text->spans[i].start });
-        tokens = (int64_t)(estimate(run, worker, text->text) + 0.5);
-        labelled = all ? tokens : (int64_t)(sum + 0.5);
-        labelled = labelled < tokens ? labelled : tokens;
-    } else if (all) {
-        tokens = labelled = tokenizer_count(tokenizer, worker->cache, text->text, flags);
     } else {
-        tokens = tokenizer_count_spans(tokenizer, worker->cache, text->text, flags,
-                                       spans_of(worker, text), text->span_count, &labelled);
+        example_count(&worker->examples, &example, text);
     }
-    result->tokens = (uint32_t)tokens;
-    result->labelled = (uint32_t)labelled;
-    result->hash = hash_of(text->text);
-    result->text_bytes = (uint32_t)text->text.size;
+    result->tokens = (uint32_t)example.tokens;
+    result->labelled = (uint32_t)example.labelled;
+    result->hash = example.hash;
+    result->text_bytes = (uint32_t)example.text_bytes;
 }
 
 static struct result *add_result(struct item *item, int64_t line)
@@ -183,50 +111,20 @@ static struct result *add_result(struct item *item, int64_t line)
     return result;
 }
 
-static enum err read_row(struct record *record, const struct item *item, struct arena *arena,
-                         const struct lines *rows, struct text row)
-{
-    const struct block *block = &item->block;
-    if (rows->cutter.format == LINES_TEXT) {
-        *record = (struct record){ .count = 1 };
-        record->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
-        return OK;
-    }
-    if (rows->cutter.format != LINES_CSV)
-        return record_read(record, item->schema, arena, row);
-    struct text *cells = ARENA_NEW(arena, struct text, block->name_count);
-    const char *problem = lines_cells(row, rows->cutter.separator, arena, cells, block->name_count);
-    if (problem)
-        return fail(ERR_INPUT, "%s", problem);
-    return record_read_columns(record, item->schema, arena, block->names, cells, block->name_count);
-}
-
-static bool is_blank(struct text text)
-{
-    return !text_trim(text).size;
-}
-
-static bool is_empty(const struct record_sequence *sequence)
-{
-    if (sequence->kind == RECORD_CHAT)
-        return sequence->messages.kind != TEMPLATE_LIST || !sequence->messages.list->count;
-    return is_blank(sequence->prompt) && is_blank(sequence->input) &&
-           is_blank(sequence->completion);
-}
-
 static void work_row(struct run *run, struct item *item, struct worker *worker,
                      const struct lines *rows, struct text row)
 {
     struct record record;
-    enum err err = read_row(&record, item, &worker->rows, rows, row);
+    const struct example_table table = { item->schema, item->block.names, item->block.name_count };
+    enum err err = example_read(&record, &worker->rows, &table, rows, row);
     for (int i = 0; i < record.count && !err; i++) {
         struct chat_text text;
-        err = chat_render(&worker->chat, &text, &record.sequences[i]);
+        err = chat_render(&worker->examples.chat, &text, &record.sequences[i]);
         if (err)
             break;
         struct result *result = add_result(item, rows->line);
         result->is_second = i > 0;
-        result->is_empty = is_empty(&record.sequences[i]);
+        result->is_empty = example_is_empty(&record.sequences[i]);
         tokenise(run, item, worker, result, &text);
     }
     if (err)
@@ -246,10 +144,8 @@ static enum err work(void *context, void *at, int number)
                                     .ends = item->tokens.ends,
                                     .room = item->tokens.room };
     arena_rewind(&item->scratch, (struct arena_mark){ 0 });
-    if (!worker->cache) { // made by the thread that uses it
-        TRY(chat_init(&worker->chat, &run->dataset->chat));
-        worker->cache = tokenizer_cache_init(run->dataset->tokenizer);
-    }
+    if (!worker->examples.cache) // made by the thread that uses it
+        TRY(example_worker_init(&worker->examples, &run->dataset->rule));
     struct arena_mark mark = arena_mark(&worker->rows);
     struct lines rows = item->block.rows;
     for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
@@ -267,18 +163,8 @@ static enum err detect(struct run *run, const struct block *block)
     const struct dataset_options *options = &run->dataset->options;
     struct text fields = options->fields ? text_of(options->fields) : (struct text){ 0 };
     enum record_format format = (enum record_format)options->format;
-    struct lines rows = block->rows;
-    enum err err;
-    if (rows.cutter.format == LINES_CSV) {
-        err = record_detect_columns(schema, &run->source_arena, block->names, block->name_count,
-                                    format, fields);
-    } else {
-        struct text first[DETECT_ROWS];
-        size_t count = 0;
-        while (count < DETECT_ROWS && lines_next(&rows, &first[count]))
-            count++;
-        err = record_detect(schema, &run->source_arena, first, count, format, fields);
-    }
+    const struct example_table table = { NULL, block->names, block->name_count };
+    enum err err = example_detect(schema, &run->source_arena, &block->rows, &table, format, fields);
     if (err)
         return error_prefix(err, "%s: ", block->name);
     const char *name = record_format_names[schema->format];
@@ -338,7 +224,7 @@ static enum err give(void *context, void *at)
     size_t first = 0;
     for (size_t i = 0; i < item->count; i++) {
         const struct result *result = &item->results[i];
-        struct dataset_example example = {
+        struct example example = {
             .file = item->block.name,
             .line = item->block.rows.next_line + result->line,
             .tokens = result->tokens,
@@ -427,12 +313,8 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     }
     for (int i = 0; run.workers && i < workers; i++) {
         struct worker *worker = &run.workers[i];
-        if (worker->cache) {
-            chat_release(&worker->chat);
-            tokenizer_cache_release(worker->cache);
-        }
+        example_worker_release(&worker->examples);
         arena_release(&worker->rows);
-        arena_release(&worker->kept);
     }
     free(run.workers);
     arena_release(&run.source_arena);

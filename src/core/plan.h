@@ -16,6 +16,7 @@
 #pragma once
 
 #include "core/advice.h"
+#include "core/profile.h"
 #include "core/search.h"
 
 // The catalogs and what was fitted on measured runs.
@@ -74,6 +75,15 @@ void plan_request_differ(struct plan_request *request, const struct plan_request
 // Reads a JSON request: keys of plan_fields and recipe_fields.
 enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
                            const char *name);
+
+// Writes what was said, to be read back by plan_request_read().
+void plan_request_write(const struct plan_request *request, struct arena *arena, const char *key,
+                        struct json_writer *w);
+
+// Lets a profile and the lengths of its examples speak for the token count and, where none was
+// said, for the context. Of a profile that was read, the list is made here, from its histogram.
+enum err plan_request_measure(struct plan_request *request, struct arena *arena,
+                              struct profile *profile, struct lengths *lengths);
 
 struct plan_alternative {
     const char *why; // "cheapest", "fewer GPUs"

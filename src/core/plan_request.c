@@ -129,6 +129,51 @@ enum err plan_request_read(struct plan_request *out, struct arena *arena, struct
     return OK;
 }
 
+static void write_said(const struct field *fields, const void *object, const void *unsaid,
+                       struct arena *arena, struct json_writer *w)
+{
+    for (const struct field *field = fields; field->name; field++) {
+        const char *value = field_known(field, object) ? field_spell(field, object, arena) : NULL;
+        const char *usual = field_known(field, unsaid) ? field_spell(field, unsaid, arena) : NULL;
+        if (value && (!usual || strcmp(value, usual)))
+            field_write((const struct field[]){ *field, { 0 } }, object, w);
+    }
+}
+
+void plan_request_write(const struct plan_request *request, struct arena *arena, const char *key,
+                        struct json_writer *w)
+{
+    const struct plan_request unsaid = plan_request_default();
+    json_open(w, key, '{');
+    write_said(plan_fields, request, &unsaid, arena, w);
+    write_said(recipe_fields, &request->recipe, &unsaid.recipe, arena, w);
+    json_close(w, '}');
+}
+
+enum err plan_request_measure(struct plan_request *request, struct arena *arena,
+                              struct profile *profile, struct lengths *lengths)
+{
+    bool ordered = lengths->count; // else too many to keep in order, or read from a document
+    if (!ordered)
+        lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);
+    if (!lengths->count)
+        return fail(ERR_INPUT, "the profile holds no example");
+    if (request->context == PLAN_UNSAID) { // what the data asks for
+        struct profile_settings settings = { .batching = BATCHING_LONGEST };
+        TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
+        request->context = profile->windows.rows[profile->windows.recommended].context;
+    }
+    request->lengths = lengths;
+    double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);
+    for (size_t i = 0; i < lengths->count; i++)
+        tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
+    request->examples = (int64_t)rint(examples);
+    request->tokens = (int64_t)rint(tokens);
+    request->mean_length = tokens / examples;
+    request->token_spread = profile->spread;
+    return OK;
+}
+
 static struct text file_of(const struct catalog_file *overrides, size_t count, const char *name,
                            const char **path)
 {

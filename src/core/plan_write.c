@@ -36,6 +36,7 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "mean_length", workload->mean_length);
     put_batch(w, "batch", &workload->batch); // a micro-batch of one rank, on average
     put_batch(w, "worst", &workload->worst);
+    json_put_bool(w, "measured", plan->request->lengths != NULL);
     json_close(w, '}');
 }
 
@@ -155,6 +156,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "plan");
     json_put_count(&w, "version", 1);
+    plan_request_write(plan->request, arena, "request", &w);
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);

@@ -288,5 +288,7 @@ void report_html(struct out *out, struct arena *arena, const struct report_input
         out_put(out, i ? ", " : " ");
         put_outside(out, input->documents[i].name, MARKUP_NAME);
     }
-    out_put(out, ". This file loads nothing and sends nothing.</p></footer>\n</body>\n</html>\n");
+    out_put(out, ". This file loads nothing and sends nothing.%s</p></footer>\n</body>\n</html>\n",
+            live ? ""
+                 : " It has no what-if: the gpuhours that made it was built without WebAssembly.");
 }

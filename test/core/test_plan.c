@@ -200,6 +200,26 @@ TEST(plan_refuses_requests_that_make_no_sense)
     }
 }
 
+TEST(plan_says_what_it_was_asked_and_reads_it_back)
+{
+    struct plan_request request;
+    CHECK(plan_request_read(&request, &test_arena,
+                            TEXT("{\"model\":\"qwen2.5-7b\",\"tokens\":\"3M\",\"epochs\":2.5,"
+                                 "\"gpus\":4,\"method\":\"qlora\",\"rank\":32,\"deadline\":\"4h\","
+                                 "\"batching\":\"packed\",\"search\":false}"),
+                            "t") == OK);
+    struct out first = { .arena = &test_arena }, second = { .arena = &test_arena };
+    struct json_writer w = { .out = &first }, again = { .out = &second };
+    plan_request_write(&request, &test_arena, NULL, &w);
+    struct json tree;
+    CHECK(json_read(&tree, &test_arena, out_view(&first), "t") == OK);
+    CHECK(tree.count == 9); // nothing that was not said
+    CHECK(json_get_number(&tree, "deadline", 0) == 4 * 3600);
+    CHECK(plan_request_read(&request, &test_arena, out_view(&first), "t") == OK);
+    plan_request_write(&request, &test_arena, NULL, &again);
+    CHECK(text_equal(out_view(&first), out_view(&second)));
+}
+
 TEST(plan_document_says_where_the_time_of_a_step_goes)
 {
     static const char *const requests[] = {

@@ -1,79 +1,81 @@
-// same.mjs PROGRAM MODULE: runs requests through the module and through the program and fails where
-// a number differs by more than 1e-9 of itself or a text differs at all.
+// same.mjs PROGRAM COUNT: sends random requests through the page's module and the command that the
+// page would copy through the program, and fails where the documents differ.
 
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { differences, makeRandom, open, page } from "./core.mjs";
 
-const [program, path] = process.argv.slice(2);
-const requests = [
-    { model: "llama-3.1-8b", tokens: "21.4M", epochs: 3, gpu: "h100-sxm", gpus: 8, stack: "hf-peft" },
-    { model: "llama-3.1-8b", tokens: 5e7, method: "qlora", gpu: "rtx-4090", packing: "on" },
-    { model: "llama-3.1-70b", tokens: 1e8, method: "full", stack: "nemo", gpus: 64, gpu: "h100" },
-    { model: "qwen2.5-7b", tokens: 1e7, context: 32768, deadline: "4h", retries: 2, seed: 7 },
-    { model: "mixtral-8x7b", tokens: 3e7, method: "lora", rank: 64, batching: "max", budget: 500 },
-    { model: "llama-3.1-70b", tokens: 1e8, method: "full", gpu: "t4", gpus: 1, search: "off" },
-    { model: "no-such-model", tokens: 1 },
-    { model: "llama-3.1-8b", tokens: -5 },
-];
+const [program, count] = process.argv.slice(2);
+const core = await open();
+const form = JSON.parse(core.call("form").text);
+const fields = form.groups.flatMap((group) => group.fields);
+const random = makeRandom(20261115);
 
-const module = await WebAssembly.compile(readFileSync(path));
-// The core neither reads nor writes files: what it imports of WASI is never called.
-const wasi = new Proxy({}, { get: () => () => 52 });
-const imports = Object.fromEntries(WebAssembly.Module.imports(module).map((i) => [i.module, wasi]));
-const { exports } = await WebAssembly.instantiate(module, imports);
-exports._initialize?.();
+const spellings = {
+    model: form.names.model, gpu: form.names.gpu, stack: form.names.stack,
+    tokens: ["20M", "1e9", "350k", "21400000", "3.2B", "900"], examples: ["52k", "1000"],
+    epochs: ["1", "3", "2.5", "0.1"], context: ["512", "2048", "8192", "32k", "131072", "100"],
+    rank: ["8", "64", "256"], micro_batch: ["auto", "1", "2", "8", "64"], global_batch: ["8", "64", "512"],
+    gpus: ["1", "2", "4", "8", "16", "64"], nodes: ["1", "2"], parallel: ["auto", "ddp", "fsdp", "zero2", "tp2"],
+    targets: ["all-linear", "attention", "q,v"], packing: ["on", "off"], mean_length: ["180", "1500"],
+    deadline: ["4h", "2 d", "30 min"], startup: ["90", "5 min"], compile: ["2 min"], save_interval: ["30 min"],
+    storage: ["2 GB/s", "200 MB/s"], budget: ["50", "5000"], price: ["1.99", "0", "12"], retries: ["0", "1", "2.5"],
+    alpha: ["16"], failed_runs: ["1"], evals_per_epoch: ["4"], failures_per_gpu_hour: ["1e-4"], seed: ["7", "123"],
+};
+const common = ["method", "rank", "context", "batching", "precision", "checkpointing", "gpu", "gpus", "stack", "epochs",
+    "micro_batch", "global_batch", "price", "retries"];
 
-function inModule(request) {
-    const bytes = new TextEncoder().encode(JSON.stringify(request));
-    const at = exports.allocate(bytes.length);
-    new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-    exports.input(at, bytes.length);
-    const code = exports.run();
-    const from = exports.result();
-    const text = new TextDecoder().decode(
-        new Uint8Array(exports.memory.buffer, from, exports.result_size()));
-    return { code, document: JSON.parse(text) };
+function spell(field) {
+    if (field.choices) return random.pick(field.choices);
+    if (field.kind === "flag") return random.pick(["on", "off"]);
+    if (field.kind === "share") return random.pick(["0", "5%", "0.3"]);
+    return random.pick(spellings[field.name]);
 }
 
-function inProgram(request) {
-    const words = ["plan", "--json"];
-    for (const [key, value] of Object.entries(request))
-        words.push(`--${key.replaceAll("_", "-")}=${value}`);
-    try {
-        const text = execFileSync(program, words, { encoding: "utf8", stdio: "pipe" });
-        return { code: 0, document: JSON.parse(text) };
-    } catch (failure) {
-        return { code: failure.status, document: failure.stdout ? JSON.parse(failure.stdout) : null };
+function makeRequest(i) {
+    const said = { model: random.pick(form.names.model), tokens: random.pick(spellings.tokens) };
+    for (const field of fields) {
+        if (field.name in said || field.name === "seed" || random.next() > (common.includes(field.name) ? 0.35 : 0.06)) continue;
+        said[field.name] = spell(field);
     }
+    if (said.packing) delete said.batching;
+    if (i % 25 === 0) said[random.pick(["epochs", "tokens", "gpu", "model", "micro_batch"])] = random.pick(["-5", "nan", "x", "'; ls"]);
+    return said;
 }
 
-let numbers = 0, widest = 0, differences = 0;
-function compare(a, b, where) {
-    if (typeof a === "number" && typeof b === "number") {
-        const off = a === b ? 0 : Math.abs(a - b) / Math.max(Math.abs(a), Math.abs(b));
-        numbers++;
-        widest = Math.max(widest, off);
-        if (off <= 1e-9) return;
-    } else if (a !== null && b !== null && typeof a === "object" && typeof b === "object") {
-        const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
-        for (const key of keys) compare(a[key], b[key], `${where}.${key}`);
-        return;
-    } else if (a === b) {
-        return;
-    }
-    differences++;
-    console.log(`${where}: ${a} in the module, ${b} in the program`);
+function inProgram(said) {
+    const words = page.commandWords(said, null).slice(1).concat("--json");
+    return new Promise((resolve) => execFile(program, words, { encoding: "utf8", maxBuffer: 1 << 26 },
+        (failure, text, problem) => resolve({ code: failure ? failure.code : 0, text, problem })));
 }
 
-for (const [i, request] of requests.entries()) {
-    const page = inModule(request), program_ = inProgram(request);
-    const wrongInput = page.document.kind === "error";
-    // A wrong option is the command line's mistake (2), a wrong key the document's (3).
-    if (wrongInput ? program_.document !== null || program_.code < 2 : page.code !== program_.code) {
-        differences++;
-        console.log(`request ${i}: exit ${page.code} in the module, ${program_.code} in the program`);
+const tally = { plans: 0, equal: 0, unfit: 0, refused: 0, wrong: 0 };
+async function compare(said) {
+    const here = core.call("plan", said);
+    const there = await inProgram(said);
+    const refused = here.code > 1 && there.code > 1;
+    let found = [];
+    if (refused) {
+        // A wrong option is the command line's mistake (2), a wrong key the document's (3): where
+        // the code is the same, the sentence is.
+        const sentence = JSON.parse(here.text).text;
+        if (here.code === there.code && !there.problem.includes(sentence)) found = [`${sentence}, ${there.problem}`];
+    } else if (here.code !== there.code) {
+        found = [`exit ${here.code}, ${there.code}: ${here.text.slice(0, 300)} ${there.problem}`];
+    } else {
+        found = here.text === there.text ? [] : differences(JSON.parse(here.text), JSON.parse(there.text));
     }
-    if (!wrongInput) compare(page.document, program_.document, `request ${i}`);
+    tally.plans += !refused;
+    tally.equal += !refused && here.text === there.text;
+    tally.unfit += here.code === 1;
+    tally.refused += refused;
+    tally.wrong += found.length > 0;
+    for (const line of found.slice(0, 5)) console.log(`${JSON.stringify(said)}\n    ${line}`);
 }
-console.log(`${numbers} numbers, at most ${widest} apart`);
-process.exit(differences ? 1 : 0);
+
+const requests = Array.from({ length: Number(count) }, (_, i) => makeRequest(i + 1));
+const lane = async () => {
+    while (requests.length) await compare(requests.pop());
+};
+await Promise.all(Array.from({ length: 4 }, lane));
+console.log(JSON.stringify(tally));
+process.exit(tally.wrong || tally.plans < count / 2 ? 1 : 0);
