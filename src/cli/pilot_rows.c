@@ -14,7 +14,7 @@ struct reading {
     bool is_enough;
 };
 
-static enum err add_example(void *context, const struct dataset_example *example)
+static enum err add_example(void *context, const struct example *example)
 {
     struct reading *reading = context;
     struct loader *loader = reading->loader;
