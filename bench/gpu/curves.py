@@ -95,7 +95,7 @@ def main():
                 model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM",
                                                          target_modules=engine_run.LINEARS))
                 model.save_pretrained(os.path.join(folder, "adapter"), save_embedding_layers=False)
-                options.update(rank=16, alpha=32, adapter=os.path.join(folder, "adapter"))
+                options.update(rank=16, alpha=32, dropout=0, adapter=os.path.join(folder, "adapter"))
             curves = {"pytorch-fp32": torch_curve(model, ids, RATES[method])}
             model = model.cpu()  # of full: what LoRA begins with
             for name in ("cuda-bf16", "cuda-fp8", "cpu-fp32"):

@@ -119,7 +119,7 @@ def engine_gradients(folder, method, precision, limit):
     options = dict(device="cuda", precision=precision, method=method, clip=0, rate=1e-6, schedule="constant", warmup=0,
                    decay=0, beta1=BETA1, max_steps=1, save_every=1, keep=1, context=1024, micro_batch=2, accumulation=1000)
     if method == "lora":
-        options.update(rank=16, alpha=32, adapter=os.path.join(folder, "adapter"))
+        options.update(rank=16, alpha=32, dropout=0, adapter=os.path.join(folder, "adapter"))
     metrics, seconds, problem = engine_run.train(os.path.join(folder, "model"), os.path.join(folder, "rows.jsonl"), out,
                                                  limit, **options)
     state = os.path.join(out, "checkpoints", "step-00000001", "state.safetensors")

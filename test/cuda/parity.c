@@ -1,8 +1,8 @@
-// cuda-parity [--time] [--self] [--trace] [--library FILE] [WORD]: each operation of the CUDA
-// backend against the CPU's, on ragged and strided shapes; two runs must give the same bits. --time
-// prints speeds at the shape of an 8B model instead. --self holds the CPU against itself, without a
-// GPU;
-// --trace names each run before it starts.
+// cuda-parity [--time] [--self] [--trace] [--small] [--library FILE] [WORD]: each operation of the
+// CUDA backend against the CPU's, on ragged and strided shapes; two runs must give the same bits.
+// --time prints speeds at the shape of an 8B model instead. --self holds the CPU against itself,
+// without a GPU; --trace names each run before it starts; --small leaves out what is slow under
+// compute-sanitizer.
 
 #include "test/cuda/parity.h"
 
