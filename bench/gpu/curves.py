@@ -25,14 +25,14 @@ begun = time.time()
 
 
 def texts(step):
-    """32 documents of different lengths; the numbers rise or fall."""
-    return [f"count from {a}: " + " ".join(str(a + step * i) for i in range(6 + a % 17)) for a in range(100, 420, 10)]
+    """16 documents of different lengths; the numbers rise or fall."""
+    return [f"count from {a}: " + " ".join(str(a + step * i) for i in range(6 + a % 17)) for a in range(100, 420, 20)]
 
 
 def small():
     torch.manual_seed(3)
     return LlamaForCausalLM(LlamaConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
-                                        head_dim=64, intermediate_size=768, vocab_size=320, tie_word_embeddings=True,
+                                        head_dim=64, intermediate_size=512, vocab_size=320, tie_word_embeddings=True,
                                         max_position_embeddings=512, rope_theta=1e4, rms_norm_eps=1e-5, use_cache=False,
                                         bos_token_id=None, eos_token_id=256, attn_implementation="sdpa"))
 
