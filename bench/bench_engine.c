@@ -1,7 +1,11 @@
 // Steps of the engine on a GPU, as a trainer runs them: tokens/s, executed FLOP/s, memory.
 //
 //     build/fast/bench/engine llama-3.1-8b lora bf16 4096 4 [steps] [accumulation] [level] [limit]
+//                             [lengths.csv packed|padded]
 //
+// With a file of lengths a step is one pass over its first 512 documents, cut to the context:
+// packed as the trainer packs them, or micro-batches of so many documents in the file's order, each
+// padded to the longest of its micro-batch. Tokens per second are then of real tokens alone.
 // Random weights, made on the device; random tokens, all labelled, one document a row. Prints one
 // JSON object: the median of the steps behind two that warm up. The limit is of a product of
 // 8192 × 8192 in bf16, measured just before.
@@ -9,6 +13,7 @@
 #include "core/catalog.h"
 #include "train/arrange.h"
 #include "train/device.h"
+#include "train/loader.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +26,14 @@ struct job {
     int64_t context, micro_batch, steps, accumulation;
     const char *level;
     double limit;
+    const char *lengths;
+    bool is_padded;
+};
+
+struct work { // of a step
+    struct micro_batch *batches;
+    int64_t count, labelled;
+    double tokens, processed; // of documents, and with padding
 };
 
 static double now(void)
@@ -57,31 +70,134 @@ static struct micro_batch make_batch(struct arena *arena, const struct transform
     return (struct micro_batch){ tokens, ids, positions, spans, rows, labelled, ids, tokens, 0 };
 }
 
+// --- documents of given lengths ----------------------------------------------
+
+enum { DOCUMENTS = 512 };
+
+static int64_t read_lengths(const char *path, int32_t *lengths, int64_t longest)
+{
+    char line[256];
+    int64_t count = 0;
+    FILE *file = fopen(path, "r");
+    while (file && count < DOCUMENTS && fgets(line, sizeof line, file)) {
+        int64_t length = strtoll(line, NULL, 10);
+        if (length > 1) // else a comment or the heading
+            lengths[count++] = (int32_t)(length < longest ? length : longest);
+    }
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void add_batch(struct work *work, const struct micro_batch *batch)
+{
+    work->batches[work->count++] = *batch;
+    work->labelled += batch->labelled;
+    work->processed += (double)batch->tokens;
+}
+
+static void *copy_of(struct arena *arena, const void *from, int64_t count, size_t size)
+{
+    return arena_copy(arena, from, (size_t)count * size);
+}
+
+static enum err make_packed(struct work *work, struct arena *arena, const struct job *job,
+                            const struct micro_batch *random, const int32_t *lengths, int64_t count)
+{
+    struct loader loader;
+    uint8_t *learned = ARENA_NEW(arena, uint8_t, job->context);
+    memset(learned, 1, (size_t)job->context);
+    loader_init(&loader, arena, &(struct loader_settings){ job->context, job->micro_batch, 1, 0 });
+    for (int64_t i = 0; i < count; i++)
+        loader_add(&loader, random->ids, learned, lengths[i]);
+    TRY(loader_start(&loader));
+    for (int64_t i = 0; i < loader.train.micro_batches; i++) {
+        struct micro_batch b;
+        loader_batch(&loader, &b, i);
+        b.ids = copy_of(arena, b.ids, b.tokens, sizeof *b.ids);
+        b.positions = copy_of(arena, b.positions, b.tokens, sizeof *b.positions);
+        b.spans = copy_of(arena, b.spans, b.span_count, sizeof *b.spans);
+        b.rows = copy_of(arena, b.rows, b.labelled, sizeof *b.rows);
+        b.targets = copy_of(arena, b.targets, b.labelled, sizeof *b.targets);
+        add_batch(work, &b);
+    }
+    loader_release(&loader);
+    return OK;
+}
+
+// Behind a document stands padding without labels; it is computed like any token.
+static void make_padded(struct work *work, struct arena *arena, const struct job *job,
+                        const struct micro_batch *random, const int32_t *lengths, int64_t count)
+{
+    for (int64_t first = 0; first < count; first += job->micro_batch) {
+        int64_t end = first + job->micro_batch < count ? first + job->micro_batch : count;
+        int32_t width = 0;
+        for (int64_t i = first; i < end; i++)
+            width = lengths[i] > width ? lengths[i] : width;
+        int64_t tokens = (end - first) * width;
+        int32_t *positions = ARENA_NEW(arena, int32_t, tokens),
+                *rows = ARENA_NEW(arena, int32_t, tokens);
+        struct span *spans = ARENA_NEW(arena, struct span, end - first);
+        struct micro_batch b = { tokens, random->ids, positions, spans, end - first,
+                                 rows,   random->ids, 0,         0 };
+        for (int64_t i = 0; i < tokens; i++) {
+            positions[i] = (int32_t)(i % width);
+            if (positions[i] + 1 < lengths[first + i / width])
+                rows[b.labelled++] = (int32_t)i;
+        }
+        for (int64_t i = 0; i < end - first; i++)
+            spans[i] = (struct span){ (int32_t)(i * width), width };
+        add_batch(work, &b);
+    }
+}
+
+static enum err make_work(struct work *work, struct arena *arena, const struct job *job,
+                          const struct transformer_setup *setup)
+{
+    static int32_t lengths[DOCUMENTS];
+    struct micro_batch random = make_batch(arena, setup, 1);
+    *work = (struct work){ .batches = ARENA_NEW(arena, struct micro_batch, DOCUMENTS) };
+    if (!job->lengths) {
+        work->batches = ARENA_NEW(arena, struct micro_batch, job->accumulation);
+        for (int64_t i = 0; i < job->accumulation; i++)
+            add_batch(work, &random);
+        work->tokens = work->processed;
+        return OK;
+    }
+    int64_t count = read_lengths(job->lengths, lengths, job->context);
+    if (!count)
+        return fail(ERR_INPUT, "%s: holds no lengths", job->lengths);
+    for (int64_t i = 0; i < count; i++)
+        work->tokens += lengths[i];
+    if (!job->is_padded)
+        return make_packed(work, arena, job, &random, lengths, count);
+    make_padded(work, arena, job, &random, lengths, count);
+    return OK;
+}
+
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static enum err run(const struct job *job, struct arena *arena, struct transformer *t,
+static enum err run(const struct job *job, const struct work *work, struct transformer *t,
                     double *seconds, double *loss)
 {
-    struct micro_batch batch = make_batch(arena, &t->setup, 1);
     for (int64_t step = 0; step < job->steps; step++) {
         struct transformer_sums sums;
         double began = now();
         transformer_begin(t);
-        for (int64_t i = 0; i < job->accumulation; i++) {
-            double scale = 1 / (double)(batch.labelled * job->accumulation);
-            transformer_loss(t, &batch, scale);
-            transformer_backward(t, &batch);
+        for (int64_t i = 0; i < work->count; i++) {
+            transformer_loss(t, &work->batches[i], 1 / (double)work->labelled);
+            transformer_backward(t, &work->batches[i]);
         }
         transformer_clip(t, 1);
         transformer_update(
             t, &(struct update){ { 1e-4, 0.9, 0.999, 1e-8, 0, step + 1, (uint64_t)step }, 0 });
         TRY(transformer_sums(t, &sums));
         seconds[step] = now() - began;
-        *loss = sums.loss / (double)(batch.labelled * job->accumulation);
+        *loss = sums.loss / (double)work->labelled;
     }
     return OK;
 }
@@ -95,6 +211,7 @@ static enum err measure(const struct job *job, struct arena *arena)
     struct device device;
     struct transformer t;
     struct transformer_trace trace = { 0 };
+    struct work work;
     struct recipe recipe = recipe_default();
     int precision = place_of(job->precision, precisions);
     double flops = 0, loss = 0, *seconds = ARENA_NEW(arena, double, job->steps);
@@ -125,25 +242,30 @@ static enum err measure(const struct job *job, struct arena *arena)
     TRY(device.backend->sync(&device));
     double tuned = now();
     t.trace = &trace;
-    TRY(run(job, arena, &t, seconds, &loss));
+    struct job chosen = *job;
+    chosen.micro_batch = a.micro_batch;
+    TRY(make_work(&work, arena, &chosen, &t.setup));
+    TRY(run(job, &work, &t, seconds, &loss));
     for (int i = 0; i < trace.count; i++)
         flops += trace.items[i].flops / (double)job->steps;
     int64_t warm = job->steps > 3 ? 2 : 0;
     qsort(seconds + warm, (size_t)(job->steps - warm), sizeof *seconds, compare);
     double median = seconds[warm + (job->steps - warm) / 2];
-    double tokens = (double)(t.setup.tokens * job->accumulation);
     enum recompute highest = t.layers[decoder.model.layers - 1].level;
     printf("{\"model\": \"%s\", \"method\": \"%s\", \"precision\": \"%s\", \"context\": %lld, "
            "\"micro_batch\": %lld, \"accumulation\": %lld, \"recompute\": \"%s\", "
            "\"step_seconds\": %.5f, \"tokens_per_second\": %.1f, \"tflops\": %.1f, "
            "\"peak_tflops\": %.1f, \"planned_bytes\": %lld, \"allocated_bytes\": %lld, "
            "\"used_bytes\": %lld, \"start_seconds\": %.2f, \"tune_seconds\": %.2f, \"loss\": %.5f, "
-           "\"quantized\": %s}\n",
+           "\"quantized\": %s, \"batches\": %lld, \"real_share\": %.4f, \"lengths\": \"%s%s\"}\n",
            job->model, job->method, job->precision, (long long)job->context,
-           (long long)a.micro_batch, (long long)job->accumulation, recompute_names[highest], median,
-           tokens / median, flops / median / 1e12, peak / 1e12, (long long)a.planned_bytes,
+           (long long)a.micro_batch, (long long)work.count, recompute_names[highest], median,
+           work.tokens / median, flops / median / 1e12, peak / 1e12, (long long)a.planned_bytes,
            (long long)device.allocated_bytes, (long long)device.backend->used_bytes(&device),
-           started - began, tuned - started, loss, a.was_quantized ? "true" : "false");
+           started - began, tuned - started, loss, a.was_quantized ? "true" : "false",
+           (long long)work.count, work.tokens / work.processed,
+           job->lengths ? job->is_padded ? "padded: " : "packed: " : "",
+           job->lengths ? job->lengths : "");
     transformer_release(&t);
     device.backend->close(&device);
     return OK;
@@ -151,7 +273,7 @@ static enum err measure(const struct job *job, struct arena *arena)
 
 int main(int argc, char **argv)
 {
-    struct job job = { "llama-3.1-8b", "lora", "bf16", 4096, 0, 8, 1, "none", 0 };
+    struct job job = { "llama-3.1-8b", "lora", "bf16", 4096, 0, 8, 1, "none", 0, NULL, false };
     struct arena arena = { 0 };
     struct device device;
     const char **words[] = { &job.model, &job.method, &job.precision };
@@ -162,6 +284,8 @@ int main(int argc, char **argv)
         *numbers[i - 4] = strtoll(argv[i], NULL, 10);
     job.level = argc > 8 ? argv[8] : job.level;
     job.limit = argc > 9 ? strtod(argv[9], NULL) * 1073741824 : 0;
+    job.lengths = argc > 10 ? argv[10] : NULL;
+    job.is_padded = argc > 11 && !strcmp(argv[11], "padded");
     if (device_open(&device, DEVICE_CUDA, 0)) {
         printf("engine: left out: %s\n", error_text());
         return 0;
