@@ -29,8 +29,8 @@ static bool goes_on(const struct pile *next, const struct pile *before)
            follows(next->m, before->m) && follows(next->v, before->v);
 }
 
-static void update_range(struct transformer *t, const struct update *update, const struct stretch *r,
-                         uint64_t place)
+static void update_range(struct transformer *t, const struct update *update,
+                         const struct stretch *r, uint64_t place)
 {
     struct adamw adamw = update->adamw;
     adamw.decay = r->decays ? adamw.decay : 0;
@@ -52,8 +52,8 @@ void transformer_update(struct transformer *t, const struct update *update)
         if (!first->is_trained)
             continue;
         struct stretch range = { reach(first->master, last->master), reach(first->m, last->m),
-                               reach(first->v, last->v), reach(first->gradient, last->gradient),
-                               first->parts[0]->decays };
+                                 reach(first->v, last->v), reach(first->gradient, last->gradient),
+                                 first->parts[0]->decays };
         update_range(t, update, &range, i);
     }
     transformer_refresh(t);

@@ -131,7 +131,7 @@ TEST(child_is_stopped_by_the_mildest_means_that_work)
             *cases[i].trap
                 ? text_format(&test_arena, "trap '' %s; echo stop; while :; do sleep 5; done",
                               cases[i].trap)
-                : "echo stop; sleep 100";
+                : "echo stop; exec sleep 100"; // no shell that may be forking just then
         grace_seconds = cases[i].grace_seconds;
         struct child child = run(script, &heard, out, out);
         child_end(&child);
