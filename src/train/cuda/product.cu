@@ -27,7 +27,7 @@ struct plan {
     cublasLtMatmulAlgo_t algorithm;
 };
 
-enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 16, RUNS = 12 };
+enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 24, RUNS = 24 };
 
 struct cuda_products {
     cublasLtHandle_t handle;
