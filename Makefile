@@ -29,8 +29,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototype
 SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
             -fno-sanitize-recover=undefined)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LDLIBS   := -lz -lzstd -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev pkg-config libopenblas-dev
+LDLIBS   := -lz -lzstd -lyaml -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libyaml-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 
