@@ -62,7 +62,7 @@ const char *trainer_config_spell(struct arena *arena, const struct json *value)
         for (size_t i = 0; i < value->count && out.size < LONGEST_VALUE; i++)
             out_put(&out, "%s%s", i ? "," : "", trainer_config_spell(arena, &value->items[i]));
         return out_string(&out);
-    case JSON_OBJECT: return "{…}";
+    case JSON_OBJECT: return "{...}";
     default: return "";
     }
 }
@@ -195,17 +195,10 @@ static const char *fold(struct arena *arena, struct text word)
 // The first word of the value that the row's table has.
 static enum err read_word(struct reading *in)
 {
-    struct text rest = text_of(in->spelled), piece;
-    if (!rest.size)
-        return OK;
-    for (char *c = arena_copy(in->config->arena, rest.at, rest.size), *first = c;; c++) {
-        if (*c == ' ')
-            *c = ',';
-        if (!*c) {
-            rest.at = first;
-            break;
-        }
-    }
+    char *words = arena_copy(in->config->arena, in->spelled, strlen(in->spelled));
+    for (char *c = words; *c; c++)
+        *c = *c == ' ' ? ',' : *c;
+    struct text rest = text_of(words), piece;
     while (text_next(&rest, ',', &piece)) {
         const char *word = fold(in->config->arena, piece);
         for (const struct trainer_config_word *w = in->row->words; w->from; w++)
@@ -270,8 +263,6 @@ static void add_target(struct reading *in, const char *target)
 
 static enum err read_targets(struct reading *in)
 {
-    if (!*in->spelled)
-        return OK;
     if (strpbrk(in->spelled, "*|()\\^$+")) {
         lose(in, "a pattern; --targets takes names");
         return OK;
@@ -292,7 +283,7 @@ static enum err read_saved(struct reading *in)
 {
     if (strstr(in->spelled, "embed") || strstr(in->spelled, "head") || strstr(in->spelled, "wte"))
         say(in, "yes");
-    else if (*in->spelled)
+    else
         lose(in, "these modules are trained whole beside the adapters");
     return OK;
 }
@@ -357,12 +348,12 @@ static enum err read_text(struct reading *in)
 {
     if (in->value->kind != JSON_STRING)
         return wrong(in, "a text");
-    if (!*in->spelled)
-        return OK;
     if (in->row->fact != FACT_FILE)
         say(in, in->spelled);
     else if (in->config->reference_count < TRAINER_CONFIG_FILES)
         in->config->references[in->config->reference_count++] = in->spelled;
+    if (in->row->fact == FACT_FILE)
+        in->item.remark = "a file of its own";
     return OK;
 }
 
@@ -372,8 +363,6 @@ static enum err read_truths(struct reading *in)
     const struct trainer_config_row *row = in->row;
     if (!strcmp(in->spelled, "auto") && row->reads == READ_IF_AUTO)
         truth = true;
-    else if (!*in->spelled)
-        return OK;
     else if (!read_truth(in, &truth))
         return wrong(in, "true or false");
     if (row->reads == READ_FLAG)
@@ -390,13 +379,12 @@ static enum err read_truths(struct reading *in)
 static enum err read_value(struct reading *in)
 {
     bool automatic = !strcmp(in->spelled, "auto") && in->row->reads != READ_IF_AUTO;
-    in->item.option = trainer_config_fact_options[in->row->fact];
-    if (in->row->fact > FACT_LOST && automatic) {
-        in->item = (struct trainer_config_item){
-            in->file, in->key, in->spelled, TRAINER_CONFIG_HARMLESS, NULL, "left to others", false
-        };
+    if (in->row->fact > FACT_LOST && (automatic || !*in->spelled)) {
+        in->item.effect = TRAINER_CONFIG_HARMLESS;
+        in->item.remark = automatic ? "left to others" : "empty";
         return OK;
     }
+    in->item.option = trainer_config_fact_options[in->row->fact];
     switch (in->row->reads) {
     case READ_SKIP:
         in->item.effect =
@@ -447,14 +435,18 @@ static enum err read_key(struct trainer_config *config, const struct trainer_con
         trainer_config_note(config, plain);
         return OK;
     }
-    bool open = row->key[strlen(row->key) - 1] == '*';
+    bool open = row->key[strlen(row->key) - 1] == '*', noted = false;
     for (int nth = 0; row->key && (!nth || (!open && !strcmp(row->key, key))); row++, nth++) {
         in.row = row;
         in.item = plain;
         TRY(read_value(&in));
-        if (!nth || !in.item.remark)
+        bool off = in.item.remark && !strcmp(in.item.remark, "off");
+        if (!off)
             trainer_config_note(config, in.item);
+        noted |= !off;
     }
+    if (!noted)
+        trainer_config_note(config, in.item);
     return OK;
 }
 
@@ -615,10 +607,10 @@ void trainer_config_missing(struct trainer_config *config, const char *path)
             if (*digit < '0' || *digit > '3')
                 continue;
             trainer_config_say(config, FACT_ZERO, text_format(config->arena, "%c", *digit), path,
-                               "its name");
+                               "the name");
             trainer_config_note(config,
                                 (struct trainer_config_item){
-                                    path, "its name", base, TRAINER_CONFIG_UNDERSTOOD, "parallel",
+                                    path, "the name", base, TRAINER_CONFIG_UNDERSTOOD, "parallel",
                                     "the file is not here; --from FILE reads it", false });
             return;
         }

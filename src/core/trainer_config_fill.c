@@ -71,6 +71,9 @@ static enum err set_fact(struct filling *f, enum trainer_config_fact_name fact)
 
 static void remark(struct filling *f, const char *key, const char *why)
 {
+    for (size_t i = 0; i < f->config->item_count; i++)
+        if (f->config->items[i].remark == why)
+            return;
     trainer_config_note(f->config, (struct trainer_config_item){ .file = "together",
                                                                  .key = key,
                                                                  .value = "not said",
@@ -320,14 +323,13 @@ static enum err fill_stack(struct filling *f)
     for (int t = 0; t < TRAINERS && !stack; t++)
         if (f->config->trainers >> t & 1)
             stack = trainer_config_tables[t].stack;
+    if (!stack && f->config->trainers >> TRAINER_PEFT & 1)
+        stack = "hf-peft";
     bool plain = stack && !strcmp(stack, "hf-peft");
     if (plain && said(f, FACT_ZERO) && !says(f, FACT_ZERO, "0"))
         stack = "hf-deepspeed";
     else if (plain && f->method && !strcmp(f->method, "full"))
         stack = "hf";
-    // PEFT's file says what is adapted, and the trainer beside it how.
-    if (plain && f->config->trainers >> TRAINER_LLAMA_FACTORY & 1)
-        stack = "llama-factory";
     return stack ? set(f, "stack", stack) : OK;
 }
 

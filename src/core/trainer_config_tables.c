@@ -39,7 +39,6 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_EVALS] = "evals_per_epoch",
     [FACT_SEED] = "seed",
     [FACT_STACK] = "stack",
-    [FACT_FILE] = "parallel",
 };
 
 // --- words -------------------------------------------------------------------
@@ -676,7 +675,7 @@ const struct trainer_config_table trainer_config_tables[TRAINERS] = {
                             torchtune_defaults,
                             NULL,
                             "fsdp" },
-    [TRAINER_PEFT] = { "PEFT", { "peft_type" }, peft, NULL, peft_defaults, "hf-peft", NULL },
+    [TRAINER_PEFT] = { "PEFT", { "peft_type" }, peft, NULL, peft_defaults, NULL, NULL },
     [TRAINER_AXOLOTL] = { "axolotl",
                           { "base_model" },
                           axolotl,

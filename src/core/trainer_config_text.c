@@ -25,10 +25,10 @@ static void put_understood(const struct trainer_config *config,
     else if (value)
         out_put(out, "--%s %s", dashed(config->arena, item->option), value);
     else
-        out_put(out, "nothing");
+        out_put(out, "%s", item->remark ? item->remark : "as without it");
     if (item->beaten)
         out_put(out, ", beaten by the command line");
-    else if (item->remark && strcmp(item->remark, "off"))
+    else if (item->remark && value && strcmp(item->remark, "off"))
         out_put(out, " (%s: %s)", item->file, item->remark);
     out_put(out, "\n");
 }

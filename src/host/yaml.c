@@ -290,7 +290,7 @@ static enum err read_member(struct reader *in, struct items *members, struct ite
                             const yaml_event_t *event, int depth, int *height)
 {
     struct json key;
-    bool merges;
+    bool merges = false;
     TRY(read_key(in, &key, event, &merges));
     yaml_event_t behind;
     TRY(next(in, &behind));
