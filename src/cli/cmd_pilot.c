@@ -122,6 +122,10 @@ static enum err show(const struct pilot *pilot, struct command_line *line)
         pilot_text(pilot, line->arena, &out);
         if (asked.plan && pilot->tokens_per_s.mean > 0)
             pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot");
+        if (pilot->from && line->common.explain) {
+            out_put(&out, "\n");
+            trainer_config_text(pilot->from, &out);
+        }
         fwrite(out.at, 1, out.size, stdout);
     }
     return write_result(pilot, line);
@@ -283,6 +287,7 @@ static enum err run_wrapped(struct command_line *line)
     if (run->no_gpu && !line->common.quiet)
         out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
     wrapped_pilot_fill(&pilot, line->arena, run, planned ? &plan : NULL);
+    pilot.from = from.config;
     if (from.from)
         name_gpus(&pilot);
     wrapped_end(run);

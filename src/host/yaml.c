@@ -135,8 +135,8 @@ static bool read_number(struct reader *in, struct text word, double *out)
         read = read_based((struct text){ digits.at + 2, digits.size - 2 }, 16, out);
     else if (zero && digits.at[1] == 'b')
         read = read_based((struct text){ digits.at + 2, digits.size - 2 }, 2, out);
-    else if (zero && read_based(behind, 8, out))
-        read = true;
+    else if (zero && strspn(behind.at, "0123456789") == behind.size) // 08 is text
+        read = read_based(behind, 8, out);
     else
         read = read_sixties(digits, out) || read_decimal(digits, out);
     if (read && negative)
