@@ -62,12 +62,10 @@ static bool is_read(const struct trainer_config *config, const char *path)
 }
 
 // A file that a configuration names: from here, else from beside one that was read.
-static enum err follow(struct trainer_config *config, const char *path)
+static const char *locate(const struct trainer_config *config, const char *path)
 {
-    if (is_read(config, path))
-        return OK;
     if (folder_has(path, ""))
-        return read_file(config, path);
+        return path;
     const char *base = strrchr(path, '/');
     base = base ? base + 1 : path;
     for (size_t i = 0; i < config->file_count; i++) {
@@ -75,10 +73,20 @@ static enum err follow(struct trainer_config *config, const char *path)
         int size = slash ? (int)(slash - name + 1) : 0;
         const char *beside = text_format(config->arena, "%.*s%s", size, name, base);
         if (folder_has(beside, ""))
-            return read_file(config, beside);
+            return beside;
     }
-    trainer_config_missing(config, path);
-    return OK;
+    return NULL;
+}
+
+static void follow(struct trainer_config *config, const char *path)
+{
+    if (is_read(config, path))
+        return;
+    const char *found = locate(config, path);
+    if (!found)
+        trainer_config_missing(config, path);
+    else if (read_file(config, found))
+        trainer_config_unreadable(config, found, error_text());
 }
 
 enum err from_read(struct from *from, struct command_line *line)
@@ -101,7 +109,7 @@ enum err from_read(struct from *from, struct command_line *line)
     if (line->rest && line->rest[0])
         TRY(trainer_config_words(config, line->rest));
     for (size_t i = 0; i < config->reference_count; i++)
-        TRY(follow(config, config->references[i]));
+        follow(config, config->references[i]);
     return OK;
 }
 

@@ -134,7 +134,7 @@ static enum err wrong(const struct reading *in, const char *wanted)
 
 static bool read_truth(const struct reading *in, bool *truth)
 {
-    static const char *const words[] = { "false", "no", "off", "true", "yes", "on" };
+    static const char *const words[] = { "false", "no", "off", "true", "yes", "on", "full" };
     double number;
     if (!text_read_number(&number, text_of(in->spelled))) {
         *truth = number != 0;
@@ -378,7 +378,8 @@ static enum err read_truths(struct reading *in)
 
 static enum err read_value(struct reading *in)
 {
-    bool automatic = !strcmp(in->spelled, "auto") && in->row->reads != READ_IF_AUTO;
+    bool automatic = (!strcmp(in->spelled, "auto") || !strcmp(in->spelled, "gpu")) &&
+                     in->row->reads != READ_IF_AUTO;
     if (in->row->fact > FACT_LOST && (automatic || !*in->spelled)) {
         in->item.effect = TRAINER_CONFIG_HARMLESS;
         in->item.remark = automatic ? "left to others" : "empty";
@@ -552,18 +553,26 @@ static int trainer_of(const char *word)
     return -1;
 }
 
-static enum err read_option(struct trainer_config *config, const struct trainer_config_table *own,
-                            const char *word, const char *next, bool *took)
+// The values behind an option: one, or all up to the next option where the row takes a list.
+static struct text values_of(struct arena *arena, char **words, bool list, int *took)
 {
-    struct text name = text_of(word + 2), text = { 0 };
-    const char *equals = memchr(name.at, '=', name.size);
-    *took = !equals && next && strncmp(next, "--", 2) != 0;
-    if (equals) {
-        name.size = (size_t)(equals - name.at);
-        text = text_of(equals + 1);
-    } else {
-        text = *took ? text_of(next) : TEXT("true");
+    struct out out = { .arena = arena };
+    while (words[*took] && strncmp(words[*took], "--", 2) != 0 && (list || !*took)) {
+        out_put(&out, "%s%s", out.size ? "," : "", words[*took]);
+        ++*took;
     }
+    return *took ? text_of(out_string(&out)) : TEXT("true");
+}
+
+// Reads the option at words[0]; took says how many words behind it are its values.
+static void read_option(struct trainer_config *config, const struct trainer_config_table *own,
+                        char **words, int *took)
+{
+    static const char *const place = "the command line";
+    struct text name = text_of(words[0] + 2);
+    const char *equals = memchr(name.at, '=', name.size);
+    if (equals)
+        name.size = (size_t)(equals - name.at);
     char *key = arena_copy(config->arena, name.at, name.size);
     for (char *c = key; *c; c++)
         *c = *c == '-' ? '_' : *c;
@@ -571,10 +580,16 @@ static enum err read_option(struct trainer_config *config, const struct trainer_
     if (own && find_row(own, key))
         table = own;
     const struct trainer_config_row *row = find_row(table, key);
-    if (!row)
-        return OK;
+    bool list = row && (row->reads == READ_LIST || row->reads == READ_SAVED);
+    struct text text =
+        equals ? text_of(equals + 1) : values_of(config->arena, words + 1, list, took);
     struct json value = { .kind = JSON_STRING, .string = text };
-    return read_key(config, table, &value, "the command line", key);
+    // The trainer knows its command line better than this table: it is no reason to refuse it.
+    if (row && read_key(config, table, &value, place, key))
+        trainer_config_note(config, (struct trainer_config_item){
+                                        place, key, trainer_config_spell(config->arena, &value),
+                                        TRAINER_CONFIG_MATTERS, NULL,
+                                        text_copy(config->arena, text_of(error_text())), false });
 }
 
 enum err trainer_config_words(struct trainer_config *config, char **words)
@@ -584,10 +599,9 @@ enum err trainer_config_words(struct trainer_config *config, char **words)
         trainer = trainer_of(*w);
     TRY(add_file(config, "the command line", trainer < 0 ? (int)TRAINER_COMMAND : trainer));
     for (char **w = words; *w; w++) {
-        bool took = false;
+        int took = 0;
         if ((*w)[0] == '-' && (*w)[1] == '-' && (*w)[2])
-            TRY(read_option(config, trainer < 0 ? NULL : &trainer_config_tables[trainer], *w, w[1],
-                            &took));
+            read_option(config, trainer < 0 ? NULL : &trainer_config_tables[trainer], w, &took);
         w += took;
     }
     return OK;
@@ -614,7 +628,12 @@ void trainer_config_missing(struct trainer_config *config, const char *path)
                                     "the file is not here; --from FILE reads it", false });
             return;
         }
+    trainer_config_unreadable(config, path, "is not here; --from FILE reads it");
+}
+
+void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why)
+{
     trainer_config_note(
-        config, (struct trainer_config_item){ path, "the file", base, TRAINER_CONFIG_MATTERS, NULL,
-                                              "is not here; --from FILE reads it", false });
+        config, (struct trainer_config_item){ path, "the file", path, TRAINER_CONFIG_MATTERS, NULL,
+                                              text_copy(config->arena, text_of(why)), false });
 }

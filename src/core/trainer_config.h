@@ -78,6 +78,9 @@ enum err trainer_config_words(struct trainer_config *config, char **words);
 // A file that another names is not here: what its name says of it ("ds_z3_config.json").
 void trainer_config_missing(struct trainer_config *config, const char *path);
 
+// Such a file is here, but cannot be read.
+void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why);
+
 // Puts options in the place of the request's defaults and finds contradictions. gpus is what the
 // command line says, which beats the files; PLAN_UNSAID: it says nothing.
 enum err trainer_config_fill(struct trainer_config *config, struct plan_request *request,

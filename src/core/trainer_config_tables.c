@@ -64,23 +64,12 @@ static const struct trainer_config_word optimizers[] = {
 };
 
 static const struct trainer_config_word precisions[] = {
-    { "bf16", "bf16" },
-    { "bfloat16", "bf16" },
-    { "bf16true", "bf16" },
-    { "bf16mixed", "bf16" },
-    { "fp16", "fp16" },
-    { "float16", "fp16" },
-    { "half", "fp16" },
-    { "16true", "fp16" },
-    { "16mixed", "fp16" },
-    { "fp32", "fp32" },
-    { "float32", "fp32" },
-    { "32true", "fp32" },
-    { "32", "fp32" },
-    { "fp8", "fp8" },
-    { "auto", NULL },
-    { "no", NULL },
-    { 0 },
+    { "bf16", "bf16" },      { "bfloat16", "bf16" }, { "bf16true", "bf16" },
+    { "bf16mixed", "bf16" }, { "fp16", "fp16" },     { "float16", "fp16" },
+    { "half", "fp16" },      { "16true", "fp16" },   { "16mixed", "fp16" },
+    { "fp32", "fp32" },      { "float32", "fp32" },  { "32true", "fp32" },
+    { "32", "fp32" },        { "fp8", "fp8" },       { "auto", NULL },
+    { "no", NULL },          { "false", NULL },      { 0 },
 };
 
 // Lightning's mixed precision keeps fp32 weights; "true" has none.
@@ -122,6 +111,11 @@ static const struct trainer_config_word shardings[] = {
     { "2", "gradients" },
     { "3", "none" },
     { "4", "full" },
+    { 0 },
+};
+
+// Of FSDP 2: weights are given back behind the forward pass, or kept.
+static const struct trainer_config_word reshards[] = {
     { "true", "full" },
     { "false", "gradients" },
     { 0 },
@@ -540,7 +534,7 @@ static const struct trainer_config_row accelerate[] = {
     READ("num_machines", FACT_NODES, READ_COUNT),
     WORD("mixed_precision", FACT_PRECISION, precisions),
     WORD("fsdp_config.fsdp_sharding_strategy", FACT_FSDP, shardings),
-    WORD("fsdp_config.fsdp_reshard_after_forward", FACT_FSDP, shardings),
+    WORD("fsdp_config.fsdp_reshard_after_forward", FACT_FSDP, reshards),
     READ("fsdp_config.fsdp_offload_params", FACT_OFFLOAD_WEIGHTS, READ_FLAG),
     READ("fsdp_config.fsdp_activation_checkpointing", FACT_RECOMPUTE_FSDP, READ_FLAG),
     WORD("deepspeed_config.zero_stage", FACT_ZERO, stages),
@@ -612,7 +606,7 @@ static const struct trainer_config_row deepspeed[] = {
 const struct trainer_config_row trainer_config_common[] = {
     WORD("fsdp_config.fsdp_sharding_strategy", FACT_FSDP, shardings),
     WORD("fsdp_config.sharding_strategy", FACT_FSDP, shardings),
-    WORD("fsdp_config.reshard_after_forward", FACT_FSDP, shardings),
+    WORD("fsdp_config.reshard_after_forward", FACT_FSDP, reshards),
     READ("fsdp_config.fsdp_offload_params", FACT_OFFLOAD_WEIGHTS, READ_FLAG),
     READ("fsdp_config.offload_params", FACT_OFFLOAD_WEIGHTS, READ_FLAG),
     READ("fsdp_config.fsdp_activation_checkpointing", FACT_RECOMPUTE_FSDP, READ_FLAG),
@@ -662,6 +656,10 @@ static const struct trainer_config_row command[] = {
     READ("num_nodes", FACT_NODES, READ_COUNT),
     WORD("mixed_precision", FACT_PRECISION, precisions),
     WORD("zero_stage", FACT_ZERO, stages),
+    WORD("fsdp_sharding_strategy", FACT_FSDP, shardings),
+    READ("fsdp_offload_params", FACT_OFFLOAD_WEIGHTS, READ_FLAG),
+    READ("deepspeed_config", FACT_FILE, READ_TEXT),
+    READ("deepspeed_config_file", FACT_FILE, READ_TEXT),
     READ("config_file", FACT_FILE, READ_TEXT),
     READ("config", FACT_FILE, READ_TEXT),
     { 0 },
