@@ -8,7 +8,7 @@
 
 const char *const trainer_config_effects[] = { "understood", "harmless", "matters", "unknown" };
 
-enum { KEY_ROOM = 256, DEEPEST = 8, LONGEST_VALUE = 200 };
+enum { KEY_ROOM = 256, DEEPEST = 8, LONGEST_VALUE = 200, MOST = 1 << 24 };
 
 // --- notes -------------------------------------------------------------------
 
@@ -164,8 +164,8 @@ static enum err read_number(struct reading *in)
         in->item.remark = "below 0: not set";
         return OK;
     }
-    if (count && (number < 1 || number != floor(number) || number > 1e12))
-        return wrong(in, "a whole number of 1 or more");
+    if (count && (number < 1 || number != floor(number) || number > MOST))
+        return wrong(in, "a whole number from 1 to 16,777,216");
     if (number < 0)
         return wrong(in, "0 or more");
     if (share && number > 1) {

@@ -235,16 +235,17 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
         TRY(set(f, "gpus", text_format(f->config->arena, "%lld", (long long)f->gpus)));
     if (f->gpus && nodes > 1)
         TRY(set(f, "nodes", said(f, FACT_NODES)));
-    if (gpus > 0)
+    if (gpus > 0 && gpus <= PLAN_MOST_GPUS) // more are refused where the line is read
         f->gpus = gpus;
-    int64_t inside =
-        number(f, FACT_TENSOR, 1) * number(f, FACT_SEQUENCE, 1) * number(f, FACT_PIPELINE, 1);
-    f->ranks = f->gpus >= inside && f->gpus % inside == 0 ? f->gpus / inside : 0;
+    double inside = (double)number(f, FACT_TENSOR, 1) * (double)number(f, FACT_SEQUENCE, 1) *
+                    (double)number(f, FACT_PIPELINE, 1);
+    bool divides = inside <= (double)f->gpus && f->gpus % (int64_t)inside == 0;
+    f->ranks = divides ? f->gpus / (int64_t)inside : 0;
     if (f->gpus && !f->ranks)
         trainer_config_contradict(f->config,
-                                  "the model is split over %lld GPUs, of which %lld are no "
+                                  "the model is split over %.0f GPUs, of which %lld are no "
                                   "multiple; --gpus says how many there are",
-                                  (long long)inside, (long long)f->gpus);
+                                  inside, (long long)f->gpus);
     return OK;
 }
 
