@@ -279,11 +279,14 @@ static const char *sharding(struct filling *f)
 {
     static const char *const stages[] = { "ddp", "zero1", "zero2", "zero3" };
     const char *zero = said(f, FACT_ZERO), *fsdp = said(f, FACT_FSDP);
+    if (!fsdp && says(f, FACT_FSDP_USED, "yes"))
+        fsdp = "full"; // what FSDP does unless told
     if (zero && strcmp(zero, "0") && fsdp && strcmp(fsdp, "none"))
         trainer_config_contradict(f->config,
                                   "%s shards by DeepSpeed and %s by FSDP, of which a run has one; "
                                   "DeepSpeed is taken",
-                                  place(f, FACT_ZERO), place(f, FACT_FSDP));
+                                  place(f, FACT_ZERO),
+                                  place(f, said(f, FACT_FSDP) ? FACT_FSDP : FACT_FSDP_USED));
     if (zero && *zero >= '0' && *zero <= '3')
         return stages[*zero - '0'];
     if (fsdp)

@@ -30,6 +30,7 @@ enum trainer_config_fact_name {
     FACT_RECOMPUTE_FSDP,
     FACT_ZERO,
     FACT_FSDP,
+    FACT_FSDP_USED, // however it shards
     FACT_OFFLOAD_OPTIMIZER,
     FACT_OFFLOAD_WEIGHTS,
     FACT_TENSOR,

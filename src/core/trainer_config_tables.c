@@ -26,6 +26,7 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_RECOMPUTE_FSDP] = "checkpointing",
     [FACT_ZERO] = "parallel",
     [FACT_FSDP] = "parallel",
+    [FACT_FSDP_USED] = "parallel",
     [FACT_OFFLOAD_OPTIMIZER] = "parallel",
     [FACT_OFFLOAD_WEIGHTS] = "parallel",
     [FACT_TENSOR] = "parallel",
@@ -121,6 +122,16 @@ static const struct trainer_config_word reshards[] = {
     { 0 },
 };
 
+static const struct trainer_config_word distributions[] = {
+    { "fsdp", "yes" },
+    { "multigpu", NULL },
+    { "deepspeed", NULL },
+    { "no", NULL },
+    { "false", NULL },
+    { "megatronlm", NULL },
+    { 0 },
+};
+
 static const struct trainer_config_word stages[] = {
     { "0", "0" }, { "1", "1" }, { "2", "2" }, { "3", "3" }, { 0 },
 };
@@ -190,6 +201,7 @@ static const struct trainer_config_row axolotl[] = {
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
     READ("deepspeed", FACT_FILE, READ_TEXT),
     { "fsdp", FACT_FSDP, READ_WORD, NULL, shardings },
+    IF("fsdp_version", FACT_FSDP_USED, "yes"),
     READ("tensor_parallel_size", FACT_TENSOR, READ_COUNT),
     READ("context_parallel_size", FACT_SEQUENCE, READ_COUNT),
     READ("sequence_parallel_degree", FACT_SEQUENCE, READ_COUNT),
@@ -229,7 +241,6 @@ static const struct trainer_config_row axolotl[] = {
     IGNORE("attn_implementation"),
     IGNORE("saves_per_epoch"),
     IGNORE("strict"),
-    IGNORE("fsdp_version"),
     IGNORE("cosine_*"),
     IGNORE("mlflow_*"),
     IGNORE("use_tensorboard"),
@@ -532,6 +543,7 @@ static const struct trainer_config_default litgpt_defaults[] = {
 static const struct trainer_config_row accelerate[] = {
     READ("num_processes", FACT_GPUS, READ_COUNT),
     READ("num_machines", FACT_NODES, READ_COUNT),
+    WORD("distributed_type", FACT_FSDP_USED, distributions),
     WORD("mixed_precision", FACT_PRECISION, precisions),
     WORD("fsdp_config.fsdp_sharding_strategy", FACT_FSDP, shardings),
     WORD("fsdp_config.fsdp_reshard_after_forward", FACT_FSDP, reshards),
@@ -547,7 +559,6 @@ static const struct trainer_config_row accelerate[] = {
     LOST("megatron_lm_config*", "Megatron's settings; --parallel tpN ppN says them"),
     LOST("dynamo_config*", "compiled steps are faster; --stack names such a stack"),
     LOST("fp8_config*", "how fp8 is used"),
-    IGNORE("distributed_type"),
     IGNORE("compute_environment"),
     IGNORE("fsdp_config.*"),
     IGNORE("deepspeed_config.*"),

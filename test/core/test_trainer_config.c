@@ -336,3 +336,19 @@ TEST(trainer_config_loses_an_optimizer_it_has_no_word_for)
     CHECK(effect_of(&config, "optimizer") == TRAINER_CONFIG_MATTERS);
     CHECK(request.recipe.optimizer == RECIPE_ADAMW);
 }
+
+TEST(trainer_config_knows_fsdp_2_by_its_version)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text("base_model: x\nfsdp_version: 2\nfsdp_config:\n"
+                                             "  offload_params: false\n",
+                                             &request);
+    expect(&config, "parallel=fsdp");
+    config = read_text("base_model: x\nfsdp_version: 2\nfsdp_config:\n"
+                       "  reshard_after_forward: false\n  offload_params: true\n",
+                       &request);
+    expect(&config, "parallel=zero2 offload weights");
+    CHECK(!config.contradiction_count);
+    config = read_text("distributed_type: FSDP\nnum_processes: 4\nmixed_precision: no\n", &request);
+    expect(&config, "parallel=fsdp;gpus=4");
+}
