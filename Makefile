@@ -29,8 +29,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototype
 SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
             -fno-sanitize-recover=undefined)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LDLIBS   := -lz -lzstd -lyaml -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libyaml-dev pkg-config libopenblas-dev
+LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 
@@ -79,7 +79,7 @@ web: build/web/core.wasm
 clean:
 	$(Q)rm -rf build
 
-$(PROGRAM): $(LIBRARY) $(call object,$(CLI))
+$(PROGRAM): $(LIBRARY) $(call object,$(CLI)) $(BUILD)/version.o
 $(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
@@ -105,6 +105,12 @@ $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA)
 	$(Q)$(BUILD)/embed $(DATA) > $@
+# What the ledger says wrote an entry.
+$(BUILD)/version.o: $(BUILD)/version.c
+	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
+$(BUILD)/version.c: FORCE
+	@mkdir -p $(@D); text="#include \"cli/command.h\"\nconst char command_version[] = \"$$(git describe --always --dirty 2>/dev/null || echo unknown)\";"; \
+	 printf "$$text\n" | cmp -s - $@ || printf "$$text\n" > $@
 $(BUILD)/embed: tools/embed.c | $(BUILD)/deps
 	$(Q)$(CC) -std=c17 -o $@ $<
 

@@ -57,19 +57,6 @@ static struct micro_batch make_batch(struct arena *arena, const struct transform
     return (struct micro_batch){ tokens, ids, positions, spans, rows, labelled, ids, tokens, 0 };
 }
 
-// The update as the trainer does it, but pile by pile.
-static void update(struct transformer *t, int64_t step)
-{
-    struct adamw adamw = { 1e-4, 0.9, 0.999, 1e-8, 0, step, (uint64_t)step };
-    for (size_t i = 0; i < t->pile_count; i++) {
-        const struct pile *p = &t->piles[i];
-        if (p->is_trained)
-            t->device->backend->adamw(t->device, p->master, p->m, p->v, p->gradient, &adamw,
-                                      t->clip);
-    }
-    transformer_refresh(t);
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -90,7 +77,8 @@ static enum err run(const struct job *job, struct arena *arena, struct transform
             transformer_backward(t, &batch);
         }
         transformer_clip(t, 1);
-        update(t, step + 1);
+        transformer_update(
+            t, &(struct update){ { 1e-4, 0.9, 0.999, 1e-8, 0, step + 1, (uint64_t)step }, 0 });
         TRY(transformer_sums(t, &sums));
         seconds[step] = now() - began;
         *loss = sums.loss / (double)(batch.labelled * job->accumulation);

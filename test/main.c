@@ -2,7 +2,9 @@
 // scripts test/*/*.sh but those of test/oracles, which install what they compare with. A script
 // passes when it prints what stands in <name>.out (where there is one) and exits as <name>.exit
 // says (else 0); exit 77 is a skip whose reason is its last line. BLESS=1 rewrites the .out files.
+// Each script has a data folder of its own, where nothing is yet.
 
+#include "test/files.h"
 #include "test/test.h"
 
 #include <glob.h>
@@ -83,6 +85,7 @@ static const char *beside(const char *script, const char *ending)
 
 static void run_script(const char *script)
 {
+    setenv("XDG_DATA_HOME", files_path(script), 1); // an empty ledger, and never the user's own
     char *command = arena_alloc(&test_arena, strlen(script) + 32);
     snprintf(command, strlen(script) + 32, "sh %s 2>&1", script);
     FILE *child = popen(command, "r");

@@ -611,3 +611,9 @@ void json_put_bool(struct json_writer *w, const char *key, bool value)
     before(w, key);
     out_put(w->out, value ? "true" : "false");
 }
+
+void json_put_raw(struct json_writer *w, const char *key, struct text value)
+{
+    before(w, key);
+    out_bytes(w->out, value.at, value.size);
+}

@@ -111,6 +111,7 @@ void json_put_string(struct json_writer *w, const char *key, const char *value);
 void json_put_number(struct json_writer *w, const char *key, double value);
 void json_put_count(struct json_writer *w, const char *key, int64_t value);
 void json_put_bool(struct json_writer *w, const char *key, bool value);
+void json_put_raw(struct json_writer *w, const char *key, struct text value); // JSON as it stands
 void json_quote(struct out *out, struct text value); // with quotes and escapes
 
 #ifdef __cplusplus

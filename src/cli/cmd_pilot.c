@@ -6,6 +6,7 @@
 #include "cli/pilot_engine.h"
 #include "cli/pilot_forecast.h"
 #include "cli/pilot_from.h"
+#include "cli/record.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
 
@@ -22,9 +23,10 @@ static const struct field asked_fields[] = {
     FIELD(asked, plan, TEXT, "plan.json that this is to measure"),
     FIELD(asked, tokens_per_step, NUMBER, "processed by all GPUs, where the trainer does not say"),
     FIELD(asked, steps, COUNT, "to measure, behind the warm-up; else until it is known"),
-    FIELD(asked, minutes, NUMBER, "at most"),
-    FIELD(asked, until_width, SHARE, "half of the interval over the rate that is good enough"),
-    FIELD(asked, at_least, SECONDS, "of steady steps: clocks fall while a card warms"),
+    FIELD(asked, minutes, NUMBER, "at most: 20, of the built-in engine 10"),
+    FIELD(asked, until_width, SHARE,
+          "half of the interval over the rate that is good enough: 0.02"),
+    FIELD(asked, at_least, SECONDS, "of steady steps, lest clocks still fall: 20 s"),
     FIELD(asked, out, TEXT, "file for the result; pilot.json unless --json is given"),
     { 0 },
 };
@@ -33,8 +35,8 @@ static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
     FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
     FIELD(asked, gpus, COUNT, "that it uses, where --from does not say"),
-    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means"),
-    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped"),
+    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means: 10 s"),
+    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped: 30"),
     { 0 },
 };
 
@@ -102,11 +104,14 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 // --- the result --------------------------------------------------------------
 
 // A document that cannot be written is shown: a measurement is not lost to a full disk.
-static enum err write_result(const struct pilot *pilot, struct command_line *line)
+static enum err write_result(const struct pilot *pilot, const struct outlook_plan *plan,
+                             struct command_line *line)
 {
     struct out document = { .arena = line->arena };
     pilot_write(pilot, &document);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
+    if (pilot->tokens_per_s.mean > 0)
+        record_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
         fwrite(document.at, 1, document.size, stdout);
     else
@@ -114,7 +119,8 @@ static enum err write_result(const struct pilot *pilot, struct command_line *lin
     return err ? error_prefix(err, "the result stands above, since ") : OK;
 }
 
-static enum err show(const struct pilot *pilot, struct command_line *line)
+static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
+                     struct command_line *line)
 {
     struct out out = { .arena = line->arena };
     if (!line->common.json) {
@@ -128,7 +134,7 @@ static enum err show(const struct pilot *pilot, struct command_line *line)
         }
         fwrite(out.at, 1, out.size, stdout);
     }
-    return write_result(pilot, line);
+    return write_result(pilot, plan, line);
 }
 
 // --- a trainer behind -- -----------------------------------------------------
@@ -293,7 +299,7 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_end(run);
     fputs(out_string(&remarks), stderr);
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
-        TRY(show(&pilot, line));
+        TRY(show(&pilot, asked.plan ? &plan : NULL, line));
     return verdict ? fail(verdict, "%s", why) : OK;
 }
 
@@ -309,7 +315,7 @@ static enum err run(struct command_line *line)
     engine.wanted = asked.until_width;
     engine.at_least = asked.at_least;
     TRY(pilot_engine_run(&pilot, line, &engine));
-    return show(&pilot, line);
+    return show(&pilot, NULL, line);
 }
 
 const struct command command_pilot = {

@@ -3,6 +3,7 @@
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/from.h"
+#include "cli/record.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -131,16 +132,19 @@ static enum err run(struct command_line *line)
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));
+    record_learn(&data, &request, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     TRY(plan_make(plan, line->arena, &data, &request));
-    struct out out = { .arena = line->arena };
+    struct out out = { .arena = line->arena }, document = { .arena = line->arena };
+    plan_write(plan, line->arena, &document);
     if (line->common.json)
-        plan_write(plan, line->arena, &out);
+        out = document;
     else if (line->common.explain)
         plan_explain(plan, line->arena, &out);
     else
         plan_text(plan, line->arena, &out);
     fwrite(out.at, 1, out.size, stdout);
+    record_document(line, out_view(&document));
     return plan->fits ? OK : ERR_ANSWER;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/engine_model.h"
+#include "cli/record.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
@@ -267,6 +268,39 @@ static enum err save_result(struct job *job)
     return transformer_save_adapter(&job->transformer, job->arena, request.out, data.model);
 }
 
+// What the ledger keeps of a finished run; the keys of a plan's configuration.
+static struct text document_of(const struct job *job)
+{
+    const struct checkpoint_state *state = &job->trainer.state;
+    double hours = state->seconds / 3600,
+           rows = (double)(request.micro_batch * settings.accumulation);
+    struct out out = { .arena = job->arena };
+    struct json_writer w = { .out = &out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "run");
+    json_put_count(&w, "version", 1);
+    json_put_count(&w, "steps", state->step);
+    json_put_count(&w, "trained_tokens", state->trained_tokens);
+    json_put_count(&w, "processed_tokens", state->processed_tokens);
+    json_put_number(&w, "tokens_per_second", (double)state->processed_tokens / state->seconds);
+    json_put_number(&w, "wall_hours", hours);
+    json_put_number(&w, "gpu_hours", hours * job->group.size);
+    json_put_number(&w, "held_out_loss", state->best_loss);
+    json_open(&w, "configuration", '{');
+    json_put_string(&w, "model", data.model);
+    json_put_string(&w, "stack", "native");
+    json_put_string(&w, "gpu", job->device.backend->name);
+    json_put_count(&w, "gpus", job->group.size);
+    json_put_string(&w, "batching", "packed");
+    json_put_count(&w, "context", request.context);
+    json_put_count(&w, "micro_batch", request.micro_batch);
+    json_put_number(&w, "global_batch", rows);
+    field_write(recipe_fields, &recipe, &w);
+    json_close(&w, '}');
+    json_close(&w, '}');
+    return out_view(&out);
+}
+
 static enum err train(struct job *job)
 {
     struct trainer *trainer = &job->trainer;
@@ -292,6 +326,8 @@ static enum err train(struct job *job)
                     (long long)trainer->state.step, (long long)trainer->steps);
     TRY(save_result(job));
     train_progress_result(&progress, trainer);
+    if (!job->group.rank)
+        record_document(job->line, document_of(job));
     return OK;
 }
 

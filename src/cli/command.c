@@ -7,6 +7,8 @@ const struct field common_fields[] = {
     FIELD(common, explain, FLAG, "show how each number came about"),
     FIELD(common, quiet, FLAG, "no progress on standard error"),
     FIELD(common, data, TEXT, "folder whose catalog files override the built-in ones"),
+    FIELD(common, ledger, TEXT, "file that remembers plans and runs, or off"),
+    FIELD(common, name, TEXT, "that the ledger remembers this under"),
     { 0 },
 };
 

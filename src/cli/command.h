@@ -21,10 +21,11 @@ struct options {
 
 // Options that every command has.
 struct common {
-    bool json;        // one document on stdout instead of text
-    bool quiet;       // no progress
-    bool explain;     // how each number came about
-    const char *data; // folder whose files override the embedded catalogs
+    bool json;                 // one document on stdout instead of text
+    bool quiet;                // no progress
+    bool explain;              // how each number came about
+    const char *data;          // folder whose files override the embedded catalogs
+    const char *ledger, *name; // where a command's result is remembered, and as what (cli/record.h)
 };
 extern const struct field common_fields[];
 
@@ -52,3 +53,4 @@ enum err command_read(struct command_line *line, const struct options *groups);
 enum err command_again(struct command_line *line, const struct options *groups);
 
 extern const struct command *const commands[]; // ended by NULL; in main.c
+extern const char command_version[];           // of the program: made by the build

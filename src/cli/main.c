@@ -7,13 +7,13 @@
 #include <string.h>
 
 extern const struct command command_plan, command_profile, command_memory, command_hosts,
-    command_pilot, command_watch, command_train, command_merge, command_pack, command_tokenize,
-    command_template, command_show, command_validate;
+    command_pilot, command_watch, command_train, command_runs, command_merge, command_pack,
+    command_tokenize, command_template, command_show, command_validate;
 
 const struct command *const commands[] = {
-    &command_plan,     &command_profile, &command_memory,   &command_hosts, &command_pilot,
-    &command_watch,    &command_train,   &command_merge,    &command_pack,  &command_tokenize,
-    &command_template, &command_show,    &command_validate, NULL,
+    &command_plan,     &command_profile,  &command_memory, &command_hosts,    &command_pilot,
+    &command_watch,    &command_train,    &command_runs,   &command_merge,    &command_pack,
+    &command_tokenize, &command_template, &command_show,   &command_validate, NULL,
 };
 
 static void print_option(const struct field *f)
@@ -63,7 +63,9 @@ static enum err show_example(struct arena *arena)
     for (int i = 0; i < COUNT - 1; i++)
         printf("%s %s", i == 7 ? " \\\n   " : "", words[i]);
     printf("\n\n");
-    struct command_line line = { .arena = arena, .count = COUNT, .words = words };
+    struct command_line line = {
+        .arena = arena, .count = COUNT, .words = words, .common.ledger = "off"
+    };
     return command_plan.run(&line);
 }
 

@@ -448,7 +448,7 @@ static enum err fill_configuration(struct pilot *out, const struct job *job)
 
 static enum err conclude(struct pilot *out, struct job *job)
 {
-    if (job->steady.ordinary_steps < 1)
+    if (job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0))
         return fail(ERR_ANSWER,
                     "%zu steps in %.0f s are too few to say anything: %s; --minutes gives "
                     "it more time",

@@ -10,7 +10,8 @@
 
 static const double POLL_SECONDS = 0.1, MEASURE_SECONDS = 0.5;
 static const double LOOK_BYTES_PER_SECOND = 4e6;
-static const double IDLE_BYTES = 64e6; // that a GPU at work has more in use than before
+static const double IDLE_BYTES = 64e6;  // that a GPU at work has more in use than before
+static const double OTHERS_BYTES = 2e9; // more than drivers and displays take
 
 // --- what comes in -----------------------------------------------------------
 
@@ -264,14 +265,36 @@ double wrapped_elapsed(const struct wrapped *run)
     return (run->ended_seconds > 0 ? run->ended_seconds : child_clock()) - run->began_seconds;
 }
 
+// By its processes where the driver tells them; else, as in most containers, by what it took.
+bool wrapped_uses(const struct wrapped *run, int device)
+{
+    bool told = false;
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        told = told || gpu_monitor_summary(run->gpu, i, 0, 0).own_peak_bytes > 0;
+    struct gpu_summary s = gpu_monitor_summary(run->gpu, device, 0, 0);
+    return told ? s.own_peak_bytes > 0 : s.peak_bytes > s.base_bytes + IDLE_BYTES;
+}
+
 int wrapped_gpus(const struct wrapped *run)
 {
     int used = 0;
-    for (int i = 0; i < gpu_monitor_count(run->gpu); i++) {
-        struct gpu_summary s = gpu_monitor_summary(run->gpu, i, 0, 0);
-        used += s.own_peak_bytes > 0 || s.peak_bytes > s.base_bytes + IDLE_BYTES;
-    }
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        used += wrapped_uses(run, i);
     return used;
+}
+
+// Memory that others had on the same GPUs is in what was measured.
+static void remark_others(const struct wrapped *run, struct arena *arena, struct out *out)
+{
+    double before = 0;
+    for (int i = 0; i < gpu_monitor_count(run->gpu); i++)
+        if (wrapped_uses(run, i))
+            before = fmax(before, gpu_monitor_summary(run->gpu, i, 0, 0).base_bytes);
+    if (before > OTHERS_BYTES)
+        out_put(out,
+                "gpuhours: %s of GPU memory were in use before the trainer started, and are in "
+                "the peak\n",
+                text_bytes(arena, before));
 }
 
 // How many processes went on without the trainer, and what ended them.
@@ -292,6 +315,7 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
                 "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
                 "kernel, for a disk or a driver\n",
                 child->immortal);
+    remark_others(run, arena, out);
     if (run->unseen_bytes > 0)
         out_put(out,
                 "gpuhours: the trainer printed faster than can be read: in %s of it no step was "

@@ -79,6 +79,7 @@ void wrapped_end(struct wrapped *run);
 
 double wrapped_steps(const struct wrapped *run); // done, as the trainer counts them
 int wrapped_gpus(const struct wrapped *run);     // at work on this machine; 0: none seen
+bool wrapped_uses(const struct wrapped *run, int device);
 double wrapped_elapsed(const struct wrapped *run);
 
 // Sentences on what a person should know of how it ended: had to be killed, left processes …

@@ -5,14 +5,9 @@
 
 #include <math.h>
 
-static const double IDLE_BYTES = 64e6, IDLE_SHARE = 0.5;
+static const double IDLE_SHARE = 0.5;
 
 // --- GPUs --------------------------------------------------------------------
-
-static bool at_work(const struct gpu_summary *s)
-{
-    return s->own_peak_bytes > 0 || s->peak_bytes > s->base_bytes + IDLE_BYTES;
-}
 
 // When the steady steps ran, by the clock.
 static void steady_time(const struct wrapped *run, double *from, double *to)
@@ -46,7 +41,7 @@ void wrapped_pilot_gpus(struct pilot *out, struct arena *arena, const struct wra
     for (int i = 0; i < gpu_monitor_count(run->gpu); i++) {
         const struct gpu_about *about = gpu_monitor_about(run->gpu, i);
         struct gpu_summary s = gpu_monitor_summary(run->gpu, i, from, to);
-        if (!at_work(&s))
+        if (!wrapped_uses(run, i))
             continue;
         if (!gpu->count++)
             gpu->name = text_copy(arena, text_of(about->name));
@@ -113,7 +108,7 @@ static bool idle_in_stalls(const struct wrapped *run)
         for (int g = 0; g < gpu_monitor_count(run->gpu); g++) {
             struct gpu_summary s = gpu_monitor_summary(
                 run->gpu, g, step->end_seconds - step->seconds, step->end_seconds);
-            if (!s.samples || !at_work(&s))
+            if (!s.samples || !wrapped_uses(run, g))
                 continue;
             all += step->seconds;
             idle += s.utilisation < IDLE_SHARE ? step->seconds : 0;

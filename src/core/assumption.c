@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-const char *const assumption_origins[] = { "assumed", "catalog", "measured", "given" };
+const char *const assumption_origins[] = { "assumed", "catalog", "measured", "given", "ledger" };
 
 struct assumption assumption_given(struct assumption assumed, double value)
 {

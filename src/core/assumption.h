@@ -13,6 +13,7 @@ enum assumption_origin {
     ASSUMPTION_CATALOG,  // a row with source and date
     ASSUMPTION_MEASURED, // fitted on measured runs, or measured by a pilot
     ASSUMPTION_GIVEN,    // by the user
+    ASSUMPTION_LEDGER,   // learned from the user's own pilots and runs
 };
 extern const char *const assumption_origins[];
 

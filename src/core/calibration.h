@@ -14,6 +14,7 @@
 struct efficiency {
     const char *stack; // its name
     const char *family;
+    int64_t own;       // likewise in the user's ledger; no column
     double log_mid;    // of measured over roofline tokens/s
     double log_spread; // standard deviation that a new source shows
     int64_t runs, sources;

@@ -41,7 +41,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
                            const char *name)
 {
     struct json tree;
-    *out = (struct outlook_plan){ .name = name };
+    *out = (struct outlook_plan){ .name = name, .document = document };
     TRY(json_read(&tree, arena, document, name));
     const struct json *workload = json_get(&tree, "workload");
     if (tree.kind != JSON_OBJECT || !text_is(json_get_text(&tree, "kind"), "plan") || !workload)

@@ -20,6 +20,7 @@
 
 struct outlook_plan {
     const char *name;
+    struct text document; // that it was read from
     double processed_tokens, steps, gpus;
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices

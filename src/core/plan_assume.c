@@ -113,6 +113,24 @@ static void add_hardware(struct plan *plan)
                       node->as_of });
 }
 
+// What the ledger made of the stack's efficiency (core/prior.h).
+static void add_own(struct plan *plan)
+{
+    const struct efficiency *e = &plan->efficiency;
+    const double p90 = 1.2815515655446004;
+    if (e->own)
+        add(plan, (struct assumption){
+                      "efficiency by the ledger",
+                      "of its roofline",
+                      { exp(e->log_mid - p90 * e->log_spread), exp(e->log_mid),
+                        exp(e->log_mid + p90 * e->log_spread) },
+                      ASSUMPTION_LEDGER,
+                      text_format(plan->advice.arena,
+                                  "%lld of your own with this stack, GPU and method; gpuhours runs",
+                                  (long long)e->own),
+                      NULL });
+}
+
 void plan_assume(struct plan *plan)
 {
     const struct efficiency *e = &plan->efficiency;
@@ -149,4 +167,5 @@ void plan_assume(struct plan *plan)
                       isnan(plan->request->price) ? ASSUMPTION_CATALOG : ASSUMPTION_GIVEN,
                       isnan(plan->request->price) ? "offers of the catalog" : NULL,
                       plan->price.oldest });
+    add_own(plan);
 }

@@ -159,6 +159,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
+    json_put_number(&w, "roofline_tokens_per_second", plan->estimate.tokens_per_s);
     put_range(&w, "wall_hours", &plan->forecast.wall_hours);
     put_range(&w, "gpu_hours", &plan->forecast.gpu_hours);
     put_range(&w, "cost_usd", &plan->forecast.cost_usd);

@@ -24,6 +24,7 @@ enum {
 #define SLOW_BEYOND 2.0    // times the 90th percentile is slow in any case
 #define SLOW_LEAST 1.3     // and at least this factor
 #define SCALE_LEAST 0.01   // deviations smaller than this are not believed
+#define MEMORY_MOST 0.9    // of a step in the next
 #define DRIFT_LEAST 0.03   // relative change that matters
 #define DRIFT_LEVEL 0.99
 
@@ -98,7 +99,8 @@ static double late_median(struct series *s, double *scale)
 {
     size_t count = sort_logs(s, s->count / 3, true);
     double median = stats_quantile(s->scratch, count, 0.5);
-    *scale = scale_of(s->scratch, count, median);
+    double above = (stats_quantile(s->scratch, count, 0.8) - median) / 0.8416; // of a normal
+    *scale = fmax(above, scale_of(s->scratch, count, median));
     return median;
 }
 
@@ -200,6 +202,28 @@ static double long_run_variance(const double *values, size_t count, int first, i
     return sum / (last - first + 1);
 }
 
+// How much neighbours have in common, corrected for short series; 0 where that may be chance.
+static double find_memory(const double *values, size_t count)
+{
+    double product = 0, square = 0;
+    for (size_t i = 0; i < count; i++) {
+        square += values[i] * values[i];
+        product += i ? values[i] * values[i - 1] : 0;
+    }
+    double memory = square > 0 ? product / square : 0;
+    memory += (1 + 3 * memory) / (double)count;
+    return memory < 2 / sqrt((double)count) ? 0 : fmin(memory, MEMORY_MOST);
+}
+
+// Takes out of a series what each value has from the one before; the variance of what is left, over
+// a long run, is (1 − memory)² times the whole's.
+static void whiten(double *values, size_t count, double memory)
+{
+    for (size_t i = count; i-- > 1;)
+        values[i] -= memory * values[i - 1];
+    values[0] *= 1 - memory;
+}
+
 static int cosines(size_t count)
 {
     int wanted = (int)(0.4 * pow((double)count, 2.0 / 3));
@@ -217,7 +241,10 @@ static struct range rate_of(const double *units, const double *seconds, size_t c
     for (size_t i = 0; i < count; i++)
         scratch[i] = units[i] - rate * seconds[i];
     int freedom = cosines(count);
-    double error = sqrt(long_run_variance(scratch, count, 1, freedom) * (double)count) / second_sum;
+    double memory = find_memory(scratch, count);
+    whiten(scratch, count, memory);
+    double variance = long_run_variance(scratch, count, 1, freedom);
+    double error = sqrt(variance * (double)count) / (1 - memory) / second_sum;
     double half = stats_student_quantile(0.5 + level / 2, freedom) * error;
     return (struct range){ rate - half, rate, rate + half };
 }
@@ -255,7 +282,10 @@ static enum steady_verdict find_drift(struct steady *out, const double *units,
     for (size_t i = 0; i < count; i++)
         excess[i] -= slope * ((double)i - middle);
     int freedom = cosines(count) - 1; // without the two slowest cosines: a trend, straight or bent
-    double error = sqrt(long_run_variance(excess, count, 3, freedom + 2) / square);
+    double memory = find_memory(excess, count);
+    whiten(excess, count, memory);
+    double variance = long_run_variance(excess, count, 3, freedom + 2);
+    double error = sqrt(variance / square) / (1 - memory);
     bool sure = fabs(slope) > stats_student_quantile(DRIFT_LEVEL, freedom) * error;
     if (!sure || fabs(out->drift) < DRIFT_LEAST)
         return STEADY_YES;

@@ -300,7 +300,7 @@ static bool has(const char *line, const char *word)
 {
     size_t size = strlen(word);
     for (; *line; line++)
-        if (tolower((unsigned char)*line) == *word && !strncasecmp(line, word, size))
+        if ((*line | 32) == *word && !strncasecmp(line, word, size))
             return true;
     return false;
 }

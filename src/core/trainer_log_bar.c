@@ -48,19 +48,6 @@ static bool read_rate(const char *at, double *step_seconds)
     return true;
 }
 
-// "00:12", "1:02:03", "2 days, 1:02:03" is too long for a bar to show.
-static double read_elapsed(const char *at)
-{
-    double sum = 0, part;
-    for (const char *end;
-         (end = isdigit((unsigned char)*at) ? trainer_log_number(at, &part) : NULL); at = end + 1) {
-        sum = sum * 60 + part;
-        if (*end != ':')
-            return sum;
-    }
-    return NAN;
-}
-
 static const char *read_count(const char *at, double *value)
 {
     at += strspn(at, " ");
@@ -98,7 +85,7 @@ static bool read_tqdm(struct trainer_log_bar *bar, const char *from, const char 
     if (!at || strncmp(at, " [", 2) || !(bar->end = strchr(at, ']')))
         return false;
     name_bar(bar, from, name_end);
-    bar->elapsed_seconds = read_elapsed(at + 2);
+    bar->elapsed_seconds = trainer_log_duration(at + 2);
     const char *rate = strchr(at, ',');
     rate = rate && rate < bar->end ? rate + 1 + strspn(rate + 1, " ") : bar->end;
     if (!read_rate(rate, &bar->step_seconds))
@@ -122,7 +109,7 @@ static bool read_rich(struct trainer_log_bar *bar, const char *from, const char 
     if (at - line < 9 || !(at = read_counts(bar, at)))
         return false;
     name_bar(bar, from, line);
-    bar->elapsed_seconds = read_elapsed(at + strspn(at, " "));
+    bar->elapsed_seconds = trainer_log_duration(at + strspn(at, " "));
     const char *bullet = strstr(at, "\xe2\x80\xa2"); // between the time used and the time left
     const char *rate = bullet ? bullet + 3 + strspn(bullet + 3, " 0123456789:-") : at;
     while (rate > at && !strchr(" \xa2", rate[-1]))
@@ -136,7 +123,7 @@ static bool read_rich(struct trainer_log_bar *bar, const char *from, const char 
 
 bool trainer_log_read_bar(struct trainer_log_bar *bar, const char *from)
 {
-    for (const char *at = from; *at; at++) {
+    for (const char *at = from; *(at += strcspn(at, "%\xe2")); at++) {
         *bar = (struct trainer_log_bar){ .epoch = NAN, .step = NAN };
         if (at[0] == '%' && at[1] == '|' && read_tqdm(bar, from, at))
             return true;

@@ -15,7 +15,7 @@ struct trainer_log_found {
     int count;         // values known
 };
 
-enum trainer_log_key_rule { KEY_PLAIN, KEY_INVERSE, KEY_WITH_UNIT, KEY_CLOCK };
+enum trainer_log_key_rule { KEY_PLAIN, KEY_INVERSE, KEY_WITH_UNIT, KEY_CLOCK, KEY_DURATION };
 
 struct trainer_log_key {
     const char *name; // in lower case; ends in '*' if more may follow
@@ -50,6 +50,7 @@ void trainer_log_clear(struct trainer_log_found *found);
 void trainer_log_pairs(struct trainer_log_found *found, const char *line); // "loss: 0.5 | lr 1e-4"
 bool trainer_log_dict(struct trainer_log_found *found, const char *line);  // {'loss': 0.5}
 const char *trainer_log_number(const char *at, double *value); // behind it; NULL if there is none
+double trainer_log_duration(const char *at);                   // "00:12", "1:02:03"; else NAN
 
 // --- progress bars (trainer_log_bar.c) ---------------------------------------
 

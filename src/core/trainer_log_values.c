@@ -62,6 +62,19 @@ const char *trainer_log_number(const char *at, double *value)
     return isfinite(*value) ? end : NULL;
 }
 
+double trainer_log_duration(const char *at)
+{
+    double sum = 0, part;
+    const char *end;
+    while ((end = isdigit((unsigned char)*at) ? trainer_log_number(at, &part) : NULL)) {
+        sum = sum * 60 + part;
+        if (*end != ':')
+            return sum;
+        at = end + 1;
+    }
+    return NAN;
+}
+
 // --- units -------------------------------------------------------------------
 
 static const struct {
@@ -207,7 +220,9 @@ bool trainer_log_dict(struct trainer_log_found *found, const char *line)
         const char *number = trainer_log_number(at + quoted, &value);
         if (number && quoted && *number != *at)
             number = NULL;
-        if (number && key)
+        if (key && key->rule == KEY_DURATION && quoted)
+            put(found, key, trainer_log_duration(at + 1), NAN);
+        else if (number && key)
             put(found, key, value, NAN);
         if (number)
             at = number + quoted;

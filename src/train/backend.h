@@ -36,6 +36,7 @@ struct device {
     int64_t total_bytes;     // of memory; 0: not known
     int64_t overhead_bytes;  // of it, what the driver and libraries take beside allocate()
     int64_t chunk_bytes;     // of logits alive at once, about
+    int64_t padding;         // elements that adapters are rounded up to, so that rows are aligned
     char name[64];           // "NVIDIA H200"
     void *own;               // the backend's
 };

@@ -165,69 +165,18 @@ static enum err accumulate(struct trainer *trainer, const struct step_range *ran
     return share_gradients(trainer);
 }
 
-// The same columns of what an update reads and writes.
-struct update {
-    struct tensor weight, m, v, gradient;
-    bool decays;
-};
-
-static struct tensor reach(struct tensor first, struct tensor last)
-{
-    if (!first.at)
-        return first;
-    int64_t bytes = (char *)last.at + tensor_bytes(last) - (char *)first.at;
-    return tensor_of(first.at, first.dtype, 1, bytes / dtype_bytes(first.dtype));
-}
-
-static bool follows(struct tensor next, struct tensor before)
-{
-    int64_t gap = (char *)next.at - ((char *)before.at + tensor_bytes(before));
-    return (!next.at && !before.at) || (gap >= 0 && gap < BLOCKS_ALIGNMENT);
-}
-
-static void update_one(struct trainer *trainer, const struct update *u, double rate, uint64_t place)
+static void update(struct trainer *trainer, double rate)
 {
     const struct trainer_settings *s = &trainer->settings;
-    struct transformer *t = trainer->transformer;
-    double decay = u->decays ? s->decay : 0;
     int64_t step = trainer->state.step + 1;
     struct adamw adamw = { rate,
                            s->beta1,
                            s->beta2,
                            s->epsilon,
-                           decay,
+                           s->decay,
                            step,
-                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 +
-                               place };
-    if (u->v.at)
-        t->device->backend->adamw(t->device, u->weight, u->m, u->v, u->gradient, &adamw, t->clip);
-    else
-        t->device->backend->sgd(t->device, u->weight, u->m, u->gradient, rate, s->momentum, decay,
-                                t->clip);
-}
-
-// What lies together and decays alike is updated at once; the gaps between hold zeros.
-static void update(struct trainer *trainer, double rate)
-{
-    struct transformer *t = trainer->transformer;
-    for (size_t i = 0, end; i < t->pile_count; i = end) {
-        const struct pile *first = &t->piles[i], *last = first;
-        for (end = i + 1; end < t->pile_count; end++) {
-            const struct pile *next = &t->piles[end];
-            if (!next->is_trained || next->parts[0]->decays != first->parts[0]->decays ||
-                !follows(next->master, last->master) || !follows(next->gradient, last->gradient) ||
-                !follows(next->m, last->m) || !follows(next->v, last->v))
-                break;
-            last = next;
-        }
-        if (!first->is_trained)
-            continue;
-        struct update all = { reach(first->master, last->master), reach(first->m, last->m),
-                              reach(first->v, last->v), reach(first->gradient, last->gradient),
-                              first->parts[0]->decays };
-        update_one(trainer, &all, rate, i);
-    }
-    transformer_refresh(t);
+                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
+    transformer_update(trainer->transformer, &(struct update){ adamw, s->momentum });
 }
 
 static double traced_flops(struct transformer_trace *trace)

@@ -18,6 +18,7 @@ static enum err list(struct transformer *t, struct arena *arena, struct device *
                                .heads = m->heads,
                                .kv_heads = m->kv_heads,
                                .head_size = m->head_size };
+    t->chunk_bytes = device->chunk_bytes;
     t->attention_bytes = device->backend->attention_bytes(device, &shape, setup->compute);
     return OK;
 }
@@ -28,8 +29,11 @@ static void plan(struct transformer *t)
     transformer_place(t);
 }
 
+enum { CHUNK_LEAST = 16 << 20 };
+
 // Raises layers, one at a time and the last first, until the whole meets the budget: a level more
-// for all layers before the next level for any, since each level costs more FLOPs per byte.
+// for all layers before the next level for any, since each level costs more FLOPs per byte. At last
+// fewer logits are alive at once.
 static enum err choose_levels(struct transformer *t)
 {
     double budget = t->setup.budget_bytes;
@@ -41,6 +45,9 @@ static enum err choose_levels(struct transformer *t)
             t->layers[i].level = (enum recompute)level;
             plan(t);
         }
+    for (; budget && (double)blocks_total(&t->blocks) > budget && t->chunk_bytes > CHUNK_LEAST;
+         plan(t))
+        t->chunk_bytes /= 2;
     if (budget && (double)blocks_total(&t->blocks) > budget)
         return fail(ERR_DEVICE_MEMORY,
                     "%lld bytes are needed even if every layer is computed again, the budget is "

@@ -194,6 +194,7 @@ struct transformer {
     struct tensor loss, squares, clip; // (1, 1) in fp64: of the step so far
     double adapter_scale;
     int64_t attention_bytes;
+    int64_t chunk_bytes; // of logits alive at once
     enum step_phase phase;
     struct transformer_trace *trace; // NULL: none
 };
@@ -238,6 +239,14 @@ void transformer_begin(struct transformer *t);
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
 void transformer_clip(struct transformer *t, double limit); // finds squares and clip
+
+// One step of the optimizer on all that is trained, with the gradients as transformer_clip() left
+// them. decay is of weights, not of norms and biases; momentum is of SGD, beta1 … epsilon of AdamW.
+struct update {
+    struct adamw adamw;
+    double momentum;
+};
+void transformer_update(struct transformer *t, const struct update *update);
 enum err transformer_sums(struct transformer *t, struct transformer_sums *out);
 void transformer_logits(struct transformer *t, const struct micro_batch *batch,
                         double *out); // (labelled, V)

@@ -7,8 +7,6 @@
 
 const char *const recompute_names[] = { "none", "norms", "gate", "block", NULL };
 
-enum { RANK_STEP = 64 }; // adapters are rounded up to it: rows stay aligned to 128 bytes
-
 static struct parameter *add(struct transformer *t, const char *name, int64_t rows, int64_t columns,
                              enum parameter_start start)
 {
@@ -74,9 +72,10 @@ static void list_projections(struct transformer *t, struct transformer_layer *la
         p->out += linear->out;
         p->rank += linear->a ? t->setup.recipe->rank : 0;
     }
+    int64_t padding = t->device->padding;
     for (int i = 0; i < PROJECTIONS; i++) {
         struct projection *p = &layer->projections[i];
-        p->rank = (p->rank + RANK_STEP - 1) / RANK_STEP * RANK_STEP;
+        p->rank = (p->rank + padding - 1) / padding * padding;
     }
 }
 

@@ -265,7 +265,7 @@ static int64_t most(int64_t a, int64_t b)
 static int64_t head_rows(const struct transformer *t)
 {
     int64_t row_bytes = t->decoder->model.vocabulary * dtype_bytes(t->setup.compute);
-    int64_t rows = t->device->chunk_bytes / row_bytes;
+    int64_t rows = t->chunk_bytes / row_bytes;
     if (rows > HEAD_ROWS_STEP)
         rows -= rows % HEAD_ROWS_STEP;
     rows = most(rows, HEAD_ROWS_LEAST);

@@ -32,7 +32,8 @@ struct scenario {
     double token_spread; // of batches: time grows with their tokens
     double drift;        // over the whole series
     double jump;         // from the middle on
-    int every;           // steps a report
+    bool blurred; // slow spells at the start look like a warm-up: only the interval is judged
+    int every;    // steps a report
 };
 
 struct truth {
@@ -162,6 +163,7 @@ static const struct scenario steady_ones[] = {
     { "stalls", 60, 200, .spread = 0.08, .stalls = 0.03 },
     { "heavy tails", 60, 200, .spread = 0.1, .tails = 3 },
     { "autocorrelation", 60, 200, .spread = 0.06, .autocorrelation = 0.6 },
+    { "strong autocorrelation", 100, 300, .spread = 0.05, .autocorrelation = 0.8, .blurred = true },
     { "uneven batches", 60, 200, .spread = 0.03, .token_spread = 0.4 },
     { "ten steps a report", 20, 60, .spread = 0.05, .every = 10, .warmup = 2 },
     { "all of it", 80, 250, .spread = 0.05, .autocorrelation = 0.3, .tails = 5, .warmup = 8,
@@ -174,8 +176,8 @@ TEST(steady_intervals_hold_the_truth_and_warmup_is_found)
         const struct scenario *s = &steady_ones[i];
         struct score score = play(s, SEED);
         double coverage = (double)score.covered / score.steady;
-        bool good =
-            coverage >= 0.85 && coverage <= 0.95 && score.found >= 950 && score.steady >= 950;
+        bool good = coverage >= 0.85 && coverage <= 0.95 && (score.found >= 950 || s->blurred) &&
+                    score.steady >= 950;
         if (!good)
             printf("%-20s steady %d, covered %.3f, warm-up found %d, half width %.4f drifts %d "
                    "jumps %d\n",
@@ -239,7 +241,8 @@ TEST(steady_reads_a_real_run_as_it_was)
     CHECK_NEAR(steady.slow[STEADY_STALL].seconds, 1.3231 + 1.3937, 1e-9);
     CHECK(isnan(steady.tokens_per_s.mid) && steady.more_steps > 100);
     steady = measure(seconds, 467, 0);
-    CHECK(steady.verdict == STEADY_JUMPS && strstr(steady.reason, "faster"));
+    CHECK(steady.verdict == STEADY_DRIFTS && strstr(steady.reason, "faster"));
+    CHECK(steady.warmup_steps == 1 && steady.slow[STEADY_STALL].count == 4);
 }
 
 TEST(steady_joins_steps_that_were_shown_at_once)

@@ -189,7 +189,7 @@ TEST(trainer_log_times_a_recorded_run)
     double now = 0;
     size_t at = 0;
     while (text_next(&times, '\n', &line) && line.size) {
-        double delay, size;
+        double delay = 0, size = 0;
         text_next(&line, ' ', &word);
         CHECK(!text_read_number(&delay, word) && !text_read_number(&size, line));
         now += delay;
@@ -211,12 +211,17 @@ TEST(trainer_log_times_a_recorded_run)
     CHECK_NEAR(steady.slow[STEADY_STALL].extra_seconds, 2 * 0.5, 0.05);
 }
 
+static void feed(struct trainer_log *log, const char *text)
+{
+    trainer_log_feed(log, text, strlen(text), 0);
+}
+
 static const struct seen *read_text(const char *text, bool reads_back)
 {
     struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
     struct seen *seen = start(log, NULL);
     seen->series.reads_back = reads_back;
-    trainer_log_feed(log, text, strlen(text), 0);
+    feed(log, text);
     trainer_log_end(log);
     step_series_finish(&seen->series);
     return seen;
@@ -233,6 +238,14 @@ TEST(step_series_takes_time_and_tokens_from_the_trainer_when_read_back)
     CHECK(seen->series.origin == STEP_SERIES_COUNTER && seen->series.count == 9);
     CHECK(seen->series.steps[0].seconds == 1.25 && seen->series.steps[8].tokens == 4096);
     CHECK(seen->series.steps[3].flags == STEADY_EVALUATED && seen->series.steps[4].flags == 0);
+
+    seen = start(log, NULL); // "elapsed_time": "0:00:45", a second a step
+    seen->series.reads_back = true;
+    text = content_of("llama_factory_trainer_log.jsonl");
+    trainer_log_feed(log, text.at, text.size, 0);
+    step_series_finish(&seen->series);
+    CHECK(seen->series.count == 8 && seen->series.steps[7].seconds == 5);
+    CHECK(seen->series.steps[7].tokens == 5 * 11245);
 
     seen = start(log, NULL);
     seen->series.reads_back = true;
@@ -271,7 +284,7 @@ TEST(trainer_log_bounds_lines_without_an_end)
     block[7] = '{', block[8] = '\'', block[100] = ']';
     for (int i = 0; i < 4096; i++)
         trainer_log_feed(log, block, sizeof block, i);
-    trainer_log_feed(log, "\nstep 4 loss 0.5\n\x1b[2Kstep 5 loss 0.25\r\n", 42, 9);
+    feed(log, "\nstep 4 loss 0.5\n\x1b[2Kstep 5 loss 0.25\r\n");
     CHECK(seen->series.first_step == 4 && seen->series.last_step == 5 && seen->series.loss == 0.25);
 }
 
@@ -312,6 +325,6 @@ TEST(trainer_log_refuses_patterns_that_name_no_step)
     CHECK(!trainer_log_init(log, &test_arena, "(?:x|y)[(|](?<step>\\d+(?:,\\d+)*)\\)", on_event,
                             NULL));
     struct seen *seen = start(log, "(?:x|y)[(|](?<step>\\d+(?:,\\d+)*)\\) (?<seconds>[\\d.]+)s");
-    trainer_log_feed(log, "x(1,000) 2.5s\ny|1,001) 2.0s\n{'step': 7, 'loss': 1}\n", 52, 0);
+    feed(log, "x(1,000) 2.5s\ny|1,001) 2.0s\n{'step': 7, 'loss': 1}\n");
     CHECK(seen->series.first_step == 1000 && seen->series.last_step == 1001);
 }

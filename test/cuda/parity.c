@@ -1,6 +1,8 @@
-// cuda-parity [--time] [--self] [--library FILE] [WORD]: each operation of the CUDA backend
-// against the CPU's, on ragged and strided shapes; two runs must give the same bits. --time prints
-// speeds at the shape of an 8B model instead. --self holds the CPU against itself, without a GPU.
+// cuda-parity [--time] [--self] [--trace] [--library FILE] [WORD]: each operation of the CUDA
+// backend against the CPU's, on ragged and strided shapes; two runs must give the same bits. --time
+// prints speeds at the shape of an 8B model instead. --self holds the CPU against itself, without a
+// GPU;
+// --trace names each run before it starts.
 
 #include "test/cuda/parity.h"
 
@@ -14,6 +16,8 @@
 #include <string.h>
 
 enum { RUNS = 3, MOST_OUTPUTS = 16 };
+
+static bool trace;
 
 struct parity_memory {
     struct parity_memory *next;
@@ -160,6 +164,8 @@ static const char *judge(enum dtype dtype, double aa, double bb, double ab, doub
         return NULL;
     if (dtype == DTYPE_F64)
         return sqrt(difference) <= 1e-6 * sqrt(bb) ? NULL : "differs";
+    if (dtype == DTYPE_F32 && worst <= 1e-6) // of inputs near 1: the result may be what cancels
+        return NULL;
     if (dtype == DTYPE_F32)
         return sqrt(difference) <= 1e-5 * sqrt(bb) && worst <= 1e-4 * largest ? NULL : "differs";
     if (fabs(sqrt(aa / bb) - 1) > 1e-2)
@@ -216,6 +222,9 @@ static struct verdict run_case(const struct parity_case *one, const struct parit
     static char problem[512];
     for (int run = 0; run < RUNS; run++) {
         struct device *device = run ? gpu : cpu;
+        if (trace)
+            fprintf(stderr, "%s, %s, %s on %s\n", one->name, dtype_names[dtype], shape->name,
+                    device->name);
         outputs[run].count = 0;
         struct parity p = { device, device->backend, shape, dtype, 1000, NULL, &outputs[run] };
         one->run(&p);
@@ -294,6 +303,8 @@ int main(int argc, char **argv)
             timed = true;
         else if (!strcmp(argv[i], "--self"))
             self = true;
+        else if (!strcmp(argv[i], "--trace"))
+            trace = true;
         else if (!strcmp(argv[i], "--library") && i + 1 < argc)
             library = argv[++i];
         else

@@ -400,10 +400,10 @@ static void time_products(struct bench *b, int64_t tokens)
         const char *name;
         int64_t n, k, extra;
     } linears[] = {
-        { "qkv", QKV, WIDTH, 48 },
-        { "o", WIDTH, WIDTH, 16 },
-        { "gate_up", 2 * FORWARD, WIDTH, 32 },
-        { "down", WIDTH, FORWARD, 16 },
+        { "qkv", QKV, WIDTH, 64 },
+        { "o", WIDTH, WIDTH, 64 },
+        { "gate_up", 2 * FORWARD, WIDTH, 64 },
+        { "down", WIDTH, FORWARD, 64 },
     };
     printf("\nproducts of %lld tokens\n", (long long)tokens);
     for (int i = 0; i < 4; i++) {
@@ -420,7 +420,7 @@ static void time_products(struct bench *b, int64_t tokens)
         snprintf(name, sizeof name, "%s back", linears[i].name);
         time_scaled(b, name, tokens, k, n);
     }
-    for (int64_t rank = 16; rank <= 48; rank += 16) {
+    for (int64_t rank = 16; rank <= 64; rank *= 2) {
         time_nt(b, "skinny x A", tokens, rank, WIDTH);
         time_nt(b, "skinny z B", tokens, QKV, rank);
         time_nn(b, "skinny dy B", tokens, rank, QKV);

@@ -19,6 +19,7 @@ static struct gpu_monitor *start(void)
     snprintf(path, sizeof path, "%s/nvml.so", folder ? folder : "build/fast/stand_in");
     setenv("GPUHOURS_NVML", path, 1);
     CHECK(!gpu_monitor_start(&monitor, 0.002));
+    unsetenv("GPUHOURS_NVML"); // scripts that run later have none
     return monitor;
 }
 
@@ -34,6 +35,7 @@ TEST(gpu_without_a_driver_is_a_sentence)
     struct gpu_monitor *monitor = NULL;
     setenv("GPUHOURS_NVML", "libno-such-library.so", 1);
     CHECK(gpu_monitor_start(&monitor, 0.1) == ERR_UNAVAILABLE);
+    unsetenv("GPUHOURS_NVML");
     CHECK(!monitor && strstr(error_text(), "GPUs are not watched"));
     CHECK(gpu_monitor_count(NULL) == 0);
 }

@@ -30,6 +30,7 @@ static enum err open_device(struct device *device, int index)
                                .index = index,
                                .workers = workers,
                                .chunk_bytes = 64 << 20,
+                               .padding = 1,
                                .name = "CPU" };
     struct cpu *cpu = device->own = calloc(1, sizeof *cpu);
     size_t tile = (size_t)CPU_TILE * CPU_DEPTH, result = (size_t)CPU_TILE * CPU_TILE;

@@ -1,10 +1,11 @@
 // Attention: who computes it, cuDNN or the own kernels, and what both need in the workspace.
 //
 // cuDNN's plans are for a number of documents of at most some length. The forward pass takes a
-// micro-batch as one; the backward pass keeps a square per document and head, so it goes by classes
-// of length, a power of two each, as many documents at once as there is room for. Places behind the
-// last document of a plan hold documents of no tokens. A micro-batch that has no plan, or no room
-// for one, is left to the own kernels, which write the same lse.
+// micro-batch as one if it can; the backward pass keeps a square per document and head, so it goes
+// by classes of length, a power of two each, as many documents at once as there is room for, or
+// some heads of one document. Places behind the last document of a plan hold documents of no
+// tokens. A micro-batch that has no plan, or no room for one, is left to the own kernels, which
+// write the same lse.
 
 #include "train/cuda/cuda.h"
 
@@ -18,17 +19,21 @@
 
 enum {
     MOST_PLANS = 128,
-    MOST_GROUPS = 256, // of documents, in a micro-batch
-    MOST_STRIDES = 6,  // of rows, that differ
-    SHORTEST = 128,    // class of documents
+    MOST_GROUPS = 1024, // of documents, in a micro-batch
+    MOST_STRIDES = 6,   // of rows, that differ
+    SHORTEST = 128,     // class of documents
+    SPARSE = 64,        // tokens per document that the own kernels are as good at
+    WASTE = 16,         // places per token that a plan may have
+    SLACK = 1 << 20,    // that cuDNN takes beside the squares
     ALIGNMENT = 256
 };
-static const int64_t MOST_ROOM = (int64_t)5 << 28, GOOD_ROOM = (int64_t)1 << 28;
+static const int64_t GOOD_ROOM = (int64_t)1 << 29;
 
 // Documents that a plan computes together, as entries first … first + documents; the one behind the
 // last is there for its offset alone.
 struct group {
     int64_t first, documents, length;
+    int64_t kv_heads; // at once
 };
 
 struct plan {
@@ -51,7 +56,7 @@ struct cuda_attention {
     struct group groups[MOST_GROUPS];
     int group_count; // 0: not by cuDNN
     struct span *entries;
-    int64_t entry_count, entry_room;
+    int64_t entry_count, entry_most, entry_room; // most: that the workspace holds
     struct offsets offsets[MOST_STRIDES];
     int stride_count;
 };
@@ -78,7 +83,9 @@ static int64_t power_above(int64_t n)
 
 static int64_t class_of(int64_t size)
 {
-    return power_above(size < SHORTEST ? (int64_t)SHORTEST : size);
+    if (size < SHORTEST)
+        return SHORTEST;
+    return power_above(size);
 }
 
 // Entries for group 0, and for groups by class, of which one per class may be nearly empty.
@@ -110,33 +117,59 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
     return at;
 }
 
+// A window that no document is longer than is none.
 static bool cudnn_does(const struct cuda_attention *own, const struct attention *a)
 {
-    return own->cudnn && a->window == 0 && a->head_size % 8 == 0 && a->head_size <= 128;
+    return own->cudnn && (a->window == 0 || a->window >= a->longest) && a->head_size % 8 == 0 &&
+           a->head_size <= 256;
 }
 
 // What the backward pass of a document needs: the square, gradients of each query head, sums.
-static int64_t document_bytes(const struct attention *a, int64_t length)
+static int64_t document_bytes(const struct attention *a, int64_t kv_heads, int64_t length)
 {
-    int64_t each = a->heads == a->kv_heads ? 0 : 2 * a->head_size;
-    return a->heads * length * (2 * length + 2 * each + 4) + ALIGNMENT;
+    int64_t each = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
+    return a->heads / a->kv_heads * kv_heads * length * (2 * length + each + 4);
 }
 
-// Room for the longest document, and for some more if they are short. 0: too long, or not cuDNN.
-static int64_t room_for(const struct cuda_attention *own, const struct attention *a,
-                        enum dtype dtype)
+// Key/value heads of one document that fit into so much room; 0: none do. Their first lse is at a
+// multiple of 16 bytes.
+static int64_t heads_for(const struct attention *a, int64_t length, int64_t room)
 {
-    int64_t length = class_of(a->longest), one = document_bytes(a, length);
+    int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
+    while (document_bytes(a, n, length) > room - SLACK)
+        if (n % 2 == 0 && n / 2 * group % 4 == 0)
+            n /= 2;
+        else
+            return 0;
+    return n;
+}
+
+// A 64th of the memory at most; what is too long for that is left to the own kernels. That the
+// backward pass of cuDNN has one order of sums is known of Hopper only.
+static int64_t room_most(struct device *device)
+{
+    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
+    return cuda_of(device)->capability == 90 ? total / 64 : 0;
+}
+
+// Room for the longest document, and for some more if they are short; some for the forward pass
+// in any case. 0: not cuDNN.
+static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
+{
+    int64_t length = class_of(a->longest), heads = heads_for(a, length, room_most(device));
+    int64_t one = document_bytes(a, heads, length) + SLACK;
     int64_t all = one * ((a->tokens + length - 1) / length);
-    if (!cudnn_does(own, a) || dtype != DTYPE_BF16 || one > MOST_ROOM)
+    if (!cudnn_does(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
         return 0;
+    if (!heads)
+        return SLACK;
     return all < GOOD_ROOM ? all : one > GOOD_ROOM ? one : GOOD_ROOM;
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
 {
     struct cuda_attention *own = cuda_of(device)->attention;
-    own->room = room_for(own, a, dtype);
+    own->room = room_for(device, a, dtype);
     return layout_of(a, entries_most(a), own->room, NULL).bytes;
 }
 
@@ -144,7 +177,7 @@ int64_t cuda_attention_bytes(struct device *device, const struct attention *a, e
 
 static bool add_entry(struct cuda_attention *own, struct span span)
 {
-    if (own->entry_count == own->entry_room)
+    if (own->entry_count == own->entry_most)
         return false;
     own->entries[own->entry_count++] = span;
     return true;
@@ -166,12 +199,12 @@ static bool close_group(struct cuda_attention *own, const struct attention *a, s
 // The documents of one class in groups of one size, so that a class has one plan.
 static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
 {
-    int64_t most = power_above(2 * a->tokens / length), fit = own->room / document_bytes(a, length);
-    struct group group = { own->entry_count, most, length };
-    while (group.documents > fit)
-        group.documents /= 2;
-    if (group.documents == 0)
+    int64_t heads = heads_for(a, length, own->room), each = document_bytes(a, heads, length);
+    struct group group = { own->entry_count, power_above(2 * a->tokens / length), length, heads };
+    if (!heads)
         return false;
+    while (group.documents > 1 && group.documents * each > own->room - SLACK)
+        group.documents /= 2;
     for (int64_t i = 0; i < a->span_count; i++) {
         if (class_of(a->host_spans[i].size) != length)
             continue;
@@ -186,19 +219,21 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
     return own->entry_count == group.first || close_group(own, a, group);
 }
 
-static bool group_documents(struct cuda_attention *own, const struct attention *a)
+// Group 0, and behind it those of the backward pass, or none of them.
+static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
-    struct group whole = { 0, power_above(a->span_count), class_of(a->longest) };
+    struct group whole = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
-            return false;
+            return;
     if (!close_group(own, a, whole))
-        return false;
+        return;
     for (int64_t length = SHORTEST; length <= whole.length; length *= 2)
-        if (!group_class(own, a, length))
-            return false;
-    return true;
+        if (!group_class(own, a, length)) {
+            own->group_count = 1;
+            return;
+        }
 }
 
 void cuda_attention_begin(struct device *device, const struct attention *a, void *workspace)
@@ -212,7 +247,7 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
     own->stride_count = 0, own->group_count = 0;
     kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
     cuda_launched(cuda, "attention: ranges");
-    if (!own->room || !cudnn_does(own, a))
+    if (!own->room || !cudnn_does(own, a) || a->tokens <= SPARSE * a->span_count)
         return;
     if (entries > own->entry_room) {
         struct span *more = (struct span *)realloc(own->entries, (size_t)entries * sizeof *more);
@@ -220,8 +255,8 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
             return;
         own->entries = more, own->entry_room = entries;
     }
-    if (!group_documents(own, a))
-        own->group_count = 0;
+    own->entry_most = entries;
+    group_documents(own, a);
     if (own->group_count)
         device->backend->upload(device, at.entries, own->entries,
                                 own->entry_count * (int64_t)sizeof(struct span));
@@ -295,11 +330,31 @@ struct pass {
 static struct cudnn_shape shape_of(const struct attention *a, const struct pass *t,
                                    const struct group *group)
 {
-    struct cudnn_shape s = { group->documents, group->length, a->heads,       a->kv_heads,
+    int64_t heads = a->heads / a->kv_heads * group->kv_heads;
+    struct cudnn_shape s = { group->documents, group->length, heads,          group->kv_heads,
                              a->head_size,     t->q.stride,   t->k.stride,    t->v.stride,
                              t->out.stride,    t->lse.stride, t->dout.stride, t->dq.stride,
                              t->dk.stride,     t->dv.stride };
     return s;
+}
+
+// The columns of some heads; of none, none.
+static struct tensor columns(struct tensor t, int64_t first)
+{
+    if (t.at)
+        t.at = (char *)t.at + first * (t.dtype == DTYPE_BF16 ? 2 : 4);
+    return t;
+}
+
+// The pass of the key/value heads from `head` on.
+static struct pass heads_from(const struct attention *a, const struct pass *t, int64_t head)
+{
+    int64_t shared = head * a->head_size, query = head * (a->heads / a->kv_heads);
+    int64_t column = query * a->head_size;
+    struct pass part = { columns(t->dq, column),   columns(t->dk, shared),  columns(t->dv, shared),
+                         columns(t->dout, column), columns(t->out, column), columns(t->lse, query),
+                         columns(t->q, column),    columns(t->k, shared),   columns(t->v, shared) };
+    return part;
 }
 
 // Where a group's offsets of a tensor's rows are; false: nowhere.
@@ -331,6 +386,23 @@ static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct
            locate(cuda, at, &p->dv_offsets, t->dv, first);
 }
 
+static bool run_group(struct cuda *cuda, const struct attention *a, const struct layout *at,
+                      const struct pass *t, const struct group *group, struct cudnn_plan *plan)
+{
+    struct cuda_attention *own = cuda->attention;
+    for (int64_t head = 0; head < a->kv_heads; head += group->kv_heads) {
+        struct cudnn_pointers pointers;
+        struct pass part = heads_from(a, t, head);
+        if (!pointers_of(cuda, at, &part, group->first, &pointers))
+            return false;
+        if (!cudnn_run(own->cudnn, plan, cuda->stream, &pointers, at->room, own->note)) {
+            forget(own, plan);
+            return false;
+        }
+    }
+    return true;
+}
+
 // Runs the groups first … last − 1 through cuDNN. False: it cannot, and nothing counts as done.
 static bool by_cudnn(struct cuda *cuda, const struct attention *a, const struct layout *at,
                      const struct pass *t, int first, int last)
@@ -342,15 +414,9 @@ static bool by_cudnn(struct cuda *cuda, const struct attention *a, const struct 
         if (!(plans[i] = plan_for(own, &shape)))
             return false;
     }
-    for (int i = first; i < last; i++) {
-        struct cudnn_pointers pointers;
-        if (!pointers_of(cuda, at, t, own->groups[i].first, &pointers))
+    for (int i = first; i < last; i++)
+        if (!run_group(cuda, a, at, t, &own->groups[i], plans[i]))
             return false;
-        if (!cudnn_run(own->cudnn, plans[i], cuda->stream, &pointers, at->room, own->note)) {
-            forget(own, plans[i]);
-            return false;
-        }
-    }
     return first < last;
 }
 
@@ -388,6 +454,12 @@ static bool accepts(struct cuda *cuda, const struct attention *a, const struct p
     return false;
 }
 
+// A plan of many documents, of which one is long, would be empty places.
+static bool is_dense(const struct attention *a, const struct group *group)
+{
+    return group->documents * group->length <= WASTE * a->tokens;
+}
+
 static void run(struct device *device, const struct attention *a, const struct pass *t,
                 void *workspace)
 {
@@ -397,7 +469,8 @@ static void run(struct device *device, const struct attention *a, const struct p
     if (!accepts(cuda, a, t))
         return;
     struct layout at = layout_of(a, entries_most(a), own->room, workspace);
-    int first = backward ? 1 : 0, last = backward || !own->group_count ? own->group_count : 1;
+    bool whole = !backward && is_dense(a, &own->groups[0]);
+    int first = whole ? 0 : 1, last = whole && own->group_count ? 1 : own->group_count;
     if (t->q.dtype == DTYPE_BF16 && by_cudnn(cuda, a, &at, t, first, last))
         return;
     struct kernel_attention kernel = kernel_of(a, &at, t);
@@ -433,7 +506,7 @@ enum err cuda_attention_open(struct cuda *cuda)
     struct cuda_attention *own = (struct cuda_attention *)calloc(1, sizeof *own);
     if (!own)
         return fail(ERR_UNAVAILABLE, "attention: out of memory");
-    own->cudnn = cudnn_open(NULL, own->note);
+    own->cudnn = cudnn_open(own->note);
     if (own->cudnn) {
         int64_t version = cudnn_version(own->cudnn);
         snprintf(own->name, sizeof own->name, "cuDNN %d.%d", (int)(version / 10000),

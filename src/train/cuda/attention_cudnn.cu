@@ -29,7 +29,6 @@
 struct cudnn {
     void *library;
     cudnnHandle_t handle;
-    cudnnBackendDescriptor_t device; // one that is not here; NULL: the handle's
 #define X(name) decltype(&::name) name;
     FUNCTIONS(X)
 #undef X
@@ -50,7 +49,6 @@ enum tensor_id {
     DV,
     RAGGED, // those before this one have offsets, under OFFSETS + their own number
     SUMS = RAGGED,
-    TOTAL,   // of dq, variant 4
     QUERIES, // sizes of documents
     KEYS,
     SCALE,
@@ -60,11 +58,9 @@ enum tensor_id {
     INNER = OFFSETS + RAGGED, // from here on: inside
 };
 
-int cudnn_variant; // of the probe: 1 offsets of 32 bits, 2 k turned in bf16, 4 dq by atomics
-
 struct cudnn_plan {
     cudnnBackendDescriptor_t plan;
-    int64_t workspace, sums, total; // bytes: cuDNN's, and Σ dout · out behind them
+    int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out behind them
     bool backward;
     float scale, lowest, one;
 };
@@ -189,8 +185,8 @@ static descriptor value(struct graph *g, enum tensor_id id, const char *what)
 
 static descriptor offsets_of(struct graph *g, enum tensor_id id, const char *what)
 {
-    return tensor(g, OFFSETS + id, extent_of(g->shape.documents + 1, 1, 1, 1),
-                  cudnn_variant & 1 ? CUDNN_DATA_INT32 : CUDNN_DATA_INT64, OUTSIDE, NULL, what);
+    return tensor(g, OFFSETS + id, extent_of(g->shape.documents + 1, 1, 1, 1), CUDNN_DATA_INT64,
+                  OUTSIDE, NULL, what);
 }
 
 // Heads of rows that lie `stride` apart, one document behind the other: (document, head, token, D).
@@ -454,39 +450,20 @@ static void backward_graph(struct graph *g)
     ds = apply(g, CUDNN_POINTWISE_MUL, sq, ds, scale, "ds");
     shared_gradient(g, DK, s->dk_stride, turned(g, ds, "ds transposed"), q, keys, queries, "dk");
 
-    descriptor again = tensor(g, g->next++, transposed(kt),
-                              cudnn_variant & 2 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT, INSIDE,
-                              k_offsets, "k turned back");
+    descriptor again =
+        tensor(g, g->next++, transposed(kt), CUDNN_DATA_FLOAT, INSIDE, k_offsets, "k turned back");
     reshape(g, again, k, "k turned back");
     descriptor dq = rows(g, DQ, rows_of(s, s->heads, s->dq_stride), "dq");
-    if (cudnn_variant & 4) {
-        descriptor total =
-            tensor(g, TOTAL, extent_of(s->documents, s->heads, s->length, s->head_size),
-                   CUDNN_DATA_FLOAT, OUTSIDE, NULL, "total");
-        product(g, total, ds, again, queries, NULL, keys, "dq");
-        pointwise(g, CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT, -1, dq, total, NULL, NULL, "dq");
-        return;
-    }
     product(g, dq, ds, again, queries, NULL, keys, "dq");
 }
 
 // --- plans ---------------------------------------------------------------------
 
-static void use_device(struct graph *g, descriptor d, cudnnBackendAttributeName_t name,
-                       const char *what)
-{
-    if (g->cudnn->device)
-        link(g, d, name, g->cudnn->device, what);
-}
-
 // Compiles one configuration. A failure here leaves room for the next one.
 static descriptor plan_of(struct graph *g, descriptor config, int64_t *workspace)
 {
     descriptor plan = create(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
-    if (!g->cudnn->device)
-        set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle,
-            "plan");
-    use_device(g, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, "plan");
+    set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle, "plan");
     link(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config, "plan");
     finish(g, plan, "plan");
     if (!g->failed)
@@ -506,7 +483,6 @@ static descriptor plan_by(struct graph *g, descriptor operations, cudnnBackendHe
     descriptor heuristic = create(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristic");
     link(g, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations, "heuristic");
     set(g, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode, "heuristic");
-    use_device(g, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, "heuristic");
     finish(g, heuristic, "heuristic");
     for (int i = 0; i < MOST_CONFIGS; i++)
         configs[i] = create(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "configuration");
@@ -532,9 +508,8 @@ static descriptor plan_graph(struct graph *g, int64_t *workspace)
     cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
     descriptor plan = NULL;
     descriptor operations = create(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph");
-    if (!g->cudnn->device)
-        set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
-            &g->cudnn->handle, "graph");
+    set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle,
+        "graph");
     set(g, operations, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->node_count,
         g->nodes, "graph");
     finish(g, operations, "graph");
@@ -578,9 +553,6 @@ struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape
     }
     made->workspace = (workspace + 255) / 256 * 256;
     if (made->backward)
-        made->total = cudnn_variant & 4
-                          ? shape->documents * shape->heads * shape->length * shape->head_size * 4
-                          : 0,
         made->sums = (shape->documents * shape->heads * shape->length * 4 + 255) / 256 * 256;
     made->scale = (float)(1 / sqrt((double)shape->head_size));
     made->lowest = -FLT_MAX, made->one = 1;
@@ -596,7 +568,7 @@ void cudnn_plan_free(struct cudnn *cudnn, struct cudnn_plan *plan)
 
 int64_t cudnn_plan_bytes(const struct cudnn_plan *plan)
 {
-    return plan->workspace + plan->sums + plan->total;
+    return plan->workspace + plan->sums;
 }
 
 struct pack {
@@ -632,8 +604,6 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, DK, p->dk, p->dk_offsets);
     put_rows(pack, DV, p->dv, p->dv_offsets);
     put(pack, SUMS, workspace + plan->workspace), put(pack, ONE, &plan->one);
-    if (plan->total)
-        put(pack, TOTAL, workspace + plan->workspace + plan->sums);
 }
 
 bool cudnn_run(struct cudnn *cudnn, struct cudnn_plan *plan, cudaStream_t stream,
@@ -671,19 +641,19 @@ static bool find_functions(struct cudnn *cudnn, char *note)
     return true;
 }
 
-static bool describe(struct cudnn *cudnn, const char *device, char *note)
+// Shared heads of ragged rows came with 9.6; NVIDIA's own frontend refuses the backward pass of
+// 9.10.0 and 9.10.1.
+static bool is_usable(struct cudnn *cudnn, char *note)
 {
-    struct graph g = {};
-    g.cudnn = cudnn, g.note = note;
-    descriptor d = create(&g, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "device");
-    set(&g, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-        (int64_t)strlen(device) + 1, device, "device");
-    finish(&g, d, "device");
-    cudnn->device = d;
-    return !g.failed;
+    int64_t version = cudnn_version(cudnn);
+    if (version >= 90600 && version != 91000 && version != 91001)
+        return true;
+    snprintf(note, CUDNN_NOTE, "cuDNN %d.%d.%d is too old or known to be wrong",
+             (int)(version / 10000), (int)(version / 100 % 100), (int)(version % 100));
+    return false;
 }
 
-struct cudnn *cudnn_open(const char *device, char note[CUDNN_NOTE])
+struct cudnn *cudnn_open(char note[CUDNN_NOTE])
 {
     struct cudnn *cudnn = (struct cudnn *)calloc(1, sizeof *cudnn);
     if (!cudnn)
@@ -691,10 +661,8 @@ struct cudnn *cudnn_open(const char *device, char note[CUDNN_NOTE])
     cudnn->library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     if (!cudnn->library)
         snprintf(note, CUDNN_NOTE, "%s", dlerror());
-    if (!cudnn->library || !find_functions(cudnn, note))
+    if (!cudnn->library || !find_functions(cudnn, note) || !is_usable(cudnn, note))
         return cudnn_close(cudnn), (struct cudnn *)NULL;
-    if (device)
-        return describe(cudnn, device, note) ? cudnn : (cudnn_close(cudnn), (struct cudnn *)NULL);
     cudnnStatus_t status = cudnn->cudnnCreate(&cudnn->handle);
     if (status == CUDNN_STATUS_SUCCESS)
         return cudnn;
@@ -709,8 +677,6 @@ void cudnn_close(struct cudnn *cudnn)
         return;
     if (cudnn->handle)
         cudnn->cudnnDestroy(cudnn->handle);
-    if (cudnn->device)
-        cudnn->cudnnBackendDestroyDescriptor(cudnn->device);
     if (cudnn->library)
         dlclose(cudnn->library);
     free(cudnn);

@@ -3,7 +3,7 @@
 //
 // cuDNN fuses a graph of small operations into its own kernels if it knows the pattern: products, a
 // scale, masks made of index comparisons, the pieces of a softmax. A plan is such a graph, compiled
-// for one shape; making one takes a tenth of a second, running it nothing.
+// for one shape; making one takes some tenths of a second.
 //
 //     struct cudnn *cudnn = cudnn_open(note);             // NULL: not there, note says why
 //     struct cudnn_plan *plan = cudnn_plan_make(cudnn, &shape, note);
@@ -41,8 +41,7 @@ struct cudnn_pointers {
     const int64_t *dout_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
 };
 
-// device: a description in JSON of one that is not here, for plans that will never run; or NULL.
-struct cudnn *cudnn_open(const char *device, char note[CUDNN_NOTE]);
+struct cudnn *cudnn_open(char note[CUDNN_NOTE]);
 void cudnn_close(struct cudnn *cudnn);
 int64_t cudnn_version(const struct cudnn *cudnn); // 91400 for 9.14.0
 

@@ -1,9 +1,9 @@
 // Attention on tensor cores, in tiles of 64 keys: the scores of a tile live in registers, the
 // softmax is made on the way. See attention_kernel.h.
 //
-// A warp has 16 rows. Products are mma.m16n8k16: of rows in shared memory with rows in shared
-// memory (scores), and of a square in registers with rows in shared memory (everything else). The
-// registers of a product's result are those of the next one's left operand.
+// A warp has M times 16 rows. Products are mma.m16n8k16: of rows in shared memory with rows in
+// shared memory (scores), and of a square in registers with rows in shared memory (everything
+// else). The registers of a product's result are those of the next one's left operand.
 
 #include "train/cuda/attention_kernel.h"
 
@@ -82,6 +82,13 @@ static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+static __device__ float power2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ uint32_t pack(float low, float high)
 {
     __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -90,42 +97,55 @@ static __device__ uint32_t pack(float low, float high)
 
 typedef float square[TILE / 8][4]; // 16 rows, TILE columns: what a warp holds of the scores
 
-// s = a × bᵀ: 16 rows of a with the TILE rows of b.
-template <int D> static __device__ void scores(square s, const bf16 *a, const bf16 *b)
+// s = a × bᵀ: M times 16 rows of a with the TILE rows of b, which are loaded once.
+template <int D, int M> static __device__ void scores(square s[M], const bf16 *a, const bf16 *b)
 {
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
-    for (int j = 0; j < TILE / 8; j++)
-        for (int i = 0; i < 4; i++)
-            s[j][i] = 0;
+#pragma unroll
+    for (int t = 0; t < M; t++)
+        for (int j = 0; j < TILE / 8; j++)
+            for (int i = 0; i < 4; i++)
+                s[t][j][i] = 0;
 #pragma unroll
     for (int k = 0; k < D; k += 16) {
-        uint32_t left[4], right[4];
-        load4(left, a + (m % 2 * 8 + r) * (D + PAD) + k + m / 2 * 8);
+        uint32_t left[M][4], right[4];
+#pragma unroll
+        for (int t = 0; t < M; t++)
+            load4(left[t], a + (t * 16 + m % 2 * 8 + r) * (D + PAD) + k + m / 2 * 8);
 #pragma unroll
         for (int j = 0; j < TILE; j += 16) {
             load4(right, b + (j + m / 2 * 8 + r) * (D + PAD) + k + m % 2 * 8);
-            mma(s[j / 8], left, right);
-            mma(s[j / 8 + 1], left, right + 2);
+#pragma unroll
+            for (int t = 0; t < M; t++) {
+                mma(s[t][j / 8], left[t], right);
+                mma(s[t][j / 8 + 1], left[t], right + 2);
+            }
         }
     }
 }
 
-// sum += p × b: the square with the TILE rows of b.
-template <int D>
-static __device__ void accumulate(float sum[D / 8][4], const square p, const bf16 *b)
+// sum += p × b: the squares with the TILE rows of b.
+template <int D, int M>
+static __device__ void accumulate(float sum[M][D / 8][4], const square p[M], const bf16 *b)
 {
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
 #pragma unroll
     for (int k = 0; k < TILE; k += 16) {
-        const float *x = p[k / 8], *y = p[k / 8 + 1];
-        uint32_t left[4] = { pack(x[0], x[1]), pack(x[2], x[3]), pack(y[0], y[1]),
-                             pack(y[2], y[3]) };
+        uint32_t left[M][4], right[4];
+#pragma unroll
+        for (int t = 0; t < M; t++)
+            for (int i = 0; i < 4; i++) {
+                const float *x = p[t][k / 8 + i / 2] + i % 2 * 2;
+                left[t][i] = pack(x[0], x[1]);
+            }
 #pragma unroll
         for (int c = 0; c < D; c += 16) {
-            uint32_t right[4];
             load4_turned(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
-            mma(sum[c / 8], left, right);
-            mma(sum[c / 8 + 1], left, right + 2);
+#pragma unroll
+            for (int t = 0; t < M; t++) {
+                mma(sum[t][c / 8], left[t], right);
+                mma(sum[t][c / 8 + 1], left[t], right + 2);
+            }
         }
     }
 }
@@ -209,57 +229,77 @@ static __device__ void soften(square s, struct pair *p, float scale, float keep[
             largest = fmaxf(largest, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
         largest = over_quad_max(largest);
         float base = largest == -INFINITY ? 0 : largest * scale, sum = 0;
-        keep[r] = exp2f(p->largest[r] * scale - base);
+        keep[r] = power2(p->largest[r] * scale - base);
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 2 * r; i < 2 * r + 2; i++)
-                sum += s[j][i] = exp2f(s[j][i] * scale - base);
+                sum += s[j][i] = power2(s[j][i] * scale - base);
         p->sum[r] = p->sum[r] * keep[r] + sum, p->largest[r] = largest;
     }
 }
 
-template <int D, int WARPS>
+// Takes a tile of keys and values into the sums of a warp.
+template <int D, int M>
+static __device__ void take(float out[M][D / 8][4], struct pair p[M], const bf16 *q, const bf16 *k,
+                            const bf16 *v, int key, const int low[M], float scale)
+{
+    square s[M];
+    scores<D, M>(s, q, k);
+#pragma unroll
+    for (int t = 0; t < M; t++) {
+        float keep[2];
+        mask(s[t], &p[t], key, p[t].row[0] - threadIdx.x % 32 / 4, low[t]);
+        soften(s[t], &p[t], scale, keep);
+#pragma unroll
+        for (int j = 0; j < D / 8; j++)
+            for (int i = 0; i < 4; i++)
+                out[t][j][i] *= keep[i / 2];
+    }
+    accumulate<D, M>(out, s, v);
+}
+
+template <int D, int WARPS, int M>
 static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
     forward(struct kernel_attention a)
 {
     extern __shared__ bf16 memory[];
-    enum { ROWS = WARPS * 16, STEP = TILE * (D + PAD) };
+    enum { ROWS = WARPS * 16 * M, STEP = TILE * (D + PAD) };
     bf16 *q = memory, *k = q + ROWS * (D + PAD), *v = k + 2 * STEP;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, head = blockIdx.y, step = 0, low[M];
     int first = (gridDim.x - 1 - blockIdx.x) * ROWS; // the longest rows start first
     int last = min(first + ROWS, a.tokens), shared = head / (a.heads / a.kv_heads);
-    int row = first + warp * 16, begin = a.low[first] / TILE * TILE, step = 0;
-    int low = a.low[min(row + 15, a.tokens - 1)];
-    float scale = a.scale * LOG2E, out[D / 8][4] = {};
-    struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
+    int row = first + warp * 16 * M, begin = a.low[first] / TILE * TILE;
+    float out[M][D / 8][4] = {};
+    struct pair p[M];
+#pragma unroll
+    for (int t = 0; t < M; t++) {
+        p[t] = pair_at(row + t * 16 + lane / 4, a.tokens, a.low);
+        low[t] = a.low[min(row + t * 16 + 15, a.tokens - 1)];
+    }
     fetch<D, ROWS>(q, a.q, a.q_stride, first, a.tokens, head, a.head_size);
     fetch_both<D>(k, v, &a, begin, shared);
     for (int key = begin; key < last; key += TILE, step ^= 1) {
-        bf16 *k_now = k + step * STEP, *v_now = v + step * STEP;
         if (key + TILE < last)
             fetch_both<D>(k + (step ^ 1) * STEP, v + (step ^ 1) * STEP, &a, key + TILE, shared);
         else
             commit();
         arrived<1>();
-        if (key <= row + 15) { // else no row of this warp sees the tile
-            square s;
-            float keep[2];
-            scores<D>(s, q + warp * 16 * (D + PAD), k_now);
-            mask(s, &p, key, row, low);
-            soften(s, &p, scale, keep);
-#pragma unroll
-            for (int j = 0; j < D / 8; j++)
-                for (int i = 0; i < 4; i++)
-                    out[j][i] *= keep[i / 2];
-            accumulate<D>(out, s, v_now);
-        }
+        if (key < row + M * 16) // else no row of this warp sees the tile
+            take<D, M>(out, p, q + warp * 16 * M * (D + PAD), k + step * STEP, v + step * STEP, key,
+                       low, a.scale * LOG2E);
         __syncthreads();
     }
-    for (int r = 0; r < 2; r++) {
-        p.sum[r] = over_quad_sum(p.sum[r]);
-        if (lane % 4 == 0 && p.row[r] < a.tokens)
-            a.lse[(int64_t)p.row[r] * a.heads + head] = p.largest[r] * a.scale + logf(p.sum[r]);
+#pragma unroll
+    for (int t = 0; t < M; t++) {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            p[t].sum[r] = over_quad_sum(p[t].sum[r]);
+            if (lane % 4 == 0 && p[t].row[r] < a.tokens)
+                a.lse[(int64_t)p[t].row[r] * a.heads + head] =
+                    p[t].largest[r] * a.scale + logf(p[t].sum[r]);
+        }
+        save<D>(a.out, a.out_stride, row + t * 16, a.tokens, head, a.head_size, out[t],
+                1 / p[t].sum[0], 1 / p[t].sum[1]);
     }
-    save<D>(a.out, a.out_stride, row, a.tokens, head, a.head_size, out, 1 / p.sum[0], 1 / p.sum[1]);
 }
 
 // --- backward ------------------------------------------------------------------
@@ -308,31 +348,44 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
             commit();
         arrived<1>();
         square s, ds;
-        scores<D>(s, q + warp * 16 * (D + PAD), k_now);
+        scores<D, 1>(&s, q + warp * 16 * (D + PAD), k_now);
         mask(s, &p, key, row, low);
-        scores<D>(ds, dout + warp * 16 * (D + PAD), v_now);
+        scores<D, 1>(&ds, dout + warp * 16 * (D + PAD), v_now);
 #pragma unroll
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 0; i < 4; i++)
-                ds[j][i] = exp2f(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
-        accumulate<D>(dq, ds, k_now);
+                ds[j][i] = power2(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
+        accumulate<D, 1>(&dq, &ds, k_now);
         __syncthreads();
     }
     save<D>(a.dq, a.dq_stride, row, a.tokens, head, a.head_size, dq, a.scale, a.scale);
 }
 
-// Probabilities and score gradients of 16 keys with the TILE queries from `query` on.
-static __device__ void keys_by_queries(square s, square ds, const int key[2], const int high[2],
-                                       int query, const float *lse, const float *delta, float scale)
+// Scores of 16 keys with queries that do not see them become −∞.
+static __device__ void mask_turned(square s, const int key[2], const int high[2], int query)
+{
+    int column = query + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int at = column + j * 8 + i % 2;
+            if (at < key[i / 2] || at >= high[i / 2])
+                s[j][i] = -INFINITY;
+        }
+}
+
+// Probabilities and score gradients of 16 keys with TILE queries.
+static __device__ void soften_turned(square s, square ds, const float *lse, const float *delta,
+                                     float scale)
 {
     int column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int c = column + j * 8 + i % 2, r = i / 2;
-            bool seen = query + c >= key[r] && query + c < high[r];
-            s[j][i] = seen ? exp2f(s[j][i] * scale - lse[c] * LOG2E) : 0;
+            int c = column + j * 8 + i % 2;
+            s[j][i] = power2(s[j][i] * scale - lse[c] * LOG2E);
             ds[j][i] = s[j][i] * (ds[j][i] - delta[c]);
         }
 }
@@ -376,6 +429,7 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
     int first = blockIdx.x * TILE, row = first + warp * 16, key[2], high[2];
     int group = a.heads / a.kv_heads, last = a.high[min(first + TILE, a.tokens) - 1];
     int each = (last - first + TILE - 1) / TILE, count = each * group; // tiles of a head, of all
+    int least = a.high[min(row, a.tokens - 1)];                        // of the warp's keys
     float scale = a.scale * LOG2E, dk[D / 8][4] = {}, dv[D / 8][4] = {};
     for (int r = 0; r < 2; r++) {
         key[r] = row + lane / 4 + r * 8;
@@ -386,6 +440,7 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
     fetch_queries<D>(queries_at<D>(memory, 0), &a, first, shared * group);
     for (int i = 0; i < count; i++) {
         struct queries now = queries_at<D>(memory, i % 2);
+        int query = first + i % each * TILE;
         square s, ds;
         if (i + 1 < count)
             fetch_queries<D>(queries_at<D>(memory, (i + 1) % 2), &a, first + (i + 1) % each * TILE,
@@ -393,11 +448,13 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
         else
             commit();
         arrived<1>();
-        scores<D>(s, k + warp * 16 * (D + PAD), now.q);
-        scores<D>(ds, v + warp * 16 * (D + PAD), now.dout);
-        keys_by_queries(s, ds, key, high, first + i % each * TILE, now.lse, now.delta, scale);
-        accumulate<D>(dv, s, now.dout);
-        accumulate<D>(dk, ds, now.q);
+        scores<D, 1>(&s, k + warp * 16 * (D + PAD), now.q);
+        scores<D, 1>(&ds, v + warp * 16 * (D + PAD), now.dout);
+        if (query < row + 15 || query + TILE > least)
+            mask_turned(s, key, high, query);
+        soften_turned(s, ds, now.lse, now.delta, scale);
+        accumulate<D, 1>(&dv, &s, now.dout);
+        accumulate<D, 1>(&dk, &ds, now.q);
         __syncthreads();
     }
     save<D>(a.dk, a.dk_stride, row, a.tokens, shared, a.head_size, dk, a.scale, a.scale);
@@ -435,10 +492,9 @@ template <typename F> static void allow(F kernel, int bytes)
 
 template <int D> static void forward_of(cudaStream_t stream, const struct kernel_attention *a)
 {
-    enum { WARPS = D <= 128 ? 8 : 4, BYTES = (WARPS * 16 + 4 * TILE) * (D + PAD) * 2 };
-    allow(forward<D, WARPS>, BYTES);
-    forward<D, WARPS>
-        <<<dim3(tiles(a->tokens, WARPS * 16), a->heads), WARPS * 32, BYTES, stream>>>(*a);
+    enum { M = D <= 128 ? 2 : 1, ROWS = 4 * 16 * M, BYTES = (ROWS + 4 * TILE) * (D + PAD) * 2 };
+    allow(forward<D, 4, M>, BYTES);
+    forward<D, 4, M><<<dim3(tiles(a->tokens, ROWS), a->heads), 4 * 32, BYTES, stream>>>(*a);
 }
 
 template <int D> static void backward_of(cudaStream_t stream, const struct kernel_attention *a)

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-struct cudnn *cudnn_open(const char *, char note[CUDNN_NOTE])
+struct cudnn *cudnn_open(char note[CUDNN_NOTE])
 {
     snprintf(note, CUDNN_NOTE, "this build has no cuDNN");
     return NULL;

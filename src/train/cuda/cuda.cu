@@ -270,6 +270,7 @@ static enum err open_device(struct device *device, int index)
     device->workers = cuda->multiprocessors;
     device->total_bytes = (int64_t)properties.totalGlobalMem;
     device->chunk_bytes = (int64_t)512 << 20;
+    device->padding = 64; // 128 bytes of bf16
     snprintf(device->name, sizeof device->name, "%.63s", properties.name);
     device->own = cuda;
     enum err err = open_parts(device);

@@ -61,6 +61,7 @@ enum err cuda_attention_open(struct cuda *cuda);
 void cuda_attention_close(struct cuda *cuda);
 const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "own kernels"
 const char *cuda_attention_note(const struct cuda *cuda); // why cuDNN did not do it, last; or ""
+// The workspace of the operations below has the bytes that this said last.
 int64_t cuda_attention_bytes(struct device *, const struct attention *, enum dtype);
 void cuda_attention_begin(struct device *, const struct attention *, void *workspace);
 void cuda_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,

@@ -11,21 +11,30 @@ static __device__ inline float scale_of(float largest)
 }
 
 template <typename T, int V, int PER>
-__global__ void rows_kernel(fp8 *codes, int64_t codes_stride, float *scales, int64_t scales_stride,
-                            const T *in, int64_t in_stride, pieces shape)
+__global__ void __launch_bounds__(MOST_LANES)
+    rows_kernel(fp8 *codes, int64_t codes_stride, float *scales, int64_t scales_stride, const T *in,
+                int64_t in_stride, pieces shape)
 {
     int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     bool here = row < shape.count;
-    float x[PER][V], most = 0;
+    pack<V, T> values[PER];
+    float most = 0;
+#pragma unroll
+    for (int j = 0; j < PER; j++) {
+        int c = (j * shape.lanes + (int)threadIdx.x) * V;
+        if (here && c < shape.width)
+            fetch(values[j], in + row * in_stride + c);
+    }
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
         if (!here || c >= shape.width)
             continue;
-        load(x[j], in + row * in_stride + c);
+        float x[V];
+        unpack(x, values[j]);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            most = fmaxf(most, fabsf(x[j][i]));
+            most = fmaxf(most, fabsf(x[i]));
     }
     float scale = scale_of(group_max(most, shape.lanes)), factor = 1.0f / scale;
     if (here && threadIdx.x == 0)
@@ -35,10 +44,12 @@ __global__ void rows_kernel(fp8 *codes, int64_t codes_stride, float *scales, int
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
         if (!here || c >= shape.width)
             continue;
+        float x[V];
+        unpack(x, values[j]);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            x[j][i] *= factor;
-        store(codes + row * codes_stride + c, x[j]);
+            x[i] *= factor;
+        store(codes + row * codes_stride + c, x);
     }
 }
 

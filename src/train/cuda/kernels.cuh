@@ -159,23 +159,45 @@ template <> struct raw<64> {
     uint4 at, and_at, then_at, last_at;
 };
 
-// V elements as fp32, in one access (of 16 bytes each).
-template <int V, typename T> __device__ inline void load(float (&out)[V], const T *in)
+// V elements as they are stored. Where several are wanted, all are fetched before one is looked at:
+// a load does not pass an earlier store, and waiting for one at a time leaves memory idle.
+template <int V, typename T> struct pack {
+    raw<V * sizeof(T)> bits;
+};
+
+template <int V, typename T> __device__ inline void fetch(pack<V, T> &out, const T *in)
 {
-    raw<V * sizeof(T)> bits = *reinterpret_cast<const raw<V * sizeof(T)> *>(in);
-    const T *x = reinterpret_cast<const T *>(&bits);
+    out.bits = *reinterpret_cast<const raw<V * sizeof(T)> *>(in);
+}
+
+template <int V, typename T> __device__ inline void unpack(float (&out)[V], const pack<V, T> &in)
+{
+    const T *x = reinterpret_cast<const T *>(&in.bits);
 #pragma unroll
     for (int i = 0; i < V; i++)
         out[i] = widen(x[i]);
+}
+
+template <int V, typename T> __device__ inline void load(float (&out)[V], const T *in)
+{
+    pack<V, T> bits;
+    fetch(bits, in);
+    unpack(out, bits);
 }
 
 template <int V, typename T> __device__ inline void store(T *out, const float (&in)[V])
 {
     raw<V * sizeof(T)> bits;
     T *x = reinterpret_cast<T *>(&bits);
+    if constexpr (std::is_same<T, bf16>::value && V % 2 == 0) { // two to an instruction
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        x[i] = narrow<T>(in[i]);
+        for (int i = 0; i < V; i += 2)
+            reinterpret_cast<__nv_bfloat162 *>(x)[i / 2] = __floats2bfloat162_rn(in[i], in[i + 1]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] = narrow<T>(in[i]);
+    }
     *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
 }
 
@@ -282,6 +304,11 @@ struct pieces {
 
 enum { MOST_LANES = 1024, PIECES_BLOCK = 128 };
 
+static inline void too_wide(struct cuda *cuda, pieces shape)
+{
+    cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for a GPU", shape.width);
+}
+
 // Calls f with (V, PER) after setting the lanes.
 template <typename T, class F>
 static inline void share_out(struct cuda *cuda, pieces *shape, bool vectors, F f)
@@ -291,8 +318,7 @@ static inline void share_out(struct cuda *cuda, pieces *shape, bool vectors, F f
     int per = across <= 32 ? 1 : vectors || across <= 4 * MOST_LANES ? 4 : 16;
     shape->lanes = power_of_two(ceil_div(across, per));
     if (shape->lanes > MOST_LANES)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for a GPU",
-                         shape->width);
+        return too_wide(cuda, *shape);
     if (vectors && per == 1)
         f(width<most>(), width<1>());
     else if (vectors)
@@ -353,6 +379,7 @@ __global__ void columns_kernel(float *partials, Op op, int64_t rows, int64_t col
     int64_t end = first + slice_rows < rows ? first + slice_rows : rows;
     float sum[V] = { 0 };
     if (c < columns)
+#pragma unroll 4
         for (int64_t r = first + threadIdx.y; r < end; r += ROW_THREADS)
             op(sum, r, c);
     for (int i = 0; i < V; i++)

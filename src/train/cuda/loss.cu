@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { THREADS = 1024 };
+enum { THREADS = 1024, DEEP = 4 };
 
 // Σ exp2(x − largest), with x in units of log 2.
 struct soft {
@@ -52,34 +52,54 @@ __global__ void __launch_bounds__(THREADS)
     bool known = target >= 0 && target < columns;
     float aimed = known ? widen(row[target]) : 0;
     soft all = { -INFINITY, 0 };
-    for (int64_t c = threadIdx.x * V; c < columns; c += THREADS * V) {
-        float x[V];
-        load(x, row + c);
-        soft here = { x[0] * unit, 0 };
+    const int step = THREADS * V;
+    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step) {
+        pack<V, T> packs[DEEP];
 #pragma unroll
-        for (int i = 1; i < V; i++)
-            here.largest = fmaxf(here.largest, x[i] * unit);
-        here.largest = fmaxf(here.largest, all.largest);
-        if (here.largest == -INFINITY)
-            continue;
+        for (int j = 0; j < DEEP; j++)
+            if (base + j * step < columns)
+                fetch(packs[j], row + base + j * step);
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            here.sum += exp2f(fmaf(x[i], unit, -here.largest));
-        all.sum = all.sum * exp2f(all.largest - here.largest) + here.sum;
-        all.largest = here.largest;
+        for (int j = 0; j < DEEP; j++) {
+            if (base + j * step >= columns)
+                break;
+            float x[V];
+            unpack(x, packs[j]);
+            soft here = { all.largest, 0 };
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                here.largest = fmaxf(here.largest, x[i] * unit);
+            float from = here.largest == -INFINITY ? 0 : here.largest; // no ∞ − ∞
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                here.sum += exp2f(fmaf(x[i], unit, -from));
+            all.sum = all.sum * exp2f(all.largest - from) + here.sum;
+            all.largest = here.largest;
+        }
     }
     all = join_block(all); // and all have read the target's logit
     float part = scale / all.sum;
-    for (int64_t c = threadIdx.x * V; c < columns; c += THREADS * V) {
-        float x[V];
-        load(x, row + c);
+    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step) {
+        pack<V, T> packs[DEEP];
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-            x[i] = part * exp2f(fmaf(x[i], unit, -all.largest));
-            if (c + i == target) // before rounding: p − 1 cancels
-                x[i] -= scale;
+        for (int j = 0; j < DEEP; j++)
+            if (base + j * step < columns)
+                fetch(packs[j], row + base + j * step);
+#pragma unroll
+        for (int j = 0; j < DEEP; j++) {
+            int64_t c = base + j * step;
+            if (c >= columns)
+                break;
+            float x[V];
+            unpack(x, packs[j]);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                x[i] = part * exp2f(fmaf(x[i], unit, -all.largest));
+                if (c + i == target) // before rounding: p − 1 cancels
+                    x[i] -= scale;
+            }
+            store(row + c, x);
         }
-        store(row + c, x);
     }
     if (threadIdx.x)
         return;

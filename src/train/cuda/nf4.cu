@@ -37,13 +37,29 @@ static __constant__ float middles[LEVELS - 1] = {
 
 // --- numbers from codes ------------------------------------------------------
 
-// In two roundings, as the CPU does it.
-static __device__ inline float scale_of(const struct quantized &in, int64_t block, float offset)
+// Where the scale of an element is: blocks are powers of two, a division would take longer than all
+// the rest.
+struct places {
+    int block, nested; // of how many bits
+};
+
+static int bits_of(int64_t size)
 {
+    int bits = 0;
+    while (bits < 62 && (int64_t)1 << bits < size)
+        bits++;
+    return (int64_t)1 << bits == size ? bits : -1;
+}
+
+// In two roundings, as the CPU does it.
+static __device__ inline float scale_of(const struct quantized &in, int64_t at, places bits,
+                                        float offset)
+{
+    int64_t block = at >> bits.block;
     if (in.scales)
         return in.scales[block];
     float level = in.levels[in.nested_codes[block]];
-    return __fadd_rn(__fmul_rn(level, in.nested[block / in.nested_block]), offset);
+    return __fadd_rn(__fmul_rn(level, in.nested[block >> bits.nested]), offset);
 }
 
 enum { WIDTH = 8, DEEP = 4, THREADS = 256 };
@@ -51,7 +67,7 @@ enum { WIDTH = 8, DEEP = 4, THREADS = 256 };
 // A thread has 8 columns of DEEP rows: all their codes are on the way before the first is used.
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    dequantize_kernel(T *out, int64_t stride, const struct quantized in, int64_t rows,
+    dequantize_kernel(T *out, int64_t stride, const struct quantized in, places bits, int64_t rows,
                       int64_t columns)
 {
     __shared__ float table[LEVELS];
@@ -72,7 +88,7 @@ __global__ void __launch_bounds__(THREADS)
             int64_t r = first + j * blockDim.y, at = r * columns + c;
             if (r < rows) {
                 codes[j] = __ldcs((const uint32_t *)(in.codes + at / 2));
-                scale[j] = scale_of(in, at / in.block, offset);
+                scale[j] = scale_of(in, at, bits, offset);
             }
         }
 #pragma unroll
@@ -93,12 +109,13 @@ struct dequantize_one {
     operand out;
     int64_t stride, columns;
     struct quantized in;
+    places bits;
 
     __device__ void operator()(int64_t row, int64_t column) const
     {
         int64_t at = row * columns + column;
         int code = in.codes[at / 2] >> (at % 2 ? 0 : 4) & 15;
-        float scale = scale_of(in, at / in.block, in.scales ? 0 : *in.offset);
+        float scale = scale_of(in, at, bits, in.scales ? 0 : *in.offset);
         store_any(out, row * stride + column, levels[code] * scale);
     }
 };
@@ -108,8 +125,11 @@ void cuda_dequantize(struct device *device, struct tensor out, const struct quan
     struct cuda *cuda = cuda_of(device);
     if (cuda->err || !out.rows || !out.columns)
         return;
+    places bits = { bits_of(in->block), in->scales ? 0 : bits_of(in->nested_block) };
+    if (bits.block < 0 || bits.nested < 0)
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "a block of NF4 on a GPU is a power of two");
     if (!in_vectors(WIDTH, { out }) || in->block % WIDTH || (uintptr_t)in->codes % 4) {
-        dequantize_one op = { any_of(out), out.stride, out.columns, *in };
+        dequantize_one op = { any_of(out), out.stride, out.columns, *in, bits };
         return map(cuda, op, out.rows, out.columns, "dequantize");
     }
     int64_t across = out.columns / WIDTH;
@@ -119,7 +139,7 @@ void cuda_dequantize(struct device *device, struct tensor out, const struct quan
     with_type(cuda, out.dtype, [&](auto t) {
         using T = decltype(t);
         dequantize_kernel<T><<<grid, dim3((unsigned)x, (unsigned)y), 0, cuda->stream>>>(
-            (T *)out.at, out.stride, *in, out.rows, out.columns);
+            (T *)out.at, out.stride, *in, bits, out.rows, out.columns);
         cuda_launched(cuda, "dequantize");
     });
 }

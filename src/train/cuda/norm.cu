@@ -16,29 +16,41 @@ template <typename T> static rows_of<T> rows_at(struct tensor t)
     return rows_of<T>{ (T *)t.at, t.stride };
 }
 
+// Threads that may share a piece: a multiprocessor has 65,536 registers.
+template <typename T, int V> constexpr int most_lanes = sizeof(T) * V == 16 && V == 8 ? 512 : 1024;
+
 template <typename T, int V, int PER>
-__global__ void forward_kernel(rows_of<T> sum, rows_of<T> out, operand rms, int64_t rms_stride,
-                               rows_of<T> a, rows_of<T> b, operand weight, float epsilon,
-                               pieces shape)
+__global__ void __launch_bounds__(most_lanes<T, V>)
+    forward_kernel(rows_of<T> sum, rows_of<T> out, operand rms, int64_t rms_stride, rows_of<T> a,
+                   rows_of<T> b, operand weight, float epsilon, pieces shape)
 {
     int64_t piece = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     int64_t row = piece / shape.per_row, at = piece % shape.per_row;
     bool here = piece < shape.count;
+    pack<V, T> first[PER], second[PER];
     float x[PER][V], squares = 0;
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
         if (!here || c >= shape.width)
             continue;
-        int64_t column = at * shape.width + c;
-        load(x[j], a.at + row * a.stride + column);
+        fetch(first[j], a.at + row * a.stride + at * shape.width + c);
+        if (b.at)
+            fetch(second[j], b.at + row * b.stride + at * shape.width + c);
+    }
+#pragma unroll
+    for (int j = 0; j < PER; j++) {
+        int c = (j * shape.lanes + (int)threadIdx.x) * V;
+        if (!here || c >= shape.width)
+            continue;
+        unpack(x[j], first[j]);
         if (b.at) {
             float y[V];
-            load(y, b.at + row * b.stride + column);
+            unpack(y, second[j]);
 #pragma unroll
             for (int i = 0; i < V; i++)
                 x[j][i] = widen(narrow<T>(x[j][i] + y[i])); // as later passes will read it
-            store(sum.at + row * sum.stride + column, x[j]);
+            store(sum.at + row * sum.stride + at * shape.width + c, x[j]);
         }
 #pragma unroll
         for (int i = 0; i < V; i++)
@@ -64,30 +76,39 @@ __global__ void forward_kernel(rows_of<T> sum, rows_of<T> out, operand rms, int6
     }
 }
 
-// All of dout is read before anything is written, and each element of residual by the thread that
-// overwrites it: dx may be either.
+// All is read before anything is written, by the thread that writes it: dx may be dout or residual.
 template <typename T, int V, int PER>
-__global__ void backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x,
-                                operand rms, int64_t rms_stride, operand weight, pieces shape)
+__global__ void __launch_bounds__(most_lanes<T, V>)
+    backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
+                    int64_t rms_stride, operand weight, pieces shape)
 {
     int64_t piece = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     int64_t row = piece / shape.per_row, at = piece % shape.per_row;
     bool here = piece < shape.count;
-    float s[PER][V], d[PER][V], sum = 0;
+    pack<V, T> inputs[PER], gradients[PER], befores[PER];
+    float sum = 0;
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
         if (!here || c >= shape.width)
             continue;
-        load(s[j], x.at + row * x.stride + at * shape.width + c);
-        load(d[j], dout.at + row * dout.stride + at * shape.width + c);
-        float w[V];
+        fetch(inputs[j], x.at + row * x.stride + at * shape.width + c);
+        fetch(gradients[j], dout.at + row * dout.stride + at * shape.width + c);
+        if (residual.at)
+            fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
+    }
+#pragma unroll
+    for (int j = 0; j < PER; j++) {
+        int c = (j * shape.lanes + (int)threadIdx.x) * V;
+        if (!here || c >= shape.width)
+            continue;
+        float s[V], d[V], w[V];
+        unpack(s, inputs[j]);
+        unpack(d, gradients[j]);
         load_any(w, weight, c);
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-            d[j][i] *= w[i];
-            sum += s[j][i] * d[j][i];
-        }
+        for (int i = 0; i < V; i++)
+            sum += s[i] * w[i] * d[i];
     }
     float mean = group_sum(sum, shape.lanes) / (float)shape.width;
     float r = here ? load_any(rms, row * rms_stride + at) : 0, pull = r * r * mean;
@@ -96,12 +117,15 @@ __global__ void backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> d
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
         if (!here || c >= shape.width)
             continue;
-        float before[V] = { 0 };
+        float s[V], d[V], w[V], before[V] = { 0 };
+        unpack(s, inputs[j]);
+        unpack(d, gradients[j]);
+        load_any(w, weight, c);
         if (residual.at)
-            load(before, residual.at + row * residual.stride + at * shape.width + c);
+            unpack(before, befores[j]);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            before[i] += r * (d[j][i] - s[j][i] * pull);
+            before[i] += r * (w[i] * d[i] - s[i] * pull);
         store(dx.at + row * dx.stride + at * shape.width + c, before);
     }
 }
@@ -115,7 +139,7 @@ template <typename T, int WIDTH> struct weight_gradient {
 
     __device__ void operator()(float (&sum)[V], int64_t piece, int64_t column) const
     {
-        int64_t row = piece / per_row, at = piece % per_row;
+        int64_t row = per_row == 1 ? piece : piece / per_row, at = piece - row * per_row;
         float s[V], d[V], r = load_any(rms, row * rms_stride + at);
         load(s, x.at + row * x.stride + at * width + column);
         load(d, dout.at + row * dout.stride + at * width + column);
@@ -162,6 +186,8 @@ void cuda_norm_forward(struct device *device, struct tensor sum, struct tensor o
         bool vectors = in_pieces(16 / sizeof(T), shape.width, { sum, out, a, b, weight });
         share_out<T>(cuda, &shape, vectors, [&](auto v, auto per) {
             dim3 block = block_of(shape);
+            if (shape.lanes > most_lanes<T, v.value>)
+                return too_wide(cuda, shape);
             forward_kernel<T, v.value, per.value>
                 <<<(unsigned)ceil_div(shape.count, block.y), block, 0, cuda->stream>>>(
                     rows_at<T>(sum), rows_at<T>(out), any_of(rms), rms.stride, rows_at<T>(a),
@@ -191,6 +217,8 @@ void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor d
             });
         share_out<T>(cuda, &shape, vectors, [&](auto v, auto per) {
             dim3 block = block_of(shape);
+            if (shape.lanes > most_lanes<T, v.value>)
+                return too_wide(cuda, shape);
             backward_kernel<T, v.value, per.value>
                 <<<(unsigned)ceil_div(shape.count, block.y), block, 0, cuda->stream>>>(
                     rows_at<T>(dx), rows_at<T>(residual), rows_at<T>(dout), rows_at<T>(x),

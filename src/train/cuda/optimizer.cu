@@ -9,97 +9,140 @@
 
 // bf16 is rounded by chance, by a part of the draw of its place; cpu/optimizer.c does the same.
 template <int V>
-static __device__ inline void store_drawn(operand out, int64_t place, float (&x)[V],
-                                          const uint64_t (&draws)[V], int part)
+static __device__ inline void store_drawn(float *out, const float (&x)[V], const uint64_t (&)[V],
+                                          int)
 {
-    if (out.dtype == DTYPE_BF16)
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            uint16_t bits = draw_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
-            x[i] = __uint_as_float((uint32_t)bits << 16);
-        }
-    store_any(out, place, x);
+    store(out, x);
 }
 
-template <int WIDTH> struct adamw_step {
+template <int V>
+static __device__ inline void store_drawn(bf16 *out, float (&x)[V], const uint64_t (&draws)[V],
+                                          int part)
+{
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        uint16_t bits = draw_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
+        x[i] = __uint_as_float((uint32_t)bits << 16);
+    }
+    store(out, x);
+}
+
+template <typename S, typename G, int WIDTH> struct adamw_step {
     enum { V = WIDTH };
-    operand weight, m, v, gradient;
+    S *weight, *m, *v;
+    const G *gradient;
     const double *scale;
-    float rate, shrink, beta1, beta2, second, epsilon; // rate over 1 − β₁ᵗ; shrink is rate · decay
+    float rate, shrink; // rate over 1 − β₁ᵗ; shrink is rate · decay
+    float beta1, rest1, beta2, rest2, second, epsilon; // rest: 1 − β, which fp32 would cancel
     uint64_t key;
-    bool drawn; // something is bf16
 
     __device__ void operator()(int64_t, int64_t at) const
     {
+        pack<V, S> weights, firsts, squares;
+        pack<V, G> gradients;
+        fetch(weights, weight + at);
+        fetch(firsts, m + at);
+        fetch(squares, v + at);
+        fetch(gradients, gradient + at);
         float w[V], first[V], square[V], g[V], factor = (float)*scale;
-        load_any(w, weight, at);
-        load_any(first, m, at);
-        load_any(square, v, at);
-        load_any(g, gradient, at);
+        unpack(w, weights);
+        unpack(first, firsts);
+        unpack(square, squares);
+        unpack(g, gradients);
+        uint64_t draws[V];
 #pragma unroll
         for (int i = 0; i < V; i++) {
             float d = g[i] * factor;
-            first[i] = beta1 * first[i] + (1.0f - beta1) * d;
-            square[i] = beta2 * square[i] + (1.0f - beta2) * d * d;
+            first[i] = beta1 * first[i] + rest1 * d;
+            square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
+            draws[i] = draw_bits(key, (uint64_t)(at + i));
         }
-        uint64_t draws[V] = { 0 };
-        if (drawn)
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                draws[i] = draw_bits(key, (uint64_t)(at + i));
-        store_drawn(weight, at, w, draws, 0);
-        store_drawn(m, at, first, draws, 1);
-        store_drawn(v, at, square, draws, 2);
+        store_drawn(weight + at, w, draws, 0);
+        store_drawn(m + at, first, draws, 1);
+        store_drawn(v + at, square, draws, 2);
     }
 };
+
+static bool one_type(struct cuda *cuda, struct tensor a, struct tensor b)
+{
+    if (a.dtype != b.dtype && b.at)
+        cuda_fail(cuda, ERR_UNAVAILABLE,
+                  "an optimizer on a GPU takes weights and their moments in one type");
+    return !cuda->err;
+}
+
+// Calls f with the types of what is updated and of its gradient, and with how many at once.
+template <class F>
+static void with_states(struct cuda *cuda, std::initializer_list<struct tensor> states,
+                        struct tensor gradient, F f)
+{
+    struct tensor weight = *states.begin();
+    with_type(cuda, weight.dtype, [&](auto s) {
+        with_type(cuda, gradient.dtype, [&](auto g) {
+            const int most = sizeof s == 2 && sizeof g == 2 ? 8 : 4;
+            bool vectors = in_vectors(most, { gradient });
+            for (struct tensor state : states)
+                vectors = vectors && in_vectors(most, { state });
+            with_width<most>(vectors, [&](auto w) { f(s, g, w); });
+        });
+    });
+}
 
 void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, struct tensor v,
                 struct tensor gradient, const struct adamw *adamw, struct tensor scale)
 {
+    struct cuda *cuda = cuda_of(device);
     double t = (double)adamw->step;
-    bool drawn = weight.dtype == DTYPE_BF16 || m.dtype == DTYPE_BF16 || v.dtype == DTYPE_BF16;
     flatten({ &weight, &m, &v, &gradient });
-    with_width<4>(in_vectors(4, { weight, m, v, gradient }), [&](auto w) {
-        adamw_step<w.value> op = { any_of(weight),
-                                   any_of(m),
-                                   any_of(v),
-                                   any_of(gradient),
-                                   (const double *)scale.at,
-                                   (float)(adamw->rate / (1 - pow(adamw->beta1, t))),
-                                   (float)(adamw->rate * adamw->decay),
-                                   (float)adamw->beta1,
-                                   (float)adamw->beta2,
-                                   (float)(1 / (1 - pow(adamw->beta2, t))),
-                                   (float)adamw->epsilon,
-                                   adamw->key,
-                                   drawn };
-        map(cuda_of(device), op, weight.rows, weight.columns, "adamw");
+    if (!one_type(cuda, weight, m) || !one_type(cuda, weight, v))
+        return;
+    with_states(cuda, { weight, m, v }, gradient, [&](auto s, auto g, auto w) {
+        using S = decltype(s);
+        using G = decltype(g);
+        adamw_step<S, G, w.value> op = {
+            (S *)weight.at,
+            (S *)m.at,
+            (S *)v.at,
+            (const G *)gradient.at,
+            (const double *)scale.at,
+            (float)(adamw->rate / (1 - pow(adamw->beta1, t))),
+            (float)(adamw->rate * adamw->decay),
+            (float)adamw->beta1,
+            (float)(1 - adamw->beta1),
+            (float)adamw->beta2,
+            (float)(1 - adamw->beta2),
+            (float)(1 / (1 - pow(adamw->beta2, t))),
+            (float)adamw->epsilon,
+            adamw->key,
+        };
+        map(cuda, op, weight.rows, weight.columns, "adamw");
     });
 }
 
-template <int WIDTH> struct sgd_step {
+template <typename S, typename G, int WIDTH> struct sgd_step {
     enum { V = WIDTH };
-    operand weight, moment, gradient;
+    S *weight, *moment;
+    const G *gradient;
     const double *scale;
     float rate, momentum, decay;
 
     __device__ void operator()(int64_t, int64_t at) const
     {
         float w[V], m[V] = { 0 }, g[V], factor = (float)*scale;
-        load_any(w, weight, at);
-        load_any(g, gradient, at);
-        if (moment.at)
-            load_any(m, moment, at);
+        load(w, weight + at);
+        load(g, gradient + at);
+        if (moment)
+            load(m, moment + at);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             m[i] = momentum * m[i] + g[i] * factor + decay * w[i];
             w[i] -= rate * m[i];
         }
-        store_any(weight, at, w);
-        if (moment.at)
-            store_any(moment, at, m);
+        store(weight + at, w);
+        if (moment)
+            store(moment + at, m);
     }
 };
 
@@ -107,13 +150,21 @@ void cuda_sgd(struct device *device, struct tensor weight, struct tensor moment,
               struct tensor gradient, double rate, double momentum, double decay,
               struct tensor scale)
 {
+    struct cuda *cuda = cuda_of(device);
     flatten({ &weight, &moment, &gradient });
-    with_width<4>(in_vectors(4, { weight, moment, gradient }), [&](auto w) {
-        sgd_step<w.value> op = { any_of(weight),   any_of(moment),
-                                 any_of(gradient), (const double *)scale.at,
-                                 (float)rate,      (float)momentum,
-                                 (float)decay };
-        map(cuda_of(device), op, weight.rows, weight.columns, "sgd");
+    if (!one_type(cuda, weight, moment))
+        return;
+    with_states(cuda, { weight, moment }, gradient, [&](auto s, auto g, auto w) {
+        using S = decltype(s);
+        using G = decltype(g);
+        sgd_step<S, G, w.value> op = { (S *)weight.at,
+                                       (S *)moment.at,
+                                       (const G *)gradient.at,
+                                       (const double *)scale.at,
+                                       (float)rate,
+                                       (float)momentum,
+                                       (float)decay };
+        map(cuda, op, weight.rows, weight.columns, "sgd");
     });
 }
 
@@ -135,30 +186,38 @@ static __device__ double block_sum(double x)
     return x;
 }
 
-static __device__ inline double load_double(operand in, int64_t i)
+static __device__ inline double power(double x, bool squared)
 {
-    return in.dtype == DTYPE_F64 ? ((const double *)in.at)[i] : (double)load_any(in, i);
+    return squared ? x * x : x;
 }
 
-// Powers 1 and 2: the sum, the sum of squares.
-template <int V>
-__global__ void sum_kernel(double *partials, operand in, int64_t rows, int64_t columns,
+enum { DEEP = 4 }; // vectors on the way at once
+
+template <typename T, int V>
+__global__ void sum_kernel(double *partials, const T *in, int64_t rows, int64_t columns,
                            int64_t stride, bool squared)
 {
     double sum = 0;
-    int64_t across = columns / V, count = rows * across;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < count;
-         at += (int64_t)gridDim.x * THREADS) {
-        int64_t place = rows == 1 ? at * V : at / across * stride + at % across * V;
-        if (V == 1) {
-            double x = load_double(in, place);
-            sum += squared ? x * x : x;
-        } else {
-            float x[V];
-            load_any(x, in, place);
+    int64_t across = columns / V, count = rows * across, step = (int64_t)gridDim.x * THREADS;
+    for (int64_t base = (int64_t)blockIdx.x * THREADS + threadIdx.x; base < count;
+         base += DEEP * step) {
+        pack<V, T> packs[DEEP];
 #pragma unroll
-            for (int i = 0; i < V; i++)
-                sum += squared ? (double)x[i] * x[i] : (double)x[i];
+        for (int j = 0; j < DEEP; j++) {
+            int64_t at = base + j * step;
+            int64_t place = rows == 1 ? at * V : at / across * stride + at % across * V;
+            if (at < count)
+                fetch(packs[j], in + place);
+        }
+#pragma unroll
+        for (int j = 0; j < DEEP; j++) {
+            const T *x = reinterpret_cast<const T *>(&packs[j].bits);
+            if (base + j * step < count)
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    sum +=
+                        power(std::is_same<T, double>::value ? (double)x[i] : (double)widen(x[i]),
+                              squared);
         }
     }
     sum = block_sum(sum);
@@ -184,12 +243,19 @@ static void sum_up(struct cuda *cuda, struct tensor out, struct tensor in, bool 
     double *partials = (double *)cuda->partials;
     int64_t count = in.rows * in.columns, needed = ceil_div(count, THREADS * 4);
     int blocks = needed < 1 ? 1 : (int)least(needed, SUMS);
-    bool narrow = in.dtype == DTYPE_F32 || in.dtype == DTYPE_BF16;
-    with_width<4>(narrow && in_vectors(4, { in }), [&](auto w) {
-        sum_kernel<w.value><<<blocks, THREADS, 0, cuda->stream>>>(partials, any_of(in), in.rows,
-                                                                  in.columns, in.stride, squared);
-        cuda_launched(cuda, "sum");
-    });
+    auto launch = [&](auto t) {
+        using T = decltype(t);
+        const int most = 16 / sizeof(T);
+        with_width<most>(in_vectors(most, { in }), [&](auto w) {
+            sum_kernel<T, w.value><<<blocks, THREADS, 0, cuda->stream>>>(
+                partials, (const T *)in.at, in.rows, in.columns, in.stride, squared);
+            cuda_launched(cuda, "sum");
+        });
+    };
+    if (in.dtype == DTYPE_F64)
+        launch(double());
+    else
+        with_type(cuda, in.dtype, launch);
     sum_finish_kernel<<<1, THREADS, 0, cuda->stream>>>((double *)out.at, partials, blocks, add);
     cuda_launched(cuda, "sum");
 }

@@ -205,9 +205,13 @@ static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuris
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(cuda->products->handle, &plan->product, &plan->b, &plan->a,
                                        &plan->c, &plan->c, &wish, most, out, &found);
-    if (status == CUBLAS_STATUS_SUCCESS && !found)
+    int good = 0; // an offer may come with a status of its own, and is garbage then
+    for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (out[i].state == CUBLAS_STATUS_SUCCESS && out[i].workspaceSize <= CUDA_PRODUCTS)
+            out[good++] = out[i];
+    if (status == CUBLAS_STATUS_SUCCESS && !good)
         status = CUBLAS_STATUS_NOT_SUPPORTED;
-    return check(cuda, status, &plan->key) ? found : 0;
+    return check(cuda, status, &plan->key) ? good : 0;
 }
 
 // The algorithm of a plan that differs in the tokens alone, tuned ones first, if it can do this.
@@ -273,14 +277,13 @@ static struct plan *plan_for(struct cuda *cuda, const struct key *key, const str
     return plan;
 }
 
-static void run(struct cuda *cuda, struct plan *plan, const struct call *call,
-                const cublasLtMatmulAlgo_t *algorithm, float beta)
+static cublasStatus_t run(struct cuda *cuda, struct plan *plan, const struct call *call,
+                          const cublasLtMatmulAlgo_t *algorithm, float beta)
 {
-    check(cuda,
-          cublasLtMatmul(cuda->products->handle, &plan->product, &call->alpha, call->b.at, &plan->b,
-                         call->a.at, &plan->a, &beta, call->c.at, &plan->c, call->c.at, &plan->c,
-                         algorithm, cuda->products->workspace, CUDA_PRODUCTS, cuda->stream),
-          &plan->key);
+    return cublasLtMatmul(cuda->products->handle, &plan->product, &call->alpha, call->b.at,
+                          &plan->b, call->a.at, &plan->a, &beta, call->c.at, &plan->c, call->c.at,
+                          &plan->c, algorithm, cuda->products->workspace, CUDA_PRODUCTS,
+                          cuda->stream);
 }
 
 // --- tuning ------------------------------------------------------------------
@@ -320,7 +323,7 @@ static float time_runs(struct cuda *cuda, struct plan *plan, const struct call *
     float milliseconds = 0;
     cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
     for (int i = 0; i < RUNS; i++)
-        run(cuda, plan, call, algorithm, 0);
+        check(cuda, run(cuda, plan, call, algorithm, 0), &plan->key);
     cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
     cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
     cuda_check(cuda, cudaEventElapsedTime(&milliseconds, events[0], events[1]), "tuning");
@@ -333,28 +336,31 @@ static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
     unsigned long long *sums = (unsigned long long *)cuda->partials, host[CANDIDATES];
     cudaEvent_t events[2] = { NULL, NULL };
     float times[CANDIDATES];
-    int count = candidates(cuda, plan, found, CANDIDATES), best = 0;
+    int count = candidates(cuda, plan, found, CANDIDATES), tried = 0, best = 0;
     cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
     for (int i = 0; i < 2; i++)
         cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
     for (int i = 0; i < count && !cuda->err; i++) {
-        run(cuda, plan, call, &found[i].algo, 0);
-        hash_output(cuda, sums + i, call->c);
-        times[i] = time_runs(cuda, plan, call, &found[i].algo, events);
+        if (run(cuda, plan, call, &found[i].algo, 0) != CUBLAS_STATUS_SUCCESS)
+            continue; // offered, and then not done: the next
+        found[tried] = found[i];
+        hash_output(cuda, sums + tried, call->c);
+        times[tried] = time_runs(cuda, plan, call, &found[tried].algo, events);
+        tried++;
     }
     cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
                "tuning");
     cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
     for (int i = 0; i < 2; i++)
         cudaEventDestroy(events[i]);
-    if (cuda->err || !count)
+    if (cuda->err || !tried)
         return;
-    for (int i = 1; i < count; i++)
+    for (int i = 1; i < tried; i++)
         if (host[i] == host[0] && times[i] < times[best])
             best = i;
     plan->algorithm = found[best].algo;
     plan->tuned = true;
-    run(cuda, plan, call, &plan->algorithm, 0);
+    check(cuda, run(cuda, plan, call, &plan->algorithm, 0), &plan->key);
 }
 
 void cuda_tune(struct device *device, bool on)
@@ -395,7 +401,7 @@ static void multiply(struct device *device, enum kind kind, const struct call *c
     if (cuda->tuning && !plan->tuned)
         tune(cuda, plan, call);
     else
-        run(cuda, plan, call, &plan->algorithm, cuda->tuning ? 0 : call->beta);
+        check(cuda, run(cuda, plan, call, &plan->algorithm, cuda->tuning ? 0 : call->beta), &key);
 }
 
 void cuda_matmul_nt(struct device *device, struct tensor c, struct tensor a, struct tensor b,

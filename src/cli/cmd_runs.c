@@ -1,0 +1,348 @@
+// gpuhours runs: the ledger: past plans, pilots and runs, and how often their ranges held.
+
+#include "cli/runs.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static struct request {
+    const char *model, *stack, *gpu, *kind, *since;
+    bool csv, document;
+    int64_t most;
+} request;
+
+static const struct field request_fields[] = {
+    FIELD(request, model, TEXT, "only of this model"),
+    FIELD(request, stack, TEXT, "only of this stack"),
+    FIELD(request, gpu, TEXT, "only on this GPU"),
+    FIELD(request, kind, TEXT, "only profile, plan, pilot or run"),
+    FIELD(request, since, TEXT, "only from this date on, or of the last 7d"),
+    FIELD(request, most, COUNT, "how many, the newest; all unless given"),
+    FIELD(request, csv, FLAG, "export: a table for spreadsheets, without documents"),
+    FIELD(request, document, FLAG, "show: the stored document itself"),
+    { 0 },
+};
+
+static struct runs_actual actual;
+
+static const struct options *options(void)
+{
+    static const struct options groups[] = { { "Which", request_fields, &request },
+                                             { "Actual", runs_actual_fields, &actual },
+                                             { 0 } };
+    return groups;
+}
+
+struct entries {
+    struct history_entry *at;
+    size_t count;
+};
+
+// --- finding -----------------------------------------------------------------
+
+static enum err spell_since(const char **out, struct arena *arena, const char *since)
+{
+    double seconds;
+    size_t size = strlen(since);
+    if (size >= 10 && since[4] == '-' && since[7] == '-')
+        return *out = since, OK;
+    if (text_read_seconds(&seconds, text_of(since)) || seconds > 1e11)
+        return fail(ERR_USAGE,
+                    "--since is \"%s\", must be a date such as 2026-11-01 or a time such "
+                    "as 7d",
+                    since);
+    time_t then = time(NULL) - (time_t)seconds;
+    struct tm t;
+    if (!gmtime_r(&then, &t))
+        return fail(ERR_USAGE, "--since is \"%s\": that is too long ago", since);
+    *out = text_format(arena, "%04d-%02d-%02dT%02d:%02d:%02dZ", t.tm_year + 1900, t.tm_mon + 1,
+                       t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+    return OK;
+}
+
+static enum err find(struct entries *out, struct ledger *ledger, struct arena *arena)
+{
+    struct ledger_filter filters[8] = { 0 };
+    size_t count = 0;
+    *out = (struct entries){ 0 };
+    if (!ledger)
+        return OK;
+    if (request.model)
+        filters[count++] = (struct ledger_filter){ "model", "=", request.model };
+    if (request.stack)
+        filters[count++] = (struct ledger_filter){ "stack", "=", request.stack };
+    if (request.gpu)
+        filters[count++] = (struct ledger_filter){ "gpu", "=", request.gpu };
+    if (request.kind)
+        filters[count++] = (struct ledger_filter){ "kind", "=", request.kind };
+    if (request.since) {
+        const char *from = NULL;
+        TRY(spell_since(&from, arena, request.since));
+        filters[count++] = (struct ledger_filter){ "at", ">=", from };
+    }
+    void *rows;
+    TRY(ledger_find(ledger, arena, history_fields, sizeof *out->at, filters, (size_t)request.most,
+                    &rows, &out->count));
+    out->at = rows;
+    return OK;
+}
+
+static enum err find_one(const struct history_entry **out, struct ledger *ledger,
+                         struct arena *arena, const char *id)
+{
+    int64_t number = 0;
+    void *rows = NULL;
+    size_t count = 0;
+    if (text_read_count(&number, text_of(id)))
+        return fail(ERR_USAGE, "\"%s\" is no id; gpuhours runs lists them", id);
+    struct ledger_filter that[] = { { "id", "=", id }, { 0 } };
+    if (ledger)
+        TRY(ledger_find(ledger, arena, history_fields, sizeof **out, that, 1, &rows, &count));
+    if (!count)
+        return fail(ERR_USAGE, "there is no entry %s in the ledger; gpuhours runs lists them", id);
+    *out = rows;
+    return OK;
+}
+
+static enum err print(const struct out *out)
+{
+    fwrite(out->at, 1, out->size, stdout);
+    return OK;
+}
+
+// --- what can be done --------------------------------------------------------
+
+static enum err list(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    struct entries entries;
+    TRY(find(&entries, ledger, line->arena));
+    if (line->common.json)
+        history_write(entries.at, entries.count, out);
+    else if (entries.count)
+        runs_list(entries.at, entries.count, line->arena, out);
+    else
+        out_put(out,
+                "Nothing is remembered yet%s; gpuhours plan, profile, pilot and train add to "
+                "the ledger.\n",
+                ledger ? " that is like this" : "");
+    return OK;
+}
+
+static enum err show(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    if (line->positional_count != 2)
+        return fail(ERR_USAGE, "show wants one id; gpuhours runs lists them");
+    const struct history_entry *entry;
+    TRY(find_one(&entry, ledger, line->arena, line->positional[1]));
+    if (request.document && !entry->document)
+        return fail(ERR_ANSWER, "entry %s has no document", line->positional[1]);
+    struct entries all;
+    TRY(find(&all, ledger, line->arena));
+    if (request.document)
+        out_put(out, "%s\n", entry->document);
+    else if (line->common.json)
+        history_write(entry, 1, out);
+    else
+        runs_show(entry, all.at, all.count, line->arena, out);
+    return OK;
+}
+
+static enum err compare(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    size_t count = (size_t)line->positional_count - 1;
+    if (count < 2 || count > 16)
+        return fail(ERR_USAGE, "compare wants two ids or more, up to 16; gpuhours runs lists them");
+    const struct history_entry *entries[16];
+    struct history_entry copies[16];
+    for (size_t i = 0; i < count; i++) {
+        TRY(find_one(&entries[i], ledger, line->arena, line->positional[i + 1]));
+        copies[i] = *entries[i];
+    }
+    if (line->common.json)
+        history_write(copies, count, out);
+    else
+        runs_compare(entries, count, line->arena, out);
+    return OK;
+}
+
+static enum err export(struct command_line *line, struct ledger *ledger, struct out *out) {
+    struct entries entries; TRY(find(&entries, ledger, line->arena));
+    if (request.csv) history_write_csv(entries.at, entries.count, line->arena, out);
+    else history_write(entries.at, entries.count, out);
+    return OK;
+}
+
+static enum err coverage(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    struct entries entries;
+    TRY(find(&entries, ledger, line->arena));
+    runs_coverage(entries.at, entries.count, line->arena, out, line->common.json);
+    return OK;
+}
+
+static enum err delete (struct command_line *line, struct ledger *ledger, struct out *out) {
+    if (line->positional_count < 2) return fail(ERR_USAGE,
+                                                "delete wants ids; gpuhours runs lists them");
+    const struct history_entry * entry; // all are there before the first one goes
+    for (int i = 1; i < line->positional_count; i++)
+        TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
+    for (int i = 1; i < line->positional_count;
+         i++){ bool found; TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
+               TRY(ledger_delete(ledger, entry->id, &found));
+               out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
+                       history_kinds[entry->kind], entry->at); }
+return OK;
+}
+
+// --- import ------------------------------------------------------------------
+
+static enum err import_ledger(struct entries *out, struct arena *arena, const char *path)
+{
+    struct ledger *other;
+    struct ledger_options options = { .path = path, .wait_seconds = 5, .copied = true };
+    TRY(ledger_open(&other, &options));
+    size_t lost;
+    void *rows;
+    enum err err =
+        ledger_salvage(other, arena, history_fields, sizeof *out->at, &rows, &out->count, &lost);
+    ledger_close(other);
+    TRY(err);
+    out->at = rows;
+    if (lost)
+        fprintf(stderr, "gpuhours: %s: %zu entries could not be read any more\n", path, lost);
+    return OK;
+}
+
+static enum err import(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    if (line->positional_count != 2)
+        return fail(ERR_USAGE, "import wants a file: of gpuhours runs export, or another ledger");
+    const char *path = line->positional[1];
+    struct file file;
+    struct entries entries = { 0 };
+    TRY(file_open(&file, path));
+    bool is_ledger = file.text.size >= 16 && !memcmp(file.text.at, "SQLite format 3", 16);
+    enum err err = OK;
+    if (!is_ledger) {
+        struct text copy = { arena_copy(line->arena, file.text.at, file.text.size),
+                             file.text.size };
+        err = history_read_all(&entries.at, &entries.count, line->arena, copy, path);
+    }
+    file_close(&file);
+    TRY(err);
+    for (size_t i = 0; i < entries.count / 2; i++) { // an export has the newest first
+        struct history_entry *a = &entries.at[i], *b = &entries.at[entries.count - 1 - i], c = *a;
+        *a = *b, *b = c;
+    }
+    if (is_ledger)
+        TRY(import_ledger(&entries, line->arena, path));
+    size_t added = 0;
+    if (entries.count)
+        TRY(ledger_add_all(ledger, history_fields, entries.at, sizeof *entries.at, entries.count,
+                           &added));
+    out_put(out, "%zu of %zu entries were new\n", added, entries.count);
+    return OK;
+}
+
+// --- actual ------------------------------------------------------------------
+
+static enum err read_plan(struct history_entry *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    struct text copy = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    TRY(history_read(out, arena, copy, path));
+    if (out->kind != HISTORY_PLAN)
+        return fail(ERR_INPUT, "%s: is a %s, a plan is wanted", path, history_kinds[out->kind]);
+    return OK;
+}
+
+static enum err record_actual(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    struct history_entry plan, run;
+    const struct history_entry *found;
+    if (line->positional_count != (actual.plan ? 1 : 2))
+        return fail(ERR_USAGE, "actual wants the id of a plan, or --plan with its file; and "
+                               "--gpu-hours, --wall-hours, --tokens-per-second or --log");
+    if (actual.plan) {
+        TRY(read_plan(&plan, line->arena, actual.plan));
+        TRY(record_add(ledger, line, &plan, NULL));
+    } else {
+        TRY(find_one(&found, ledger, line->arena, line->positional[1]));
+        plan = *found;
+        if (plan.kind != HISTORY_PLAN)
+            return fail(ERR_USAGE, "entry %s is a %s, the id of a plan is wanted",
+                        line->positional[1], history_kinds[plan.kind]);
+    }
+    struct out document = { .arena = line->arena };
+    TRY(runs_actual_document(&document, line->arena, &actual, &plan));
+    TRY(history_read(&run, line->arena, out_view(&document), "the run"));
+    TRY(record_add(ledger, line, &run, &plan));
+    if (line->common.json)
+        history_write(&run, 1, out);
+    else
+        runs_show(&run, &plan, 1, line->arena, out);
+    return OK;
+}
+
+// --- the command -------------------------------------------------------------
+
+static const struct action {
+    const char *name;
+    enum err (*run)(struct command_line *line, struct ledger *ledger, struct out *out);
+    bool writes;
+} actions[] = {
+    { "list", list, false },     { "show", show, false },           { "compare", compare, false },
+    { "export", export, false }, { "coverage", coverage, false },   { "import", import, true },
+    { "delete", delete, true },  { "actual", record_actual, true },
+};
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static enum err find_action(const struct action **out, const char *name)
+{
+    const char *names[ACTIONS];
+    for (size_t i = 0; i < ACTIONS; i++) {
+        *out = &actions[i];
+        names[i] = actions[i].name;
+        if (!strcmp(name, names[i]))
+            return OK;
+    }
+    const char *near = text_nearest(text_of(name), names, ACTIONS);
+    return fail(ERR_USAGE,
+                "runs cannot %s%s%s; it can list, show, compare, export, import, "
+                "delete, actual and coverage",
+                name, near ? "; the nearest is " : "", near ? near : "");
+}
+
+static enum err run(struct command_line *line)
+{
+    field_clear(runs_actual_fields, &actual);
+    TRY(command_read(line, options()));
+    bool is_kind = !request.kind;
+    for (int i = 0; history_kinds[i] && !is_kind; i++)
+        is_kind = !strcmp(history_kinds[i], request.kind);
+    if (!is_kind)
+        return fail(ERR_USAGE, "--kind is \"%s\", must be profile, plan, pilot or run",
+                    request.kind);
+    const struct action *action;
+    TRY(find_action(&action, line->positional_count ? line->positional[0] : "list"));
+    struct ledger *ledger;
+    TRY(record_open(&ledger, line, action->writes));
+    struct out out = { .arena = line->arena };
+    enum err err = action->run(line, ledger, &out);
+    ledger_close(ledger);
+    TRY(err);
+    return print(&out);
+}
+
+const struct command command_runs = {
+    "runs",
+    "the ledger: past plans, pilots and runs; how often ranges held",
+    "gpuhours runs actual 12 --log train.log; gpuhours runs coverage",
+    run,
+    options,
+};

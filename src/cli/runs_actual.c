@@ -1,0 +1,213 @@
+#include "cli/runs.h"
+
+#include "core/step_series.h"
+#include "core/trainer_files.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct field runs_actual_fields[] = {
+    FIELD(runs_actual, plan, TEXT, "plan.json, in the place of an id"),
+    FIELD(runs_actual, gpu_hours, NUMBER, "that the run took"),
+    FIELD(runs_actual, wall_hours, NUMBER, "from its start to its end"),
+    FIELD(runs_actual, tokens_per_second, NUMBER, "processed, over all GPUs, while it trained"),
+    FIELD(runs_actual, log, TEXT,
+          "what the trainer printed, its trainer_state.json, CSV or TensorBoard events"),
+    FIELD(runs_actual, pattern, TEXT, "how a step looks in the log, where it is not recognised"),
+    FIELD(runs_actual, tokens_per_step, COUNT, "where the log has none; the plan's unless given"),
+    { 0 },
+};
+
+// What a log says of a run.
+struct told {
+    bool is_log, finished; // finished: it came to its last step
+    struct step_series series;
+    struct steady steady;
+    double tokens;     // counted by the trainer, at the end; NAN
+    double claims;     // sum of the tokens/s that it claims
+    int64_t claimants; // how often it does
+};
+
+// --- a log -------------------------------------------------------------------
+
+// Tokens that the plan has in a step, which a trainer that counts none leaves to us.
+static double planned_step_tokens(const struct history_entry *plan, struct arena *arena)
+{
+    struct json tree;
+    if (!plan->document || json_read(&tree, arena, text_of(plan->document), "plan"))
+        return 0;
+    const struct json *workload = json_get(&tree, "workload");
+    double tokens = json_get_number(workload ? workload : &tree, "processed_tokens", NAN);
+    double steps = json_get_number(workload ? workload : &tree, "steps", NAN);
+    return tokens > 0 && steps > 0 ? tokens / steps : 0;
+}
+
+static void take(void *context, const struct trainer_log_event *event)
+{
+    struct told *told = context;
+    double claim = event->tokens_per_s_gpu * (told->series.gpus > 0 ? told->series.gpus : 1);
+    if (!isnan(event->tokens_per_s))
+        claim = event->tokens_per_s;
+    if (!isnan(event->tokens))
+        told->tokens = event->tokens;
+    if (!isnan(claim)) {
+        told->claims += claim;
+        told->claimants++;
+    }
+    step_series_add(&told->series, event);
+}
+
+// What a trainer printed, or one of the files that it wrote beside.
+static enum err feed(struct trainer_log *log, struct step_series *series, struct text text,
+                     const char *path)
+{
+    size_t used;
+    if (text_ends(text_of(path), "trainer_state.json"))
+        return trainer_files_state(log, text, path);
+    if (text_ends(text_of(path), ".csv"))
+        return trainer_files_csv(log, text, path, NAN);
+    if (strstr(path, "tfevents")) {
+        series->reads_back = false; // its events carry their own clock
+        return trainer_files_tensorboard(log, &used, text, path);
+    }
+    trainer_log_feed(log, text.at, text.size, 0);
+    trainer_log_end(log);
+    return OK;
+}
+
+static enum err read_log(struct told *out, struct arena *arena, const struct runs_actual *actual,
+                         const struct history_entry *plan)
+{
+    struct file file;
+    struct trainer_log *log = ARENA_NEW(arena, struct trainer_log, 1);
+    struct step_series *series = &out->series;
+    step_series_init(series, arena);
+    series->reads_back = true;
+    series->gpus = (int)plan->gpus;
+    series->step_tokens = actual->tokens_per_step > 0 ? (double)actual->tokens_per_step
+                                                      : planned_step_tokens(plan, arena);
+    out->tokens = NAN;
+    TRY(trainer_log_init(log, arena, actual->pattern, take, out));
+    TRY(file_open(&file, actual->log));
+    enum err err = feed(log, series, file.text, actual->log);
+    file_close(&file);
+    TRY(err);
+    step_series_finish(series);
+    if (!series->count && !(series->run_seconds > 0) && !out->claimants)
+        return fail(ERR_INPUT,
+                    "%s: holds no steps with their times; --pattern says how they look, or "
+                    "--wall-hours and --tokens-per-second what came out",
+                    actual->log);
+    steady_measure(&out->steady, arena, series->steps, series->count, &(struct steady_rule){ 0 });
+    out->is_log = true;
+    bool at_end = series->ended || series->last_step >= series->total;
+    out->finished = !isnan(series->run_seconds) || (series->count && at_end);
+    return OK;
+}
+
+// The sustained rate; of a run too short to have one, or without times, the mean.
+static double rate_of(const struct told *told)
+{
+    if (told->steady.tokens_per_s.mid > 0)
+        return told->steady.tokens_per_s.mid;
+    double tokens = 0, seconds = 0;
+    for (size_t i = 0; i < told->series.count; i++) {
+        tokens += told->series.steps[i].tokens;
+        seconds += told->series.steps[i].seconds;
+    }
+    if (!told->series.count) { // steps without times, but a time for all of them, or claims
+        tokens =
+            isnan(told->tokens) ? told->series.step_tokens * told->series.last_step : told->tokens;
+        seconds = told->series.run_seconds;
+    }
+    if (!(seconds > 0) && told->claimants)
+        return told->claims / (double)told->claimants;
+    return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
+}
+
+static double hours_of(const struct told *told)
+{
+    const struct step_series *s = &told->series;
+    double seconds = 0;
+    for (size_t i = 0; i < s->count; i++)
+        seconds += s->steps[i].seconds;
+    return (isnan(s->run_seconds) ? seconds : s->run_seconds) / 3600;
+}
+
+// --- numbers -----------------------------------------------------------------
+
+// What was not given, from the log; and what one of the two hours says about the other.
+static void complete(struct runs_actual *a, const struct told *told,
+                     const struct history_entry *plan)
+{
+    double gpus = plan->gpus > 0 ? (double)plan->gpus : NAN;
+    if (told->is_log && isnan(a->tokens_per_second))
+        a->tokens_per_second = rate_of(told);
+    if (told->finished && isnan(a->wall_hours) && isnan(a->gpu_hours))
+        a->wall_hours = hours_of(told);
+    if (isnan(a->gpu_hours))
+        a->gpu_hours = a->wall_hours * gpus;
+    if (isnan(a->wall_hours))
+        a->wall_hours = a->gpu_hours / gpus;
+}
+
+static enum err check(const struct runs_actual *a)
+{
+    const struct {
+        const char *option;
+        double value;
+    } rows[] = { { "gpu-hours", a->gpu_hours },
+                 { "wall-hours", a->wall_hours },
+                 { "tokens-per-second", a->tokens_per_second } };
+    bool any = a->log;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        any = any || !isnan(rows[i].value);
+        if (rows[i].value <= 0 || rows[i].value > 1e15)
+            return fail(ERR_USAGE, "--%s is %g, must be above 0", rows[i].option, rows[i].value);
+    }
+    return any ? OK
+               : fail(ERR_USAGE, "how did the run end? --gpu-hours, --wall-hours, "
+                                 "--tokens-per-second or --log say it");
+}
+
+static void write_told(struct json_writer *w, const struct told *told)
+{
+    const struct step_series *s = &told->series;
+    json_put_bool(w, "finished", told->finished);
+    json_put_number(w, "steps", s->last_step);
+    json_put_count(w, "warmup_steps", told->steady.warmup_steps);
+    json_put_string(w, "steadiness", steady_verdict_name(told->steady.verdict));
+    json_put_string(w, "tokens_from", step_series_origin_name(s->origin));
+    json_put_number(w, "loss", s->loss);
+    json_put_number(w, "peak_bytes", s->peak_bytes);
+}
+
+enum err runs_actual_document(struct out *out, struct arena *arena,
+                              const struct runs_actual *actual, const struct history_entry *plan)
+{
+    struct runs_actual a = *actual;
+    struct told *told = ARENA_NEW(arena, struct told, 1);
+    TRY(check(&a));
+    if (a.log)
+        TRY(read_log(told, arena, &a, plan));
+    complete(&a, told, plan);
+    if (told->is_log && !told->finished && isnan(actual->wall_hours) && isnan(actual->gpu_hours))
+        fprintf(
+            stderr,
+            "gpuhours: %s ends at step %.0f, before its last: the rate is remembered, hours are "
+            "not\n",
+            a.log, told->series.last_step);
+    struct json_writer w = { .out = out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "run");
+    json_put_count(&w, "version", 1);
+    json_put_number(&w, "tokens_per_second", a.tokens_per_second);
+    json_put_number(&w, "wall_hours", a.wall_hours);
+    json_put_number(&w, "gpu_hours", a.gpu_hours);
+    if (told->is_log)
+        write_told(&w, told);
+    json_close(&w, '}');
+    return OK;
+}

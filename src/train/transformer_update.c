@@ -1,0 +1,60 @@
+// The optimizer's step on all that is trained.
+
+#include "train/transformer_internal.h"
+
+// The same columns of what a step of the optimizer reads and writes.
+struct stretch {
+    struct tensor weight, m, v, gradient;
+    bool decays;
+};
+
+static struct tensor reach(struct tensor first, struct tensor last)
+{
+    if (!first.at)
+        return first;
+    int64_t bytes = (char *)last.at + tensor_bytes(last) - (char *)first.at;
+    return tensor_of(first.at, first.dtype, 1, bytes / dtype_bytes(first.dtype));
+}
+
+static bool follows(struct tensor next, struct tensor before)
+{
+    int64_t gap = (char *)next.at - ((char *)before.at + tensor_bytes(before));
+    return (!next.at && !before.at) || (gap >= 0 && gap < BLOCKS_ALIGNMENT);
+}
+
+static bool goes_on(const struct pile *next, const struct pile *before)
+{
+    return next->is_trained && next->parts[0]->decays == before->parts[0]->decays &&
+           follows(next->master, before->master) && follows(next->gradient, before->gradient) &&
+           follows(next->m, before->m) && follows(next->v, before->v);
+}
+
+static void update_range(struct transformer *t, const struct update *update, const struct stretch *r,
+                         uint64_t place)
+{
+    struct adamw adamw = update->adamw;
+    adamw.decay = r->decays ? adamw.decay : 0;
+    adamw.key += place;
+    if (r->v.at)
+        t->device->backend->adamw(t->device, r->weight, r->m, r->v, r->gradient, &adamw, t->clip);
+    else
+        t->device->backend->sgd(t->device, r->weight, r->m, r->gradient, adamw.rate,
+                                update->momentum, adamw.decay, t->clip);
+}
+
+// What lies together and decays alike is updated at once; the gaps between hold zeros.
+void transformer_update(struct transformer *t, const struct update *update)
+{
+    for (size_t i = 0, end; i < t->pile_count; i = end) {
+        const struct pile *first = &t->piles[i], *last = first;
+        for (end = i + 1; end < t->pile_count && goes_on(&t->piles[end], last); end++)
+            last = &t->piles[end];
+        if (!first->is_trained)
+            continue;
+        struct stretch range = { reach(first->master, last->master), reach(first->m, last->m),
+                               reach(first->v, last->v), reach(first->gradient, last->gradient),
+                               first->parts[0]->decays };
+        update_range(t, update, &range, i);
+    }
+    transformer_refresh(t);
+}
