@@ -344,7 +344,7 @@ TEST(trainer_config_knows_fsdp_2_by_its_version)
                                              "  offload_params: false\n",
                                              &request);
     expect(&config, "parallel=fsdp");
-    config = read_text("base_model: x\nfsdp_version: 2\nfsdp_config:\n"
+    config = read_text("base_model: x\nfsdp_config:\n  fsdp_version: 2\n"
                        "  reshard_after_forward: false\n  offload_params: true\n",
                        &request);
     expect(&config, "parallel=zero2 offload weights");
