@@ -31,8 +31,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototype
 SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
             -fno-sanitize-recover=undefined)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LDLIBS   := -lz -lzstd -lsqlite3 -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev pkg-config libopenblas-dev
+LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 

@@ -5,6 +5,7 @@
 
 #include "cli/pilot_engine.h"
 #include "cli/pilot_forecast.h"
+#include "cli/pilot_from.h"
 #include "cli/record.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
@@ -14,7 +15,7 @@
 
 static struct asked {
     const char *plan, *pattern, *log, *out;
-    int64_t steps;
+    int64_t steps, gpus;
     double tokens_per_step, minutes, until_width, at_least, grace, silent_minutes;
 } asked;
 
@@ -33,18 +34,21 @@ static const struct field asked_fields[] = {
 static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
     FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
+    FIELD(asked, gpus, COUNT, "that it uses, where --from does not say"),
     FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means: 10 s"),
     FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped: 30"),
     { 0 },
 };
 
 static struct pilot_engine_request engine;
+static struct from from;
 
 static const struct options *list_options(void)
 {
     static const struct options groups[] = {
         { "Pilot", asked_fields, &asked },
         { "Another trainer, behind --", wrapped_fields, &asked },
+        { "Its configuration", from_fields, &from },
         { "Built-in engine", pilot_engine_fields, &engine },
         { "Data of the engine", dataset_fields, &engine.data },
         { 0 },
@@ -61,6 +65,7 @@ static enum err read_options(struct command_line *line)
                             .grace = 10,
                             .silent_minutes = 30 };
     engine = pilot_engine_default();
+    from = (struct from){ 0 };
     TRY(command_read(line, list_options()));
     if (!(asked.tokens_per_step > 0) && !isnan(asked.tokens_per_step))
         return fail(ERR_USAGE, "--tokens-per-step is %g, must be above 0", asked.tokens_per_step);
@@ -74,6 +79,14 @@ static enum err read_options(struct command_line *line)
     if (line->rest && line->positional_count)
         return fail(ERR_USAGE, "%s: the data of a trainer behind -- is its own matter",
                     line->positional[0]);
+    if (from.from && asked.plan)
+        return fail(ERR_USAGE, "--from %s and --plan %s: one of them says what is measured",
+                    from.from, asked.plan);
+    if (from.from && !line->rest)
+        return fail(ERR_USAGE,
+                    "--from %s: a trainer's command line is wanted behind --; the built-in engine "
+                    "takes --plan, which gpuhours plan --from %s --json writes",
+                    from.from, from.from);
     if (!asked.out && !line->common.json)
         asked.out = "pilot.json";
     return OK;
@@ -115,6 +128,10 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
         pilot_text(pilot, line->arena, &out);
         if (asked.plan && pilot->tokens_per_s.mean > 0)
             pilot_forecast_put(&out, line, asked.plan, pilot, "this pilot");
+        if (pilot->from && line->common.explain) {
+            out_put(&out, "\n");
+            trainer_config_text(pilot->from, &out);
+        }
         fwrite(out.at, 1, out.size, stdout);
     }
     return write_result(pilot, plan, line);
@@ -245,14 +262,29 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     return judge(run, line->arena);
 }
 
+// A configuration does not know the card; the run does.
+static void name_gpus(struct pilot *pilot)
+{
+    struct pilot_configuration *c = &pilot->configuration;
+    if (!c->gpu)
+        c->gpu = pilot->gpu.name;
+    if (!c->gpus)
+        c->gpus = pilot->gpu.count;
+}
+
 static enum err run_wrapped(struct command_line *line)
 {
     struct wrapped *run = ARENA_NEW(line->arena, struct wrapped, 1);
     struct outlook_plan plan;
     struct pilot pilot;
+    bool planned = asked.plan || from.from;
     if (asked.plan)
         TRY(read_plan(&plan, line->arena));
-    enum err verdict = measure(line, run, asked.plan ? &plan : NULL);
+    else if (from.from)
+        TRY(pilot_from_read(&plan, line,
+                            &(struct pilot_from){ &from, engine.profile,
+                                                  asked.gpus > 0 ? asked.gpus : PLAN_UNSAID }));
+    enum err verdict = measure(line, run, planned ? &plan : NULL);
     if (!run->child.inside) // never started
         return verdict;
     const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
@@ -260,7 +292,10 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_remarks(run, line->arena, &remarks);
     if (run->no_gpu && !line->common.quiet)
         out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
-    wrapped_pilot_fill(&pilot, line->arena, run, asked.plan ? &plan : NULL);
+    wrapped_pilot_fill(&pilot, line->arena, run, planned ? &plan : NULL);
+    pilot.from = from.config;
+    if (from.from)
+        name_gpus(&pilot);
     wrapped_end(run);
     fputs(out_string(&remarks), stderr);
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)

@@ -2,6 +2,7 @@
 
 #include "cli/data.h"
 #include "cli/dataset.h"
+#include "cli/from.h"
 #include "cli/record.h"
 #include "host/file.h"
 
@@ -21,11 +22,11 @@ static const struct field source_fields[] = {
 
 static const struct options *list_options(void)
 {
-    static const struct options groups[] = { { "Job and hardware", plan_fields, NULL },
-                                             { "Recipe", recipe_fields, NULL },
-                                             { "Data", dataset_fields, NULL },
-                                             { "Measured", source_fields, NULL },
-                                             { 0 } };
+    static const struct options groups[] = {
+        { "Job and hardware", plan_fields, NULL }, { "Recipe", recipe_fields, NULL },
+        { "Data", dataset_fields, NULL },          { "Measured", source_fields, NULL },
+        { "Trainer", from_fields, NULL },          { 0 }
+    };
     return groups;
 }
 
@@ -73,21 +74,32 @@ static enum err run(struct command_line *line)
     struct plan_request request = plan_request_default();
     struct dataset_options data_options = { 0 };
     struct source source = { 0 };
+    struct from from = { 0 };
     struct pilot pilot;
     struct plan_request said;
     const struct options groups[] = { { "Job and hardware", plan_fields, &request },
                                       { "Recipe", recipe_fields, &request.recipe },
                                       { "Data", dataset_fields, &data_options },
                                       { "Measured", source_fields, &source },
+                                      { "Trainer", from_fields, &from },
                                       { 0 } };
     TRY(command_read(line, groups));
+    int64_t gpus = request.gpus;
+    if (from_given(&from, line)) { // once more, over the trainer's configuration
+        TRY(from_read(&from, line));
+        request = plan_request_default();
+        TRY(from_fill(&from, &request, gpus));
+        TRY(command_again(line, groups));
+        from_warn(&from, line);
+    }
     if (source.pilot) { // once more, over the pilot's configuration
         TRY(read_pilot(&pilot, line->arena, source.pilot));
         said = request;
         request = plan_request_default();
         plan_request_like(&request, &pilot, line->arena);
-        line->positional_count = 0;
-        TRY(command_read(line, groups));
+        if (from.config)
+            TRY(from_fill(&from, &request, gpus));
+        TRY(command_again(line, groups));
         request.pilot = &pilot;
         request.pilot_name = source.pilot;
     }

@@ -101,3 +101,9 @@ enum err command_read(struct command_line *line, const struct options *groups)
     }
     return OK;
 }
+
+enum err command_again(struct command_line *line, const struct options *groups)
+{
+    line->positional_count = 0;
+    return command_read(line, groups);
+}

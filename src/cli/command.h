@@ -49,5 +49,8 @@ struct command {
 // the nearest known one. Flags may stand alone ("--json") or take a value ("--packing off").
 enum err command_read(struct command_line *line, const struct options *groups);
 
+// Once more, over what was filled into the groups meanwhile.
+enum err command_again(struct command_line *line, const struct options *groups);
+
 extern const struct command *const commands[]; // ended by NULL; in main.c
 extern const char command_version[];           // of the program: made by the build

@@ -2,6 +2,7 @@
 
 #include "core/chart.h"
 #include "core/plan_internal.h"
+#include "core/trainer_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,6 +91,7 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
 {
     TRY(read_request(out, data, request));
     out->accumulation = 1;
+    out->from = request->from;
     bool any = out->recipe.checkpointing == RECIPE_AUTO;
     if (any)
         out->recipe.checkpointing = out->gpu ? RECIPE_KEEP_ALL : out->stack->checkpointing;
@@ -137,6 +139,8 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
     json_put_number(&w, "accumulation", fit->accumulation);
     field_write(recipe_fields, &fit->recipe, &w);
     json_close(&w, '}');
+    if (fit->from)
+        trainer_config_write(fit->from, &w);
     json_open(&w, "largest", '[');
     for (int i = 0; fit->gpu && i < 3; i++) {
         json_open(&w, NULL, '{');

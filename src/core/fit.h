@@ -23,6 +23,7 @@ struct fit {
     struct recipe recipe;  // nothing left on auto
     struct layout layout;
     double micro_batch, context, accumulation;
+    const struct trainer_config *from; // of the request; may be NULL
     struct memory memory;
     struct fit_largest largest[3]; // by recomputation: none, selective, full
 };

@@ -1,4 +1,5 @@
 #include "core/pilot.h"
+#include "core/trainer_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static const struct field composition_fields[] = {
     { 0 },
 };
 
-static const struct field gpu_fields[] = {
+static const struct field card_fields[] = {
     FIELD_AS("name", pilot, gpu.name, TEXT, "as the driver says"),
     FIELD_AS("count", pilot, gpu.count, COUNT, "that took part"),
     FIELD_AS("memory_bytes", pilot, gpu.memory_bytes, BYTES, "of each"),
@@ -108,7 +109,7 @@ static const struct section {
 } sections[] = {
     { "tokens_per_second", rate_fields },  { NULL, head_fields },
     { "step_seconds", seconds_fields },    { "fit", fit_fields },
-    { "composition", composition_fields }, { "gpu", gpu_fields },
+    { "composition", composition_fields }, { "gpu", card_fields },
     { "stalls", stalls_fields },           { "apart", apart_fields },
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
@@ -150,6 +151,8 @@ void pilot_write(const struct pilot *pilot, struct out *out)
             json_close(&w, '}');
     }
     pilot_configuration_write(&pilot->configuration, &w);
+    if (pilot->from)
+        trainer_config_write(pilot->from, &w);
     json_close(&w, '}');
     out_char(out, '\n');
 }

@@ -86,7 +86,8 @@ struct pilot {
     struct pilot_stalls stalls;
     struct pilot_apart apart;
     double elapsed_seconds;
-    const char *as_of; // date
+    const char *as_of;                 // date
+    const struct trainer_config *from; // what the trainer was configured with; NULL: unknown
 };
 
 void pilot_clear(struct pilot *pilot);

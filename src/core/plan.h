@@ -51,6 +51,7 @@ struct plan_request {
     double token_spread;       // relative deviation of counts that are estimates; 0: they are exact
     const struct pilot *pilot; // what was measured; NULL: nothing
     const char *pilot_name;    // of its file
+    const struct trainer_config *from; // what a trainer was configured with; NULL: nothing
 };
 
 extern const struct field plan_fields[]; // without the recipe's

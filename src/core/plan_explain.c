@@ -1,4 +1,5 @@
 #include "core/plan_internal.h"
+#include "core/trainer_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -205,6 +206,10 @@ static void put_assumptions(const struct plan *plan, struct arena *a, struct out
 void plan_explain(const struct plan *plan, struct arena *arena, struct out *out)
 {
     out_put(out, "How the numbers came about; formulas by section in docs/formulas.md\n");
+    if (plan->request->from) {
+        out_put(out, "\n");
+        trainer_config_text(plan->request->from, out);
+    }
     put_model(plan, arena, out);
     put_workload(plan, arena, out);
     put_memory(plan, arena, out);

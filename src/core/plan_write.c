@@ -1,4 +1,5 @@
 #include "core/plan_internal.h"
+#include "core/trainer_config.h"
 
 #include <math.h>
 
@@ -169,6 +170,8 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_close(&w, '}');
     plan_put_step(&w, plan, arena);
     plan_put_pilot(&w, plan);
+    if (plan->request->from)
+        trainer_config_write(plan->request->from, &w);
     write_drivers(plan, &w);
     write_overheads(plan, &w);
     write_alternatives(plan, arena, &w);

@@ -1,0 +1,34 @@
+// from: fills the options of a command from configurations of trainers, before its own are read.
+//
+//     struct from from = { 0 };
+//     const struct options groups[] = { …, { "Trainer", from_fields, &from }, { 0 } };
+//     TRY(command_read(line, groups));
+//     if (from_given(&from, line)) {
+//         TRY(from_read(&from, line));
+//         TRY(from_fill(&from, &request, said.gpus));
+//         TRY(command_read(line, groups));               // the command line beats the files
+//     }
+//
+// --from may be given several times; the files are merged. Files that they name (a DeepSpeed JSON)
+// are read too, from here or from beside the file that names them. The words behind -- are a
+// trainer's command line. Contradictions go to standard error.
+
+#pragma once
+
+#include "cli/command.h"
+#include "core/trainer_config.h"
+
+struct from {
+    const char *from; // the last --from; the word "command" stands for what is behind --
+    struct trainer_config *config;
+};
+extern const struct field from_fields[];
+
+bool from_given(const struct from *from, const struct command_line *line);
+enum err from_read(struct from *from, struct command_line *line);
+
+// gpus: of the command line, PLAN_UNSAID if it says nothing.
+enum err from_fill(struct from *from, struct plan_request *request, int64_t gpus);
+
+// Prints what contradicts to standard error, and which options of the line beat a file.
+void from_warn(const struct from *from, const struct command_line *line);

@@ -1,0 +1,92 @@
+#include "cli/pilot_from.h"
+
+#include "core/profile.h"
+#include "host/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum err read_lengths(struct lengths *out, struct arena *arena, const char *path,
+                             uint64_t seed)
+{
+    struct profile profile = { 0 };
+    struct file file;
+    TRY(file_open(&file, path));
+    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    TRY(profile_read(&profile, arena, text, path));
+    out->arena = arena;
+    lengths_unroll(out, arena, &profile.tally, seed);
+    return out->count ? OK : fail(ERR_INPUT, "%s: holds no example", path);
+}
+
+// Tokens that all GPUs process in a step, padding in it.
+static enum err step_tokens(double *out, struct arena *arena, const struct plan_request *request,
+                            const char *profile, double micro, double ranks)
+{
+    struct workload_rule rule = workload_rule();
+    double rows = (double)request->global_batch;
+    *out = NAN;
+    if (request->global_batch < 1 || request->context < 1)
+        return OK;
+    rule.context = (double)request->context;
+    rule.batching = request->batching;
+    if (profile && request->batching != WORKLOAD_AUTO && micro > 0) {
+        struct lengths lengths = { 0 };
+        struct workload work;
+        TRY(read_lengths(&lengths, arena, profile, (uint64_t)request->seed));
+        TRY(workload_measure(&rule, arena, &lengths, request->stack ? request->stack : "hf-peft",
+                             (uint64_t)request->seed));
+        workload_make(&work, &rule, micro, ranks, rows);
+        *out = work.processed_tokens / work.steps;
+    } else if (request->batching == WORKLOAD_PACKED || request->batching == WORKLOAD_MAX) {
+        *out = rows * rule.context;
+    }
+    return OK;
+}
+
+static void configure(struct pilot_configuration *out, const struct plan_request *request,
+                      double micro, double ranks)
+{
+    *out = (struct pilot_configuration){
+        .model = request->model,
+        .stack = request->stack,
+        .parallel = request->parallel,
+        .gpus = request->gpus > 0 ? request->gpus : 0,
+        .nodes = request->nodes > 0 ? request->nodes : 0,
+        .context = request->context > 0 ? (double)request->context : NAN,
+        .micro_batch = micro > 0 ? micro : NAN,
+        .global_batch = request->global_batch > 0 ? (double)request->global_batch : NAN,
+        .recipe = request->recipe,
+    };
+    out->accumulation = out->global_batch / (out->micro_batch * ranks);
+    if (request->batching != WORKLOAD_AUTO)
+        out->batching = workload_batchings[request->batching];
+}
+
+enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
+                         const struct pilot_from *request)
+{
+    struct plan_request plan = plan_request_default();
+    struct layout layout;
+    double micro, tokens;
+    TRY(from_read(request->from, line));
+    TRY(from_fill(request->from, &plan, request->gpus));
+    from_warn(request->from, line);
+    if (request->gpus > 0)
+        plan.gpus = request->gpus;
+    if (plan.gpus < 1 && !line->common.quiet)
+        fprintf(stderr, "gpuhours: --from says nothing of GPUs, one is taken; --gpus N says how "
+                        "many the trainer uses\n");
+    TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
+                    plan.gpus > 0 ? plan.gpus : 1));
+    TRY(plan_request_rows(&micro, &plan));
+    TRY(step_tokens(&tokens, line->arena, &plan, request->profile, micro, (double)layout.data));
+    *out = (struct outlook_plan){ .name = request->from->from,
+                                  .processed_tokens = tokens,
+                                  .steps = 1,
+                                  .gpus = plan.gpus > 0 ? (double)plan.gpus : 0 };
+    configure(&out->configuration, &plan, micro, (double)layout.data);
+    return OK;
+}
