@@ -133,7 +133,8 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 
 # --- CUDA, loaded at run time where there is a GPU ---------------------------
 
-ARCHS ?= 80 89 90 100 120
+# For the GPUs of this machine; where it has none, for some of each age, and newer ones by PTX.
+ARCHS ?= $(or $(FOUND_ARCHS),80 90 120)
 GENCODE := $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
            -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
 NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
@@ -227,6 +228,8 @@ $(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
 	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
 	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ && \
 	 echo '#include <cudnn.h>' | $$nvcc -E -x cu - >/dev/null 2>&1 && echo "FOUND_CUDNN := yes" >>$@ || :
+	@archs=$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | tr '\n' ' '); \
+	 case $$archs in [0-9]*) echo "FOUND_ARCHS := $$archs" >>$@ ;; esac
 	@grep -q '^FOUND_CUDA ' $@ && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
 	@! echo 'int main(void) { return 0; }' | $(WASM) -x c - -o $(BUILD)/found.wasm 2>/dev/null || \
 	 echo FOUND_WASM := yes >>$@

@@ -91,6 +91,7 @@ struct job {
     struct arrangement arrangement;
     struct transformer transformer;
     struct trainer trainer;
+    struct train_progress progress;
 };
 
 // --- signals -----------------------------------------------------------------
@@ -197,6 +198,9 @@ static enum err fit(struct job *job)
                                              .may_quantize = request.memory_limit > 0 };
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     recipe = job->arrangement.recipe;
+    if (job->arrangement.was_quantized && !job->group.rank)
+        fprintf(stderr, "gpuhours: under this --memory-limit the base is held in NF4, as with "
+                        "--method qlora\n");
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -304,28 +308,27 @@ static struct text document_of(const struct job *job)
 static enum err train(struct job *job)
 {
     struct trainer *trainer = &job->trainer;
-    struct train_progress progress = train_progress_start(job->line, &job->device, job->group.rank);
     *trainer = (struct trainer){ .settings = settings,
                                  .transformer = &job->transformer,
                                  .loader = &job->loader,
                                  .group = job->group,
                                  .out = request.out,
                                  .fingerprint = fingerprint(job),
-                                 .context = &progress,
+                                 .context = &job->progress,
                                  .report = train_progress_report,
                                  .stop = &stop };
     TRY(trainer_plan(trainer));
     TRY(lock_folder(job));
     TRY(trainer_resume(trainer, job->arena));
-    train_progress_plan(&progress, trainer);
+    train_progress_plan(&job->progress, trainer);
     enum err err = trainer_run(trainer);
-    train_progress_end(&progress);
+    train_progress_end(&job->progress);
     TRY(err);
     if (trainer->is_stopped)
         return fail(ERR_ANSWER, "stopped at step %lld of %lld and saved; the same command goes on",
                     (long long)trainer->state.step, (long long)trainer->steps);
     TRY(save_result(job));
-    train_progress_result(&progress, trainer);
+    train_progress_result(&job->progress, trainer);
     if (!job->group.rank)
         record_document(job->line, document_of(job));
     return OK;
@@ -335,6 +338,7 @@ static enum err run_job(struct job *job, struct command_line *line)
 {
     TRY(open_model(job));
     TRY(open_device(job));
+    job->progress = train_progress_start(job->line, &job->device, job->group.rank);
     TRY(fit(job));
     TRY(read_data(job, line));
     TRY(lay_out(job));
@@ -355,6 +359,7 @@ static enum err run(struct command_line *line)
     TRY(group_open(&job.group));
     listen();
     enum err err = run_job(&job, line);
+    train_progress_end(&job.progress);
     transformer_release(&job.transformer);
     if (job.device.backend)
         job.device.backend->close(&job.device);

@@ -23,6 +23,9 @@ struct train_progress train_progress_start(const struct command_line *line, stru
                                        .silent = rank != 0 };
     progress.on = !rank && !line->common.quiet && isatty(STDERR_FILENO);
     progress.limit_flops_per_s = progress.on ? device_peak(device) : NAN;
+    progress.gpu = device->index;
+    if (progress.on && device_is_gpu(device) && gpu_monitor_start(&progress.monitor, 0.5))
+        progress.monitor = NULL; // the line does without
     return progress;
 }
 
@@ -41,6 +44,7 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     out_put(&out, "  trained     %s of %s weights, %s\n", text_count(&arena, (double)trained),
             text_count(&arena, (double)model_parameters(&t->decoder->model)),
             recipe_methods[t->setup.recipe->method]);
+    out_put(&out, "  device      %s, %s\n", t->device->name, dtype_names[t->setup.compute]);
     out_put(&out, "  data        %s examples, %s held out, in %s micro-batches\n",
             text_commas(&arena, (int64_t)loader->train.lengths.count),
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
@@ -52,7 +56,8 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     out_put(&out, "  steps       %s", text_commas(&arena, trainer->steps));
     if (trainer->state.step)
         out_put(&out, ", from step %s on", text_commas(&arena, trainer->state.step));
-    out_put(&out, "\n  memory      %s\n", text_bytes(&arena, (double)blocks_total(&t->blocks)));
+    out_put(&out, "\n  memory      %s\n",
+            text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
     if (progress->explain)
         blocks_print(&t->blocks, &out);
     fwrite(out.at, 1, out.size, stdout);
@@ -77,6 +82,15 @@ static void print_json(const struct trainer_report *r)
     arena_release(&arena);
 }
 
+static const char *driver_says(const struct train_progress *p, struct arena *arena)
+{
+    if (!p->monitor || p->gpu >= gpu_monitor_count(p->monitor))
+        return "";
+    struct gpu_sample s = gpu_monitor_last(p->monitor, p->gpu);
+    return text_format(arena, "  %s  %.0f W  %.0f MHz", text_bytes(arena, s.memory_bytes), s.watts,
+                       s.clock_hertz / 1e6);
+}
+
 static void print_line(struct train_progress *p, const struct trainer *trainer,
                        const struct trainer_report *r)
 {
@@ -85,13 +99,14 @@ static void print_line(struct train_progress *p, const struct trainer *trainer,
     double left = step * (double)(trainer->steps - r->step);
     double used = trainer->state.seconds * trainer->group.size / 3600;
     fprintf(stderr,
-            "\rstep %lld/%lld  loss %.4f  %s tok/s trained, %s processed  %s of the limit  %s GPU "
-            "hours of %s  %s left\033[K",
+            "\rstep %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s "
+            "left\033[K",
             (long long)r->step, (long long)trainer->steps, r->loss,
-            text_commas(&arena, (int64_t)((double)r->trained_tokens / r->seconds)),
             text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
+            r->flops / r->seconds / 1e12,
             text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s),
-            text_hours(&arena, used), text_hours(&arena, used + left * trainer->group.size / 3600),
+            driver_says(p, &arena), text_hours(&arena, used),
+            text_hours(&arena, used + left * trainer->group.size / 3600),
             text_seconds(&arena, left));
     fflush(stderr);
     arena_release(&arena);
@@ -114,6 +129,9 @@ void train_progress_end(struct train_progress *progress)
 {
     if (progress->on)
         fputs("\r\033[K", stderr);
+    progress->on = false;
+    gpu_monitor_end(progress->monitor);
+    progress->monitor = NULL;
 }
 
 void train_progress_result(const struct train_progress *progress, const struct trainer *trainer)

@@ -91,6 +91,7 @@ static enum err write_tensors(const char *folder, struct transformer *t, struct 
 {
     struct safetensors_writer out;
     safetensors_init(&out, arena, folder, "state");
+    out.shard_bytes = SIZE_MAX; // one file, however large: it is read back by this name
     declare(&out, arena, t);
     enum err err = write_all(&out, t, arena);
     safetensors_release_writer(&out);

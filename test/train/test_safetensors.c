@@ -210,6 +210,23 @@ TEST(large_models_are_written_in_several_files_with_an_index)
     check_three(files_path("st-many/model.safetensors.index.json"));
 }
 
+// As checkpoints are: 12 GB are one file, whose name resumption knows. Nothing of it is written
+// here.
+TEST(a_writer_without_a_limit_makes_one_file_of_any_size)
+{
+    const char *folder = make_folder("st-large");
+    static const int64_t shape[] = { 1 << 15, 1 << 15 };
+    struct safetensors_writer out;
+    safetensors_init(&out, &test_arena, folder, "state");
+    out.shard_bytes = SIZE_MAX;
+    for (int i = 0; i < 3; i++)
+        safetensors_declare(&out, text_format(&test_arena, "m.%d", i), STORAGE_F32, 2, shape);
+    CHECK(!safetensors_begin(&out));
+    CHECK(out.shard_count == 1);
+    safetensors_release_writer(&out);
+    CHECK(!rmdir(folder));
+}
+
 TEST(what_was_not_finished_leaves_nothing_behind)
 {
     const char *folder = make_folder("st-stopped");
