@@ -160,11 +160,23 @@ static const char *raw_member(struct arena *arena, struct text document, const c
     return NULL;
 }
 
+// Entries are strings, which a zero byte would end.
+static enum err check_bytes(struct text document, const char *name)
+{
+    if (document.size && memchr(document.at, 0, document.size))
+        return fail(ERR_INPUT, "%s: has a zero byte in it, which no document of gpuhours has",
+                    name);
+    return OK;
+}
+
 enum err history_read(struct history_entry *out, struct arena *arena, struct text document,
                       const char *name)
 {
     struct json tree;
     history_clear(out);
+    TRY(check_bytes(document, name));
+    if (document.size >= 3 && !memcmp(document.at, "\xEF\xBB\xBF", 3)) // not inside an export
+        document = (struct text){ document.at + 3, document.size - 3 };
     TRY(json_read(&tree, arena, document, name));
     if (tree.kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
@@ -345,6 +357,7 @@ enum err history_read_all(struct history_entry **out, size_t *count, struct aren
     bool found = false;
     *out = NULL;
     *count = 0;
+    TRY(check_bytes(in, name));
     if (json_peek(&reader) != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is no export of gpuhours runs, nor a ledger", name);
     json_object(&reader);

@@ -34,6 +34,14 @@ TEST(history_of_a_plan_has_its_configuration_and_forecast)
     CHECK(strlen(e.uid) == 16);
 }
 
+TEST(history_refuses_a_document_with_a_zero_byte)
+{
+    static const char in[] = "{\"kind\":\"pilot\",\"configuration\":{\"m\0odel\":\"m\"}}";
+    struct history_entry entry;
+    CHECK(history_read(&entry, &test_arena, (struct text){ in, sizeof in - 1 }, "p") == ERR_INPUT);
+    CHECK(strstr(error_text(), "zero byte"));
+}
+
 TEST(history_of_the_same_document_is_the_same_and_of_another_is_not)
 {
     struct history_entry a = read_text(plan_text), b = read_text(plan_text);
