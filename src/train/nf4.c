@@ -1,40 +1,15 @@
 #include "train/nf4.h"
 
 #include "base/half.h"
+#include "train/nf4_tables.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The levels as the QLoRA paper and bitsandbytes give them.
-const float nf4_levels[NF4_LEVELS] = {
-    -1.0f,
-    -0.6961928009986877f,
-    -0.5250730514526367f,
-    -0.39491748809814453f,
-    -0.28444138169288635f,
-    -0.18477343022823334f,
-    -0.09105003625154495f,
-    0.0f,
-    0.07958029955625534f,
-    0.16093020141124725f,
-    0.24611230194568634f,
-    0.33791524171829224f,
-    0.44070982933044434f,
-    0.5626170039176941f,
-    0.7229568362236023f,
-    1.0f,
-};
-
-// The middles between levels as bitsandbytes' kernel has them: four of the fifteen are rounded to
-// the other neighbour than a computed mean would be.
-static const float middles[NF4_LEVELS - 1] = {
-    -0.8480964004993439f,  -0.6106329262256622f,  -0.4599952697753906f,   -0.33967943489551544f,
-    -0.23460740596055984f, -0.13791173323988914f, -0.045525018125772476f, 0.03979014977812767f,
-    0.1202552504837513f,   0.2035212516784668f,   0.2920137718319893f,    0.3893125355243683f,
-    0.5016634166240692f,   0.6427869200706482f,   0.8614784181118011f,
-};
+const float nf4_levels[NF4_LEVELS] = { NF4_LEVEL_TABLE };
+static const float middles[NF4_LEVELS - 1] = { NF4_MIDDLE_TABLE };
 
 static int64_t pieces(int64_t count, int64_t size)
 {
