@@ -7,6 +7,7 @@
 #include "cli/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/record.h"
+#include "cli/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
@@ -19,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -93,23 +93,6 @@ struct job {
     struct trainer trainer;
     struct train_progress progress;
 };
-
-// --- signals -----------------------------------------------------------------
-
-static volatile int stop;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stop = 1;
-}
-
-static void listen(void)
-{
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-}
 
 // --- model and data ----------------------------------------------------------
 
@@ -316,7 +299,7 @@ static enum err train(struct job *job)
                                  .fingerprint = fingerprint(job),
                                  .context = &job->progress,
                                  .report = train_progress_report,
-                                 .stop = &stop };
+                                 .stop = &stop_asked };
     TRY(trainer_plan(trainer));
     TRY(lock_folder(job));
     TRY(trainer_resume(trainer, job->arena));
@@ -357,7 +340,7 @@ static enum err run(struct command_line *line)
                                "65536");
     struct job job = { .arena = line->arena, .line = line };
     TRY(group_open(&job.group));
-    listen();
+    stop_listen();
     enum err err = run_job(&job, line);
     train_progress_end(&job.progress);
     transformer_release(&job.transformer);

@@ -4,6 +4,7 @@
 #include "cli/data.h"
 #include "cli/engine_model.h"
 #include "cli/pilot_rows.h"
+#include "cli/stop.h"
 #include "host/file.h"
 #include "host/gpu.h"
 #include "train/arrange.h"
@@ -12,7 +13,6 @@
 #include "train/transformer_files.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,23 +51,6 @@ struct job {
     struct gpu_monitor *monitor; // NULL where there is none
     double began, first_step_seconds, steady_from;
 };
-
-// --- signals -----------------------------------------------------------------
-
-static volatile int stop;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stop = 1;
-}
-
-static void listen(void)
-{
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-}
 
 static double now(void)
 {
@@ -198,7 +181,7 @@ static enum err make_trainer(struct job *job)
     *trainer = (struct trainer){ .settings = trainer_default(),
                                  .transformer = &job->transformer,
                                  .loader = &job->loader,
-                                 .stop = &stop };
+                                 .stop = &stop_asked };
     TRY(group_open(&trainer->group));
     trainer->settings.rate = 0;
     trainer->settings.epochs = 1e9;
@@ -240,7 +223,7 @@ static bool is_enough(const struct job *job)
     const struct pilot_engine_request *request = job->request;
     const struct steady *steady = &job->steady;
     double minutes = isnan(request->minutes) ? 10 : request->minutes;
-    if (stop || now() - job->began >= 60 * minutes)
+    if (stop_asked || now() - job->began >= 60 * minutes)
         return true;
     if (request->steps)
         return steady->ordinary_steps >= request->steps;
@@ -293,7 +276,7 @@ static enum err measure(struct job *job)
         TRY(pilot_steps_step(steps));
         if (steps->step_count == 1)
             job->first_step_seconds = now() - job->began;
-        if (!stop && wants_probe(steps))
+        if (!stop_asked && wants_probe(steps))
             TRY(pilot_steps_probe(steps));
         // Of many short steps a look takes longer than a step: ever fewer of them.
         if (steps->step_count >= next_look) {
@@ -338,7 +321,7 @@ static void time_save(struct job *job, struct pilot_apart *out)
     const char *pattern = text_format(job->arena, "%s/gpuhours-pilot-XXXXXX", base);
     double bytes = (double)(t->blocks.bytes[BLOCKS_TRAINABLES] + t->blocks.bytes[BLOCKS_OPTIMIZER]);
     char *folder = arena_copy(job->arena, pattern, strlen(pattern) + 1);
-    if (stop || bytes > MOST_BYTES || !mkdtemp(folder))
+    if (stop_asked || bytes > MOST_BYTES || !mkdtemp(folder))
         return;
     job->trainer.state.fingerprint = "pilot";
     double began = now();
@@ -461,7 +444,7 @@ static enum err conclude(struct pilot *out, struct job *job)
         pilot_steps_update(&job->steps, &out->fit, job->steady.warmup_steps, job->arena);
     fill_gpu(out, job);
     TRY(fill_configuration(out, job));
-    if (!stop)
+    if (!stop_asked)
         TRY(pilot_steps_evaluate(&job->steps, &out->apart.evaluation_seconds_per_token));
     time_save(job, &out->apart);
     out->elapsed_seconds = now() - job->began;
@@ -475,8 +458,7 @@ enum err pilot_engine_run(struct pilot *out, struct command_line *line,
     struct job *job = ARENA_NEW(line->arena, struct job, 1);
     *job = (struct job){ .arena = line->arena, .line = line, .request = request, .began = now() };
     pilot_clear(out);
-    stop = 0;
-    listen();
+    stop_listen();
     enum err err = prepare(job);
     job->steady_from = now();
     if (!err)

@@ -1,0 +1,20 @@
+#include "cli/stop.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+volatile int stop_asked;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+void stop_listen(void)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    stop_asked = 0;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
