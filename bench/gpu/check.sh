@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds on a GPU machine without network, holds every operation against the CPU's, times them, and runs
-# a few steps of each kind. Logs go to $OUT (or the folder build/gpu).
+# Builds the program, its CUDA library and the benches on a GPU machine without network; libraries that it lacks
+# may lie in .amd64. The log goes to $OUT (or the folder build/gpu).
 set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-build/gpu}

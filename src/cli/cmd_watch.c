@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/record.h"
 #include "cli/wrapped_pilot.h"
+#include "host/clock.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -151,7 +152,7 @@ static void warn_of_silence(struct watch *watch, struct arena *arena)
 {
     const struct wrapped *run = &watch->run;
     double last = fmax(run->child.output_seconds, run->step_seconds);
-    bool silent = child_clock() - last > 60 * asked.silent_minutes;
+    bool silent = clock_seconds() - last > 60 * asked.silent_minutes;
     if (silent && !watch->warned_of_silence)
         status_line_say(&watch->run.status,
                         text_format(arena, "no output and no step for %s; the run goes on",

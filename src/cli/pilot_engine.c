@@ -5,6 +5,7 @@
 #include "cli/engine_model.h"
 #include "cli/pilot_rows.h"
 #include "cli/stop.h"
+#include "host/clock.h"
 #include "host/file.h"
 #include "host/gpu.h"
 #include "train/arrange.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 const struct field pilot_engine_fields[] = {
@@ -51,13 +51,6 @@ struct job {
     struct gpu_monitor *monitor; // NULL where there is none
     double began, first_step_seconds, steady_from;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 // --- what the plan says ------------------------------------------------------
 
@@ -223,7 +216,7 @@ static bool is_enough(const struct job *job)
     const struct pilot_engine_request *request = job->request;
     const struct steady *steady = &job->steady;
     double minutes = isnan(request->minutes) ? 10 : request->minutes;
-    if (stop_asked || now() - job->began >= 60 * minutes)
+    if (stop_asked || clock_seconds() - job->began >= 60 * minutes)
         return true;
     if (request->steps)
         return steady->ordinary_steps >= request->steps;
@@ -246,7 +239,7 @@ static void show_progress(const struct job *job, bool ends)
                 steady->tokens_per_s.mid > 0
                     ? text_commas(&scratch, llround(steady->tokens_per_s.mid))
                     : "-",
-                100 * steady->half_width, text_seconds(&scratch, now() - job->began));
+                100 * steady->half_width, text_seconds(&scratch, clock_seconds() - job->began));
     fflush(stderr);
     arena_release(&scratch);
 }
@@ -275,7 +268,7 @@ static enum err measure(struct job *job)
     do {
         TRY(pilot_steps_step(steps));
         if (steps->step_count == 1)
-            job->first_step_seconds = now() - job->began;
+            job->first_step_seconds = clock_seconds() - job->began;
         if (!stop_asked && wants_probe(steps))
             TRY(pilot_steps_probe(steps));
         // Of many short steps a look takes longer than a step: ever fewer of them.
@@ -324,9 +317,9 @@ static void time_save(struct job *job, struct pilot_apart *out)
     if (stop_asked || bytes > MOST_BYTES || !mkdtemp(folder))
         return;
     job->trainer.state.fingerprint = "pilot";
-    double began = now();
+    double began = clock_seconds();
     enum err err = checkpoint_write(folder, t, &job->trainer.state, 1);
-    double seconds = now() - began;
+    double seconds = clock_seconds() - began;
     bytes = remove_save(folder, job->arena);
     if (!err && bytes > 0)
         out->save_seconds = seconds, out->save_bytes = bytes;
@@ -381,7 +374,7 @@ static void fill_gpu(struct pilot *out, const struct job *job)
         return;
     const struct gpu_about *about = gpu_monitor_about(job->monitor, job->device.index);
     struct gpu_summary s =
-        gpu_monitor_summary(job->monitor, job->device.index, job->steady_from, now());
+        gpu_monitor_summary(job->monitor, job->device.index, job->steady_from, clock_seconds());
     out->peak_bytes = s.peak_bytes;
     gpu->memory_bytes = about->memory_bytes;
     gpu->power_watts = s.watts, gpu->power_limit_watts = about->power_limit_watts;
@@ -435,7 +428,7 @@ static enum err conclude(struct pilot *out, struct job *job)
         return fail(ERR_ANSWER,
                     "%zu steps in %.0f s are too few to say anything: %s; --minutes gives "
                     "it more time",
-                    job->steps.step_count, now() - job->began,
+                    job->steps.step_count, clock_seconds() - job->began,
                     job->steady.reason ? job->steady.reason : "no step came behind the warm-up");
     fill_rate(out, job);
     pilot_fit_make(&out->fit, job->arena, job->steps.samples, job->steps.sample_count);
@@ -447,7 +440,7 @@ static enum err conclude(struct pilot *out, struct job *job)
     if (!stop_asked)
         TRY(pilot_steps_evaluate(&job->steps, &out->apart.evaluation_seconds_per_token));
     time_save(job, &out->apart);
-    out->elapsed_seconds = now() - job->began;
+    out->elapsed_seconds = clock_seconds() - job->began;
     out->as_of = data_today(job->arena);
     return OK;
 }
@@ -456,11 +449,13 @@ enum err pilot_engine_run(struct pilot *out, struct command_line *line,
                           const struct pilot_engine_request *request)
 {
     struct job *job = ARENA_NEW(line->arena, struct job, 1);
-    *job = (struct job){ .arena = line->arena, .line = line, .request = request, .began = now() };
+    *job = (struct job){
+        .arena = line->arena, .line = line, .request = request, .began = clock_seconds()
+    };
     pilot_clear(out);
     stop_listen();
     enum err err = prepare(job);
-    job->steady_from = now();
+    job->steady_from = clock_seconds();
     if (!err)
         err = measure(job);
     if (!err)

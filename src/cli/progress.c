@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include "base/text.h"
+#include "host/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +13,9 @@
 
 enum { BAR_CELLS = 24 };
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 struct progress progress_start(const char *what, int64_t total_bytes, bool quiet)
 {
-    double now = now_seconds();
+    double now = clock_seconds();
     return (struct progress){
         .what = what,
         .total_bytes = total_bytes,
@@ -42,7 +36,7 @@ void progress_show(struct progress *p, int64_t done_bytes)
 {
     if (!p->on)
         return;
-    double now = now_seconds();
+    double now = clock_seconds();
     if (now - p->last_seconds < STEP_SECONDS)
         return;
     p->last_seconds = now;

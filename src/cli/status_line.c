@@ -1,5 +1,7 @@
 #include "cli/status_line.h"
 
+#include "host/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +35,7 @@ static void take_row(struct status_line *status)
 
 struct status_line status_line_start(struct child *child, bool quiet)
 {
-    struct status_line status = { .child = child, .on = !quiet, .shown_seconds = child_clock() };
+    struct status_line status = { .child = child, .on = !quiet, .shown_seconds = clock_seconds() };
     status.terminal = status_line_rows(quiet);
     if (status.terminal)
         take_row(&status);
@@ -42,7 +44,7 @@ struct status_line status_line_start(struct child *child, bool quiet)
 
 bool status_line_due(const struct status_line *status)
 {
-    double now = child_clock();
+    double now = clock_seconds();
     if (!status->on)
         return false;
     if (!status->terminal)
@@ -67,7 +69,7 @@ void status_line_show(struct status_line *status, const char *text)
     int rows = status->rows, columns = status->columns;
     if (!status->on)
         return;
-    status->shown_seconds = child_clock();
+    status->shown_seconds = clock_seconds();
     if (!status->terminal) {
         status_line_say(status, text);
         return;

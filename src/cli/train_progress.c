@@ -1,19 +1,12 @@
 #include "cli/train_progress.h"
 
+#include "host/clock.h"
 #include "train/device.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct train_progress train_progress_start(const struct command_line *line, struct device *device,
                                            int rank)
@@ -119,9 +112,9 @@ void train_progress_report(void *progress, const struct trainer *trainer,
     p->seconds += report->seconds;
     if (p->json && !p->silent)
         print_json(report);
-    if (!p->on || (now() - p->last_seconds < 0.2 && report->step < report->steps))
+    if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))
         return;
-    p->last_seconds = now();
+    p->last_seconds = clock_seconds();
     print_line(p, trainer, report);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/wrapped.h"
 
 #include "core/trainer_files.h"
+#include "host/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +85,7 @@ static void feed_events(struct wrapped_source *source, struct text bytes)
 {
     struct timespec day;
     clock_gettime(CLOCK_REALTIME, &day);
-    source->offset_seconds = child_clock() - ((double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
+    source->offset_seconds = clock_seconds() - ((double)day.tv_sec + 1e-9 * (double)day.tv_nsec);
     size_t used = 0, size = source->pending_size + bytes.size;
     char *all = realloc(source->pending, size);
     if (!all)
@@ -143,7 +144,7 @@ enum err wrapped_start(struct wrapped *run, struct arena *arena,
                                     .context = run,
                                     .output = on_output };
     TRY(child_start(&run->child, &child));
-    run->began_seconds = run->step_seconds = child_clock();
+    run->began_seconds = run->step_seconds = clock_seconds();
     if (gpu_monitor_start(&run->gpu, settings->sample_seconds))
         run->no_gpu = text_copy(arena, text_of(error_text()));
     else
@@ -164,7 +165,7 @@ static void look_after_silence(struct wrapped *run, double now)
 bool wrapped_poll(struct wrapped *run)
 {
     bool lives = child_poll(&run->child, POLL_SECONDS);
-    double now = child_clock();
+    double now = clock_seconds();
     if (run->settings.log && (now - run->followed_seconds >= POLL_SECONDS || !lives)) {
         run->followed_seconds = now;
         if (!lives) // once more, new files too
@@ -209,7 +210,7 @@ static void borrow_tokens(struct wrapped *run, struct step_series *series)
 
 static void measure(struct wrapped *run)
 {
-    double began = child_clock();
+    double began = clock_seconds();
     choose_speaker(run);
     struct step_series *series = (struct step_series *)&run->speaker->series;
     if (!series->gpus)
@@ -218,21 +219,21 @@ static void measure(struct wrapped *run)
     borrow_tokens(run, series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
     steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
-    run->measured_seconds = child_clock();
+    run->measured_seconds = clock_seconds();
     run->measuring_seconds = run->measured_seconds - began;
 }
 
 const struct steady *wrapped_steady(struct wrapped *run)
 {
     double wait = fmax(MEASURE_SECONDS, 20 * run->measuring_seconds);
-    if (child_clock() - run->measured_seconds >= wait)
+    if (clock_seconds() - run->measured_seconds >= wait)
         measure(run);
     return &run->steady;
 }
 
 void wrapped_finish(struct wrapped *run)
 {
-    run->ended_seconds = child_clock();
+    run->ended_seconds = clock_seconds();
     trainer_log_end(&run->printed->log);
     for (int i = 0; i < run->follow.count; i++)
         if (run->files[i])
@@ -262,7 +263,7 @@ double wrapped_steps(const struct wrapped *run)
 
 double wrapped_elapsed(const struct wrapped *run)
 {
-    return (run->ended_seconds > 0 ? run->ended_seconds : child_clock()) - run->began_seconds;
+    return (run->ended_seconds > 0 ? run->ended_seconds : clock_seconds()) - run->began_seconds;
 }
 
 // By its processes where the driver tells them; else, as in most containers, by what it took.

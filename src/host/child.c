@@ -2,6 +2,8 @@
 
 #include "host/child_internal.h"
 
+#include "host/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,13 +22,6 @@ static const double GRACE_SECONDS = 10;
 static const double LINGER_SECONDS = 2;   // that helpers may need to end by themselves
 static const double KILL_SECONDS = 5;     // after which a process is held to be immortal
 static const double LOOK_SECONDS = 0.025; // between looks at the tree
-
-double child_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // --- signals to us -----------------------------------------------------------
 
@@ -171,7 +166,7 @@ enum err child_start(struct child *child, const struct child_settings *settings)
         child_end(child);
         return err;
     }
-    child->output_seconds = child_clock();
+    child->output_seconds = clock_seconds();
     child_relay_start(&in->relays[0], settings->out);
     if (in->masters[1] >= 0)
         child_relay_start(&in->relays[1], settings->err);
@@ -211,7 +206,7 @@ static bool take_output(struct child *child, int stream)
             break;
         }
         struct text bytes = { piece, (size_t)size };
-        child->output_seconds = child_clock();
+        child->output_seconds = clock_seconds();
         child->output_bytes += size;
         child->line_open = piece[size - 1] != '\n';
         if (child->settings.output)
@@ -257,7 +252,7 @@ static void enter(struct child *child, enum child_stage stage)
     }
     if (stage >= CHILD_INT && stage <= CHILD_KILL)
         child->needed = stage;
-    child->inside->deadline = child_clock() + seconds;
+    child->inside->deadline = clock_seconds() + seconds;
     child->inside->looked = 0;
 }
 
@@ -271,7 +266,7 @@ void child_stop(struct child *child)
 static void go_on(struct child *child)
 {
     struct child_internal *in = child->inside;
-    double now = child_clock();
+    double now = clock_seconds();
     if (child->stage == CHILD_RUNS && child->ended)
         enter(child, CHILD_LINGERS);
     if (child->stage == CHILD_RUNS || now - in->looked < LOOK_SECONDS)

@@ -85,5 +85,4 @@ const char *child_last_lines(const struct child *child, struct arena *arena, int
 const char *child_ending(const struct child *child, struct arena *arena);
 
 bool child_descends(int pid); // whether a process descends from this one; any thread may ask
-double child_clock(void);     // monotonic seconds, as output() is given
 bool child_window(int *rows, int *columns); // of our terminal; false: there is none

@@ -5,6 +5,8 @@
 
 #include "host/child_internal.h"
 
+#include "host/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -54,11 +56,11 @@ static size_t signal_tree(struct child_tree *tree, int number)
 static void end_all(double grace_seconds, int notes, int command)
 {
     struct child_tree tree = { 0 };
-    double term = child_clock() + grace_seconds, last = term + grace_seconds;
+    double term = clock_seconds() + grace_seconds, last = term + grace_seconds;
     signal_tree(&tree, SIGTERM);
-    while (child_clock() < last) {
+    while (clock_seconds() < last) {
         reap(notes, command);
-        if (!signal_tree(&tree, child_clock() < term ? 0 : SIGKILL))
+        if (!signal_tree(&tree, clock_seconds() < term ? 0 : SIGKILL))
             break;
         nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
     }

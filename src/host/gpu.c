@@ -1,5 +1,7 @@
 #include "host/gpu.h"
 
+#include "host/clock.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -204,13 +206,6 @@ struct gpu_monitor {
     bool ending;
 };
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void keep_sample(struct watched *w, struct gpu_sample sample)
 {
     if (w->count == GPU_RING) {
@@ -231,7 +226,7 @@ static void sample_all(struct gpu_monitor *monitor)
     pthread_mutex_unlock(&monitor->lock);
     for (int i = 0; i < monitor->count; i++) {
         struct watched *w = &monitor->watched[i];
-        struct gpu_sample sample = take_sample(w->device, now_seconds());
+        struct gpu_sample sample = take_sample(w->device, clock_seconds());
         double own = is_ours ? process_bytes(w->device, is_ours, context) : NAN;
         pthread_mutex_lock(&monitor->lock);
         w->last = sample;
@@ -248,12 +243,12 @@ static void sample_all(struct gpu_monitor *monitor)
 static void *run(void *argument)
 {
     struct gpu_monitor *monitor = argument;
-    double due = now_seconds();
+    double due = clock_seconds();
     pthread_mutex_lock(&monitor->lock);
     while (!monitor->ending) {
         pthread_mutex_unlock(&monitor->lock);
         sample_all(monitor);
-        due = fmax(due + monitor->interval_seconds, now_seconds());
+        due = fmax(due + monitor->interval_seconds, clock_seconds());
         struct timespec until = { .tv_sec = (time_t)due,
                                   .tv_nsec = (long)(1e9 * (due - floor(due))) };
         pthread_mutex_lock(&monitor->lock);

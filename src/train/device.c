@@ -2,12 +2,12 @@
 #include "train/device.h"
 
 #include "base/text.h"
+#include "host/clock.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 const char *const device_kinds[] = { "auto", "cpu", "cuda", NULL };
@@ -72,13 +72,6 @@ bool device_is_gpu(const struct device *device)
     return device->backend && device->backend != &backend_cpu;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // The best of a few products of square matrices, drawn so that they are not zero: zeros are faster.
 double device_peak(struct device *device)
 {
@@ -95,12 +88,12 @@ double device_peak(struct device *device)
     for (int i = 0; i < TRIES; i++) {
         if (device->backend->sync(device))
             break;
-        double began = now();
+        double began = clock_seconds();
         device->backend->matmul_nt(device, tensor_rows(all, 0, size), tensor_rows(all, size, size),
                                    tensor_rows(all, 2 * size, size), 1, 0);
         if (device->backend->sync(device))
             break;
-        best = fmin(best, now() - began);
+        best = fmin(best, clock_seconds() - began);
     }
     device->backend->release(device, at, bytes);
     return 2 * pow((double)size, 3) / best;

@@ -1,22 +1,15 @@
 #include "train/pilot_steps.h"
 
 #include "base/stats.h"
+#include "host/clock.h"
 
 #include <math.h>
-#include <time.h>
 
 // Probes go round the combinations of these; the fit needs its four terms to vary apart.
 static const double fillings[] = { 1, 0.75, 1, 0.5 };        // of the largest micro-batch
 static const double lengths[] = { 1, 0.03, 0.25, 0.1, 0.5 }; // of the window
 static const double labellings[] = { 1, 0.1, 0.5 };          // of the tokens
 enum { FILLINGS = 4, LENGTHS = 5, LABELLINGS = 3, EVALUATED = 4, SHORTEST = 8 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int64_t most_tokens(const struct pilot_steps *steps)
 {
@@ -85,11 +78,11 @@ static enum err time_batch(struct pilot_steps *steps, const struct micro_batch *
     t->trace = NULL;
     transformer_begin(t);
     TRY(backend->sync(t->device));
-    double began = now();
+    double began = clock_seconds();
     transformer_loss(t, batch, batch->labelled ? 1 / (double)batch->labelled : 1);
     transformer_backward(t, batch);
     TRY(backend->sync(t->device));
-    sample.seconds = now() - began;
+    sample.seconds = clock_seconds() - began;
     steps->probe_seconds += sample.seconds;
     if (steps->sample_count == steps->sample_room) {
         size_t room = 2 * steps->sample_room + 256;
@@ -224,10 +217,10 @@ enum err pilot_steps_evaluate(struct pilot_steps *steps, double *seconds_per_tok
         tokens += i ? (double)batch.tokens : 0;
         if (!i) {
             TRY(transformer_sums(t, &sums));
-            began = now();
+            began = clock_seconds();
         }
     }
     TRY(transformer_sums(t, &sums));
-    *seconds_per_token = (now() - began) / tokens;
+    *seconds_per_token = (clock_seconds() - began) / tokens;
     return OK;
 }

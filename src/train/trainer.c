@@ -1,10 +1,10 @@
 #include "train/trainer.h"
 
+#include "host/clock.h"
 #include "train/trainer_metrics.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 const struct field trainer_fields[] = {
     FIELD(trainer_settings, epochs, NUMBER, "times through the data"),
@@ -39,13 +39,6 @@ struct trainer_settings trainer_default(void)
                                       .clip = 1,
                                       .save_every = 100,
                                       .keep = 2 };
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 // --- before ------------------------------------------------------------------
@@ -207,7 +200,7 @@ enum err trainer_step(struct trainer *trainer, struct trainer_report *report)
     struct schedule schedule = { s->schedule, s->rate, s->lowest,
                                  (int64_t)ceil(s->warmup * (double)trainer->steps),
                                  trainer->steps };
-    double began = now(), processed = 0;
+    double began = clock_seconds(), processed = 0;
     *report = (struct trainer_report){ .step = trainer->state.step + 1,
                                        .steps = trainer->steps,
                                        .held_out_loss = NAN,
@@ -235,7 +228,7 @@ enum err trainer_step(struct trainer *trainer, struct trainer_report *report)
     report->processed_tokens = (int64_t)processed;
     report->epoch = (double)trainer->state.epoch +
                     (double)trainer->state.micro_batch / (double)trainer->epoch_batches;
-    report->seconds = now() - began;
+    report->seconds = clock_seconds() - began;
     report->flops = traced_flops(&trainer->trace);
     trainer->state.trained_tokens += range.labelled;
     trainer->state.processed_tokens += report->processed_tokens;

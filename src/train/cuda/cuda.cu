@@ -219,9 +219,6 @@ static int64_t used_bytes(struct device *device)
     return (int64_t)(total - available);
 }
 
-// What kernels take that are loaded when they are first used; see bench/results/h200.md.
-enum { MODULE_BYTES = 0 };
-
 static enum err open_parts(struct device *device)
 {
     struct cuda *cuda = cuda_of(device);
@@ -238,7 +235,7 @@ static enum err open_parts(struct device *device)
         return fail(cuda->err, "%s: %s", device->name, cuda->problem);
     TRY(cuda_products_open(cuda));
     TRY(cuda_attention_open(cuda));
-    device->overhead_bytes = used_bytes(device) + MODULE_BYTES;
+    device->overhead_bytes = used_bytes(device);
     return OK;
 }
 
