@@ -6,6 +6,9 @@
 #
 # Leaves at most 8 files in $OUT (or build/gpu). The whole takes about 10 minutes; on a machine that is lent for less, run it
 # in two halves: engine and peers must be in the same.
+#
+# Not in it: pilots against the runs they forecast, three and ten minutes each, in phases (pilot_engine.sh, pilot_wrapped_run.sh);
+# what a wrapped pilot measures against the trainer's own stamps (pilot_wrapped.sh); logs for the tests (record_logs.sh).
 set -u
 cd "$(dirname "$0")/../.."
 export OUT=${OUT:-build/gpu}

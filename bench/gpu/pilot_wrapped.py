@@ -2,10 +2,12 @@
 
     python3 bench/gpu/pilot_wrapped.py train SHAPE ROWS WIDTH STEPS STAMPS.jsonl
     python3 bench/gpu/pilot_wrapped.py compare SHAPE ROWS WIDTH STAMPS.jsonl PILOT.json MEMORY.txt
+    python3 bench/gpu/pilot_wrapped.py judge FOLDER WALL_SECONDS
 
 "train" fine-tunes random weights on random tokens: LoRA of rank 16 on all linears, bf16, two processes that load data.
 "compare" prints one JSON line: the pilot's rate against that of the trainer's own time stamps over the same steps (without
 those of more than 1.5 medians, and with them), and the pilot's peak memory against the largest figure (MiB) that nvidia-smi printed into MEMORY.txt.
+"judge" is for pilot_wrapped_run.sh, which says what it compares.
 """
 import inspect
 import json
@@ -84,7 +86,46 @@ def compare(shape, rows, width, stamps, pilot, memory):
         elapsed_seconds=pilot["elapsed_seconds"])), flush=True)
 
 
+def judge(folder, wall_seconds):
+    def read(name):
+        return json.load(open(f"{folder}/{name}"))
+
+    def range_of(low, mid, high):
+        return dict(p10=round(low, 2), p50=round(mid, 2), p90=round(high, 2))
+
+    def verdict(actual, forecast):
+        return dict(forecast_seconds=forecast, actual_seconds=round(actual, 2),
+                    actual_over_forecast=round(actual / forecast["p50"], 4),
+                    held=forecast["p10"] <= actual <= forecast["p90"])
+
+    def steps_of(plan):
+        planned, rate = plan["workload"]["processed_tokens"], plan["tokens_per_second"]
+        beside = sum(part["seconds"] for part in plan["overheads"] if part["name"] in ("allocation", "data stalls"))
+        return beside, range_of(*(planned / rate[p] + beside for p in ("p90", "p50", "p10")))
+
+    plan, pilot = read("after.json"), read("pilot.json")
+    stamps = [json.loads(line) for line in open(f"{folder}/run/stamps.jsonl")]
+    seconds = stamps[-1]["seconds"] - stamps[0]["seconds"]
+    tokens = stamps[-1]["tokens"] - stamps[0]["tokens"]
+    each = sorted((b["seconds"] - a["seconds"]) / max(1, b["tokens"] - a["tokens"]) for a, b in zip(stamps, stamps[1:]))
+    slow = sum((b["seconds"] - a["seconds"]) for a, b in zip(stamps, stamps[1:])
+               if b["seconds"] - a["seconds"] > 1.5 * each[len(each) // 2] * (b["tokens"] - a["tokens"]))
+    beside, forecast = steps_of(plan)
+    wall = plan["wall_hours"]
+    print(json.dumps(dict(
+        model=plan["configuration"]["model"], pilot_tokens_per_second=round(pilot["tokens_per_second"]["mean"], 1),
+        pilot_steady=pilot["steady"], pilot_elapsed_seconds=round(pilot["elapsed_seconds"], 1),
+        steps=len(stamps) - 1, planned_steps=plan["workload"]["steps"], tokens=tokens,
+        planned_tokens=plan["workload"]["processed_tokens"], tokens_per_second=round(tokens / seconds, 1),
+        forecast_tokens_per_second=round(plan["tokens_per_second"]["p50"], 1), in_forecast_beside_steps_seconds=round(beside, 2),
+        slow_steps_seconds=round(slow, 2), without_pilot_seconds=steps_of(read("before.json"))[1],
+        **verdict(seconds, forecast),
+        whole=verdict(wall_seconds, range_of(*(3600 * wall[p] for p in ("p10", "p50", "p90")))))), flush=True)
+
+
 def main():
+    if sys.argv[1] == "judge":
+        return judge(sys.argv[2], float(sys.argv[3]))
     command, shape, rows, width = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     if command == "train":
         train(shape, rows, width, int(sys.argv[5]), sys.argv[6])
@@ -92,4 +133,5 @@ def main():
         compare(shape, rows, width, *sys.argv[5:8])
 
 
-main()
+if __name__ == "__main__":
+    main()

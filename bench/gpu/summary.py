@@ -1,4 +1,4 @@
-"""The bars of the CUDA engine, from what bench/gpu/all.sh left in a folder: measured, bar, met.
+"""The bars of the CUDA engine, from what bench/gpu/all.sh and the pilots left in a folder: measured, bar, met.
 
     python3 bench/gpu/summary.py FOLDER
 
@@ -121,6 +121,13 @@ for row in curves:
         bad = "error" in row or row.get("steps") != 200
         bar(f"curve {row['method']} {row['curve']} off {row['against']}", None if bad else row["gap"], row["band"], "{:.4f}",
             most=True)
+
+part = "pilot"
+for name, what, limit in (("pilot_engine.jsonl", "the engine", 0.03), ("pilot_wrapped_run.jsonl", "transformers with PEFT", 0.05)):
+    row = (lines(name) or [{}])[-1]
+    off = row.get("actual_over_forecast")
+    bar(f"pilot of {what}: run off its forecast, share", None if off is None else abs(off - 1), limit, "{:.4f}", most=True)
+    bar("  inside P10 to P90", row.get("held"), 1, "{:.0f}")
 
 print(f"{'bar':<62} {'measured':>12} {'bar':>12}  met")
 for what, measured, limit, met in rows:
