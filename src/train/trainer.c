@@ -144,6 +144,8 @@ static enum err accumulate(struct trainer *trainer, const struct step_range *ran
 {
     struct transformer *t = trainer->transformer;
     transformer_begin(t);
+    if (trainer->group.rank >= range->count)
+        transformer_clear(t);
     for (int64_t i = trainer->group.rank; i < range->count; i += trainer->group.size) {
         struct micro_batch batch;
         loader_batch(trainer->loader, &batch, range->first + i);

@@ -29,14 +29,16 @@ static void plan(struct transformer *t)
     transformer_place(t);
 }
 
-enum { CHUNK_LEAST = 16 << 20 };
+enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 };
 
 // Raises layers, one at a time and the last first, until the whole meets the budget: a level more
-// for all layers before the next level for any, since each level costs more FLOPs per byte. At last
-// fewer logits are alive at once.
+// for all layers before the next level for any, since each level costs more FLOPs per byte. Logits
+// have a share of the budget at most; at last fewer of them are alive at once.
 static enum err choose_levels(struct transformer *t)
 {
     double budget = t->setup.budget_bytes;
+    while (budget && (double)t->chunk_bytes * CHUNK_SHARE > budget && t->chunk_bytes > CHUNK_LEAST)
+        t->chunk_bytes /= 2;
     plan(t);
     for (int level = (int)t->setup.level + 1; level < RECOMPUTE_LEVELS; level++)
         for (int64_t i = t->decoder->model.layers; i-- > 0;) {
@@ -78,6 +80,7 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
     transformer_place(t);
     device->backend->upload(device, t->frequencies.at, t->decoder->frequencies,
                             tensor_bytes(t->frequencies));
+    transformer_clear(t); // what lies between the tensors, for good
     return OK;
 }
 
@@ -138,14 +141,31 @@ static void score_rows(struct transformer *t, int64_t first, int64_t rows, doubl
     }
 }
 
+void transformer_clear(struct transformer *t)
+{
+    if (!t->setup.only_forward)
+        t->device->backend->zero(t->device, transformer_gradients(t));
+}
+
+static bool is_set_by_product(const struct pile *pile)
+{
+    return pile->projection && pile->gradient.at == pile->projection->gradient.at;
+}
+
 void transformer_begin(struct transformer *t)
 {
     const struct backend *backend = t->device->backend;
-    if (!t->setup.only_forward)
-        backend->zero(t->device, transformer_gradients(t));
+    if (t->setup.recipe->method != RECIPE_FULL)
+        transformer_clear(t);
+    else
+        for (size_t i = 0; i < t->pile_count; i++)
+            if (t->piles[i].gradient.at && !is_set_by_product(&t->piles[i]))
+                backend->zero(t->device, t->piles[i].gradient);
+    t->is_fresh = true;
     backend->zero(t->device, t->loss);
     backend->zero(t->device, t->squares);
 }
+
 
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
 {
@@ -167,6 +187,7 @@ void transformer_loss(struct transformer *t, const struct micro_batch *batch, do
 void transformer_backward(struct transformer *t, const struct micro_batch *batch)
 {
     transformer_run_backward(t, batch);
+    t->is_fresh = false;
 }
 
 void transformer_clip(struct transformer *t, double limit)

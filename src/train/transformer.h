@@ -192,6 +192,7 @@ struct transformer {
     struct transformer_layer common;   // slots that layers share where they keep nothing
     struct tensor frequencies;         // (1, D/2) in fp64
     struct tensor loss, squares, clip; // (1, 1) in fp64: of the step so far
+    bool is_fresh; // no micro-batch yet: products set the gradients of linears, later ones add
     double adapter_scale;
     int64_t attention_bytes;
     int64_t chunk_bytes; // of logits alive at once
@@ -236,6 +237,7 @@ struct transformer_sums {
     double squares; // of the gradients, as transformer_clip() found them
 };
 void transformer_begin(struct transformer *t);
+void transformer_clear(struct transformer *t); // all gradients: a step without a micro-batch
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
 void transformer_clip(struct transformer *t, double limit); // finds squares and clip

@@ -213,7 +213,7 @@ static void project_backward(struct transformer *t, const struct micro_batch *ba
     input_gradient(t, batch, p, block, a, dx, dy, x);
     if (p->gradient.at) {
         note_linears(t, p, x.rows);
-        ops(t)->matmul_tn(t->device, p->gradient, whole, x, 1, 1);
+        ops(t)->matmul_tn(t->device, p->gradient, whole, x, 1, t->is_fresh ? 0 : 1);
     }
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];

@@ -245,7 +245,7 @@ static void time_tokens(struct bench *b, int64_t tokens)
             tensor(b, DTYPE_BF16, tokens, WIDTH, i == 1 ? 48 : 0);
         tensor(b, DTYPE_F32, tokens, 1, 0), tensor(b, DTYPE_BF16, 1, WIDTH, 0);
         tensor(b, DTYPE_F32, 1, WIDTH, 0);
-        show_bytes(b, names[n], norms[n], (n == 2 ? 6 : 4) * row * WIDTH);
+        show_bytes(b, names[n], norms[n], 4 * row * WIDTH);
     }
     tensor(b, DTYPE_BF16, tokens, FORWARD, 16), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 0);
     show_bytes(b, "swiglu forward", swiglu_forward, 3 * row * FORWARD);

@@ -144,12 +144,12 @@ static int64_t heads_for(const struct attention *a, int64_t length, int64_t room
     return n;
 }
 
-// A 64th of the memory at most; what is too long for that is left to the own kernels. That the
+// A 32nd of the memory at most; what is too long for that is left to the own kernels. That the
 // backward pass of cuDNN has one order of sums is known of Hopper only.
 static int64_t room_most(struct device *device)
 {
     int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
-    return cuda_of(device)->capability == 90 ? total / 64 : 0;
+    return cuda_of(device)->capability == 90 ? total / 32 : 0;
 }
 
 // Room for the longest document, and for some more if they are short; some for the forward pass
@@ -163,7 +163,9 @@ static int64_t room_for(struct device *device, const struct attention *a, enum d
         return 0;
     if (!heads)
         return SLACK;
-    int64_t good = 2 * one < room_most(device) ? 2 * one : one; // two at once are 7 % faster
+    int64_t good = one; // two at once are 7 % faster
+    while (good < 4 * one && 2 * good < room_most(device))
+        good *= 2;
     good = good > GOOD_ROOM ? good : GOOD_ROOM;
     return all < good ? all : good;
 }

@@ -266,7 +266,7 @@ static enum err open_device(struct device *device, int index)
     device->index = index;
     device->workers = cuda->multiprocessors;
     device->total_bytes = (int64_t)properties.totalGlobalMem;
-    device->chunk_bytes = (int64_t)512 << 20;
+    device->chunk_bytes = (int64_t)1 << 30;
     device->padding = 64; // 128 bytes of bf16
     snprintf(device->name, sizeof device->name, "%.63s", properties.name);
     device->own = cuda;

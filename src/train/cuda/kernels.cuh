@@ -396,16 +396,35 @@ __global__ void columns_kernel(float *partials, Op op, int64_t rows, int64_t col
     }
 }
 
+enum { FINISH_ROWS = 32 };
+
 static __global__ void columns_finish_kernel(operand out, const float *partials, int64_t columns,
                                              int64_t slices)
 {
-    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= columns)
-        return;
+    __shared__ float parts[FINISH_ROWS][COLUMN_THREADS];
+    int64_t c = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
     float sum = 0;
-    for (int64_t s = 0; s < slices; s++)
-        sum += partials[s * columns + c];
+    if (c < columns)
+#pragma unroll 4
+        for (int64_t s = threadIdx.y; s < slices; s += FINISH_ROWS)
+            sum += partials[s * columns + c];
+    parts[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y || c >= columns)
+        return;
+    for (int y = 1; y < FINISH_ROWS; y++)
+        sum += parts[y][threadIdx.x];
     store_any(out, c, load_any(out, c) + sum);
+}
+
+// out (1, columns) += the sum of the partials' slices.
+static inline void finish_columns(struct cuda *cuda, struct tensor out, int64_t slices,
+                                  const char *what)
+{
+    columns_finish_kernel<<<(unsigned)ceil_div(out.columns, COLUMN_THREADS),
+                            dim3(COLUMN_THREADS, FINISH_ROWS), 0, cuda->stream>>>(
+        any_of(out), (const float *)cuda->partials, out.columns, slices);
+    cuda_launched(cuda, what);
 }
 
 // out (1, columns) += the sum over rows of what op(sum, row, column) adds for each Op::V columns.
@@ -425,7 +444,5 @@ static inline void add_columns(struct cuda *cuda, struct tensor out, Op op, int6
     columns_kernel<<<grid, dim3(COLUMN_THREADS, ROW_THREADS), 0, cuda->stream>>>(
         (float *)cuda->partials, op, rows, columns, slice_rows);
     cuda_launched(cuda, what);
-    columns_finish_kernel<<<(unsigned)ceil_div(columns, 256), 256, 0, cuda->stream>>>(
-        any_of(out), (const float *)cuda->partials, columns, slices);
-    cuda_launched(cuda, what);
+    finish_columns(cuda, out, slices, what);
 }

@@ -76,80 +76,113 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
     }
 }
 
-// All is read before anything is written, by the thread that writes it: dx may be dout or residual.
-template <typename T, int V, int PER>
-__global__ void __launch_bounds__(most_lanes<T, V>)
-    backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
-                    int64_t rms_stride, operand weight, pieces shape)
+// Adds what the rows of a block's threads have of each column, in their order.
+template <int V, int PER>
+static __device__ inline void sum_block(float *out, const float (&sums)[PER][V], pieces shape)
 {
-    int64_t piece = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-    int64_t row = piece / shape.per_row, at = piece % shape.per_row;
-    bool here = piece < shape.count;
-    pack<V, T> inputs[PER], gradients[PER], befores[PER];
-    float sum = 0;
+    __shared__ float parts[PIECES_BLOCK * PER * V]; // used where the block has several rows
+    int own = (threadIdx.y * shape.lanes + threadIdx.x) * PER * V;
+    for (int j = 0; blockDim.y > 1 && j < PER * V; j++)
+        parts[own + j] = sums[j / V][j % V];
+    __syncthreads();
+    if (threadIdx.y)
+        return;
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
-        if (!here || c >= shape.width)
+        if (c >= shape.width)
             continue;
-        fetch(inputs[j], x.at + row * x.stride + at * shape.width + c);
-        fetch(gradients[j], dout.at + row * dout.stride + at * shape.width + c);
-        if (residual.at)
-            fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
-    }
+        float total[V];
 #pragma unroll
-    for (int j = 0; j < PER; j++) {
-        int c = (j * shape.lanes + (int)threadIdx.x) * V;
-        if (!here || c >= shape.width)
-            continue;
-        float s[V], d[V], w[V];
-        unpack(s, inputs[j]);
-        unpack(d, gradients[j]);
-        load_any(w, weight, c);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            sum += s[i] * w[i] * d[i];
-    }
-    float mean = group_sum(sum, shape.lanes) / (float)shape.width;
-    float r = here ? load_any(rms, row * rms_stride + at) : 0, pull = r * r * mean;
-#pragma unroll
-    for (int j = 0; j < PER; j++) {
-        int c = (j * shape.lanes + (int)threadIdx.x) * V;
-        if (!here || c >= shape.width)
-            continue;
-        float s[V], d[V], w[V], before[V] = { 0 };
-        unpack(s, inputs[j]);
-        unpack(d, gradients[j]);
-        load_any(w, weight, c);
-        if (residual.at)
-            unpack(before, befores[j]);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            before[i] += r * (w[i] * d[i] - s[i] * pull);
-        store(dx.at + row * dx.stride + at * shape.width + c, before);
+        for (int i = 0; i < V; i++) {
+            total[i] = sums[j][i];
+            for (int y = 1; y < (int)blockDim.y; y++)
+                total[i] += parts[(y * shape.lanes + threadIdx.x) * PER * V + j * V + i];
+        }
+        store(out + c, total);
     }
 }
 
-template <typename T, int WIDTH> struct weight_gradient {
-    enum { V = WIDTH };
-    rows_of<T> dout, x;
-    operand rms;
-    int64_t rms_stride;
-    int per_row, width;
-
-    __device__ void operator()(float (&sum)[V], int64_t piece, int64_t column) const
-    {
-        int64_t row = per_row == 1 ? piece : piece / per_row, at = piece - row * per_row;
-        float s[V], d[V], r = load_any(rms, row * rms_stride + at);
-        load(s, x.at + row * x.stride + at * width + column);
-        load(d, dout.at + row * dout.stride + at * width + column);
+// All of a row is read before anything of it is written, by the thread that writes it: dx may be
+// dout or residual. A block has a slice of the pieces, and where the weight is trained its share of
+// that gradient, summed over the slice, goes to partials.
+template <typename T, int V, int PER, bool TRAINED>
+__global__ void __launch_bounds__(most_lanes<T, V>)
+    backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
+                    int64_t rms_stride, operand weight, float *partials, pieces shape,
+                    int64_t slice)
+{
+    int64_t first = blockIdx.x * slice;
+    int64_t end = first + slice < shape.count ? first + slice : shape.count;
+    float sums[PER][V] = {};
+    for (int64_t base = first; base < end; base += blockDim.y) {
+        int64_t piece = base + threadIdx.y;
+        int64_t row = piece / shape.per_row, at = piece % shape.per_row;
+        bool here = piece < end;
+        pack<V, T> inputs[PER], gradients[PER], befores[PER];
+        float sum = 0;
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            sum[i] += d[i] * s[i] * r;
+        for (int j = 0; j < PER; j++) {
+            int c = (j * shape.lanes + (int)threadIdx.x) * V;
+            if (!here || c >= shape.width)
+                continue;
+            fetch(inputs[j], x.at + row * x.stride + at * shape.width + c);
+            fetch(gradients[j], dout.at + row * dout.stride + at * shape.width + c);
+            if (residual.at && !TRAINED)
+                fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
+        }
+#pragma unroll
+        for (int j = 0; j < PER; j++) {
+            int c = (j * shape.lanes + (int)threadIdx.x) * V;
+            if (!here || c >= shape.width)
+                continue;
+            float s[V], d[V], w[V];
+            unpack(s, inputs[j]);
+            unpack(d, gradients[j]);
+            load_any(w, weight, c);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                sum += s[i] * w[i] * d[i];
+        }
+        float mean = group_sum(sum, shape.lanes) / (float)shape.width;
+        float r = here ? load_any(rms, row * rms_stride + at) : 0, pull = r * r * mean;
+#pragma unroll
+        for (int j = 0; j < PER; j++) {
+            int c = (j * shape.lanes + (int)threadIdx.x) * V;
+            if (!here || c >= shape.width)
+                continue;
+            float s[V], d[V], w[V], before[V] = { 0 };
+            unpack(s, inputs[j]);
+            unpack(d, gradients[j]);
+            load_any(w, weight, c);
+            if (residual.at && TRAINED) // late: the sums have its registers
+                fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
+            if (residual.at)
+                unpack(before, befores[j]);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                before[i] += r * (w[i] * d[i] - s[i] * pull);
+                if (TRAINED)
+                    sums[j][i] += d[i] * s[i] * r;
+            }
+            store(dx.at + row * dx.stride + at * shape.width + c, before);
+        }
     }
-};
+    if (TRAINED)
+        sum_block(partials + blockIdx.x * (int64_t)shape.width, sums, shape);
+}
 
 // --- launches ----------------------------------------------------------------
+
+enum { SLICES = 512 }; // four blocks a multiprocessor, on the largest GPUs
+
+// Pieces per block where the weight is trained: as many rounds of `together` as leave room for the
+// partial sums.
+static int64_t slice_of(pieces shape, int64_t together)
+{
+    int64_t slices = least(SLICES, CUDA_PARTIALS / (4 * (int64_t)shape.width));
+    return ceil_div(ceil_div(shape.count, slices), together) * together;
+}
 
 static pieces pieces_of(struct tensor x, struct tensor weight)
 {
@@ -207,23 +240,22 @@ void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor d
         return;
     with_type(cuda, x.dtype, [&](auto t) {
         using T = decltype(t);
-        const int most = 16 / sizeof(T);
-        bool vectors = in_pieces(most, shape.width, { dx, residual, dout, x, weight });
-        if (dweight.at) // first, since dx may be dout
-            with_width<most>(vectors, [&](auto v) {
-                weight_gradient<T, v.value> op = { rows_at<T>(dout), rows_at<T>(x), any_of(rms),
-                                                   rms.stride,       shape.per_row, shape.width };
-                add_columns(cuda, dweight, op, shape.count, shape.width, "norm weight gradient");
-            });
+        bool vectors = in_pieces(16 / sizeof(T), shape.width, { dx, residual, dout, x, weight });
         share_out<T>(cuda, &shape, vectors, [&](auto v, auto per) {
             dim3 block = block_of(shape);
             if (shape.lanes > most_lanes<T, v.value>)
                 return too_wide(cuda, shape);
-            backward_kernel<T, v.value, per.value>
-                <<<(unsigned)ceil_div(shape.count, block.y), block, 0, cuda->stream>>>(
+            auto launch = [&](auto kernel, int64_t slice) {
+                kernel<<<(unsigned)ceil_div(shape.count, slice), block, 0, cuda->stream>>>(
                     rows_at<T>(dx), rows_at<T>(residual), rows_at<T>(dout), rows_at<T>(x),
-                    any_of(rms), rms.stride, any_of(weight), shape);
-            cuda_launched(cuda, "norm gradient");
+                    any_of(rms), rms.stride, any_of(weight), (float *)cuda->partials, shape, slice);
+                cuda_launched(cuda, "norm gradient");
+            };
+            if (!dweight.at)
+                return launch(backward_kernel<T, v.value, per.value, false>, block.y);
+            int64_t slice = slice_of(shape, block.y);
+            launch(backward_kernel<T, v.value, per.value, true>, slice);
+            finish_columns(cuda, dweight, ceil_div(shape.count, slice), "norm weight gradient");
         });
     });
 }

@@ -2,9 +2,10 @@
 //
 // cuBLASLt's matrices are column-major, so that a row-major one is its transpose: the product
 // c = a × b is asked for as cᵀ = bᵀ × aᵀ. A shape that was not tuned takes the algorithm of one
-// that differs in the number of tokens alone, else the heuristic's first. Tuning times all that the
+// that differs in the number of tokens alone, else the heuristic's first. Tuning times what the
 // heuristic offers and takes the fastest of those that give the bits of the first: which one it is
-// then depends on the clock, the result does not.
+// then depends on the clock, the result does not. A card at its power limit slows down for what ran
+// tens of milliseconds ago, so that the best of a short trial meet again in turns, for longer.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -16,7 +17,7 @@ enum kind { NT, NN, TN, SCALED };
 
 struct key {
     int64_t m, n, k, a_stride, b_stride, c_stride;
-    int32_t kind, a, b, c, adds, a_align, b_align, c_align; // adds: beta is not 0
+    int32_t kind, a, b, c, a_align, b_align, c_align, none; // without padding: it is hashed
 };
 
 struct plan {
@@ -27,7 +28,8 @@ struct plan {
     cublasLtMatmulAlgo_t algorithm;
 };
 
-enum { BUCKETS = 512, WAYS = 8, CANDIDATES = 24, RUNS = 24 };
+enum { BUCKETS = 512, WAYS = 8 };
+enum { CANDIDATES = 32, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_MS = 60 };
 
 struct cuda_products {
     cublasLtHandle_t handle;
@@ -108,7 +110,6 @@ static struct key key_of(enum kind kind, const struct call *call)
     key.a = call->a.dtype;
     key.b = call->b.dtype;
     key.c = call->c.dtype;
-    key.adds = call->beta != 0;
     key.a_align = alignment(call->a.at);
     key.b_align = alignment(call->b.at);
     key.c_align = alignment(call->c.at);
@@ -317,48 +318,78 @@ static void hash_output(struct cuda *cuda, unsigned long long *sum, struct tenso
     cuda_launched(cuda, "a product's hash");
 }
 
+// An offer of the heuristic and how long a run of it takes.
+struct offer {
+    cublasLtMatmulAlgo_t algorithm;
+    float milliseconds;
+};
+
 static float time_runs(struct cuda *cuda, struct plan *plan, const struct call *call,
-                       const cublasLtMatmulAlgo_t *algorithm, cudaEvent_t *events)
+                       const struct offer *offer, int runs, cudaEvent_t *events)
 {
     float milliseconds = 0;
     cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
-    for (int i = 0; i < RUNS; i++)
-        check(cuda, run(cuda, plan, call, algorithm, 0), &plan->key);
+    for (int i = 0; i < runs; i++)
+        check(cuda, run(cuda, plan, call, &offer->algorithm, call->beta), &plan->key);
     cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
     cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
     cuda_check(cuda, cudaEventElapsedTime(&milliseconds, events[0], events[1]), "tuning");
-    return milliseconds;
+    return milliseconds / (float)runs;
 }
 
-static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
+static int by_time(const void *a, const void *b)
+{
+    float x = ((const struct offer *)a)->milliseconds, y = ((const struct offer *)b)->milliseconds;
+    return (x > y) - (x < y);
+}
+
+// The offers that work and give the bits of the first, each timed briefly, the fastest first.
+static int try_offers(struct cuda *cuda, struct plan *plan, const struct call *call,
+                      struct offer *offers, cudaEvent_t *events)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
     unsigned long long *sums = (unsigned long long *)cuda->partials, host[CANDIDATES];
-    cudaEvent_t events[2] = { NULL, NULL };
-    float times[CANDIDATES];
-    int count = candidates(cuda, plan, found, CANDIDATES), tried = 0, best = 0;
+    int count = candidates(cuda, plan, found, CANDIDATES), tried = 0, equal = 0;
     cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
-    for (int i = 0; i < 2; i++)
-        cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
     for (int i = 0; i < count && !cuda->err; i++) {
         if (run(cuda, plan, call, &found[i].algo, 0) != CUBLAS_STATUS_SUCCESS)
             continue; // offered, and then not done: the next
-        found[tried] = found[i];
+        offers[tried].algorithm = found[i].algo;
         hash_output(cuda, sums + tried, call->c);
-        times[tried] = time_runs(cuda, plan, call, &found[tried].algo, events);
+        offers[tried].milliseconds = time_runs(cuda, plan, call, &offers[tried], TRIAL, events);
         tried++;
     }
     cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
                "tuning");
     cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
+    for (int i = 0; i < tried && !cuda->err; i++)
+        if (host[i] == host[0])
+            offers[equal++] = offers[i];
+    qsort(offers, (size_t)equal, sizeof *offers, by_time);
+    return equal;
+}
+
+static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
+{
+    struct offer offers[CANDIDATES];
+    cudaEvent_t events[2] = { NULL, NULL };
+    for (int i = 0; i < 2; i++)
+        cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
+    int count = try_offers(cuda, plan, call, offers, events);
+    count = count < FINALISTS ? count : FINALISTS;
+    int runs = count ? (int)((float)ROUND_MS / offers[0].milliseconds) + 1 : 0;
+    runs = runs < RUNS ? runs : RUNS;
+    for (int i = 0; i < count; i++)
+        offers[i].milliseconds = 0;
+    for (int i = 0; i < count * ROUNDS && !cuda->err; i++)
+        offers[i % count].milliseconds +=
+            time_runs(cuda, plan, call, &offers[i % count], runs, events);
     for (int i = 0; i < 2; i++)
         cudaEventDestroy(events[i]);
-    if (cuda->err || !tried)
+    if (cuda->err || !count)
         return;
-    for (int i = 1; i < tried; i++)
-        if (host[i] == host[0] && times[i] < times[best])
-            best = i;
-    plan->algorithm = found[best].algo;
+    qsort(offers, (size_t)count, sizeof *offers, by_time);
+    plan->algorithm = offers[0].algorithm;
     plan->tuned = true;
     check(cuda, run(cuda, plan, call, &plan->algorithm, 0), &plan->key);
 }
