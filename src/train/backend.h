@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 1 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 2 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -69,6 +69,12 @@ struct quantized {
     uint8_t *nested_codes;
     float *nested, *levels, *offset;
     int64_t block, nested_block;
+};
+
+// An adapter among those of a projection.
+struct adapter_part {
+    int64_t first, first_z; // its first column in the output and in z
+    struct tensor db;       // (its columns of the output, its rank)
 };
 
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
@@ -145,6 +151,13 @@ struct backend {
                       struct tensor b /* (K, N) */, double alpha, double beta);
     void (*matmul_tn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (K, M) */,
                       struct tensor b /* (K, N) */, double alpha, double beta);
+
+    // Back through the second factors of adapters side by side: dz = scale · dy B, and for each, of
+    // its own columns, dB += dyᵀ z. dy (T, out), z and dz (T, ranks); b (out, ranks) must be zero
+    // where the rows of one meet the columns of another, or of none.
+    void (*adapters_backward)(struct device *, struct tensor dz, const struct adapter_part *,
+                              int count, struct tensor dy, struct tensor b, struct tensor z,
+                              double scale);
 
     // Each row over its largest magnitude / 448, as fp8, with that quotient as its scale; scales
     // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).

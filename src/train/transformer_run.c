@@ -151,19 +151,22 @@ static void dropped_backward(struct transformer *t, const struct micro_batch *ba
     }
 }
 
-// dB += dyᵀ z, dA += dzᵀ x.
+// dz = s · dy B and dB += dyᵀ z, then dA += dzᵀ x.
 static void adapter_gradients(struct transformer *t, const struct micro_batch *batch,
-                              struct projection *p, struct tensor dy, struct tensor dz,
-                              struct tensor x)
+                              struct projection *p, struct tensor dz, struct tensor dy,
+                              struct tensor b, struct tensor x)
 {
-    struct tensor z = middle_of(p, x);
-    note_adapters(t, "adapter b", p, x.rows);
+    struct adapter_part parts[PROJECTION_LINEARS];
+    int count = 0;
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
         if (l->b)
-            ops(t)->matmul_tn(t->device, l->b->gradient, tensor_columns(dy, l->first, l->out),
-                              tensor_columns(z, l->first_z, t->setup.recipe->rank), 1, 1);
+            parts[count++] = (struct adapter_part){ l->first, l->first_z, l->b->gradient };
     }
+    for (int i = 0; i < 2; i++) // two products, though dy is read once for both
+        note_adapters(t, "adapter b", p, x.rows);
+    ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, middle_of(p, x),
+                              t->adapter_scale);
     note_adapters(t, "adapter a", p, x.rows);
     if (!drops(t, batch, p))
         ops(t)->matmul_tn(t->device, p->a_gradient, dz, tensor_columns(x, 0, p->in), 1, 1);
@@ -205,11 +208,8 @@ static void project_backward(struct transformer *t, const struct micro_batch *ba
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     struct tensor b =
         block.at ? tensor_columns(tensor_rows(block, 0, p->out), p->in, p->rank) : p->b;
-    if (p->rank) {
-        note_adapters(t, "adapter b", p, x.rows);
-        ops(t)->matmul_nn(t->device, dz, whole, b, t->adapter_scale, 0);
-        adapter_gradients(t, batch, p, whole, dz, x);
-    }
+    if (p->rank)
+        adapter_gradients(t, batch, p, dz, whole, b, x);
     input_gradient(t, batch, p, block, a, dx, dy, x);
     if (p->gradient.at) {
         note_linears(t, p, x.rows);

@@ -31,6 +31,30 @@ static const struct parity_shape fp8_shapes[] = {
     { 0 },
 };
 
+// Rows are tokens; the rank is in the name.
+static const struct parity_shape adapter_shapes[] = {
+    { "16 wide, dense", 333, 3000, 0, 0 },
+    { "16 wide, strided", 77, 2056, 16, 48 },
+    { "16 wide, 4096 tokens", 4096, 2100, 0, 64 },
+    { "16 wide, ragged columns", 50, 1203, 0, 8 },
+    { "16 wide, skewed", 33, 500, 3, 9 },
+    { "16 wide, few", 5, 40, 0, 8 },
+    { "8 wide, a token", 1, 600, 0, 64 },
+    { "8 wide, strided", 100, 190, 8, 16 },
+    { "32 wide, 1000 tokens", 1000, 1600, 8, 16 },
+    { "32 wide, strided", 19, 1000, 8, 24 },
+    { "64 wide, dense", 100, 512, 0, 0 },
+    { "4 wide, dense", 40, 96, 0, 0 },
+    { "16 wide, none", 0, 64, 0, 0 },
+    { 0 },
+};
+
+// So many tokens that the workspace does not hold the partial sums of all.
+static const struct parity_shape many_tokens[] = {
+    { "32 wide", 152001, 40, 0, 0 },
+    { 0 },
+};
+
 static int64_t depth_of(struct parity *p)
 {
     return strtol(p->shape->name, NULL, 10);
@@ -70,6 +94,32 @@ static void matmul_nn(struct parity *p)
 static void matmul_tn(struct parity *p)
 {
     products(p, p->op->matmul_tn, true, false);
+}
+
+// Adapters of the first half of the columns, of a quarter, and of what is left behind a gap; the
+// last columns of z belong to none.
+static void adapters_backward(struct parity *p)
+{
+    int64_t tokens = p->shape->rows, out = p->shape->columns, rank = depth_of(p);
+    int64_t half = out / 16 * 8, quarter = out / 32 * 8, gap = half + quarter + 8;
+    int64_t firsts[] = { 0, half, gap }, outs[] = { half, quarter, out - gap };
+    int64_t ranks = 3 * rank + 8;
+    struct tensor dy = parity_random(p, p->dtype, tokens, (out + 7) / 8 * 8);
+    struct tensor z = parity_random(p, p->dtype, tokens, ranks);
+    struct tensor dz = parity_room(p, p->dtype, tokens, ranks);
+    struct tensor b = parity_room(p, p->dtype, out, ranks);
+    struct adapter_part parts[3];
+    p->op->zero(p->device, b);
+    for (int i = 0; i < 3; i++) {
+        struct tensor own = tensor_columns(tensor_rows(b, firsts[i], outs[i]), i * rank, rank);
+        p->op->cast(p->device, own, parity_random(p, p->dtype, outs[i], rank));
+        parts[i] = (struct adapter_part){ firsts[i], i * rank,
+                                          parity_random(p, DTYPE_F32, outs[i], rank) };
+    }
+    p->op->adapters_backward(p->device, dz, parts, 3, tensor_columns(dy, 0, out), b, z, 0.5);
+    parity_output(p, dz);
+    for (int i = 0; i < 3; i++)
+        parity_output(p, parts[i].db);
 }
 
 // What tuning chooses gives the bits of what there was before it, for this shape and for others.
@@ -165,6 +215,8 @@ const struct parity_case parity_product_cases[] = {
     { "matmul nt", matmul_nt, shapes, both },
     { "matmul nn", matmul_nn, shapes, both },
     { "matmul tn", matmul_tn, shapes, both },
+    { "adapters backward", adapters_backward, adapter_shapes, both },
+    { "adapters in pieces", adapters_backward, many_tokens, bf16_only },
     { "tuning", tuning, shapes, both },
     { "matmul scaled", matmul_scaled, fp8_shapes, bf16_only },
     { "attention", attention, documents, both },

@@ -345,6 +345,77 @@ static void scaled_added(struct bench *b)
     b->op->matmul_scaled(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], b->t[4], 1);
 }
 
+// t: dy with dz behind it, z, B, and a gradient for each of n adapters.
+struct adapters {
+    struct tensor dz, dy, z, b;
+    struct adapter_part parts[3];
+};
+
+static struct adapters adapters_of(struct bench *b)
+{
+    int64_t out = b->t[2].rows, ranks = b->t[2].columns, first = 0;
+    struct adapters all = { .dz = tensor_columns(b->t[0], out, ranks),
+                            .dy = tensor_columns(b->t[0], 0, out),
+                            .z = b->t[1],
+                            .b = b->t[2] };
+    for (int i = 0; i < b->n; first += b->t[3 + i++].rows)
+        all.parts[i] = (struct adapter_part){ first, i * b->t[3 + i].columns, b->t[3 + i] };
+    return all;
+}
+
+static void adapters_at_once(struct bench *b)
+{
+    struct adapters all = adapters_of(b);
+    b->op->adapters_backward(b->gpu, all.dz, all.parts, (int)b->n, all.dy, all.b, all.z, 2);
+}
+
+static void adapters_apart(struct bench *b)
+{
+    struct adapters all = adapters_of(b);
+    b->op->matmul_nn(b->gpu, all.dz, all.dy, all.b, 2, 0);
+    for (int i = 0; i < b->n; i++) {
+        struct tensor db = all.parts[i].db;
+        b->op->matmul_tn(b->gpu, db, tensor_columns(all.dy, all.parts[i].first, db.rows),
+                         tensor_columns(all.z, all.parts[i].first_z, db.columns), 1, 1);
+    }
+}
+
+// Shares are of what has to be moved: dy once, and once for each product.
+static void time_adapters(struct bench *b, int64_t tokens)
+{
+    static const struct {
+        const char *name;
+        int count;
+        int64_t outs[3];
+    } projections[] = {
+        { "qkv", 3, { WIDTH, 1024, 1024 } },
+        { "o or down", 1, { WIDTH } },
+        { "gate_up", 2, { FORWARD, FORWARD } },
+    };
+    enum { RANKS = 64 };
+    printf("\nadapters of %lld tokens\n", (long long)tokens);
+    for (int64_t rank = 8; rank <= 32; rank *= 2)
+        for (int i = 0; i < 3 * 2; i++) {
+            int64_t out = 0;
+            char line[48];
+            b->n = projections[i / 2].count;
+            for (int j = 0; j < b->n; j++)
+                out += projections[i / 2].outs[j];
+            int64_t ranks = (b->n * rank + RANKS - 1) / RANKS * RANKS;
+            tensor(b, DTYPE_BF16, tokens, out + ranks, 0), tensor(b, DTYPE_BF16, tokens, ranks, 0);
+            tensor(b, DTYPE_BF16, out, ranks, WIDTH);
+            for (int j = 0; j < b->n; j++)
+                tensor(b, DTYPE_F32, projections[i / 2].outs[j], rank, 0);
+            b->op->tune(b->gpu, true);
+            adapters_apart(b);
+            b->op->tune(b->gpu, false);
+            snprintf(line, sizeof line, "rank %lld, %s, %s", (long long)rank,
+                     projections[i / 2].name, i % 2 ? "two products" : "one pass");
+            show_bytes(b, line, i % 2 ? adapters_apart : adapters_at_once,
+                       (i % 2 ? 4.0 : 2.0) * (double)tokens * (double)out);
+        }
+}
+
 static void show_product(struct bench *b, const char *name, operation run, int64_t m, int64_t n,
                          int64_t k)
 {
@@ -437,6 +508,8 @@ enum err timing_run(struct device *gpu)
     time_weights(&b);
     time_tokens(&b, 8192);
     time_tokens(&b, 16384);
+    time_adapters(&b, 8192);
+    time_adapters(&b, 16384);
     time_products(&b, 8192);
     time_products(&b, 16384);
     printf("\nthe head, 2048 rows\n");

@@ -256,6 +256,53 @@ TEST(matmul_multiplies_every_way_in_every_type)
     }
 }
 
+// y = z Bᵀ of two adapters; the middle columns of y and the last of z belong to none.
+struct adapters_case {
+    struct tensor z, b, y, cotangent;
+};
+
+static double adapters_loss(void *context)
+{
+    struct adapters_case *a = context;
+    OP(matmul_nt)(gradient_device(), a->y, a->z, a->b, 1, 0);
+    return gradient_dot(a->y, a->cotangent);
+}
+
+TEST(adapters_backward_is_the_gradient_of_each_and_zero_where_there_is_none)
+{
+    enum { T = 5, OUT = 12, R = 3, RANKS = 2 * R + 1 };
+    static const int64_t firsts[] = { 0, 8 }, outs[] = { 6, 4 };
+    struct adapters_case a = { gradient_random(T, RANKS, 1), gradient_tensor(DTYPE_F64, OUT, RANKS),
+                               gradient_random(T, OUT, 0), gradient_random(T, OUT, 2) };
+    struct tensor dz = gradient_random(T, RANKS, 3), half = gradient_random(T, RANKS, 4);
+    struct adapter_part parts[2], again[2];
+    OP(zero)(gradient_device(), a.b);
+    for (int i = 0; i < 2; i++) {
+        OP(cast)
+        (gradient_device(), tensor_columns(tensor_rows(a.b, firsts[i], outs[i]), i * R, R),
+         gradient_random(outs[i], R, 5));
+        struct tensor zero = gradient_tensor(DTYPE_F64, outs[i], R);
+        OP(zero)(gradient_device(), zero);
+        parts[i] = (struct adapter_part){ firsts[i], i * R, zero };
+        again[i] = (struct adapter_part){ firsts[i], i * R, gradient_random(outs[i], R, 6) };
+    }
+    OP(adapters_backward)(gradient_device(), dz, parts, 2, a.cotangent, a.b, a.z, 1);
+    OP(adapters_backward)(gradient_device(), half, again, 2, a.cotangent, a.b, a.z, 0.5);
+    gradient_check(a.z, dz, adapters_loss, &a);
+    for (int i = 0; i < 2; i++) {
+        gradient_check(tensor_columns(tensor_rows(a.b, firsts[i], outs[i]), i * R, R), parts[i].db,
+                       adapters_loss, &a);
+        struct tensor before = gradient_random(outs[i], R, 6);
+        for (int64_t j = 0; j < outs[i] * R; j++) // added, and not scaled: z is
+            CHECK_NEAR(*gradient_at(again[i].db, j),
+                       *gradient_at(before, j) + *gradient_at(parts[i].db, j), 1e-12);
+    }
+    for (int i = 0; i < T * RANKS; i++)
+        CHECK_NEAR(*gradient_at(half, i), *gradient_at(dz, i) / 2, 1e-12);
+    for (int i = 0; i < T; i++)
+        CHECK(*gradient_at(dz, i * RANKS + 2 * R) == 0);
+}
+
 TEST(matmul_with_nothing_to_add_ignores_what_was_there)
 {
     struct tensor c = gradient_tensor(DTYPE_F32, 2, 2), a = gradient_tensor(DTYPE_F32, 2, 3);

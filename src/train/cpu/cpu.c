@@ -115,6 +115,7 @@ const struct backend backend_cpu = {
     .matmul_nt = cpu_matmul_nt,
     .matmul_nn = cpu_matmul_nn,
     .matmul_tn = cpu_matmul_tn,
+    .adapters_backward = cpu_adapters_backward,
     .quantize_rows = cpu_quantize_rows,
     .matmul_scaled = cpu_matmul_scaled,
     .bias_forward = cpu_bias_forward,

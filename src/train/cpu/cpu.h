@@ -64,6 +64,9 @@ void cpu_matmul_nn(struct device *, struct tensor c, struct tensor a, struct ten
                    double beta);
 void cpu_matmul_tn(struct device *, struct tensor c, struct tensor a, struct tensor b, double alpha,
                    double beta);
+void cpu_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,
+                           int count, struct tensor dy, struct tensor b, struct tensor z,
+                           double scale);
 void cpu_quantize_rows(struct device *, struct tensor codes, struct tensor scales, struct tensor in,
                        bool transposed);
 void cpu_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,

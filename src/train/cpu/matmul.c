@@ -114,3 +114,15 @@ void cpu_matmul_tn(struct device *device, struct tensor c, struct tensor a, stru
              &(struct product){ true, false, a.columns, b.columns, a.rows, a.stride, b.stride,
                                 c.stride, alpha, beta });
 }
+
+void cpu_adapters_backward(struct device *device, struct tensor dz,
+                           const struct adapter_part *parts, int count, struct tensor dy,
+                           struct tensor b, struct tensor z, double scale)
+{
+    cpu_matmul_nn(device, dz, dy, b, scale, 0);
+    for (int i = 0; i < count; i++) {
+        struct tensor db = parts[i].db;
+        cpu_matmul_tn(device, db, tensor_columns(dy, parts[i].first, db.rows),
+                      tensor_columns(z, parts[i].first_z, db.columns), 1, 1);
+    }
+}

@@ -7,20 +7,13 @@
 
 #include "train/cuda/attention_kernel.h"
 
-#include <cuda_bf16.h>
-
-typedef __nv_bfloat16 bf16;
+#include "train/cuda/mma.cuh"
 
 #define LOG2E 1.4426950408889634f
 
 enum { TILE = 64, PAD = 8 /* rows shifted by 16 bytes do not meet in a bank */ };
 
 // --- tiles ---------------------------------------------------------------------
-
-static __device__ uint32_t shared_address(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
 
 // Rows first … of one head into shared memory, zeros behind the last token and column.
 template <int D, int ROWS>
@@ -32,15 +25,8 @@ static __device__ void fetch(bf16 *tile, const void *in, int64_t stride, int fir
         int r = i / (D / 8), c = i % (D / 8) * 8;
         bool there = first + r < tokens && c < size;
         const bf16 *from = there ? at + (int64_t)(first + r) * stride + c : at;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                         shared_address(tile + r * (D + PAD) + c)),
-                     "l"(from), "r"(there ? 16 : 0));
+        copy16(tile + r * (D + PAD) + c, from, there ? 16 : 0);
     }
-}
-
-static __device__ void commit()
-{
-    asm volatile("cp.async.commit_group;");
 }
 
 // A tile of keys and values, as one group.
@@ -51,35 +37,6 @@ static __device__ void fetch_both(bf16 *k, bf16 *v, const struct kernel_attentio
     fetch<D, TILE>(k, a->k, a->k_stride, first, a->tokens, head, a->head_size);
     fetch<D, TILE>(v, a->v, a->v_stride, first, a->tokens, head, a->head_size);
     commit();
-}
-
-// All but the newest `left` groups have arrived, for every thread.
-template <int LEFT> static __device__ void arrived()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
-    __syncthreads();
-}
-
-static __device__ void load4(uint32_t x[4], const bf16 *at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(shared_address(at)));
-}
-
-static __device__ void load4_turned(uint32_t x[4], const bf16 *at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(shared_address(at)));
-}
-
-static __device__ void mma(float c[4], const uint32_t a[4], const uint32_t b[2])
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
-                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 static __device__ float power2(float x)

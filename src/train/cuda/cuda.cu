@@ -262,6 +262,7 @@ static enum err open_device(struct device *device, int index)
         return fail(ERR_DEVICE_MEMORY, "there is no memory left to open a GPU");
     cuda->multiprocessors = properties.multiProcessorCount;
     cuda->capability = capability;
+    cuda->shared_bytes = (int)properties.sharedMemPerBlockOptin;
     device->backend = &backend_cuda;
     device->index = index;
     device->workers = cuda->multiprocessors;
@@ -308,6 +309,7 @@ const struct backend backend_cuda = {
     .matmul_nt = cuda_matmul_nt,
     .matmul_nn = cuda_matmul_nn,
     .matmul_tn = cuda_matmul_tn,
+    .adapters_backward = cuda_adapters_backward,
     .quantize_rows = cuda_quantize_rows,
     .matmul_scaled = cuda_matmul_scaled,
     .bias_forward = cuda_bias_forward,

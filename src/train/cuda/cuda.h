@@ -21,8 +21,9 @@ struct cuda_attention; // cached graphs of cuDNN, or the own kernels (attention.
 struct cuda {
     cudaStream_t stream;
     int multiprocessors;
-    int capability; // 90 for 9.0
-    enum err err;   // the first, until sync() tells it
+    int capability;   // 90 for 9.0
+    int shared_bytes; // of shared memory that a thread block may ask for
+    enum err err;     // the first, until sync() tells it
     char problem[256];
     struct cuda_products *products;
     struct cuda_attention *attention;
@@ -55,6 +56,7 @@ void cuda_launched(struct cuda *cuda, const char *what);                  // beh
 // product.cu
 enum err cuda_products_open(struct cuda *cuda);
 void cuda_products_close(struct cuda *cuda);
+void *cuda_products_workspace(const struct cuda *cuda); // CUDA_PRODUCTS bytes, between products
 
 // attention.cu: opened where cuDNN is found, or not; then the own kernels do it all.
 enum err cuda_attention_open(struct cuda *cuda);

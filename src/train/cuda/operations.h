@@ -49,6 +49,11 @@ void cuda_matmul_tn(struct device *, struct tensor c, struct tensor a, struct te
 void cuda_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
                         struct tensor b, struct tensor b_scales, double beta);
 
+// adapter.cu
+void cuda_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,
+                            int count, struct tensor dy, struct tensor b, struct tensor z,
+                            double scale);
+
 // fp8.cu
 void cuda_quantize_rows(struct device *, struct tensor codes, struct tensor scales,
                         struct tensor in, bool transposed);

@@ -72,6 +72,11 @@ void cuda_products_close(struct cuda *cuda)
     cuda->products = NULL;
 }
 
+void *cuda_products_workspace(const struct cuda *cuda)
+{
+    return cuda->products->workspace;
+}
+
 static bool check(struct cuda *cuda, cublasStatus_t status, const struct key *key)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
