@@ -29,7 +29,7 @@ struct plan {
 };
 
 enum { BUCKETS = 512, WAYS = 8 };
-enum { CANDIDATES = 32, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_MS = 60 };
+enum { CANDIDATES = 16, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_MS = 60 };
 
 struct cuda_products {
     cublasLtHandle_t handle;
