@@ -394,7 +394,7 @@ static void time_adapters(struct bench *b, int64_t tokens)
     };
     enum { RANKS = 64 };
     printf("\nadapters of %lld tokens\n", (long long)tokens);
-    for (int64_t rank = 8; rank <= 32; rank *= 2)
+    for (int64_t rank = 8; rank <= 16; rank *= 2)
         for (int i = 0; i < 3 * 2; i++) {
             int64_t out = 0;
             char line[48];

@@ -1,7 +1,7 @@
 // Back through the second factors of adapters: dz = s · dy B and dB += dyᵀ z, in one pass over dy.
 //
 // dy is all that is large: T × out against T × rank and out × rank. It is cut into blocks of 16
-// tokens and strips of up to 1024 columns; a thread block walks down the blocks of a strip while
+// tokens and strips of 1024 columns; a thread block walks down the blocks of a strip while
 // copies of the next ones are under way. Each warp has some columns of the strip, with their rows
 // of B and of dB in registers: it multiplies its part of a block by the one, which gives a part of
 // dz that the warps add up in shared memory, and its transpose by z, which adds to the other.
@@ -20,10 +20,10 @@ enum { SHARES = 132 }; // one per multiprocessor of an H100 or H200
 
 template <int R> struct sizes {
     enum {
-        OWN = R <= 16 ? 128 : 64, // columns of a warp: R · OWN numbers of dB in registers
+        OWN = 128, // columns of a warp: R · OWN numbers of dB in its registers
         STRIP = WARPS * OWN,
         PITCH = STRIP + 8, // rows shifted by 16 bytes do not meet in a bank
-        Z_PITCH = (R + 15) / 16 * 16 + 8,
+        Z_PITCH = 24,
         STAGE = ROWS * (PITCH + Z_PITCH), // elements: a block of dy and of z
         BLOCK_DZ = ROWS * R,              // floats
         STRIP_DB = STRIP * R,
@@ -136,10 +136,8 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
     using S = sizes<R>;
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
     const bf16 *dy = stage + threadIdx.x / 32 * S::OWN, *at = stage + ROWS * S::PITCH;
-    uint32_t z[(R + 15) / 16][4], left[4];
-#pragma unroll
-    for (int j = 0; j < R; j += 16) // of R = 8 half is not used
-        load4_turned(z[j / 16], at + (m % 2 * 8 + r) * S::Z_PITCH + j + m / 2 * 8);
+    uint32_t z[4], left[4]; // of R = 8 half of z is not used
+    load4_turned(z, at + (m % 2 * 8 + r) * S::Z_PITCH + m / 2 * 8);
 #pragma unroll
     for (int t = 0; t < R / 8; t++)
         for (int i = 0; i < 4; i++)
@@ -153,7 +151,7 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
         load4_turned(left, dy + (m / 2 * 8 + r) * S::PITCH + k * 16 + m % 2 * 8);
 #pragma unroll
         for (int t = 0; t < R / 8; t++)
-            mma(db[k][t], left, z[t / 2] + t % 2 * 2);
+            mma(db[k][t], left, z + t * 2);
     }
 }
 
@@ -409,8 +407,7 @@ static bool in_one_pass(struct cuda *cuda, struct tensor dz, const struct adapte
     switch (parts[0].db.columns) {
     case 8: return run<8>(cuda, p, dy.rows);
     case 16: return run<16>(cuda, p, dy.rows);
-    case 32: return run<32>(cuda, p, dy.rows);
-    default: return false;
+    default: return false; // at 32 the two products are faster
     }
 }
 
