@@ -166,7 +166,6 @@ void transformer_begin(struct transformer *t)
     backend->zero(t->device, t->squares);
 }
 
-
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
 {
     assert(batch->tokens <= t->setup.tokens && batch->labelled <= t->setup.labelled);
