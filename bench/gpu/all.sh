@@ -44,8 +44,8 @@ done
 part parity 120 bash -c 'build/cuda-parity >"$OUT/parity.log" 2>&1; rc=$?; tail -5 "$OUT/parity.log"; exit $rc'
 part engine 300 bench/gpu/engine.sh
 part peers 170 python3 bench/gpu/peers.py "$OUT/peers.jsonl" 150
-part parity_hf 90 python3 bench/gpu/parity_hf.py "$OUT/parity_hf.jsonl" 60
-part curves 110 python3 bench/gpu/curves.py "$OUT/curves.jsonl" 90
+part parity_hf 120 python3 bench/gpu/parity_hf.py "$OUT/parity_hf.jsonl" 90
+part curves 115 python3 bench/gpu/curves.py "$OUT/curves.jsonl" 95
 part costs 80 bench/gpu/costs.sh
 part sanitizer 75 bash -c sanitizer
 python3 bench/gpu/summary.py "$OUT" 2>&1 | tee -a "$log"

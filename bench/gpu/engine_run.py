@@ -51,12 +51,14 @@ def add_tokenizer(folder):
         shutil.copy(os.path.join(TINY, name), folder)
 
 
-def train(model, rows, out, limit, **options):
-    """Runs gpuhours train; returns (metrics by step, seconds, what it said if it failed)."""
+def train(model, rows, out, limit, threads=None, **options):
+    """Runs gpuhours train; returns (metrics by step, seconds, what it said if it failed). threads: of the CPU's loops."""
     command = [PROGRAM, "train", "--model", model, "--data", rows, "--labels", "all", "--format", "text", "--out", out, "--quiet"]
     for name, value in options.items():
         command += ["--" + name.replace("_", "-"), str(value)]
     env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(ROOT, "build") + ":" + os.environ.get("LD_LIBRARY_PATH", ""))
+    if threads:
+        env["OMP_NUM_THREADS"] = str(threads)
     began, problem = time.time(), None
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=env, cwd=ROOT)

@@ -4,7 +4,8 @@
 //     dv = pᵀ dout,  ds = p · (dout vᵀ − Σ dout · out) / √D,  dq = ds k,  dk = dsᵀ q
 //
 // Queries go in blocks; p is never whole, and is made again from lse in the backward pass. A worker
-// has a key/value head with all its query heads, so sums have one order whatever the threads.
+// has a key/value head with all its query heads, so sums have one order whatever the threads. No
+// product of a block is larger than BLOCK times all of q.
 
 #include "train/cpu/cpu.h"
 
@@ -207,9 +208,8 @@ void cpu_attention_forward(struct device *device, struct tensor out, struct tens
                            struct tensor q, struct tensor k, struct tensor v,
                            const struct attention *a, void *workspace)
 {
-    int threads = product_threads(1); // the workers are the threads
     int64_t group = a->heads / a->kv_heads, d = a->head_size;
-#pragma omp parallel for schedule(static, 1) if (tensor_count(q) > CPU_PARALLEL)
+#pragma omp parallel for schedule(static, 1) if (BLOCK * tensor_count(q) > PRODUCT_ALONE)
     for (int worker = 0; worker < device->workers; worker++) {
         struct space at = space_of(a, q.dtype, workspace, worker);
         for (int64_t item = worker; item < a->kv_heads * a->span_count; item += device->workers) {
@@ -226,7 +226,6 @@ void cpu_attention_forward(struct device *device, struct tensor out, struct tens
                 }
         }
     }
-    product_threads(threads);
 }
 
 static void backward_block(const struct attention *a, const struct space *at, struct tensor lse,
@@ -255,9 +254,8 @@ void cpu_attention_backward(struct device *device, struct tensor dq, struct tens
                             struct tensor lse, struct tensor q, struct tensor k, struct tensor v,
                             const struct attention *a, void *workspace)
 {
-    int threads = product_threads(1);
     int64_t group = a->heads / a->kv_heads, d = a->head_size;
-#pragma omp parallel for schedule(static, 1) if (tensor_count(q) > CPU_PARALLEL)
+#pragma omp parallel for schedule(static, 1) if (BLOCK * tensor_count(q) > PRODUCT_ALONE)
     for (int worker = 0; worker < device->workers; worker++) {
         struct space at = space_of(a, q.dtype, workspace, worker);
         for (int64_t item = worker; item < a->kv_heads * a->span_count; item += device->workers) {
@@ -281,5 +279,4 @@ void cpu_attention_backward(struct device *device, struct tensor dq, struct tens
             store_head(dv, shared, d, span.start, span.size, at.dv, at.wide);
         }
     }
-    product_threads(threads);
 }

@@ -15,10 +15,7 @@ static int devices(void)
 
 static void close_device(struct device *device)
 {
-    struct cpu *cpu = device->own;
-    if (cpu)
-        free(cpu->a);
-    free(cpu);
+    free(device->own);
     *device = (struct device){ 0 };
 }
 
@@ -32,14 +29,12 @@ static enum err open_device(struct device *device, int index)
                                .chunk_bytes = 64 << 20,
                                .padding = 1,
                                .name = "CPU" };
-    struct cpu *cpu = device->own = calloc(1, sizeof *cpu);
-    size_t tile = (size_t)CPU_TILE * CPU_DEPTH, result = (size_t)CPU_TILE * CPU_TILE;
-    float *at = cpu ? malloc((2 * tile + result) * sizeof *at) : NULL;
-    if (!at) {
+    device->own = malloc((size_t)workers * sizeof(struct cpu_tile));
+    if (!device->own) {
         close_device(device);
         return fail(ERR_DEVICE_MEMORY, "there is no memory left for the CPU's tiles");
     }
-    *cpu = (struct cpu){ at, at + tile, at + 2 * tile };
+    product_begin();
     return OK;
 }
 

@@ -10,8 +10,8 @@ enum { CPU_PARALLEL = 1 << 15 };
 // What a product of mixed types converts into: tiles of the three matrices in fp32.
 enum { CPU_TILE = 256, CPU_DEPTH = 1024 };
 
-struct cpu {
-    float *a, *b, *c; // (TILE, DEPTH), (DEPTH, TILE), (TILE, TILE)
+struct cpu_tile { // of one worker
+    float a[CPU_TILE * CPU_DEPTH], b[CPU_DEPTH * CPU_TILE], c[CPU_TILE * CPU_TILE];
 };
 
 // Tensors are worked on in pieces of rows.

@@ -1,4 +1,5 @@
-// Matrix products of any element types: directly where all three are alike, else in fp32 tiles.
+// Matrix products of any element types: tiles of the result, shared out among the workers. A tile
+// is one product where all three matrices are alike, else it is made in fp32.
 
 #include "train/cpu/cpu.h"
 
@@ -11,7 +12,6 @@
 static void widen(float *out, struct tensor in, int64_t row, int64_t column, int64_t rows,
                   int64_t columns)
 {
-#pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
         int64_t first = (row + r) * in.stride + column;
         for (int64_t c = 0; c < columns; c++)
@@ -26,7 +26,6 @@ static void widen(float *out, struct tensor in, int64_t row, int64_t column, int
 static void narrow(struct tensor out, int64_t row, int64_t column, int64_t rows, int64_t columns,
                    const float *in)
 {
-#pragma omp parallel for if (rows * columns > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++) {
         int64_t first = (row + r) * out.stride + column;
         for (int64_t c = 0; c < columns; c++)
@@ -42,50 +41,115 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// One tile of c, summed over the whole depth in fp32 and rounded once.
-static void multiply_tile(struct cpu *cpu, struct tensor c, struct tensor a, struct tensor b,
-                          const struct product *p, int64_t i, int64_t j)
+// --- tiles -------------------------------------------------------------------
+
+// OpenBLAS copies what a call reads: a tile of 256 × 256 costs a tenth of its time, one of 1024 ×
+// 1024 a fortieth. So tiles are large, and only as many as share out well.
+enum {
+    LARGEST = 1024,  // rows and columns of a tile
+    SMALLEST = 128,  // that are not halved
+    ENOUGH = 8,      // tiles
+    LEAST = 1 << 21, // multiplications of a tile that may be halved
+    ALIGNED = 16,    // what kernels take whole
+};
+
+// How c is cut: by its shape alone, so that a result has the same bits with any number of threads.
+struct tiles {
+    int64_t rows, columns; // of one
+    int64_t down, count;
+};
+
+static int64_t halved(int64_t size)
+{
+    return (size / 2 + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+static struct tiles tiles_of(const struct product *p, int64_t largest)
+{
+    struct tiles t = { least(largest, p->m), least(largest, p->n), 0, 0 };
+    for (;;) {
+        int64_t *longer = t.rows > t.columns ? &t.rows : &t.columns;
+        t.down = (p->m + t.rows - 1) / t.rows;
+        t.count = t.down * ((p->n + t.columns - 1) / t.columns);
+        if (t.count >= ENOUGH || *longer <= SMALLEST || t.rows * t.columns * p->k < LEAST)
+            return t;
+        *longer = halved(*longer);
+    }
+}
+
+// Of matrices of mixed types: summed over the whole depth in fp32 and rounded once.
+static void multiply_mixed(struct cpu_tile *own, struct tensor c, struct tensor a, struct tensor b,
+                           struct product part, int64_t i, int64_t j)
+{
+    int64_t depth = part.k;
+    double beta = part.beta;
+    part.c_stride = part.n;
+    if (beta != 0)
+        widen(own->c, c, i, j, part.m, part.n);
+    for (int64_t l = 0; l < depth; l += CPU_DEPTH) {
+        part.k = least(CPU_DEPTH, depth - l);
+        if (part.a_transposed)
+            widen(own->a, a, l, i, part.k, part.m);
+        else
+            widen(own->a, a, i, l, part.m, part.k);
+        if (part.b_transposed)
+            widen(own->b, b, j, l, part.n, part.k);
+        else
+            widen(own->b, b, l, j, part.k, part.n);
+        part.a_stride = part.a_transposed ? part.m : part.k;
+        part.b_stride = part.b_transposed ? part.k : part.n;
+        part.beta = l ? 1 : beta;
+        product_f32(own->c, own->a, own->b, &part);
+    }
+    narrow(c, i, j, part.m, part.n, own->c);
+}
+
+// All in fp64 or all in fp32: there is nothing to convert.
+static bool is_direct(struct tensor c, struct tensor a, struct tensor b)
+{
+    return c.dtype == DTYPE_F64 ||
+           (c.dtype == DTYPE_F32 && a.dtype == DTYPE_F32 && b.dtype == DTYPE_F32);
+}
+
+// The tile of c that begins at row i and column j.
+static void multiply_tile(struct cpu_tile *own, struct tensor c, struct tensor a, struct tensor b,
+                          const struct product *p, const struct tiles *tiles, int64_t i, int64_t j)
 {
     struct product part = *p;
-    part.m = least(CPU_TILE, p->m - i);
-    part.n = least(CPU_TILE, p->n - j);
-    part.c_stride = part.n;
-    if (p->beta != 0)
-        widen(cpu->c, c, i, j, part.m, part.n);
-    for (int64_t l = 0; l < p->k; l += CPU_DEPTH) {
-        part.k = least(CPU_DEPTH, p->k - l);
-        if (p->a_transposed)
-            widen(cpu->a, a, l, i, part.k, part.m);
-        else
-            widen(cpu->a, a, i, l, part.m, part.k);
-        if (p->b_transposed)
-            widen(cpu->b, b, j, l, part.n, part.k);
-        else
-            widen(cpu->b, b, l, j, part.k, part.n);
-        part.a_stride = p->a_transposed ? part.m : part.k;
-        part.b_stride = p->b_transposed ? part.k : part.n;
-        part.beta = l ? 1 : p->beta;
-        product_f32(cpu->c, cpu->a, cpu->b, &part);
-    }
-    narrow(c, i, j, part.m, part.n, cpu->c);
+    part.m = least(tiles->rows, p->m - i);
+    part.n = least(tiles->columns, p->n - j);
+    int64_t at_a = p->a_transposed ? i : i * p->a_stride;
+    int64_t at_b = p->b_transposed ? j * p->b_stride : j;
+    int64_t at_c = i * p->c_stride + j;
+    if (!is_direct(c, a, b))
+        multiply_mixed(own, c, a, b, part, i, j);
+    else if (c.dtype == DTYPE_F64)
+        product_f64((double *)c.at + at_c, (double *)a.at + at_a, (double *)b.at + at_b, &part);
+    else
+        product_f32((float *)c.at + at_c, (float *)a.at + at_a, (float *)b.at + at_b, &part);
 }
 
 static void multiply(struct device *device, struct tensor c, struct tensor a, struct tensor b,
                      const struct product *p)
 {
     assert(c.rows == p->m && c.columns == p->n);
+    assert(c.dtype != DTYPE_F64 || (a.dtype == DTYPE_F64 && b.dtype == DTYPE_F64));
     if (!p->m || !p->n)
         return;
-    if (c.dtype == DTYPE_F64) {
-        assert(a.dtype == DTYPE_F64 && b.dtype == DTYPE_F64);
-        product_f64(c.at, a.at, b.at, p);
-    } else if (c.dtype == DTYPE_F32 && a.dtype == DTYPE_F32 && b.dtype == DTYPE_F32) {
-        product_f32(c.at, a.at, b.at, p);
-    } else {
-        for (int64_t j = 0; j < p->n; j += CPU_TILE)
-            for (int64_t i = 0; i < p->m; i += CPU_TILE)
-                multiply_tile(device->own, c, a, b, p, i, j);
-    }
+    struct tiles tiles = tiles_of(p, is_direct(c, a, b) ? LARGEST : CPU_TILE);
+    struct cpu_tile *own = device->own;
+    int64_t next = 0;
+#pragma omp parallel for schedule(static, 1) if (p->m * p->n * p->k > PRODUCT_ALONE)
+    for (int worker = 0; worker < device->workers; worker++)
+        for (;;) {
+            int64_t tile;
+#pragma omp atomic capture
+            tile = next++;
+            if (tile >= tiles.count)
+                break;
+            multiply_tile(&own[worker], c, a, b, p, &tiles, tile % tiles.down * tiles.rows,
+                          tile / tiles.down * tiles.columns);
+        }
 }
 
 void cpu_matmul_nt(struct device *device, struct tensor c, struct tensor a, struct tensor b,

@@ -3,6 +3,9 @@
 // c = alpha · op(a) × op(b) + beta · c, row-major, op being the matrix or its transpose; op(a) is
 // (m, k), op(b) is (k, n). Strides are elements between rows as they are stored. One of
 // product_blas.c and product_plain.c is linked. With beta 0, c may hold anything.
+//
+// A product runs on the thread that calls it: the callers' loops are the only pool, so that no two
+// wait for the same cores.
 
 #pragma once
 
@@ -19,5 +22,9 @@ struct product {
 void product_f32(float *c, const float *a, const float *b, const struct product *p);
 void product_f64(double *c, const double *a, const double *b, const struct product *p);
 
-int product_threads(int threads); // for products from here on; returns how many there were
-const char *product_name(void);   // "OpenBLAS", "plain C"
+// Larger ones (m · n · k) have to be called in a parallel region: outside, an OpenBLAS built on
+// OpenMP would divide them by the number of threads.
+enum { PRODUCT_ALONE = 1 << 18 };
+
+void product_begin(void);       // before the first
+const char *product_name(void); // "OpenBLAS", "plain C"

@@ -23,11 +23,12 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
                 (int)p->c_stride);
 }
 
-int product_threads(int threads)
+// OpenBLAS on OpenMP keeps to the calling thread by itself inside a parallel region; to set its
+// number would set that of all our loops.
+void product_begin(void)
 {
-    int before = openblas_get_num_threads();
-    openblas_set_num_threads(threads);
-    return before;
+    if (openblas_get_parallel() == OPENBLAS_THREAD)
+        openblas_set_num_threads(1);
 }
 
 const char *product_name(void)

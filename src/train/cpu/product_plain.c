@@ -7,7 +7,6 @@
 
 void product_f32(float *c, const float *a, const float *b, const struct product *p)
 {
-#pragma omp parallel for if (p->m * p->n * p->k > 1 << 18)
     for (int64_t i = 0; i < p->m; i++) {
         float *row = c + i * p->c_stride;
         for (int64_t j = 0; j < p->n; j++)
@@ -22,7 +21,6 @@ void product_f32(float *c, const float *a, const float *b, const struct product 
 
 void product_f64(double *c, const double *a, const double *b, const struct product *p)
 {
-#pragma omp parallel for if (p->m * p->n * p->k > 1 << 18)
     for (int64_t i = 0; i < p->m; i++) {
         double *row = c + i * p->c_stride;
         for (int64_t j = 0; j < p->n; j++)
@@ -35,11 +33,9 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
     }
 }
 
-int product_threads(int threads)
+void product_begin(void)
 {
-    (void)threads;
-    return 1;
-}
+} // there is nothing to prepare
 
 const char *product_name(void)
 {
