@@ -2,9 +2,12 @@
 
 #include "cli/command.h"
 #include "host/pages.h"
+#include "train/cpu/product.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const struct command command_plan, command_profile, command_memory, command_pilot,
     command_train, command_watch, command_hosts, command_report, command_runs, command_merge,
@@ -70,6 +73,18 @@ static enum err show_example(struct arena *arena)
     return command_plan.run(&line);
 }
 
+// Begins again with them; where that cannot be, it goes on with those there are. A wrapped trainer
+// keeps the environment that the user gave it.
+static void take_better_kernels(char **argv)
+{
+    const char *better = product_better_kernels();
+    for (char **word = argv; *word; word++)
+        if (!strcmp(*word, "--"))
+            return;
+    if (better && !setenv(PRODUCT_KERNELS, better, 0))
+        execv("/proc/self/exe", argv);
+}
+
 static enum err run(struct arena *arena, int argc, char **argv)
 {
     if (argc < 2)
@@ -89,6 +104,8 @@ static enum err run(struct arena *arena, int argc, char **argv)
                 print_help(*c);
                 return OK;
             }
+        if (*c == &command_train || *c == &command_pilot)
+            take_better_kernels(argv);
         struct command_line line = { .arena = arena, .count = argc - 2, .words = argv + 2 };
         return (*c)->run(&line);
     }

@@ -26,5 +26,11 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
 // OpenMP would divide them by the number of threads.
 enum { PRODUCT_ALONE = 1 << 18 };
 
-void product_begin(void);       // before the first
+void product_begin(void); // before the first
+
+// What PRODUCT_KERNELS has to say in the environment of a program for kernels that suit this
+// processor; NULL where those it was started with do.
+#define PRODUCT_KERNELS "OPENBLAS_CORETYPE"
+const char *product_better_kernels(void);
+
 const char *product_name(void); // "OpenBLAS", "plain C"

@@ -37,6 +37,11 @@ void product_begin(void)
 {
 } // there is nothing to prepare
 
+const char *product_better_kernels(void)
+{
+    return NULL;
+}
+
 const char *product_name(void)
 {
     return "plain C";

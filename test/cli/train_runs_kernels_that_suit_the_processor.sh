@@ -1,0 +1,16 @@
+# An OpenBLAS older than the processor takes it for one that has SSE alone: train begins again with better kernels. What the
+# user set stays, and the trainer under a pilot sees nothing of it.
+skip() {
+    echo "$1"
+    exit 77
+}
+core() { # COMMAND…
+    OPENBLAS_VERBOSE=2 "$@" 2>&1 | sed -n 's/^Core: //p' | tail -1
+}
+grep -qw avx2 /proc/cpuinfo || skip "the processor has no AVX2"
+ours=$(core "$GPUHOURS" train)
+[ "$ours" ] || skip "OpenBLAS does not say which kernels it runs"
+[ "$ours" = Prescott ] && echo "train runs SSE" || echo "train runs more than SSE"
+echo "as set: $(core env OPENBLAS_CORETYPE=Prescott "$GPUHOURS" train)"
+echo "a pilot's trainer: $("$GPUHOURS" pilot --quiet --ledger off --tokens-per-step 1 -- \
+    sh -c 'echo "OPENBLAS_CORETYPE is ${OPENBLAS_CORETYPE:-not set}"' 2>/dev/null | grep -a -o 'OPENBLAS.*set')"
