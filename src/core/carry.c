@@ -117,7 +117,9 @@ static void find_batch(struct carry *carry, const struct carry_source *source)
     carry->setup.batch = batch;
     carry->setup.worst = workload.worst;
     carry->setup.accumulation = accumulation;
-    carry->setup.varied_widths = workload.varied_widths;
+    carry->setup.varied_widths =
+        workload.varied_widths &&
+        (!c->batching || !strcmp(c->batching, workload_batchings[WORKLOAD_LONGEST]));
 }
 
 static enum err find_layout(struct carry *carry)

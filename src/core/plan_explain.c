@@ -90,8 +90,7 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
     } rows[] = {
         { "matrix products", t->matmul_seconds, "FLOPs over the sustained rate of each shape" },
         { "attention", t->attention_seconds,
-          has_mask(step) ? "padded rows come with a mask: the whole square, at 0.62 of the causal "
-                           "kernel's rate"
+          has_mask(step) ? "padded rows come with a mask: the whole square, in a slower kernel"
                          : "FLOPs over the kernel's own rate" },
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
