@@ -113,10 +113,13 @@ static void find_batch(struct carry *carry, const struct carry_source *source)
                              : tokens * batch.width; // padded rows attend over their width
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
+    batch.padded = !packed && (batch.padded || (rule.batching == WORKLOAD_PACKED && rows > 1));
     carry->setup.batch = batch;
     carry->setup.worst = workload.worst;
     carry->setup.accumulation = accumulation;
-    carry->setup.varied_widths = workload.varied_widths;
+    carry->setup.varied_widths =
+        workload.varied_widths &&
+        (!c->batching || !strcmp(c->batching, workload_batchings[WORKLOAD_LONGEST]));
 }
 
 static enum err find_layout(struct carry *carry)

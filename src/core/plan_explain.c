@@ -70,6 +70,14 @@ static void put_memory(const struct plan *plan, struct arena *a, struct out *out
     put(out, "host", text_bytes(a, m->host_bytes), "of each process while weights load");
 }
 
+static bool has_mask(const struct step *step)
+{
+    for (size_t i = 0; i < step->count; i++)
+        if (step->ops[i].masked)
+            return true;
+    return false;
+}
+
 static void put_step(const struct plan *plan, struct arena *a, struct out *out)
 {
     const struct timing *t = &plan->estimate.timing;
@@ -81,7 +89,9 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
         const char *how;
     } rows[] = {
         { "matrix products", t->matmul_seconds, "FLOPs over the sustained rate of each shape" },
-        { "attention", t->attention_seconds, "FLOPs over the kernel's own rate" },
+        { "attention", t->attention_seconds,
+          has_mask(step) ? "padded rows come with a mask: the whole square, in a slower kernel"
+                         : "FLOPs over the kernel's own rate" },
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
         { "host", t->host_seconds, "kernels started, beside the above" },

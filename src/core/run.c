@@ -164,6 +164,8 @@ static void read_notes(struct setup *setup, const char *notes, const char *frame
         stack->adapters = STACK_ADAPTERS_PLAIN;
     if (says(framework, "no compile"))
         stack->kernels = STACK_EAGER;
+    if (says(framework, "FlashAttention"))
+        stack->masks = false; // it unpads
     if (says(notes, "cut cross entropy"))
         stack->loss_bytes = 0.5;
 }
@@ -179,11 +181,14 @@ static void read_batch(struct setup *setup, const struct run *run)
         !strcmp(run->packed, "no")) { // rows are shorter than the cap; the worst is not
         double short_width = fmin(width, 512);
         bool compact = says(run->notes, "padding-free");
+        bool dense = says(run->notes, "dense sequence");
         setup->worst = step_batch(rows, compact ? short_width : width);
-        setup->varied_widths = !compact && width > 768 && !says(run->notes, "dense sequence");
+        setup->worst.padded = !compact && !dense && rows > 1;
+        setup->varied_widths = !compact && width > 768 && !dense;
         width = short_width;
     }
     setup->batch = step_batch(rows, width);
+    setup->batch.padded = setup->worst.padded;
     setup->accumulation = 1;
     if (run->grad_accum >= 1)
         setup->accumulation = run->grad_accum;

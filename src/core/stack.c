@@ -16,6 +16,7 @@ const struct field stack_fields[] = {
     FIELD(stack, family, TEXT, "stacks of one family share their prior"),
     FIELD_OF(stack, kernels, kernel_names, "norms, positions and activation functions"),
     FIELD_OF(stack, attention, attention_names, "attention kernel"),
+    FIELD(stack, masks, FLAG, "padded batches run attention under a mask"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
     FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),

@@ -25,6 +25,7 @@ struct stack {
     const char *family;                        // stacks of one family share their prior
     int kernels;             // of norms, rotary positions and activation functions
     int attention;           // enum stack_attention
+    bool masks;              // padded batches reach attention with a mask (transformers' sdpa)
     int adapters;            // how LoRA products are run
     int adapter_dtype;       // of adapters, their gradients and states
     int weights;             // dtype of trained weights under bf16 (fp32: a master copy)

@@ -6,7 +6,11 @@
 
 struct step_batch step_batch(double rows, double width)
 {
-    return (struct step_batch){ rows, width, rows * width, rows * width * width, rows * width };
+    return (struct step_batch){ .rows = rows,
+                                .width = width,
+                                .tokens = rows * width,
+                                .squares = rows * width * width,
+                                .labelled = rows * width };
 }
 
 // What is known while the list is made. Tokens and shapes are those of one GPU.
@@ -260,25 +264,46 @@ static double attention_squares(const struct step_request *request)
            all;
 }
 
-// The attention core of one layer, causal: half of the square is computed. Backward runs five
-// products for the forward's two.
+// What transformers' sdpa does around its kernel where a batch is padded: keys and values are
+// copied for each query head, their gradients summed again, and the mask becomes numbers in every
+// layer.
+static void add_mask(struct build *b, double copied, double heads_each, double squares)
+{
+    double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
+    if (heads_each > 1)
+        add_elementwise(b, "repeat keys", (struct traffic){ 2 + shared, 2 + shared, 2, 2 }, copied,
+                        0);
+    add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0 }, squares, 0);
+}
+
+// The attention core of one layer, causal: half of the square is computed, under a mask the whole.
+// Backward runs five products for the forward's two.
 static void add_attention(struct build *b)
 {
     const struct step_request *r = b->request;
+    bool eager = r->stack->attention == STACK_ATTENTION_EAGER;
+    bool masked = r->stack->masks && r->batch.padded && !eager;
+    double heads_each = masked ? (double)r->model->heads / (double)r->model->kv_heads : 1;
     double query = (double)model_query_width(r->model) / b->tensor;
-    double key = (double)model_key_width(r->model) / b->tensor;
-    double value = (double)model_value_width(r->model) / b->tensor;
+    double key = (double)model_key_width(r->model) / b->tensor * heads_each;
+    double value = (double)model_value_width(r->model) / b->tensor * heads_each;
     double out = (double)model_attention_width(r->model) / b->tensor;
     double heads = (double)r->model->heads / b->tensor, size = element_bytes(b);
-    double squares = attention_squares(r) / (double)r->layout->context;
+    // A mask hides what lies before a window, and it is computed all the same.
+    double squares =
+        (masked ? r->batch.squares : attention_squares(r)) / (double)r->layout->context;
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
     double moved = size * b->tokens * (query + key + value + out);
     double kept = moved + 4 * b->tokens * heads; // and the logarithm of each row's sum
-    bool eager = r->stack->attention == STACK_ATTENTION_EAGER;
     if (eager) { // the whole square, written, softened in fp32 and read again
         flops *= 2;
         moved += 16 * heads * squares;
         kept += 4 * heads * squares;
+    }
+    if (masked) {
+        flops *= 2;
+        kept += size * squares; // the mask as numbers, one for all heads
+        add_mask(b, b->tokens * (key + value), heads_each, squares);
     }
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_FORWARD,
@@ -286,13 +311,15 @@ static void add_attention(struct build *b)
                              .flops = flops,
                              .bytes = moved,
                              .launches = eager ? 6 : 3,
-                             .kept_bytes = kept });
+                             .kept_bytes = kept,
+                             .masked = masked });
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_BACKWARD,
                              .kind = STEP_ATTENTION,
                              .flops = 2.5 * flops,
                              .bytes = 2 * moved,
-                             .launches = eager ? 9 : 4 });
+                             .launches = eager ? 9 : 4,
+                             .masked = masked });
 }
 
 static void add_feed_forward(struct build *b, enum model_layer kind,

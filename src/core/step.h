@@ -20,6 +20,7 @@ struct step_batch {
     double tokens;   // processed: rows × width, padding in it
     double squares;  // Σ l² over the pieces that attend to themselves
     double labelled; // tokens that carry loss
+    bool padded;     // rows end before the width: a mask has to hide the rest
 };
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
@@ -54,6 +55,7 @@ struct step_op {
     bool cheap;                  // what selective recomputation computes again
     bool fp32;                   // runs on the 32-bit units: adapters held in fp32
     bool fp8;                    // runs on the 8-bit units
+    bool masked;                 // attention over the whole square, half of it hidden by a mask
 };
 
 struct step {

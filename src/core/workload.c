@@ -116,7 +116,8 @@ static struct step_batch average(const struct workload_rule *rule, double mean, 
                                 .width = width,
                                 .tokens = tokens,
                                 .squares = tokens * attended,
-                                .labelled = tokens * useful_share * rule->labelled_share };
+                                .labelled = tokens * useful_share * rule->labelled_share,
+                                .padded = !packed && useful_share < 1 };
 }
 
 // The measured shape at a micro-batch: between two, in proportion to their logarithms.
@@ -152,11 +153,13 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     out->padding_share = 1 - shape.fill;
     double off = 1 + stats_normal_quantile(0.9) * rule->token_spread;
     out->processed_factor = (struct range){ 1 / off, 1, off };
-    out->batch = (struct step_batch){ .rows = out->micro_batch,
-                                      .width = shape.width,
-                                      .tokens = tokens,
-                                      .squares = tokens * shape.attended,
-                                      .labelled = tokens * shape.fill * rule->labelled_share };
+    out->batch =
+        (struct step_batch){ .rows = out->micro_batch,
+                             .width = shape.width,
+                             .tokens = tokens,
+                             .squares = tokens * shape.attended,
+                             .labelled = tokens * shape.fill * rule->labelled_share,
+                             .padded = rule->batching != WORKLOAD_PACKED && shape.fill < 1 };
     out->worst = step_batch(out->micro_batch, shape.worst_width);
 }
 
@@ -198,6 +201,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         measure(out, rule);
     else if (rule->full_rows)
         fill_rows(out, rule);
+    out->worst.padded = out->batch.padded;
     // Of rows whose lengths are not known any part may be padding.
     if (rule->full_rows && rule->batching != WORKLOAD_PACKED)
         out->processed_factor = (struct range){ 1, 1, 1 / share.mid };

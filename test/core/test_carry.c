@@ -135,6 +135,21 @@ TEST(carry_to_more_epochs_scales_the_training_exactly)
                once->chosen.workload.processed_tokens / 8000, 1e-9);
 }
 
+TEST(carry_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
+{
+    const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                             "\"mean_length\":400");
+    const struct plan *before = planning_make(padded);
+    double without = before->forecast.middle.seconds[OVERHEAD_ALLOCATION];
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    CHECK(without > 0);
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without / 2,
+               1e-9);
+    pilot->configuration.batching = workload_batchings[WORKLOAD_PACKED]; // it met one width
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without,
+               1e-9);
+}
+
 TEST(carry_to_eight_gpus_keeps_what_the_communication_model_says_of_scaling)
 {
     const struct plan *one = planning_make(one_gpu), *eight = planning_make(eight_gpus);

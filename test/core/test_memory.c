@@ -70,6 +70,18 @@ TEST(memory_is_within_two_percent_of_peft_on_an_h200)
     }
 }
 
+TEST(memory_of_padded_rows_is_within_a_percent_of_the_trainer_on_an_h200)
+{
+    // Two whole runs of transformers' Trainer with PEFT on GSM8K's lengths, 16 rows padded to the
+    // longest, which has 494 tokens: 28.48 GiB allocated shuffled, 28.45 grouped by length. Without
+    // a mask 16 rows of 495 take 27.71.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.2-1b", "hf-peft", 16, 494);
+    CHECK_NEAR(knowledge_estimate(&setup).memory.allocated_bytes / gib, 27.71, 0.01);
+    setup.batch.padded = true;
+    CHECK_NEAR(knowledge_estimate(&setup).memory.allocated_bytes / gib, 28.465, 0.01);
+}
+
 TEST(memory_parts_sum_to_the_total)
 {
     struct knowledge k = knowledge_open();

@@ -103,6 +103,21 @@ TEST(step_packed_rows_attend_to_themselves_only)
     CHECK_NEAR(saved, 3.5 * forward_attention(&whole) * 7 / 8, 1e-9);
 }
 
+TEST(step_attention_under_a_mask_computes_the_whole_square)
+{
+    struct knowledge k = knowledge_open();
+    static const struct {
+        const char *model;
+        double computed; // of the causal half without a mask: a window of 4,096 leaves 3/4
+    } cases[] = { { "llama-3.1-8b", 1 }, { "mistral-7b-v0.1", 0.75 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup setup = knowledge_setup(&k, cases[i].model, "hf", 2, 8192);
+        double plain = executed(&setup), half = 3.5 * forward_attention(&setup);
+        setup.batch.padded = true;
+        CHECK_NEAR(executed(&setup) - plain, (2 - cases[i].computed) * half, 1e-9);
+    }
+}
+
 TEST(step_experts_count_only_the_active_ones)
 {
     struct knowledge k = knowledge_open();

@@ -62,6 +62,40 @@ TEST(workload_padded_to_the_context_wastes_what_examples_leave)
     CHECK(workload.processed_factor.low == 1 && workload.processed_factor.high == 1);
 }
 
+TEST(workload_has_a_mask_where_rows_of_a_batch_differ)
+{
+    static const struct {
+        int batching;
+        double rows;
+        bool padded;
+    } cases[] = {
+        { WORKLOAD_LONGEST, 8, true },  { WORKLOAD_GROUPED, 8, true }, { WORKLOAD_MAX, 1, true },
+        { WORKLOAD_LONGEST, 1, false }, { WORKLOAD_PACKED, 8, false },
+    };
+    struct workload workload;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct workload_rule rule = rule_of(1e6, cases[i].batching);
+        workload_make(&workload, &rule, cases[i].rows, 1, 0);
+        CHECK(workload.batch.padded == cases[i].padded);
+        CHECK(workload.worst.padded == cases[i].padded);
+    }
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    rule.full_rows = true;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(!workload.batch.padded);
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 64; i++)
+        lengths_add(&lengths, 500, 500);
+    rule.full_rows = false;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(!workload.batch.padded); // transformers leaves out a mask that hides nothing
+    lengths_add(&lengths, 300, 300);
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(workload.batch.padded);
+}
+
 TEST(workload_plans_memory_for_the_widest_rows)
 {
     struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
