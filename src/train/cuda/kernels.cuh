@@ -309,20 +309,20 @@ static inline void too_wide(struct cuda *cuda, pieces shape)
     cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for a GPU", shape.width);
 }
 
-// Calls f with (V, PER) after setting the lanes; PER is EACH where vectors are many.
-template <typename T, int EACH = 4, class F>
+// Calls f with (V, PER) after setting the lanes.
+template <typename T, class F>
 static inline void share_out(struct cuda *cuda, pieces *shape, bool vectors, F f)
 {
     const int most = 16 / sizeof(T);
     int64_t across = shape->width / (vectors ? most : 1);
-    int per = across <= 32 ? 1 : vectors ? EACH : across <= 4 * MOST_LANES ? 4 : 16;
+    int per = across <= 32 ? 1 : vectors || across <= 4 * MOST_LANES ? 4 : 16;
     shape->lanes = power_of_two(ceil_div(across, per));
     if (shape->lanes > MOST_LANES)
         return too_wide(cuda, *shape);
     if (vectors && per == 1)
         f(width<most>(), width<1>());
     else if (vectors)
-        f(width<most>(), width<EACH>());
+        f(width<most>(), width<4>());
     else if (per <= 4)
         f(width<1>(), width<4>());
     else

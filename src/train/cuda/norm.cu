@@ -103,62 +103,42 @@ static __device__ inline void sum_block(float *out, const float (&sums)[PER][V],
     }
 }
 
-// What a thread has of a piece of two tensors, on its way to the registers.
-template <typename T, int V, int PER> struct on_its_way {
-    pack<V, T> inputs[PER], gradients[PER];
-
-    __device__ void fetch_all(rows_of<T> x, rows_of<T> dout, int64_t piece, int64_t end,
-                              const pieces &shape)
-    {
-        int64_t row = piece / shape.per_row, first = piece % shape.per_row * shape.width;
-#pragma unroll
-        for (int j = 0; j < PER; j++) {
-            int c = (j * shape.lanes + (int)threadIdx.x) * V;
-            if (piece >= end || c >= shape.width)
-                continue;
-            fetch(inputs[j], x.at + row * x.stride + first + c);
-            fetch(gradients[j], dout.at + row * dout.stride + first + c);
-        }
-    }
-};
-
 // All of a row is read before anything of it is written, by the thread that writes it: dx may be
-// dout or residual. A block has a slice of the pieces, and reads the next while it works on one.
-// Where the weight is trained, its share of that gradient, summed over the slice, goes to partials.
+// dout or residual. A block has a slice of the pieces, and where the weight is trained its share of
+// that gradient, summed over the slice, goes to partials.
 template <typename T, int V, int PER, bool TRAINED>
 __global__ void __launch_bounds__(most_lanes<T, V>)
     backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
                     int64_t rms_stride, operand weight, float *partials, pieces shape,
                     int64_t slice)
 {
-    int64_t begin = blockIdx.x * slice;
-    int64_t end = begin + slice < shape.count ? begin + slice : shape.count;
+    int64_t first = blockIdx.x * slice;
+    int64_t end = first + slice < shape.count ? first + slice : shape.count;
     float sums[PER][V] = {};
-    on_its_way<T, V, PER> next;
-    next.fetch_all(x, dout, begin + threadIdx.y, end, shape);
-    for (int64_t base = begin; base < end; base += blockDim.y) {
+    for (int64_t base = first; base < end; base += blockDim.y) {
         int64_t piece = base + threadIdx.y;
         int64_t row = piece / shape.per_row, at = piece % shape.per_row;
         bool here = piece < end;
-        on_its_way<T, V, PER> own = next;
-        pack<V, T> befores[PER];
+        pack<V, T> inputs[PER], gradients[PER], befores[PER];
         float sum = 0;
 #pragma unroll
         for (int j = 0; j < PER; j++) {
             int c = (j * shape.lanes + (int)threadIdx.x) * V;
-            if (residual.at && here && c < shape.width)
+            if (!here || c >= shape.width)
+                continue;
+            fetch(inputs[j], x.at + row * x.stride + at * shape.width + c);
+            fetch(gradients[j], dout.at + row * dout.stride + at * shape.width + c);
+            if (residual.at && !TRAINED)
                 fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
         }
-        if (TRAINED)
-            next.fetch_all(x, dout, piece + blockDim.y, end, shape);
 #pragma unroll
         for (int j = 0; j < PER; j++) {
             int c = (j * shape.lanes + (int)threadIdx.x) * V;
             if (!here || c >= shape.width)
                 continue;
             float s[V], d[V], w[V];
-            unpack(s, own.inputs[j]);
-            unpack(d, own.gradients[j]);
+            unpack(s, inputs[j]);
+            unpack(d, gradients[j]);
             load_any(w, weight, c);
 #pragma unroll
             for (int i = 0; i < V; i++)
@@ -172,9 +152,11 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
             if (!here || c >= shape.width)
                 continue;
             float s[V], d[V], w[V], before[V] = { 0 };
-            unpack(s, own.inputs[j]);
-            unpack(d, own.gradients[j]);
+            unpack(s, inputs[j]);
+            unpack(d, gradients[j]);
             load_any(w, weight, c);
+            if (residual.at && TRAINED) // late: the sums have its registers
+                fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
             if (residual.at)
                 unpack(before, befores[j]);
 #pragma unroll
@@ -192,14 +174,14 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
 
 // --- launches ----------------------------------------------------------------
 
-enum { AT_WORK = 132 * 512 }; // threads, on an H100 or H200; on others too: sums keep their order
+enum { SLICES = 512 }; // four blocks a multiprocessor, on the largest GPUs
 
-// Pieces per block where the weight is trained: so many that the partial sums have room, and in
-// whole rounds of what a block does at once.
-static int64_t slice_of(pieces shape, dim3 block)
+// Pieces per block where the weight is trained: as many rounds of `together` as leave room for the
+// partial sums.
+static int64_t slice_of(pieces shape, int64_t together)
 {
-    int64_t slices = least(AT_WORK / (block.x * block.y), CUDA_PARTIALS / (4 * shape.width));
-    return ceil_div(ceil_div(shape.count, slices), block.y) * block.y;
+    int64_t slices = least(SLICES, CUDA_PARTIALS / (4 * (int64_t)shape.width));
+    return ceil_div(ceil_div(shape.count, slices), together) * together;
 }
 
 static pieces pieces_of(struct tensor x, struct tensor weight)
@@ -258,9 +240,8 @@ void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor d
         return;
     with_type(cuda, x.dtype, [&](auto t) {
         using T = decltype(t);
-        const int most = 16 / sizeof(T);
-        bool vectors = in_pieces(most, shape.width, { dx, residual, dout, x, weight });
-        auto run = [&](auto v, auto per) {
+        bool vectors = in_pieces(16 / sizeof(T), shape.width, { dx, residual, dout, x, weight });
+        share_out<T>(cuda, &shape, vectors, [&](auto v, auto per) {
             dim3 block = block_of(shape);
             if (shape.lanes > most_lanes<T, v.value>)
                 return too_wide(cuda, shape);
@@ -272,14 +253,9 @@ void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor d
             };
             if (!dweight.at)
                 return launch(backward_kernel<T, v.value, per.value, false>, block.y);
-            int64_t slice = slice_of(shape, block);
+            int64_t slice = slice_of(shape, block.y);
             launch(backward_kernel<T, v.value, per.value, true>, slice);
             finish_columns(cuda, dweight, ceil_div(shape.count, slice), "norm weight gradient");
-        };
-        // The sums, and the next piece, take registers: fewer elements for each thread.
-        if (dweight.at && shape.width <= 2 * most * most_lanes<T, most>)
-            share_out<T, 2>(cuda, &shape, vectors, run);
-        else
-            share_out<T>(cuda, &shape, vectors, run);
+        });
     });
 }
