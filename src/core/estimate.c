@@ -36,10 +36,7 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
         .batch = setup->worst.tokens > 0 ? setup->worst : setup->batch,
         .accumulation = setup->accumulation,
     };
-    struct memory_device device = {
-        .bytes = setup->gpu ? setup->gpu->memory_bytes : NAN,
-        .varied_widths = setup->varied_widths,
-    };
+    struct memory_device device = memory_device(setup->gpu, setup->varied_widths);
     TRY(step_list(&out->step, arena, &request));
     memory_plan(&out->memory, &out->step, &request, &device);
     out->timing = (struct timing){ 0 };

@@ -21,7 +21,7 @@ static enum err plan_bytes(struct memory *out, struct arena *arena, const struct
                                     .stack = fit->stack,
                                     .batch = step_batch(rows, width),
                                     .accumulation = fit->accumulation };
-    struct memory_device device = { .bytes = fit->gpu ? fit->gpu->memory_bytes : NAN };
+    struct memory_device device = memory_device(fit->gpu, false);
     struct arena_mark mark = arena_mark(arena);
     struct step step;
     TRY(step_list(&step, arena, &request));

@@ -195,6 +195,33 @@ static double slack(const double *parts, const struct step *step, const struct s
     return varied ? 2 * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 
+// On Hopper the backward pass of cuDNN that gives the same bits twice keeps a square for each head
+// of up to four documents at a time (src/train/cuda/attention.cu), in a share of the card.
+static double squares(const struct step_request *r, const struct memory_device *device)
+{
+    const struct model *model = r->model;
+    double heads = (double)model->heads / (double)r->layout->tensor, length = 128;
+    double room = r->stack->square_share * device->bytes;
+    if (!device->is_hopper || !(room > 0) || r->recipe->precision == RECIPE_FP32)
+        return 0;
+    while (length < r->batch.width)
+        length *= 2;
+    double shared = model->heads > model->kv_heads ? 4 * (double)model->head_size : 0;
+    double one = heads * length * (2 * length + shared + 4), some = one;
+    while (some < 4 * one && 2 * some < room)
+        some *= 2;
+    some = fmin(fmax(some, 0x1p29), one * ceil(r->batch.tokens / length));
+    return fmin(some, room);
+}
+
+struct memory_device memory_device(const struct gpu *gpu, bool varied_widths)
+{
+    const char *capability = gpu ? gpu->compute_capability : NULL;
+    return (struct memory_device){ .bytes = gpu ? gpu->memory_bytes : NAN,
+                                   .varied_widths = varied_widths,
+                                   .is_hopper = capability && !strncmp(capability, "9.0", 3) };
+}
+
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
                  const struct memory_device *device)
 {
@@ -207,7 +234,8 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->moment = take_peak(parts, step, request);
     out->allocated_bytes = sum(parts);
     parts[MEMORY_SLACK] = slack(parts, step, request, device->varied_widths);
-    double context = request->stack->context_bytes + (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
+    double context = request->stack->context_bytes + squares(request, device) +
+                     (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
     double room = device->bytes - context - out->allocated_bytes;
     if (isfinite(room) && room >= 0) // under pressure the allocator gives its cache back
         parts[MEMORY_SLACK] = fmin(parts[MEMORY_SLACK], room);

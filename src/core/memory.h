@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include "core/catalog.h"
 #include "core/step.h"
 
 enum memory_part {
@@ -33,7 +34,9 @@ extern const char *const memory_part_names[]; // "weights", "quantized weights",
 struct memory_device {
     double bytes;       // of the card, as the driver reports it; NAN: unknown
     bool varied_widths; // batches are padded to ever other widths, in random order
+    bool is_hopper;
 };
+struct memory_device memory_device(const struct gpu *gpu, bool varied_widths); // gpu may be NULL
 
 struct memory {
     double parts[MEMORY_PARTS]; // at the peak; they sum to total_bytes

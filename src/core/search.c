@@ -248,7 +248,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, double rows, i
         if (!suits(space, card, &setup->layout))
             continue;
         struct memory memory;
-        struct memory_device device = { card->gpu->memory_bytes, workload.varied_widths };
+        struct memory_device device = memory_device(card->gpu, workload.varied_widths);
         memory_plan(&memory, &worst, &request, &device);
         walk->out->considered++;
         if (!memory.fits)

@@ -37,6 +37,7 @@ struct stack {
     bool fp8_weights;        // frozen and trained weights are held in 8 bits under fp8
     bool remakes;            // a whole-model compiler computes norm and gate outputs again
     double loss_bytes;       // alive per logit at the peak
+    double loss_most_bytes;  // and of all of them, where they come in chunks
     double loss_moved_bytes; // per logit, forward and backward
     bool labelled_head;      // the head runs on labelled tokens only
     double launch_seconds;   // of the host per operation launched
@@ -45,7 +46,9 @@ struct stack {
     double dropout;       // on adapters, unless the recipe says
     double slack;         // reserved over allocated memory when shapes repeat
     double context_bytes; // CUDA context, libraries and communicators, per GPU
+    double square_share;  // of a Hopper card, for squares of attention's backward pass
     int64_t zero;         // stage of ZeRO that plain data parallelism runs under
+    bool stops_early;     // it recomputes all of a layer but its last product
     bool selective;       // it can recompute norms and activation functions alone
     int checkpointing;    // its default
     const char *batching; // its default: packed, longest, …

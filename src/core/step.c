@@ -23,6 +23,7 @@ struct build {
     double tensor;
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
+    bool is_last;      // product of the layer: only the next layer needs what it gives
     double kept, lean; // bytes of the layer being listed
 };
 
@@ -58,6 +59,8 @@ static void add(struct build *b, struct step_op op)
     b->kept += op.kept_bytes;
     b->lean += op.cheap ? 0 : op.kept_bytes;
     int checkpointing = b->request->recipe->checkpointing;
+    if (b->is_last && b->request->stack->stops_early)
+        return;
     if (checkpointing == RECIPE_RECOMPUTE || (checkpointing == RECIPE_SELECTIVE && op.cheap)) {
         op.phase = STEP_RECOMPUTE;
         step->ops[step->count++] = op;
@@ -350,7 +353,9 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
             continue;
         }
         double share = (double)l->active * (double)l->in / b->tensor;
+        b->is_last = true;
         add_linear(b, l, true, !remakes, size * tokens * share);
+        b->is_last = false;
     }
     add_elementwise(b, "activation", (model->gated ? gate_traffic : gelu_traffic)[kernels],
                     tokens * width, held * size * tokens * width);
@@ -442,7 +447,8 @@ static void add_head(struct build *b)
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
     // A model held in fp16 outright, without autocast, keeps its logits in 16 bits throughout.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
-    b->step->loss_peak_bytes = narrow * r->stack->loss_bytes * scored * vocabulary;
+    b->step->loss_peak_bytes =
+        fmin(narrow * r->stack->loss_bytes * scored * vocabulary, r->stack->loss_most_bytes);
 }
 
 // Once per optimizer step: each trained weight with its gradient and states is read and written.

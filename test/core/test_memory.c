@@ -82,6 +82,30 @@ TEST(memory_of_padded_rows_is_within_a_percent_of_the_trainer_on_an_h200)
     CHECK_NEAR(knowledge_estimate(&setup).memory.allocated_bytes / gib, 28.465, 0.01);
 }
 
+// bench/results/h200.md, "the CUDA engine": GiB in use on the device.
+TEST(memory_is_within_six_percent_of_our_engine_on_an_h200)
+{
+    static const struct {
+        const char *model;
+        int method;
+        double width, accumulation, gib;
+    } runs[] = {
+        { "llama-3.1-8b", RECIPE_LORA, 4096, 1, 92.09 },
+        { "llama-3.1-8b", RECIPE_FULL, 4096, 4, 135.24 },
+        { "llama-3.1-8b", RECIPE_QLORA, 4096, 1, 82.40 },
+        { "qwen2.5-0.5b", RECIPE_LORA, 512, 1, 4.27 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct setup setup = knowledge_setup(&k, runs[i].model, "native", 4, runs[i].width);
+        setup.recipe.method = runs[i].method;
+        setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+        setup.accumulation = runs[i].accumulation;
+        struct memory memory = knowledge_estimate(&setup).memory;
+        CHECK_NEAR(memory.total_bytes / gib, runs[i].gib, 0.06);
+    }
+}
+
 TEST(memory_parts_sum_to_the_total)
 {
     struct knowledge k = knowledge_open();

@@ -308,8 +308,8 @@ static void compare_steps(const struct step *step, const struct transformer_trac
     }
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        // Sums on an adapter's input and output are part of its products here; recomputing a block
-        // leaves out the down projection; the residual of a recomputed norm is kept.
+        // Sums on an adapter's input and output are part of its products here; the residual of a
+        // recomputed norm is kept.
         bool fused = !strcmp(op->name, "adapter sum") || !strcmp(op->name, "adapter input") ||
                      (op->phase == STEP_RECOMPUTE && !strcmp(op->name, "residual"));
         bool elsewhere =
@@ -335,7 +335,9 @@ static void check_step(const char *kind, int method, enum recompute level)
     struct transformer_trace trace = { 0 };
     t->trace = &trace;
     tiny_pass(t, &batch, 1);
-    tiny->recipe.checkpointing = level == RECOMPUTE_NONE ? RECIPE_KEEP_ALL : RECIPE_SELECTIVE;
+    tiny->recipe.checkpointing = level == RECOMPUTE_NONE    ? RECIPE_KEEP_ALL
+                                 : level == RECOMPUTE_BLOCK ? RECIPE_RECOMPUTE
+                                                            : RECIPE_SELECTIVE;
     tiny->recipe.adapter_dtype = RECIPE_FP32;
     struct step_request request = { .model = &tiny->decoder.model,
                                     .recipe = &tiny->recipe,
@@ -355,4 +357,6 @@ TEST(transformer_runs_the_operations_of_the_step_list)
     check_step("qwen3", RECIPE_LORA, RECOMPUTE_NONE);
     check_step("qwen2", RECIPE_QLORA, RECOMPUTE_NONE);
     check_step("qwen3", RECIPE_LORA, RECOMPUTE_NORMS);
+    check_step("llama", RECIPE_FULL, RECOMPUTE_BLOCK);
+    check_step("qwen3", RECIPE_LORA, RECOMPUTE_BLOCK);
 }
