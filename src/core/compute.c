@@ -155,10 +155,11 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
     }
 }
 
-// The larger of two, rounded where they are near: neither queue hides the other wholly.
-static double larger(double a, double b)
+// What the host adds to the device's time: the larger of the two counts, (d⁴ + h⁴)^¼, rounded where
+// they are near, since neither queue hides the other wholly. Never as a difference, which cancels.
+static double waiting(double device, double host)
 {
-    return pow(pow(a, 4) + pow(b, 4), 0.25);
+    return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;
 }
 
 void compute_time(struct timing *out, const struct step *step, const struct step_request *r,
@@ -169,7 +170,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     add_ops(out, step, r, &machine);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
-    double busy = larger(device, out->host_seconds);
+    out->waiting_seconds = waiting(device, out->host_seconds);
+    double busy = device + out->waiting_seconds;
 
     struct network_seconds network = network_time(step, r, links);
     double hidden = fmin(network.hideable * r->stack->overlap, 0.9 * busy);

@@ -17,6 +17,7 @@ struct timing {
     // Per micro-batch on one GPU.
     double matmul_seconds, attention_seconds, elementwise_seconds, dequantize_seconds;
     double host_seconds;    // that the host needs to start the kernels
+    double waiting_seconds; // of those, that the device waits for
     double exposed_seconds; // communication that does not hide
     double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.

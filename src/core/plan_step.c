@@ -16,7 +16,8 @@ struct operation {
 
 enum { OPERATIONS = 48 };
 
-// Operations of one name and kind over forward, recomputation and backward, the longest first.
+// Operations of one name and kind over forward, recomputation and backward, the longest first; what
+// differs by rounding alone stays in the list's order, so that it is one on every machine.
 static size_t gather(struct operation *out, const struct step *step, const struct step_request *r,
                      const struct gpu *gpu)
 {
@@ -36,7 +37,7 @@ static size_t gather(struct operation *out, const struct step *step, const struc
         out[at].bytes += op->bytes * times;
     }
     for (size_t i = 1; i < count; i++)
-        for (size_t k = i; k > 0 && out[k].seconds > out[k - 1].seconds; k--) {
+        for (size_t k = i; k > 0 && out[k].seconds > out[k - 1].seconds * (1 + 1e-9); k--) {
             struct operation swap = out[k];
             out[k] = out[k - 1], out[k - 1] = swap;
         }
@@ -47,8 +48,6 @@ static void put_parts(struct json_writer *w, const struct plan *plan)
 {
     const struct timing *t = &plan->estimate.timing;
     double times = plan->chosen.workload.accumulation;
-    double device =
-        t->matmul_seconds + t->attention_seconds + t->elementwise_seconds + t->dequantize_seconds;
     const struct {
         const char *name;
         double seconds;
@@ -57,8 +56,7 @@ static void put_parts(struct json_writer *w, const struct plan *plan)
         { "attention", times * t->attention_seconds },
         { "elementwise", times * t->elementwise_seconds },
         { "dequantization", times * t->dequantize_seconds },
-        // What starting kernels adds where the host is slower than the GPU.
-        { "host", times * fmax(0, t->micro_seconds - t->exposed_seconds - device) },
+        { "host", times * t->waiting_seconds },
         { "communication", times * t->exposed_seconds + t->reduce_seconds },
         { "pipeline bubbles", t->bubble_seconds },
         { "optimizer", t->update_seconds },

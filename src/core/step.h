@@ -73,7 +73,7 @@ struct step {
     double largest_layer_weights; // of one layer: what FSDP gathers at a time
 };
 
-enum { STEP_OPS = 512 };
+enum { STEP_OPS = 768 };
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request);
 

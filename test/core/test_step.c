@@ -93,6 +93,26 @@ TEST(step_weights_add_up_to_the_parameters_of_every_model)
     }
 }
 
+TEST(step_has_room_for_the_operations_of_every_model)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 2, 4096);
+    setup.batch.padded = true;
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    setup.recipe.precision = RECIPE_FP8;
+    size_t most = 0;
+    for (size_t i = 0; i < k.catalog.model_count * k.stack_count * 3; i++) {
+        struct arena_mark mark = arena_mark(&test_arena);
+        setup.model = &k.catalog.models[i / 3 / k.stack_count];
+        setup.stack = &k.stacks[i / 3 % k.stack_count];
+        setup.recipe.method = (int)(i % 3);
+        struct step step = knowledge_estimate(&setup).step;
+        most = step.count > most ? step.count : most;
+        arena_rewind(&test_arena, mark);
+    }
+    CHECK(most > 512 && most < STEP_OPS);
+}
+
 TEST(step_packed_rows_attend_to_themselves_only)
 {
     struct knowledge k = knowledge_open();
