@@ -92,10 +92,4 @@ finish() {
         }' "$out/run/metrics.jsonl" | tee "$out/pilot_engine.jsonl"
 }
 
-if [ "$phase" = all ]; then # no &&, inside which set -e sleeps
-    pilot
-    start
-    finish
-else
-    $phase
-fi
+run_phase

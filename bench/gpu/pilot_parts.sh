@@ -65,3 +65,13 @@ wait_for() { # NAME: WAIT_SECONDS at most, less than a command may take; exits w
     [ "$code" -eq 0 ] || { echo "$1: exit code $code" && tail -20 "$out/$1.txt" && exit 1; }
     wall_seconds=$(calculate "$ended - $began")
 }
+
+run_phase() { # the one that was asked for, or all
+    if [ "$phase" = all ]; then # no &&, inside which set -e sleeps
+        pilot
+        start
+        finish
+    else
+        $phase
+    fi
+}

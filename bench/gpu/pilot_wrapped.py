@@ -24,10 +24,24 @@ SHAPES = {
 }
 
 
-def train(shape, rows, width, steps, stamps):
+def build(shape, device):
+    """Random weights with LoRA of rank 16 on all linears."""
     import torch
     from peft import LoraConfig, get_peft_model
-    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192, rope_theta=5e5, use_cache=False,
+                         attn_implementation="sdpa")
+    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
+    with torch.device(device):
+        model = LlamaForCausalLM(config)
+    torch.set_default_dtype(torch.float32)
+    return get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
+
+
+def train(shape, rows, width, steps, stamps):
+    import torch
+    from transformers import Trainer, TrainerCallback, TrainingArguments
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self):
@@ -46,13 +60,7 @@ def train(shape, rows, width, steps, stamps):
             self.out.write(json.dumps({"step": state.global_step, "seconds": time.monotonic()}) + "\n")
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192, rope_theta=5e5, use_cache=False,
-                         attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
-    with torch.device(device):
-        model = LlamaForCausalLM(config)
-    torch.set_default_dtype(torch.float32)
-    model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
+    model = build(shape, device)
     wanted = dict(output_dir=stamps + ".out", per_device_train_batch_size=rows, max_steps=steps, learning_rate=1e-4,
                   logging_steps=10, save_strategy="no", report_to="none", dataloader_num_workers=2,
                   bf16=device == "cuda", optim="adamw_torch_fused" if device == "cuda" else "adamw_torch",

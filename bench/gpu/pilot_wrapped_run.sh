@@ -80,10 +80,4 @@ finish() {
     [ -s "$out/pilot_wrapped_run.jsonl" ]
 }
 
-if [ "$phase" = all ]; then # no &&, inside which set -e sleeps
-    pilot
-    start
-    finish
-else
-    $phase
-fi
+run_phase

@@ -16,12 +16,11 @@ import os
 import time
 
 import torch
-from peft import LoraConfig, get_peft_model
 from torch.nn.utils.rnn import pad_sequence
-from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from engine_run import END, ids_of
-from pilot_wrapped import SHAPES
+from pilot_wrapped import SHAPES, build
 
 
 def parse():
@@ -81,16 +80,6 @@ class Stamps(TrainerCallback):
 
     def on_step_end(self, args, state, control, **rest):
         self.stamp(state)
-
-
-def build(shape, device):
-    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192, rope_theta=5e5, use_cache=False,
-                         attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
-    with torch.device(device):
-        model = LlamaForCausalLM(config)
-    torch.set_default_dtype(torch.float32)
-    return get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
 
 
 def main():
