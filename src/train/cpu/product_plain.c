@@ -2,6 +2,8 @@
 
 #include "train/cpu/product.h"
 
+#include <stddef.h>
+
 #define ELEMENT(matrix, stride, transposed, row, column) \
     ((transposed) ? (matrix)[(column) * (stride) + (row)] : (matrix)[(row) * (stride) + (column)])
 
