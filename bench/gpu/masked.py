@@ -11,13 +11,12 @@ import statistics
 import sys
 
 import torch
-from transformers import LlamaConfig, LlamaModel
+from transformers import LlamaModel
+
+from shapes import config_of, make
 
 TOKENS, LAYERS = 16384, 4
-SHAPES = {
-    "llama-3.2-1b": dict(hidden_size=2048, num_attention_heads=32, num_key_value_heads=8, head_dim=64, intermediate_size=8192),
-    "llama-3.1-8b": dict(hidden_size=4096, num_attention_heads=32, num_key_value_heads=8, intermediate_size=14336),
-}
+SHAPES = ("llama-3.2-1b", "llama-3.1-8b")
 
 
 def milliseconds(model, inputs):
@@ -34,14 +33,11 @@ def milliseconds(model, inputs):
 
 def main():
     out = open(sys.argv[1], "a") if len(sys.argv) > 1 else None
-    for shape, sizes in SHAPES.items():
-        torch.set_default_dtype(torch.bfloat16)
-        with torch.device("cuda"):
-            model = LlamaModel(LlamaConfig(**sizes, num_hidden_layers=LAYERS, vocab_size=1000, use_cache=False,
-                                           max_position_embeddings=8192, attn_implementation="sdpa")).requires_grad_(False)
-        torch.set_default_dtype(torch.float32)
+    for shape in SHAPES:
+        config = config_of(shape, num_hidden_layers=LAYERS, vocab_size=1000)
+        model = make(LlamaModel, config).requires_grad_(False)
         for width in (256, 512, 1024, 2048, 4096):
-            embedded = torch.randn(TOKENS // width, width, sizes["hidden_size"], device="cuda", dtype=torch.bfloat16)
+            embedded = torch.randn(TOKENS // width, width, config.hidden_size, device="cuda", dtype=torch.bfloat16)
             embedded.requires_grad_(True)
             mask = torch.ones(TOKENS // width, width, dtype=torch.long, device="cuda")
             mask[-1, -1] = 0

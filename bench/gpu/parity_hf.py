@@ -19,11 +19,10 @@ import engine_run
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors import safe_open
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
-SHAPE = dict(hidden_size=2048, num_attention_heads=32, num_key_value_heads=8, head_dim=64, intermediate_size=8192,
-             vocab_size=128256, tie_word_embeddings=True, max_position_embeddings=8192, rope_theta=5e5,
-             rms_norm_eps=1e-5)
+from shapes import config_of, make
+
 LENGTHS = [1000, 37, 511, 640, 129, 300, 2, 257, 960, 64]
 RATIO, COSINE, BETA1 = 0.01, 0.9995, 0.9
 PARTS = (("lora", 16, 0.55), ("full", 4, 1.0))  # method, layers, when it has to end, as a share of the time
@@ -38,13 +37,7 @@ def texts():
 
 def base(layers):
     torch.manual_seed(1)
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        with torch.device("cuda"):
-            model = LlamaForCausalLM(LlamaConfig(**SHAPE, num_hidden_layers=layers, use_cache=False, bos_token_id=None,
-                                                 eos_token_id=256, attn_implementation="sdpa"))
-    finally:
-        torch.set_default_dtype(torch.float32)
+    model = make(LlamaForCausalLM, config_of("llama-3.2-1b", num_hidden_layers=layers, bos_token_id=None, eos_token_id=256))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "norm" in name:

@@ -12,44 +12,22 @@ import sys
 import time
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
-SHAPES = {
-    "llama-3.1-8b": dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
-                         intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False),
-    "qwen2.5-0.5b-shape": dict(hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2,
-                               intermediate_size=4864, vocab_size=151936, tie_word_embeddings=True),
-}
+from shapes import SHAPES, build
+
 # shape, method, rows, width, steps
 CASES = [
     ("llama-3.1-8b", "lora", 2, 4096, 6),
     ("llama-3.1-8b", "full", 1, 4096, 6),
-    ("qwen2.5-0.5b-shape", "lora", 4, 512, 14),
+    ("qwen2.5-0.5b", "lora", 4, 512, 14),
 ]
-PUBLISHED = {("llama-3.1-8b", "lora"): 8939, ("llama-3.1-8b", "full"): 9394, ("qwen2.5-0.5b-shape", "lora"): 12477}
+PUBLISHED = {("llama-3.1-8b", "lora"): 8939, ("llama-3.1-8b", "full"): 9394, ("qwen2.5-0.5b", "lora"): 12477}
 WARM = 2
-
-
-def build(shape, method, width):
-    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=max(8192, width), rope_theta=5e5, rms_norm_eps=1e-5,
-                         use_cache=False, attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        with torch.device("cuda"):
-            model = LlamaForCausalLM(config)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    if method == "lora":
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(
-            model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
-    return model.train()
 
 
 def measure(shape, method, rows, width, steps, end):
     torch.cuda.reset_peak_memory_stats()
-    model = build(shape, method, width)
+    model = build(shape, lora=method == "lora").train()
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=True)
     times = []

@@ -13,17 +13,8 @@ import sys
 import time
 
 import torch
-from peft import LoraConfig, get_peft_model
-from transformers import LlamaConfig, LlamaForCausalLM
 
-SHAPES = {
-    "llama-3.1-8b": dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
-                         intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False),
-    "llama-3.2-1b": dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
-                         head_dim=64, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True),
-    "qwen2.5-0.5b": dict(hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2,
-                         intermediate_size=4864, vocab_size=151936, tie_word_embeddings=True),
-}
+from shapes import SHAPES, build
 
 # shape, rows, width, recomputation, autocast
 CASES = [
@@ -37,14 +28,8 @@ CASES = [
 ]
 
 
-def build(shape, recompute):
-    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=16384, rope_theta=5e5, use_cache=False,
-                         attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16)
-    with torch.device("cuda"):
-        model = LlamaForCausalLM(config)
-    torch.set_default_dtype(torch.float32)
-    model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
+def prepare(shape, recompute):
+    model = build(shape)
     if recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.enable_input_require_grads()
@@ -54,7 +39,7 @@ def build(shape, recompute):
 def measure(shape, rows, width, recompute, autocast, steps=14, warm=4):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    model = build(shape, recompute)
+    model = prepare(shape, recompute)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=True)
     times = []

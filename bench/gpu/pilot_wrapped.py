@@ -14,34 +14,11 @@ import json
 import sys
 import time
 
-SHAPES = {
-    "llama-3.1-8b": dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
-                         intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False),
-    "llama-3.2-1b": dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
-                         head_dim=64, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True),
-    "tiny": dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                 intermediate_size=128, vocab_size=1000, tie_word_embeddings=True),
-}
-
-
-def build(shape, device):
-    """Random weights with LoRA of rank 16 on all linears."""
-    import torch
-    from peft import LoraConfig, get_peft_model
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192, rope_theta=5e5, use_cache=False,
-                         attn_implementation="sdpa")
-    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
-    with torch.device(device):
-        model = LlamaForCausalLM(config)
-    torch.set_default_dtype(torch.float32)
-    return get_peft_model(model, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"))
-
-
 def train(shape, rows, width, steps, stamps):
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    from shapes import SHAPES, build
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self):
@@ -60,7 +37,7 @@ def train(shape, rows, width, steps, stamps):
             self.out.write(json.dumps({"step": state.global_step, "seconds": time.monotonic()}) + "\n")
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = build(shape, device)
+    model = build(shape, device=device)
     wanted = dict(output_dir=stamps + ".out", per_device_train_batch_size=rows, max_steps=steps, learning_rate=1e-4,
                   logging_steps=10, save_strategy="no", report_to="none", dataloader_num_workers=2,
                   bf16=device == "cuda", optim="adamw_torch_fused" if device == "cuda" else "adamw_torch",

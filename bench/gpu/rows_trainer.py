@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from engine_run import END, ids_of
-from pilot_wrapped import SHAPES, build
+from shapes import SHAPES, build
 
 
 def parse():
@@ -100,7 +100,7 @@ def main():
                   remove_unused_columns=False, disable_tqdm=said.bars == "off")
     known = inspect.signature(TrainingArguments.__init__).parameters
     arguments = TrainingArguments(**{name: value for name, value in wanted.items() if name in known})
-    trainer = Trainer(model=build(said.shape, device), args=arguments, train_dataset=Rows(rows),
+    trainer = Trainer(model=build(said.shape, device=device), args=arguments, train_dataset=Rows(rows),
                       eval_dataset=Rows(held_out) if held_out else None, data_collator=Collator(said.mask == "on"),
                       callbacks=[Stamps(os.path.join(said.out, "stamps.jsonl"))])
     trainer.train(resume_from_checkpoint=said.resume)

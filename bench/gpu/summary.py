@@ -81,7 +81,7 @@ bar("70B QLoRA 2048, GiB used", over(big.get("used_bytes"), GIB), 48, "{:.2f}", 
 bar("  tok/s", speed(big), None)
 bar("8B QLoRA 1024, GiB used", over(tight.get("used_bytes"), GIB), 8, "{:.2f}", most=True)
 bar("  tok/s", speed(tight), None)
-bar("0.5B LoRA 512 over transformers+PEFT", over(speed(tiny), peer("qwen2.5-0.5b-shape", "lora")), 3, "{:.2f}")
+bar("0.5B LoRA 512 over transformers+PEFT", over(speed(tiny), peer("qwen2.5-0.5b", "lora")), 3, "{:.2f}")
 bar("  tok/s", speed(tiny), None)
 memory = [abs(r["used_bytes"] / r["planned_bytes"] - 1) for r in engine + costs
           if r.get("planned_bytes") and r.get("used_bytes")]

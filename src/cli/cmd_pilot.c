@@ -94,10 +94,8 @@ static enum err read_options(struct command_line *line)
 
 static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 {
-    struct file file;
-    TRY(file_open(&file, asked.plan));
-    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text text;
+    TRY(file_read(&text, arena, asked.plan));
     return outlook_plan_read(plan, arena, text, asked.plan);
 }
 

@@ -32,19 +32,15 @@ static const struct options *list_options(void)
 
 static enum err read_profile(struct profile *out, struct arena *arena, const char *path)
 {
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text text;
+    TRY(file_read(&text, arena, path));
     return profile_read(out, arena, text, path);
 }
 
 static enum err read_pilot(struct pilot *out, struct arena *arena, const char *path)
 {
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text text;
+    TRY(file_read(&text, arena, path));
     return pilot_read(out, arena, text, path);
 }
 

@@ -251,10 +251,8 @@ static enum err import(struct command_line *line, struct ledger *ledger, struct 
 
 static enum err read_plan(struct history_entry *out, struct arena *arena, const char *path)
 {
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text copy = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text copy;
+    TRY(file_read(&copy, arena, path));
     TRY(history_read(out, arena, copy, path));
     if (out->kind != HISTORY_PLAN)
         return fail(ERR_INPUT, "%s: is a %s, a plan is wanted", path, history_kinds[out->kind]);

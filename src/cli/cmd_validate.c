@@ -302,11 +302,8 @@ static enum err read_inputs(struct job *job, const struct command_line *line)
     job->run_count = job->reference_count;
     if (!line->positional_count)
         return OK;
-    struct file file;
-    TRY(file_open(&file, line->positional[0]));
-    char *copy = arena_copy(job->arena, file.text.at, file.text.size);
-    struct text text = { copy, file.text.size };
-    file_close(&file);
+    struct text text;
+    TRY(file_read(&text, job->arena, line->positional[0]));
     return run_read(&job->runs, &job->run_count, job->arena, text, line->positional[0]);
 }
 

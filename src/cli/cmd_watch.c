@@ -47,20 +47,11 @@ struct watch {
 
 // --- what was asked for ------------------------------------------------------
 
-static enum err read_text(struct text *out, struct arena *arena, const char *path)
-{
-    struct file file;
-    TRY(file_open(&file, path));
-    *out = (struct text){ arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
-    return OK;
-}
-
 static enum err read_pilot(struct watch *watch)
 {
     struct text text;
     struct pilot pilot;
-    TRY(read_text(&text, watch->line->arena, asked.pilot));
+    TRY(file_read(&text, watch->line->arena, asked.pilot));
     TRY(pilot_read(&pilot, watch->line->arena, text, asked.pilot));
     double tokens = outlook_step_tokens(&watch->plan);
     watch->prior.step_seconds =
@@ -85,7 +76,7 @@ static enum err read_options(struct watch *watch)
     if (line->positional_count)
         return fail(ERR_USAGE, "%s: is not an option; what is to run stands behind --",
                     line->positional[0]);
-    TRY(read_text(&text, line->arena, asked.plan));
+    TRY(file_read(&text, line->arena, asked.plan));
     TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
     return asked.pilot ? read_pilot(watch) : OK;
 }

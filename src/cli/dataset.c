@@ -59,10 +59,8 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
 // Reads a tokenizer_config.json or a template; the text stays in the arena.
 static enum err read_format(struct chat_format *out, struct arena *arena, const char *path)
 {
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text copy = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text copy;
+    TRY(file_read(&copy, arena, path));
     return chat_format_read(out, arena, copy, path, NULL);
 }
 

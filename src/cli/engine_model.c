@@ -14,10 +14,8 @@ static bool has_weight_files(const char *folder)
 
 static enum err read_config(struct decoder *out, struct arena *arena, const char *path)
 {
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text copy = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text copy;
+    TRY(file_read(&copy, arena, path));
     return decoder_read(out, arena, copy, path);
 }
 

@@ -41,10 +41,8 @@ static enum err read_file(struct trainer_config *config, const char *path)
                     "%s: is a pickle, which is not read; training_args.to_json_string() writes "
                     "the same as JSON",
                     path);
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text text = { arena_copy(config->arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    struct text text;
+    TRY(file_read(&text, config->arena, path));
     struct json tree;
     TRY(read_tree(&tree, config->arena, text, path));
     return trainer_config_add(config, &tree, path);

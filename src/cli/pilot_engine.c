@@ -57,15 +57,13 @@ struct job {
 static enum err read_plan(struct job *job)
 {
     const char *path = job->request->plan;
-    struct file file;
+    struct text text;
     struct json tree;
     if (!path)
         return fail(ERR_USAGE,
                     "pilot wants --plan plan.json for the built-in engine, or -- COMMAND "
                     "for another trainer");
-    TRY(file_open(&file, path));
-    struct text text = { arena_copy(job->arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    TRY(file_read(&text, job->arena, path));
     TRY(json_read(&tree, job->arena, text, path));
     if (!text_is(json_get_text(&tree, "kind"), "plan"))
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);

@@ -92,11 +92,9 @@ static enum err put(struct out *out, struct command_line *line, const char *plan
                     const struct pilot *pilot, const char *pilot_name)
 {
     struct arena *arena = line->arena;
-    struct file file;
+    struct text json;
     struct json tree;
-    TRY(file_open(&file, plan_path));
-    struct text json = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    TRY(file_read(&json, arena, plan_path));
     TRY(json_read(&tree, arena, json, plan_path));
     if (pilot->gpu.name && !strcmp(pilot->gpu.name, "cpu")) {
         put_here(out, arena, &tree, pilot);

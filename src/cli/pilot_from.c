@@ -1,25 +1,10 @@
 #include "cli/pilot_from.h"
 
-#include "core/profile.h"
-#include "host/file.h"
+#include "cli/pilot_rows.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static enum err read_lengths(struct lengths *out, struct arena *arena, const char *path,
-                             uint64_t seed)
-{
-    struct profile profile = { 0 };
-    struct file file;
-    TRY(file_open(&file, path));
-    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
-    TRY(profile_read(&profile, arena, text, path));
-    out->arena = arena;
-    lengths_unroll(out, arena, &profile.tally, seed);
-    return out->count ? OK : fail(ERR_INPUT, "%s: holds no example", path);
-}
 
 // Tokens that all GPUs process in a step, padding in it.
 static enum err step_tokens(double *out, struct arena *arena, const struct plan_request *request,
@@ -35,7 +20,7 @@ static enum err step_tokens(double *out, struct arena *arena, const struct plan_
     if (profile && request->batching != WORKLOAD_AUTO && micro > 0) {
         struct lengths lengths = { 0 };
         struct workload work;
-        TRY(read_lengths(&lengths, arena, profile, (uint64_t)request->seed));
+        TRY(pilot_rows_lengths(&lengths, arena, profile, (uint64_t)request->seed));
         TRY(workload_measure(&rule, arena, &lengths, request->stack ? request->stack : "hf-peft",
                              (uint64_t)request->seed));
         workload_make(&work, &rule, micro, ranks, rows);

@@ -60,17 +60,16 @@ static void make_document(struct loader *out, struct rng *rng, int32_t *ids, uin
     loader_add(out, ids, learned, tokens);
 }
 
-static enum err read_lengths(struct lengths *out, struct arena *arena,
-                             const struct pilot_rows *rows)
+enum err pilot_rows_lengths(struct lengths *out, struct arena *arena, const char *profile_path,
+                            uint64_t seed)
 {
-    struct profile profile;
-    struct file file;
-    TRY(file_open(&file, rows->profile));
-    struct text text = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
-    TRY(profile_read(&profile, arena, text, rows->profile));
-    lengths_unroll(out, arena, &profile.tally, rows->seed);
-    return out->count ? OK : fail(ERR_INPUT, "%s: holds no example", rows->profile);
+    struct profile profile = { 0 };
+    struct text text;
+    TRY(file_read(&text, arena, profile_path));
+    TRY(profile_read(&profile, arena, text, profile_path));
+    out->arena = arena;
+    lengths_unroll(out, arena, &profile.tally, seed);
+    return out->count ? OK : fail(ERR_INPUT, "%s: holds no example", profile_path);
 }
 
 static enum err make_rows(struct loader *out, struct arena *arena, const struct pilot_rows *rows)
@@ -79,7 +78,7 @@ static enum err make_rows(struct loader *out, struct arena *arena, const struct 
     struct rng rng = rng_seeded(rows->seed);
     double mean = fmax(2, fmin(rows->mean_length, (double)rows->window));
     if (rows->profile)
-        TRY(read_lengths(&lengths, arena, rows));
+        TRY(pilot_rows_lengths(&lengths, arena, rows->profile, rows->seed));
     else if (!(rows->mean_length > 0))
         return fail(ERR_USAGE, "the plan does not say how long the rows are; give --data or "
                                "--profile");

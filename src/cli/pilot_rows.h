@@ -25,4 +25,8 @@ struct pilot_rows {
     bool quiet;
 };
 
+// The lengths that a profile holds, as a list.
+enum err pilot_rows_lengths(struct lengths *out, struct arena *arena, const char *profile_path,
+                            uint64_t seed);
+
 enum err pilot_rows_load(struct loader *out, struct arena *arena, const struct pilot_rows *rows);

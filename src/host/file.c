@@ -75,6 +75,15 @@ void file_close(struct file *file)
     *file = (struct file){ 0 };
 }
 
+enum err file_read(struct text *out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    *out = (struct text){ arena_copy(arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return OK;
+}
+
 enum err file_write(const char *path, struct text content)
 {
     if (!strcmp(path, "-")) {

@@ -14,6 +14,9 @@ struct file {
 enum err file_open(struct file *file, const char *path);
 void file_close(struct file *file);
 
+// The whole content in an arena, for what goes on pointing into it.
+enum err file_read(struct text *out, struct arena *arena, const char *path);
+
 // Writes to a temporary name beside path, then renames: readers see the old content or the new.
 // "-" is standard output.
 enum err file_write(const char *path, struct text content);

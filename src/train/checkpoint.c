@@ -274,12 +274,10 @@ enum err checkpoint_read(struct checkpoint_state *state, struct transformer *t, 
                          const char *path)
 {
     const char *name = text_format(arena, "%s/state.json", path);
-    struct file file;
+    struct text text;
     struct json json;
-    TRY(file_open(&file, name));
-    const char *copy = arena_copy(arena, file.text.at, file.text.size);
-    file_close(&file);
-    TRY(json_read(&json, arena, text_of(copy), name));
+    TRY(file_read(&text, arena, name));
+    TRY(json_read(&json, arena, text, name));
     *state = (struct checkpoint_state){ .best_loss = NAN };
     TRY(field_read(state_fields, state, arena, &json, name, false));
     return read_tensors(t, arena, path);

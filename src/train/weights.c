@@ -177,11 +177,9 @@ static enum err read_config(struct weights *w, struct arena *arena)
 {
     static const char *const families[] = { "llama", "mistral", "qwen2", "qwen3" };
     const char *path = text_format(arena, "%s/config.json", w->folder);
-    struct file file;
-    TRY(file_open(&file, path));
+    struct text json;
     // Copied: what the model names may point into it.
-    struct text json = { arena_copy(arena, file.text.at, file.text.size), file.text.size };
-    file_close(&file);
+    TRY(file_read(&json, arena, path));
     TRY(model_read_config(&w->model, arena, json, path));
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (!strcmp(w->model.family, families[i]))

@@ -110,7 +110,7 @@ TEST(step_has_room_for_the_operations_of_every_model)
         most = step.count > most ? step.count : most;
         arena_rewind(&test_arena, mark);
     }
-    CHECK(most > 512 && most < STEP_OPS);
+    CHECK(most > 512 && most < STEP_OPS); // DeepSeek-V3's, quantised; the others have far fewer
 }
 
 TEST(step_packed_rows_attend_to_themselves_only)
