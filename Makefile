@@ -52,14 +52,14 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 # --- sources: a folder is a layer, an option is a file -----------------------
 
 BASE  := $(wildcard src/base/*.c)
-CORE  := $(wildcard src/core/*.c)
+CORE  := $(wildcard src/core/*/*.c)
 HOST  := $(wildcard src/host/*.c)
 ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*.c test/host/*.c test/train/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
 LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o

@@ -6,8 +6,8 @@
 // the rows are made up: two to six messages of a few hundred bytes, seeded.
 
 #include "base/rng.h"
-#include "core/chat.h"
-#include "core/chat_format.h"
+#include "core/data/chat.h"
+#include "core/data/chat_format.h"
 #include "host/file.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 // JSON object: the median of the steps behind two that warm up. The limit is of a product of
 // 8192 × 8192 in bf16, measured just before.
 
-#include "core/catalog.h"
+#include "core/step/catalog.h"
 #include "train/arrange.h"
 #include "train/device.h"
 #include "train/loader.h"

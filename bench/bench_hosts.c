@@ -1,7 +1,7 @@
 // How long all offers take to be ranked for a plan, and a SkyPilot catalog of 100,000 rows to be
 // read; fails beyond 200 ms and 1 s.
 
-#include "core/hosting.h"
+#include "core/hosting/hosting.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static enum err rank(double *best_ms, size_t *rows, struct arena *arena)
     request.search = false;
     TRY(plan_make(&plan, arena, &data, &request));
     offers_of_catalog(&offers, arena, &data.catalog);
-    TRY(offers_billing(&billing, &billing_count, arena, catalog_embedded("billing.csv"),
+    TRY(offers_billing(&billing, &billing_count, arena, embedded_file("billing.csv"),
                        "billing.csv"));
     struct hosting_request asked = hosting_request_default();
     asked.today = "2026-11-15";

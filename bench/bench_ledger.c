@@ -1,6 +1,6 @@
 // What remembering costs a command: milliseconds against the 5 that it may take.
 
-#include "core/history.h"
+#include "core/measured/history.h"
 #include "host/ledger.h"
 
 #include <stdio.h>

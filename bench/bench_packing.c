@@ -3,7 +3,7 @@
 // that a whole-set packing may take, and how full the rows are.
 
 #include "base/rng.h"
-#include "core/packing.h"
+#include "core/data/packing.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Plans and searches: milliseconds against their limits, configurations per second.
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 #include <stdio.h>
 #include <time.h>

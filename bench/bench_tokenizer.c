@@ -5,7 +5,7 @@
 // of several runs, by the clock on the wall for two threads and by the thread's own for one, so
 // that other load disturbs less. Peers are run by bench/peer_tokenizer.mjs.
 
-#include "core/tokenizer.h"
+#include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
 #include "host/pages.h"
 

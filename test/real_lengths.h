@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/csv.h"
-#include "core/lengths.h"
+#include "core/data/lengths.h"
 #include "host/file.h"
 #include "test/test.h"
 

@@ -1,8 +1,8 @@
 // page MARKUP STYLE SCRIPT MODULE: prints the page as one file that loads nothing: the markup, the
 // report's style with the page's own, the script and the module in base64.
 
-#include "core/page_style.h"
-#include "core/report.h"
+#include "base/embedded.h"
+#include "core/report/report.h"
 
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     if (!markup.size || !own.size || !script.size || !module.size)
         return 1;
     struct out style = { .arena = &arena }, out = { .arena = &arena };
-    struct text shared = page_style();
+    struct text shared = embedded_file("page.css");
     out_bytes(&style, shared.at, shared.size);
     out_bytes(&style, own.at, own.size);
     out_put(&out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");

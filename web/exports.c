@@ -13,8 +13,9 @@
 // From then on, until data_forget(), plans are of that data. data_profile() does it with a
 // document.
 
-#include "core/hosting.h"
-#include "core/report.h"
+#include "base/embedded.h"
+#include "core/hosting/hosting.h"
+#include "core/report/report.h"
 #include "web/dropped.h"
 
 #include <stdio.h>
@@ -224,7 +225,7 @@ static enum err find_hosts(void)
     struct hosting_input input = { .plan = made, .offers = &offers, .request = &request };
     struct billing *billing;
     offers_of_catalog(&offers, &passing, &data.catalog);
-    TRY(offers_billing(&billing, &input.billing_count, &passing, catalog_embedded("billing.csv"),
+    TRY(offers_billing(&billing, &input.billing_count, &passing, embedded_file("billing.csv"),
                        "billing.csv"));
     input.billing = billing;
     hosting_adopt(&input, made, &document);
@@ -376,7 +377,7 @@ int data_push(size_t size, bool ended)
 // The dataset that ships with the program, as a file.
 int data_example(void)
 {
-    struct text example = catalog_embedded("example.jsonl");
+    struct text example = embedded_file("example.jsonl");
     enum err err = dropped_file(&dropped, "example.jsonl", (int64_t)example.size);
     if (!err) {
         memcpy(dropped_room(&dropped, example.size), example.at, example.size);

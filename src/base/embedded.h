@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <stddef.h>
+#include "base/text.h"
 
 struct embedded {
     const char *name; // "gpus.csv"
@@ -11,3 +11,6 @@ struct embedded {
 };
 
 extern const struct embedded embedded_files[]; // ended by a NULL name
+
+// The text of the file of that name; .at is NULL if there is none.
+struct text embedded_file(const char *name);

@@ -156,6 +156,44 @@ struct text out_view(const struct out *out)
 
 // --- spelling ----------------------------------------------------------------
 
+int text_columns(struct text text)
+{
+    int columns = 0;
+    for (size_t i = 0; i < text.size; i++)
+        columns += (text.at[i] & 0xC0) != 0x80; // bytes that continue a character take no column
+    return columns;
+}
+
+void out_wrapped(struct out *out, int indent, int column, const char *text)
+{
+    const int width = out->columns ? out->columns : 80;
+    struct text rest = text_of(text), word;
+    bool first = true;
+    while (text_next(&rest, ' ', &word)) {
+        int size = text_columns(word);
+        if (!first && column + 1 + size > width) {
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        } else if (!first) {
+            out_char(out, ' ');
+            column++;
+        }
+        for (; column + size > width; size = text_columns(word)) {
+            size_t piece = (size_t)(width - column); // a word longer than a line: an address
+            out_bytes(out, word.at, piece);
+            word = (struct text){ word.at + piece, word.size - piece };
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        }
+        out_bytes(out, word.at, word.size);
+        column += size;
+        first = false;
+    }
+    out_char(out, '\n');
+}
+
 const char *text_format(struct arena *arena, const char *format, ...)
 {
     struct out out = { .arena = arena };

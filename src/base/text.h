@@ -39,18 +39,22 @@ struct text text_trim(struct text text);
 const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
 bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end
 
+int text_columns(struct text text);             // on a terminal: characters, not bytes
 size_t text_put_utf8(char *out, uint32_t code); // room for 4 bytes; returns how many it took
 
 struct out {
     struct arena *arena;
     char *at;
     size_t size, room;
+    int columns; // width of the lines that out_wrapped makes; 0: 80
 };
 
 void out_put(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void out_bytes(struct out *out, const char *at, size_t size);
 void out_char(struct out *out, char c);
 void out_repeat(struct out *out, char c, int count);
+// Puts words, broken into lines; the cursor stands at column, later lines start at indent.
+void out_wrapped(struct out *out, int indent, int column, const char *text);
 const char *out_string(struct out *out); // NUL-terminated
 struct text out_view(const struct out *out);
 

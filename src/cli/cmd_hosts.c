@@ -1,7 +1,8 @@
 // gpuhours hosts: where a planned job could run, and for how much.
 
+#include "base/embedded.h"
 #include "cli/data.h"
-#include "core/hosting.h"
+#include "core/hosting/hosting.h"
 #include "host/folder.h"
 
 #include <math.h>
@@ -109,8 +110,7 @@ static enum err read_offers(struct offers *offers, struct arena *arena,
 static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
 {
     if (!line->common.data || !folder_has(line->common.data, "billing.csv"))
-        return offers_billing(out, count, line->arena, catalog_embedded("billing.csv"),
-                              "billing.csv");
+        return offers_billing(out, count, line->arena, embedded_file("billing.csv"), "billing.csv");
     const char *path = text_format(line->arena, "%s/billing.csv", line->common.data);
     struct file file;
     TRY(file_open(&file, path));

@@ -2,7 +2,7 @@
 
 #include "cli/data.h"
 #include "cli/from.h"
-#include "core/fit.h"
+#include "core/plan/fit.h"
 
 #include <stdio.h>
 

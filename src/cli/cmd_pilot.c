@@ -6,7 +6,7 @@
 #include "cli/pilot_engine.h"
 #include "cli/pilot_forecast.h"
 #include "cli/pilot_from.h"
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
 
@@ -109,7 +109,7 @@ static enum err write_result(const struct pilot *pilot, const struct outlook_pla
     pilot_write(pilot, &document);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
     if (pilot->tokens_per_s.mean > 0)
-        record_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
+        ledger_entry_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
         fwrite(document.at, 1, document.size, stdout);
     else

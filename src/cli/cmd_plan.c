@@ -3,7 +3,7 @@
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/from.h"
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ static enum err run(struct command_line *line)
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));
-    record_learn(&data, &request, line);
+    ledger_entry_learn(&data, &request, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     TRY(plan_make(plan, line->arena, &data, &request));
     struct out out = { .arena = line->arena }, document = { .arena = line->arena };
@@ -121,7 +121,7 @@ static enum err run(struct command_line *line)
     else
         plan_text(plan, line->arena, &out);
     fwrite(out.at, 1, out.size, stdout);
-    record_document(line, out_view(&document));
+    ledger_entry_document(line, out_view(&document));
     return plan->fits ? OK : ERR_ANSWER;
 }
 

@@ -2,7 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/dataset.h"
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 #include "host/file.h"
 
 #include <stdio.h>
@@ -94,7 +94,7 @@ static enum err put_out(struct profile *profile, struct command_line *line)
         profile_print(profile, line->arena, &text);
         fwrite(text.at, 1, text.size, stdout);
     }
-    record_document(line, out_view(&document));
+    ledger_entry_document(line, out_view(&document));
     const char *path = request.out ? request.out : line->common.json ? NULL : "profile.json";
     if (!path || (line->common.json && !strcmp(path, "-")))
         return OK;

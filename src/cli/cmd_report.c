@@ -1,8 +1,9 @@
 // gpuhours report: documents as one page with charts, or as text, Markdown or a table.
 
+#include "base/embedded.h"
 #include "cli/command.h"
-#include "core/catalog.h"
-#include "core/report.h"
+#include "core/step/catalog.h"
+#include "core/report/report.h"
 #include "host/file.h"
 
 #include <stdio.h>
@@ -53,10 +54,10 @@ static enum err read_documents(struct report_input *input, struct command_line *
 static const struct report_live *find_live(struct report_live *live)
 {
     *live = (struct report_live){
-        .style = catalog_embedded("live.css"),
-        .markup = catalog_embedded("what_if.html"),
-        .script = catalog_embedded("live.js"),
-        .module = catalog_embedded("core.b64"),
+        .style = embedded_file("live.css"),
+        .markup = embedded_file("what_if.html"),
+        .script = embedded_file("live.js"),
+        .module = embedded_file("core.b64"),
     };
     return live->script.size && live->markup.size && live->module.size ? live : NULL;
 }

@@ -268,7 +268,7 @@ static enum err record_actual(struct command_line *line, struct ledger *ledger, 
                                "--gpu-hours, --wall-hours, --tokens-per-second or --log");
     if (actual.plan) {
         TRY(read_plan(&plan, line->arena, actual.plan));
-        TRY(record_add(ledger, line, &plan, NULL));
+        TRY(ledger_entry_add(ledger, line, &plan, NULL));
     } else {
         TRY(find_one(&found, ledger, line->arena, line->positional[1]));
         plan = *found;
@@ -279,7 +279,7 @@ static enum err record_actual(struct command_line *line, struct ledger *ledger, 
     struct out document = { .arena = line->arena };
     TRY(runs_actual_document(&document, line->arena, &actual, &plan));
     TRY(history_read(&run, line->arena, out_view(&document), "the run"));
-    TRY(record_add(ledger, line, &run, &plan));
+    TRY(ledger_entry_add(ledger, line, &run, &plan));
     if (line->common.json)
         history_write(&run, 1, out);
     else
@@ -329,7 +329,7 @@ static enum err run(struct command_line *line)
     const struct action *action;
     TRY(find_action(&action, line->positional_count ? line->positional[0] : "list"));
     struct ledger *ledger;
-    TRY(record_open(&ledger, line, action->writes));
+    TRY(ledger_entry_open(&ledger, line, action->writes));
     struct out out = { .arena = line->arena };
     enum err err = action->run(line, ledger, &out);
     ledger_close(ledger);

@@ -2,7 +2,7 @@
 
 #include "cli/columns.h"
 #include "cli/data.h"
-#include "core/offers.h"
+#include "core/hosting/offers.h"
 #include "host/file.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
 
 #include "cli/command.h"
 
-#include "core/chat.h"
-#include "core/chat_format.h"
+#include "core/data/chat.h"
+#include "core/data/chat_format.h"
 #include "host/file.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // gpuhours tokenize: token ids of each line of a file.
 
 #include "cli/command.h"
-#include "core/tokenizer.h"
+#include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
 #include "host/hub.h"
 

@@ -6,7 +6,7 @@
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/engine_model.h"
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 #include "cli/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
@@ -313,7 +313,7 @@ static enum err train(struct job *job)
     TRY(save_result(job));
     train_progress_result(&job->progress, trainer);
     if (!job->group.rank)
-        record_document(job->line, document_of(job));
+        ledger_entry_document(job->line, document_of(job));
     return OK;
 }
 

@@ -1,7 +1,8 @@
 // validate: prints how far the model is from measured runs, leaving out each run's own source.
 
+#include "base/embedded.h"
 #include "cli/data.h"
-#include "core/validate.h"
+#include "core/measured/validate.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -295,8 +296,8 @@ static enum err read_inputs(struct job *job, const struct command_line *line)
 {
     TRY(data_open(&job->catalog, line));
     TRY(stack_read(&job->stacks, &job->stack_count, job->arena, NULL, 0,
-                   catalog_embedded("stacks.json"), "stacks.json"));
-    TRY(run_read(&job->reference, &job->reference_count, job->arena, catalog_embedded("runs.csv"),
+                   embedded_file("stacks.json"), "stacks.json"));
+    TRY(run_read(&job->reference, &job->reference_count, job->arena, embedded_file("runs.csv"),
                  "runs.csv"));
     job->runs = job->reference;
     job->run_count = job->reference_count;

@@ -1,7 +1,7 @@
 // gpuhours watch: runs a trainer to its end and keeps a forecast of the whole run beside it.
 
 #include "cli/command.h"
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 #include "cli/wrapped_pilot.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -258,7 +258,7 @@ static enum err record(struct watch *watch)
     fputs(out_string(&remarks), stderr);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
     if (is_complete(watch, &end))
-        record_answer(watch->line, out_view(&document), watch->plan.document);
+        ledger_entry_answer(watch->line, out_view(&document), watch->plan.document);
     if (!watch->line->common.json)
         fwrite(text.at, 1, text.size, stdout);
     if (watch->line->common.json || err) // a full disk loses no record

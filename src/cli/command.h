@@ -21,11 +21,12 @@ struct options {
 
 // Options that every command has.
 struct common {
-    bool json;                 // one document on stdout instead of text
-    bool quiet;                // no progress
-    bool explain;              // how each number came about
-    const char *data;          // folder whose files override the embedded catalogs
-    const char *ledger, *name; // where a command's result is remembered, and as what (cli/record.h)
+    bool json;        // one document on stdout instead of text
+    bool quiet;       // no progress
+    bool explain;     // how each number came about
+    const char *data; // folder whose files override the embedded catalogs
+    const char *ledger,
+        *name; // where a command's result is remembered, and as what (cli/ledger_entry.h)
 };
 extern const struct field common_fields[];
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 // Opens the embedded catalogs, with the files of --data DIR over them.
 enum err data_open(struct catalog *catalog, const struct command_line *line);

@@ -1,6 +1,6 @@
 #include "cli/dataset.h"
 
-#include "core/chat_format.h"
+#include "core/data/chat_format.h"
 #include "host/file.h"
 #include "host/hub.h"
 

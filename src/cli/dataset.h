@@ -13,8 +13,8 @@
 #pragma once
 
 #include "base/field.h"
-#include "core/example.h"
-#include "core/profile.h"
+#include "core/data/example.h"
+#include "core/data/profile.h"
 
 enum dataset_bad_rows { DATASET_STOP, DATASET_SKIP };
 

@@ -1,7 +1,7 @@
 // The examples of a dataset as a profile: sums, and the rows worth looking at.
 
 #include "cli/dataset.h"
-#include "core/counting.h"
+#include "core/data/counting.h"
 
 static enum err add(void *context, const struct example *example)
 {

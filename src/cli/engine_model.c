@@ -1,6 +1,6 @@
 #include "cli/engine_model.h"
 
-#include "core/catalog.h"
+#include "core/step/catalog.h"
 #include "host/file.h"
 #include "host/folder.h"
 

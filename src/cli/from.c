@@ -132,7 +132,7 @@ static const char *name_model(struct arena *arena, const char *model)
 enum err from_fill(struct from *from, struct plan_request *request, int64_t gpus)
 {
     struct trainer_config *config = from->config;
-    TRY(trainer_config_fill(config, request, gpus));
+    TRY(plan_from(config, request, gpus));
     if (trainer_config_option(config, "model"))
         request->model = name_model(config->arena, request->model);
     for (size_t i = 0; i < config->option_count; i++)

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "core/trainer_config.h"
+#include "core/plan/plan_from.h"
 
 struct from {
     const char *from; // the last --from; the word "command" stands for what is behind --

@@ -18,7 +18,7 @@
 
 #include "cli/command.h"
 #include "cli/dataset.h"
-#include "core/pilot.h"
+#include "core/measured/pilot.h"
 
 struct pilot_engine_request {
     const char *plan;    // plan.json; NULL: not given, which is refused

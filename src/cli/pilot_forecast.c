@@ -1,8 +1,8 @@
 #include "cli/pilot_forecast.h"
 
 #include "cli/data.h"
-#include "core/hosting.h"
-#include "core/plan_internal.h"
+#include "core/hosting/hosting.h"
+#include "core/plan/plan.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { INDENT = 15 };
 static void put_line(struct out *out, const char *label, const char *text)
 {
     out_put(out, "  %-*s", INDENT - 2, label);
-    plan_put_wrapped(out, INDENT, INDENT, text);
+    out_wrapped(out, INDENT, INDENT, text);
 }
 
 static struct range read_range(const struct json *tree, const char *key)

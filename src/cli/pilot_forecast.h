@@ -11,7 +11,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "core/pilot.h"
+#include "core/measured/pilot.h"
 
 void pilot_forecast_put(struct out *out, struct command_line *line, const char *plan_path,
                         const struct pilot *pilot, const char *pilot_name);

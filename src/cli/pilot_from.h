@@ -12,7 +12,7 @@
 #pragma once
 
 #include "cli/from.h"
-#include "core/outlook.h"
+#include "core/forecast/outlook.h"
 
 struct pilot_from {
     struct from *from;

@@ -1,7 +1,7 @@
 #include "cli/pilot_rows.h"
 
 #include "base/rng.h"
-#include "core/profile.h"
+#include "core/data/profile.h"
 #include "host/file.h"
 
 #include <math.h>

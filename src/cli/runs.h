@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "cli/record.h"
+#include "cli/ledger_entry.h"
 
 // What is printed of entries, newest first.
 void runs_list(const struct history_entry *entries, size_t count, struct arena *arena,

@@ -1,7 +1,7 @@
 #include "cli/runs.h"
 
-#include "core/step_series.h"
-#include "core/trainer_files.h"
+#include "core/trainers/step_series.h"
+#include "core/trainers/trainer_files.h"
 #include "host/file.h"
 
 #include <math.h>

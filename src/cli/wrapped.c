@@ -1,6 +1,6 @@
 #include "cli/wrapped.h"
 
-#include "core/trainer_files.h"
+#include "core/trainers/trainer_files.h"
 #include "host/clock.h"
 
 #include <math.h>

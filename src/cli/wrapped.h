@@ -16,7 +16,7 @@
 #pragma once
 
 #include "cli/status_line.h"
-#include "core/step_series.h"
+#include "core/trainers/step_series.h"
 #include "host/follow.h"
 #include "host/gpu.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/wrapped.h"
-#include "core/outlook.h"
+#include "core/forecast/outlook.h"
 
 // After wrapped_finish(). The configuration is the plan's, where there is one: plan may be NULL.
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,

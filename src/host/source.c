@@ -80,9 +80,9 @@ static enum err open_table(struct source *s, const char *path, struct text head)
 
 static void drop_byte_order_mark(struct source *s)
 {
-    if (s->carry_size >= 3 && !memcmp(s->carry, "\xEF\xBB\xBF", 3)) {
-        s->carry_size -= 3;
-        memmove(s->carry, s->carry + 3, s->carry_size);
+    if (s->transfer_size >= 3 && !memcmp(s->carry, "\xEF\xBB\xBF", 3)) {
+        s->transfer_size -= 3;
+        memmove(s->carry, s->carry + 3, s->transfer_size);
     }
 }
 
@@ -91,7 +91,7 @@ static enum err open_file(struct source *s)
 {
     const char *path = s->inputs.paths[s->next_file++];
     s->line = 1;
-    s->carry_size = s->scanned = 0;
+    s->transfer_size = s->scanned = 0;
     s->skipping = s->header_taken = s->ended = false;
     s->names = NULL;
     s->name_count = 0;
@@ -99,10 +99,11 @@ static enum err open_file(struct source *s)
         return open_table(s, path, (struct text){ 0 });
     TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
     s->reading = true;
-    TRY(make_room(&s->carry, &s->carry_room, HEAD_BYTES));
-    for (size_t got = 1; got && s->carry_size < HEAD_BYTES; s->carry_size += got)
-        TRY(archive_read(&s->archive, s->carry + s->carry_size, HEAD_BYTES - s->carry_size, &got));
-    struct text head = { s->carry, s->carry_size };
+    TRY(make_room(&s->carry, &s->transfer_room, HEAD_BYTES));
+    for (size_t got = 1; got && s->transfer_size < HEAD_BYTES; s->transfer_size += got)
+        TRY(archive_read(&s->archive, s->carry + s->transfer_size, HEAD_BYTES - s->transfer_size,
+                         &got));
+    struct text head = { s->carry, s->transfer_size };
     if (table_is_for(path, head)) {
         if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
             return fail(ERR_INPUT, "%s: Parquet and Arrow are read from plain files only",
@@ -110,7 +111,7 @@ static enum err open_file(struct source *s)
         return open_table(s, path, head);
     }
     drop_byte_order_mark(s);
-    head.size = s->carry_size;
+    head.size = s->transfer_size;
     enum lines_format format = s->options.format;
     s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
     if (head.size > 262 && !memcmp(head.at + 257, "ustar", 5))
@@ -187,10 +188,10 @@ static enum err read_to(struct source *s, struct block *b, size_t *size, size_t 
 
 static enum err keep(struct source *s, const char *at, size_t size)
 {
-    TRY(make_room(&s->carry, &s->carry_room, size));
+    TRY(make_room(&s->carry, &s->transfer_room, size));
     if (size)
         memcpy(s->carry, at, size);
-    s->carry_size = size;
+    s->transfer_size = size;
     return OK;
 }
 
@@ -219,7 +220,7 @@ static enum err skip_long_row(struct source *s, struct block *b, size_t *size, b
 // Fills the block's buffer with whole rows and keeps the begun one for the next block.
 static enum err fill(struct source *s, struct block *b)
 {
-    size_t size = s->carry_size, scanned = s->scanned, whole = 0,
+    size_t size = s->transfer_size, scanned = s->scanned, whole = 0,
            limit = s->options.row_limit_bytes;
     size_t wanted = size > s->options.block_bytes ? size : s->options.block_bytes;
     TRY(make_room(&b->buffer, &b->room, wanted));

@@ -67,7 +67,7 @@ struct source {
     struct text *names;
     size_t name_count;
     char *carry; // begun rows, and bytes looked at before
-    size_t carry_size, carry_room;
+    size_t transfer_size, transfer_room;
     size_t scanned;           // of the carry: bytes that the cutter has taken
     const char *too_long;     // the sentence for a row over the limit
     const char *late_problem; // the next block's

@@ -10,7 +10,7 @@
 
 #pragma once
 
-#include "core/model.h"
+#include "core/step/model.h"
 
 struct decoder_scaling { // of positions, as config.json says it
     const char *type;    // NULL, "linear", "llama3"

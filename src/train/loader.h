@@ -15,7 +15,7 @@
 
 #pragma once
 
-#include "core/packing.h"
+#include "core/data/packing.h"
 #include "train/transformer.h"
 
 struct loader_settings {

@@ -16,8 +16,8 @@
 
 #pragma once
 
-#include "core/pilot.h"
-#include "core/steady.h"
+#include "core/measured/pilot.h"
+#include "core/trainers/steady.h"
 #include "train/trainer.h"
 
 struct pilot_steps {

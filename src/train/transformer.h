@@ -22,8 +22,8 @@
 
 #pragma once
 
-#include "core/recipe.h"
-#include "core/step.h"
+#include "core/step/recipe.h"
+#include "core/step/step.h"
 #include "train/blocks.h"
 #include "train/decoder.h"
 #include "train/nf4.h"

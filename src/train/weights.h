@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include "core/model.h"
+#include "core/step/model.h"
 #include "train/nf4.h"
 
 struct weights_slot {

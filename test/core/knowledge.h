@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "core/calibration.h"
-#include "core/estimate.h"
+#include "core/measured/calibration.h"
+#include "core/step/estimate.h"
 #include "test/test.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@ static inline struct knowledge knowledge_open(void)
 {
     struct knowledge k = { 0 };
     CHECK(!catalog_open(&k.catalog, &test_arena, NULL, 0));
-    CHECK(!stack_read(&k.stacks, &k.stack_count, &test_arena, NULL, 0,
-                      catalog_embedded("stacks.json"), "stacks.json"));
+    CHECK(!stack_read(&k.stacks, &k.stack_count, &test_arena, NULL, 0, embedded_file("stacks.json"),
+                      "stacks.json"));
     return k;
 }
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/fit.h"
+#include "core/plan/fit.h"
 #include "test/test.h"
 
 #include <string.h>

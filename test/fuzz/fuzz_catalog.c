@@ -1,7 +1,7 @@
 // Whatever the text, a table of GPUs is read or refused, and as a name it finds a row or a
 // sentence.
 
-#include "core/catalog.h"
+#include "core/step/catalog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

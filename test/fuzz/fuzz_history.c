@@ -1,6 +1,6 @@
 // Any bytes as one of our documents, or as an export. What is read writes and reads back the same.
 
-#include "core/history.h"
+#include "core/measured/history.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Whatever the text, a plan's document is read as a request or refused with a sentence.
 
-#include "core/hosting.h"
+#include "core/hosting/hosting.h"
 
 #include <stdlib.h>
 

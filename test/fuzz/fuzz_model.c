@@ -1,6 +1,6 @@
 // Whatever the text, a config.json is read or refused, and what is read has totals that add up.
 
-#include "core/model.h"
+#include "core/step/model.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Whatever the text, offers are read or refused; what is read has prices above nothing, is written
 // as CSV, and that is read back as the same offers.
 
-#include "core/offers.h"
+#include "core/hosting/offers.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Bytes as lengths, a trainer, a window and batch sizes: nothing is packed twice or over capacity,
 // and every token is used, lost or unseen.
 
-#include "core/packing.h"
+#include "core/data/packing.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // The first line is a pattern, the rest the text it is run on.
 
-#include "core/pattern.h"
+#include "base/pattern.h"
 
 #include <string.h>
 

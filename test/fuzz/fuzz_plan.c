@@ -1,6 +1,6 @@
 // Whatever the request, it becomes a plan whose ranges are in order, or is refused.
 
-#include "core/plan.h"
+#include "core/plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Any bytes as a profile. What is read finishes, prints, writes and reads back to the same sums.
 
-#include "core/profile.h"
+#include "core/data/profile.h"
 
 #include <stdlib.h>
 

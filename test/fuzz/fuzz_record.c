@@ -1,7 +1,7 @@
 // Any bytes as a row of each format, rendered with and without a template under each labelling.
 
-#include "core/chat.h"
-#include "core/chat_format.h"
+#include "core/data/chat.h"
+#include "core/data/chat_format.h"
 
 #include <stdlib.h>
 

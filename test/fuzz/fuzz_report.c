@@ -1,6 +1,6 @@
 // Whatever the document, a report of it is made in every form, or it is refused with a sentence.
 
-#include "core/report.h"
+#include "core/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Any bytes as a template, rendered with a small conversation under tight limits.
 
-#include "core/template.h"
+#include "core/template/template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 // An event file: the bytes as they are, and as the content of a record whose checksums are right.
 
-#include "core/tensorboard.h"
+#include "core/trainers/tensorboard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Reads any bytes as a tokenizer; if they are one, encodes the same bytes with it.
 
-#include "core/tokenizer.h"
+#include "core/tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

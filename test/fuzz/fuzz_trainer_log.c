@@ -1,9 +1,9 @@
 // A trainer's output; the first line is a pattern if it begins with '/'. However it is cut, the
 // events are the same, steps go up between two begins, and the statistics end in numbers or NAN.
 
-#include "core/step_series.h"
-#include "core/trainer_files.h"
-#include "core/trainer_log.h"
+#include "core/trainers/step_series.h"
+#include "core/trainers/trainer_files.h"
+#include "core/trainers/trainer_log.h"
 
 #include <math.h>
 #include <stdlib.h>

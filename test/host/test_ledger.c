@@ -1,4 +1,4 @@
-#include "core/history.h"
+#include "core/measured/history.h"
 #include "host/ledger.h"
 #include "test/files.h"
 #include "test/test.h"

@@ -2,7 +2,7 @@
 // byte 1E, and prints the token ids of each on a line, with the places they stand for as
 // id:start-end. For tokenizers.mjs.
 
-#include "core/tokenizer.h"
+#include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
 
 #include <stdio.h>

@@ -1,0 +1,232 @@
+// Runs a pattern's program on a machine that keeps its choices on a stack: a run of characters is
+// one choice, however long, so that the usual patterns need a few frames only.
+
+#include "base/pattern_internal.h"
+
+enum { STEPS = 1 << 22, FRAMES = 1 << 20 };
+
+// --- sets of characters ------------------------------------------------------
+
+static bool item_has(const struct item *item, uint32_t code);
+
+static bool items_have(const struct set *set, uint32_t code)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (item_has(&set->items[i], code))
+            return true;
+    return false;
+}
+
+bool pattern_set_computes(const struct set *set, uint32_t code)
+{
+    bool has = items_have(set, code);
+    if (!has && set->folds) {
+        uint32_t fold = unicode_fold(code);
+        has = items_have(set, fold) || (fold >= 'a' && fold <= 'z' && items_have(set, fold - 32)) ||
+              (fold == 's' && items_have(set, 0x17F)) || (fold == 'k' && items_have(set, 0x212A));
+    }
+    return has != set->negated;
+}
+
+static bool item_has(const struct item *item, uint32_t code)
+{
+    bool has;
+    if (item->inner)
+        has = pattern_set_computes(item->inner, code);
+    else if (item->categories)
+        has = unicode_is(code, item->categories);
+    else if (item->flags)
+        has = unicode_class(code) & item->flags;
+    else
+        has = code >= item->low && code <= item->high;
+    return has != item->negated;
+}
+
+// --- machine -----------------------------------------------------------------
+
+// A choice to come back to: go on at op from `at`. A run may also give characters back, or take
+// more, one by one: then `limit` says how far.
+struct pattern_frame {
+    int op;
+    const char *at, *limit;
+};
+
+struct machine {
+    const struct pattern *pattern;
+    struct pattern_stack *stack;
+    const char *start, *end; // of the text
+    int64_t steps;
+    int depth;
+};
+
+static void push(struct machine *m, int op, const char *at, const char *limit)
+{
+    struct pattern_stack *s = m->stack;
+    if (s->count == s->room) {
+        if (s->room >= FRAMES) {
+            m->steps = 0;
+            return;
+        }
+        size_t room = s->room ? s->room * 2 : 256;
+        s->frames =
+            arena_grow(s->arena, s->frames, s->room * sizeof *s->frames, room * sizeof *s->frames);
+        s->room = room;
+    }
+    s->frames[s->count++] = (struct pattern_frame){ op, at, limit };
+}
+
+static bool is_word_at(const struct machine *m, const char *at)
+{
+    return at < m->end && unicode_class(unicode_next(&at, m->end)) & UNICODE_WORD;
+}
+
+static bool stands(const struct machine *m, enum place place, const char *at)
+{
+    bool before = at > m->start && unicode_class(unicode_before(m->start, at)) & UNICODE_WORD;
+    switch (place) {
+    case AT_START: return at == m->start;
+    case AT_END: return at == m->end;
+    case AT_LAST_LINE: return at == m->end || (at + 1 == m->end && *at == '\n');
+    case AT_LINE_START: return at == m->start || at[-1] == '\n';
+    case AT_LINE_END: return at == m->end || *at == '\n';
+    case AT_EDGE: return before != is_word_at(m, at);
+    case AT_NO_EDGE: return before == is_word_at(m, at);
+    }
+    return false;
+}
+
+static const char *run(struct machine *m, int op, const char *at);
+
+static bool looks(struct machine *m, const struct op *op, int index, const char *at)
+{
+    bool found;
+    if (op->behind)
+        found = at > m->start && pattern_set_has(op->set, unicode_before(m->start, at));
+    else
+        found = run(m, index + 1, at) != NULL;
+    return found != op->negated;
+}
+
+// Takes as much as the run may. Pushes the choice of taking less, or, if lazy, of taking more.
+static const char *take_run(struct machine *m, const struct op *op, int index, const char *at)
+{
+    uint32_t count = 0, most = op->mode == LAZY ? op->least : op->most;
+    const char *least = at;
+    while (count < most && at < m->end) {
+        const char *next = at;
+        if (!pattern_set_has(op->set, unicode_next(&next, m->end)))
+            break;
+        at = next;
+        if (++count == op->least)
+            least = at;
+    }
+    m->steps -= count / 8;
+    if (count < op->least)
+        return NULL;
+    if (op->mode == GREEDY && at > least)
+        push(m, index, at, least);
+    if (op->mode == LAZY && op->most > op->least)
+        push(m, index, at, m->end);
+    return at;
+}
+
+// Comes back to a run: one character less, or one more. NULL if there is no such way.
+static const char *change_run(struct machine *m, struct pattern_frame frame)
+{
+    const struct op *op = &m->pattern->ops[frame.op];
+    const char *at = frame.at;
+    if (op->mode == GREEDY) {
+        char bytes[UNICODE_BYTES];
+        at -= unicode_put(bytes, unicode_before(m->start, at));
+        if (at > frame.limit)
+            push(m, frame.op, at, frame.limit);
+        return at;
+    }
+    if (at == m->end || !pattern_set_has(op->set, unicode_next(&at, m->end)))
+        return NULL;
+    push(m, frame.op, at, frame.limit);
+    return at;
+}
+
+// Where a match of the program from op on ends, or NULL. Leaves the stack as it was.
+static const char *run(struct machine *m, int index, const char *at)
+{
+    size_t floor = m->stack->count;
+    if (++m->depth > PATTERN_DEPTH)
+        m->steps = 0;
+    while (m->steps-- > 0) {
+        const struct op *op = &m->pattern->ops[index];
+        const char *next = at;
+        switch (op->kind) {
+        case OP_SET:
+            if (at == m->end || !pattern_set_has(op->set, unicode_next(&next, m->end)))
+                next = NULL;
+            index++;
+            break;
+        case OP_RUN:
+            next = take_run(m, op, index, at);
+            index++;
+            break;
+        case OP_SPLIT:
+            push(m, op->y, at, NULL);
+            index = op->x;
+            break;
+        case OP_JUMP: index = op->x; break;
+        case OP_LOOK:
+            next = looks(m, op, index, at) ? at : NULL;
+            index = op->x;
+            break;
+        case OP_ATOMIC:
+            next = run(m, index + 1, at);
+            index = op->x;
+            break;
+        case OP_AT:
+            next = stands(m, op->place, at) ? at : NULL;
+            index++;
+            break;
+        case OP_END:
+            m->stack->count = floor;
+            m->depth--;
+            return at;
+        }
+        while (!next && m->stack->count > floor && m->steps-- > 0) {
+            struct pattern_frame frame = m->stack->frames[--m->stack->count];
+            next = frame.limit ? change_run(m, frame) : frame.at;
+            index = frame.limit ? frame.op + 1 : frame.op;
+        }
+        if (!next)
+            break;
+        at = next;
+    }
+    m->stack->count = floor;
+    m->depth--;
+    return NULL;
+}
+
+bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
+                  size_t from, struct pattern_match *match)
+{
+    struct machine m = { pattern, stack, text.at, text.at + text.size, 0, 0 };
+    const char *at = text.at + from;
+    for (;;) {
+        while (at < m.end && !pattern->starts[(unsigned char)*at])
+            at++;
+        m.steps = STEPS;
+        const char *stop = run(&m, 0, at);
+        if (stop) {
+            *match = (struct pattern_match){ (size_t)(at - text.at), (size_t)(stop - text.at) };
+            return true;
+        }
+        if (at == m.end)
+            return false;
+        unicode_next(&at, m.end);
+    }
+}
+
+size_t pattern_match(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
+                     size_t from)
+{
+    struct machine m = { pattern, stack, text.at, text.at + text.size, STEPS, 0 };
+    const char *stop = run(&m, 0, text.at + from);
+    return stop ? (size_t)(stop - text.at) : SIZE_MAX;
+}

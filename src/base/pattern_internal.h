@@ -1,0 +1,57 @@
+// pattern_internal: the program that a pattern becomes.
+//
+// pattern_read.c reads a pattern into a tree and writes the tree as a program of small operations;
+// pattern.c runs it. A quantifier over one character is one operation.
+
+#pragma once
+
+#include "base/pattern.h"
+#include "base/unicode.h"
+
+enum { PATTERN_DEPTH = 64 }; // of groups, and of looks inside looks
+
+// --- sets of characters ------------------------------------------------------
+
+struct item {
+    uint32_t low, high;  // a range
+    uint32_t categories; // or these,
+    unsigned flags;      // or those with one of these class bits
+    bool negated;
+    const struct set *inner; // or a set in brackets
+};
+
+struct set {
+    struct item *items;
+    size_t count, room;
+    bool negated, folds;
+    uint64_t ascii[2];
+};
+
+bool pattern_set_computes(const struct set *set, uint32_t code);
+
+static inline bool pattern_set_has(const struct set *set, uint32_t code)
+{
+    return code < 128 ? set->ascii[code >> 6] >> (code & 63) & 1 : pattern_set_computes(set, code);
+}
+
+// --- program -----------------------------------------------------------------
+
+enum mode { GREEDY, LAZY, POSSESSIVE };
+enum place { AT_START, AT_END, AT_LAST_LINE, AT_LINE_START, AT_LINE_END, AT_EDGE, AT_NO_EDGE };
+enum op_kind { OP_SET, OP_RUN, OP_SPLIT, OP_JUMP, OP_LOOK, OP_ATOMIC, OP_AT, OP_END };
+
+struct op {
+    enum op_kind kind;
+    enum mode mode;
+    enum place place;
+    bool behind, negated;
+    const struct set *set;
+    uint32_t least, most;
+    int x, y; // where to go on; OP_SPLIT tries x first
+};
+
+struct pattern {
+    struct op *ops;
+    int count;
+    bool starts[256]; // bytes that a match may start with
+};

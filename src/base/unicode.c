@@ -1,0 +1,333 @@
+#include "base/unicode.h"
+#include "base/unicode_tables.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+enum { // Hangul syllables are made of jamos by arithmetic.
+    S_BASE = 0xAC00,
+    L_BASE = 0x1100,
+    V_BASE = 0x1161,
+    T_BASE = 0x11A7,
+    L_COUNT = 19,
+    V_COUNT = 21,
+    T_COUNT = 28,
+    S_COUNT = L_COUNT * V_COUNT * T_COUNT,
+};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool follows(const char *at)
+{
+    return (*at & 0xC0) == 0x80;
+}
+
+uint32_t unicode_next(const char **at, const char *end)
+{
+    const char *s = *at;
+    size_t left = (size_t)(end - s);
+    uint32_t c = (unsigned char)*s;
+    *at = s + 1;
+    if (c < 0x80)
+        return c;
+    if (c >= 0xC2 && c < 0xE0 && left > 1 && follows(s + 1)) {
+        *at = s + 2;
+        return (c & 31) << 6 | (s[1] & 63);
+    }
+    if ((c & 0xF0) == 0xE0 && left > 2 && follows(s + 1) && follows(s + 2)) {
+        uint32_t code = (c & 15) << 12 | (uint32_t)(s[1] & 63) << 6 | (s[2] & 63);
+        if (code >= 0x800 && (code < 0xD800 || code >= 0xE000)) {
+            *at = s + 3;
+            return code;
+        }
+    }
+    if (c >= 0xF0 && c < 0xF5 && left > 3 && follows(s + 1) && follows(s + 2) && follows(s + 3)) {
+        uint32_t code =
+            (c & 7) << 18 | (uint32_t)(s[1] & 63) << 12 | (uint32_t)(s[2] & 63) << 6 | (s[3] & 63);
+        if (code >= 0x10000 && code < 0x110000) {
+            *at = s + 4;
+            return code;
+        }
+    }
+    return UNICODE_BAD + c;
+}
+
+uint32_t unicode_before(const char *start, const char *at)
+{
+    for (int size = 1; size <= UNICODE_BYTES && at - start >= size; size++) {
+        const char *from = at - size;
+        if (follows(from))
+            continue;
+        uint32_t code = unicode_next(&from, at);
+        if (from == at)
+            return code;
+        break;
+    }
+    return UNICODE_BAD + (unsigned char)at[-1];
+}
+
+int unicode_put(char *out, uint32_t code)
+{
+    if (code >= UNICODE_BAD) {
+        out[0] = (char)(code - UNICODE_BAD);
+        return 1;
+    }
+    return (int)text_put_utf8(out, code);
+}
+
+bool unicode_valid(const char *at, size_t size)
+{
+    const char *end = at + size;
+    while (at < end) {
+        uint64_t eight; // ASCII, most of all text, is passed over by words
+        while (end - at >= 8 && (memcpy(&eight, at, 8), !(eight & 0x8080808080808080u)))
+            at += 8;
+        if (at < end && unicode_next(&at, end) >= UNICODE_BAD)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t find_case(const struct unicode_case *table, size_t count, uint32_t code)
+{
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t middle = (low + high) / 2;
+        if (table[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && table[low].code == code ? table[low].to : code;
+}
+
+uint32_t unicode_lower(uint32_t code)
+{
+    if (code < 0x80)
+        return code >= 'A' && code <= 'Z' ? code + 32 : code;
+    return find_case(lower_cases, COUNT(lower_cases), code);
+}
+
+uint32_t unicode_fold(uint32_t code)
+{
+    uint32_t to = find_case(other_folds, COUNT(other_folds), code);
+    return to != code ? to : unicode_lower(code);
+}
+
+int unicode_combining(uint32_t code)
+{
+    if (code < 0x300)
+        return 0;
+    size_t low = 0, high = COUNT(combining_classes);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (combining_classes[middle] >> 8 < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(combining_classes) && combining_classes[low] >> 8 == code
+               ? (int)(combining_classes[low] & 255)
+               : 0;
+}
+
+// --- normal forms ------------------------------------------------------------
+
+// Returns the code points of the mapping, or none.
+static size_t find_rule(const struct unicode_rule *rules, size_t count, uint32_t code, size_t *at)
+{
+    size_t low = 0;
+    for (size_t high = count - 1; low < high;) { // the last rule is a sentinel
+        size_t middle = (low + high) / 2;
+        if (rules[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *at = rules[low].at;
+    return low < count - 1 && rules[low].code == code ? rules[low + 1].at - rules[low].at : 0;
+}
+
+static size_t decomposition(uint32_t code, bool compatible, uint32_t hangul[3],
+                            const uint32_t **mapping)
+{
+    if (code < 0xA0)
+        return 0;
+    if (code >= S_BASE && code < S_BASE + S_COUNT) {
+        uint32_t index = code - S_BASE;
+        hangul[0] = L_BASE + index / (V_COUNT * T_COUNT);
+        hangul[1] = V_BASE + index / T_COUNT % V_COUNT;
+        hangul[2] = T_BASE + index % T_COUNT;
+        *mapping = hangul;
+        return index % T_COUNT ? 3 : 2;
+    }
+    size_t at,
+        count = compatible ? find_rule(compatible_rules, COUNT(compatible_rules), code, &at) : 0;
+    if (count) {
+        *mapping = compatible_pool + at;
+        return count;
+    }
+    count = find_rule(canonical_rules, COUNT(canonical_rules), code, &at);
+    *mapping = canonical_pool + at;
+    return count;
+}
+
+// Sorts marks by combining class and keeps the order of equals. Their origins stay where they are:
+// the n-th mark of the run is said to come from the n-th place, as the library has it.
+static void order_marks(struct arena *arena, struct unicode_point *at, size_t count)
+{
+    if (count < 2)
+        return;
+    struct arena_mark mark = arena_mark(arena);
+    uint32_t *sorted = ARENA_NEW(arena, uint32_t, count);
+    size_t starts[257] = { 0 };
+    for (size_t i = 0; i < count; i++)
+        starts[unicode_combining(at[i].code) + 1]++;
+    for (int i = 0; i < 256; i++)
+        starts[i + 1] += starts[i];
+    for (size_t i = 0; i < count; i++)
+        sorted[starts[unicode_combining(at[i].code)]++] = at[i].code;
+    for (size_t i = 0; i < count; i++)
+        at[i].code = sorted[i];
+    arena_rewind(arena, mark);
+}
+
+static void order_all(struct arena *arena, struct unicode_points points)
+{
+    for (size_t i = 0; i < points.count;) {
+        if (!unicode_combining(points.at[i].code)) {
+            i++;
+            continue;
+        }
+        size_t start = i;
+        while (i < points.count && unicode_combining(points.at[i].code))
+            i++;
+        order_marks(arena, points.at + start, i - start);
+    }
+}
+
+// The character that the two compose to, or 0.
+static uint32_t composition(uint32_t first, uint32_t second)
+{
+    if (first >= L_BASE && first < L_BASE + L_COUNT && second >= V_BASE &&
+        second < V_BASE + V_COUNT)
+        return S_BASE + ((first - L_BASE) * V_COUNT + (second - V_BASE)) * T_COUNT;
+    if (first >= S_BASE && first < S_BASE + S_COUNT && (first - S_BASE) % T_COUNT == 0 &&
+        second > T_BASE && second < T_BASE + T_COUNT)
+        return first + (second - T_BASE);
+    size_t low = 0, high = COUNT(compositions);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct unicode_composition *c = &compositions[middle];
+        if (c->first < first || (c->first == first && c->second < second))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(compositions) && compositions[low].first == first &&
+                   compositions[low].second == second
+               ? compositions[low].whole
+               : 0;
+}
+
+static size_t compose_all(struct unicode_point *at, size_t count)
+{
+    size_t written = 0, starter = SIZE_MAX;
+    int last = 0; // combining class of the last one kept behind the starter
+    for (size_t i = 0; i < count; i++) {
+        int combining = unicode_combining(at[i].code);
+        bool blocked = starter == SIZE_MAX || (written > starter + 1 && last >= combining);
+        uint32_t whole = blocked ? 0 : composition(at[starter].code, at[i].code);
+        if (whole) {
+            at[starter].code = whole;
+            // The place that falls away is the starter's neighbour: those between move up.
+            uint32_t origin = at[i].origin;
+            for (size_t k = written; k-- > starter + 1;) {
+                uint32_t before = at[k].origin;
+                at[k].origin = origin;
+                origin = before;
+            }
+            continue;
+        }
+        if (!combining)
+            starter = written;
+        last = combining;
+        at[written++] = at[i];
+    }
+    return written;
+}
+
+struct unicode_points unicode_normalize(struct arena *arena, enum unicode_form form,
+                                        struct unicode_points in)
+{
+    bool compatible = form == UNICODE_NFKC || form == UNICODE_NFKD;
+    uint32_t hangul[3];
+    const uint32_t *mapping;
+    struct unicode_points out = { 0 };
+    size_t total = 0;
+    for (size_t i = 0; i < in.count; i++) {
+        size_t count = decomposition(in.at[i].code, compatible, hangul, &mapping);
+        total += count ? count : 1;
+    }
+    out.at = ARENA_NEW(arena, struct unicode_point, total);
+    for (size_t i = 0; i < in.count; i++) {
+        size_t count = decomposition(in.at[i].code, compatible, hangul, &mapping);
+        if (!count)
+            out.at[out.count++] = in.at[i];
+        for (size_t k = 0; k < count; k++)
+            out.at[out.count++] = (struct unicode_point){ mapping[k], in.at[i].origin };
+    }
+    order_all(arena, out);
+    if (form == UNICODE_NFC || form == UNICODE_NFKC)
+        out.count = compose_all(out.at, out.count);
+    return out;
+}
+
+// Whether a character above U+0300 that stands alone may change in NFC, or combine with what is
+// near.
+static bool is_unstable(uint32_t code)
+{
+    // Letters of the scripts that neither combine nor decompose: most of what is written.
+    if ((code >= 0x3400 && code < 0xA000) || (code >= 0x3041 && code < 0x3099) ||
+        (code >= 0x309B && code < 0x3100) || (code >= S_BASE && code < S_BASE + S_COUNT) ||
+        (code >= 0x400 && code < 0x483) || (code >= 0x2010 && code < 0x2120))
+        return false;
+    if (code >= UNICODE_BAD)
+        return false;
+    if (unicode_is(code, UNICODE_MARK) || (code >= V_BASE && code < T_BASE + T_COUNT))
+        return true;
+    uint32_t hangul[3];
+    const uint32_t *mapping;
+    size_t count = decomposition(code, false, hangul, &mapping);
+    if (!count)
+        return false;
+    struct unicode_point parts[8];
+    if (count > COUNT(parts))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        parts[i].code = mapping[i];
+    return compose_all(parts, count) != 1 || parts[0].code != code;
+}
+
+bool unicode_is_nfc(const char *at, size_t size)
+{
+    const uint64_t tops = UINT64_C(0x8080808080808080);
+    const char *end = at + size;
+    while (at < end) {
+        // Below U+0300, whose first byte is CC, nothing combines or decomposes.
+        while (end - at >= 8) {
+            uint64_t word;
+            memcpy(&word, at, 8);
+            if (((word & ~tops) + UINT64_C(0x3434343434343434)) & word & tops)
+                break;
+            at += 8;
+        }
+        for (const char *stop = end - at > 8 ? at + 8 : end; at < stop;) {
+            uint32_t code = unicode_next(&at, end);
+            if (code >= 0x300 && is_unstable(code))
+                return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,179 @@
+#include "cli/ledger_entry.h"
+
+#include "core/measured/prior.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double wait_seconds = 5;
+
+static const char *now(struct arena *arena)
+{
+    time_t seconds = time(NULL);
+    struct tm t;
+    if (!gmtime_r(&seconds, &t))
+        return "1970-01-01T00:00:00Z";
+    return text_format(arena, "%04d-%02d-%02dT%02d:%02d:%02dZ", t.tm_year + 1900, t.tm_mon + 1,
+                       t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+static bool is_off(const struct command_line *line)
+{
+    return line->common.ledger && !strcmp(line->common.ledger, "off");
+}
+
+// Whether a file could be made there: the nearest folder that exists can be written.
+static bool can_be_made(struct arena *arena, const char *path)
+{
+    char *folder = arena_copy(arena, path, strlen(path));
+    for (char *slash; (slash = strrchr(folder, '/')) && slash > folder;) {
+        *slash = 0;
+        struct stat about;
+        if (!stat(folder, &about))
+            return S_ISDIR(about.st_mode) && !access(folder, W_OK);
+    }
+    return false;
+}
+
+enum err ledger_entry_open(struct ledger **out, const struct command_line *line, bool to_write)
+{
+    *out = NULL;
+    const char *path;
+    if (is_off(line))
+        return fail(ERR_USAGE, "--ledger off leaves nothing to look at");
+    ledger_path(&path, line->arena, line->common.ledger);
+    if (!path)
+        return fail(ERR_USAGE, "there is no home folder for a ledger; --ledger FILE names one");
+    struct ledger_options options = { .path = path,
+                                      .wait_seconds = wait_seconds,
+                                      .asked = line->common.ledger };
+    if (!to_write && access(path, F_OK))
+        return OK;
+    options.copied = !to_write && (access(path, W_OK) || !can_be_made(line->arena, path));
+    TRY(ledger_open(out, &options));
+    if (ledger_notice(*out))
+        fprintf(stderr, "gpuhours: %s\n", ledger_notice(*out));
+    return OK;
+}
+
+// The newest plan of the entry's name, else of its configuration; NULL: none.
+static enum err find_plan(const struct history_entry **out, struct ledger *ledger,
+                          struct arena *arena, const struct history_entry *entry)
+{
+    const char *columns[] = { "name", "key" };
+    const char *values[] = { entry->name, entry->key };
+    *out = NULL;
+    for (int i = 0; i < 2 && !*out; i++) {
+        if (!values[i])
+            continue;
+        struct ledger_filter like[] = { { "kind", "=", "plan" },
+                                        { columns[i], "=", values[i] },
+                                        { 0 } };
+        void *rows;
+        size_t count;
+        TRY(ledger_find(ledger, arena, history_fields, sizeof(struct history_entry), like, 1, &rows,
+                        &count));
+        if (count)
+            *out = rows;
+    }
+    return OK;
+}
+
+enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,
+                          struct history_entry *entry, const struct history_entry *plan)
+{
+    bool same_job = plan;
+    entry->at = now(line->arena);
+    entry->program = command_version;
+    if (line->common.name)
+        entry->name = line->common.name;
+    bool measured = entry->kind == HISTORY_PILOT || entry->kind == HISTORY_RUN;
+    if (measured && !plan) {
+        TRY(find_plan(&plan, ledger, line->arena, entry));
+        same_job = plan && plan->name && entry->name && !strcmp(plan->name, entry->name);
+    }
+    if (measured && plan)
+        history_answer(entry, plan, same_job);
+    history_seal(entry, line->arena);
+    return ledger_add(ledger, history_fields, entry);
+}
+
+static enum err add_documents(const struct command_line *line, struct text document,
+                              struct text plan_document)
+{
+    const char *path;
+    ledger_path(&path, line->arena, line->common.ledger);
+    if (!path || (!line->common.ledger && !can_be_made(line->arena, path)))
+        return OK;
+    struct history_entry entry, plan;
+    TRY(history_read(&entry, line->arena, document, "the result"));
+    if (plan_document.at)
+        TRY(history_read(&plan, line->arena, plan_document, "the plan"));
+    struct ledger *ledger;
+    TRY(ledger_entry_open(&ledger, line, true));
+    enum err err = plan_document.at ? ledger_entry_add(ledger, line, &plan, NULL) : OK;
+    if (!err)
+        err = ledger_entry_add(ledger, line, &entry, plan_document.at ? &plan : NULL);
+    ledger_close(ledger);
+    return err;
+}
+
+void ledger_entry_answer(const struct command_line *line, struct text document, struct text plan)
+{
+    if (is_off(line))
+        return;
+    const char *before = text_format(line->arena, "%s", error_text());
+    fflush(stdout); // the result is out before anything waits for a lock
+    if (add_documents(line, document, plan))
+        fprintf(stderr, "gpuhours: not remembered: %s\n", error_text());
+    fail(OK, "%s", before);
+}
+
+void ledger_entry_document(const struct command_line *line, struct text document)
+{
+    ledger_entry_answer(line, document, (struct text){ 0 });
+}
+
+static enum err learn(struct plan_data *data, const struct plan_request *request,
+                      const struct command_line *line)
+{
+    // Without documents: a few hundred bytes an entry.
+    static struct field few[64];
+    size_t kept = 0;
+    for (const struct field *f = history_fields; f->name; f++)
+        if (strcmp(f->name, "document") && strcmp(f->name, "configuration"))
+            few[kept++] = *f;
+    const struct gpu *gpu;
+    if (!request->gpu || catalog_gpu(&gpu, &data->catalog, request->gpu))
+        return OK; // which the plan will say
+    struct ledger *ledger;
+    TRY(ledger_entry_open(&ledger, line, false));
+    if (!ledger)
+        return OK;
+    const char *method = recipe_methods[request->recipe.method];
+    struct ledger_filter like[] = { { "gpu", "=", gpu->name },
+                                    { "method", "=", method },
+                                    { "actual_tokens_per_second", ">", "0" },
+                                    { 0 } };
+    void *rows;
+    size_t count;
+    enum err err = ledger_find(ledger, line->arena, few, sizeof(struct history_entry), like, 1000,
+                               &rows, &count);
+    if (!err)
+        prior_learn(data->efficiencies, data->efficiency_count, rows, count, gpu->name, method);
+    ledger_close(ledger);
+    return err;
+}
+
+void ledger_entry_learn(struct plan_data *data, const struct plan_request *request,
+                        const struct command_line *line)
+{
+    if (is_off(line))
+        return;
+    const char *before = text_format(line->arena, "%s", error_text());
+    if (learn(data, request, line)) // ledger_entry_document() will meet and say the same
+        fail(OK, "%s", before);
+}

@@ -1,0 +1,198 @@
+#include "core/data/example.h"
+
+#include <string.h>
+
+enum { DETECT_ROWS = 64 }; // looked at to tell what the rows are
+
+// --- how text becomes tokens -------------------------------------------------
+
+enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
+                               struct chat_format *format, const char *model)
+{
+    struct tokenizer_family family;
+    TRY(tokenizer_builtin(&rule->tokenizer, arena));
+    TRY(tokenizer_family(&family, arena, model));
+    rule->exact = false;
+    rule->factor = family.factor;
+    rule->spread = family.spread;
+    rule->tokenizer_name =
+        text_format(arena, "built-in, times %.3f for %s", family.factor, family.family);
+    rule->template_name = strcmp(family.family, "Llama 3") ? "chatml" : "llama3";
+    chat_format_built_in(format, rule->template_name);
+    return OK;
+}
+
+// Profiles hold no text, but two of different templates must not be added up: the name of the file
+// and a number made of the template tell them apart.
+static const char *name_of(struct arena *arena, const char *name, struct text source)
+{
+    const char *slash = strrchr(name, '/');
+    uint32_t number = 2166136261u; // FNV-1a
+    for (size_t i = 0; i < source.size; i++)
+        number = (number ^ (unsigned char)source.at[i]) * 16777619u;
+    return text_format(arena, "%s (%08x)", slash ? slash + 1 : name, number);
+}
+
+enum err example_rule_format(struct example_rule *rule, struct arena *arena,
+                             const struct chat_format *format)
+{
+    if (format->source.at)
+        TRY(template_compile(&rule->chat.template, arena, format->source, rule->template_name));
+    rule->template_name =
+        format->source.at ? name_of(arena, rule->template_name, format->source) : NULL;
+    rule->chat.bos = format->bos;
+    rule->chat.eos = format->eos;
+    rule->chat.tokens = format->tokens;
+    return OK;
+}
+
+// --- rows --------------------------------------------------------------------
+
+enum err example_detect(struct record_schema *out, struct arena *arena, const struct lines *rows,
+                        const struct example_table *table, enum record_format format,
+                        struct text fields)
+{
+    if (rows->cutter.format == LINES_CSV)
+        return record_detect_columns(out, arena, table->names, table->name_count, format, fields);
+    struct lines walk = *rows;
+    struct text first[DETECT_ROWS];
+    size_t count = 0;
+    while (count < DETECT_ROWS && lines_next(&walk, &first[count]))
+        count++;
+    return record_detect(out, arena, first, count, format, fields);
+}
+
+enum err example_read(struct record *out, struct arena *arena, const struct example_table *table,
+                      const struct lines *rows, struct text row)
+{
+    if (rows->cutter.format == LINES_TEXT) {
+        *out = (struct record){ .count = 1 };
+        out->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
+        return OK;
+    }
+    if (rows->cutter.format != LINES_CSV)
+        return record_read(out, table->schema, arena, row);
+    struct text *cells = ARENA_NEW(arena, struct text, table->name_count);
+    const char *problem = lines_cells(row, rows->cutter.separator, arena, cells, table->name_count);
+    if (problem)
+        return fail(ERR_INPUT, "%s", problem);
+    return record_read_columns(out, table->schema, arena, table->names, cells, table->name_count);
+}
+
+static bool is_blank(struct text text)
+{
+    return !text_trim(text).size;
+}
+
+bool example_is_empty(const struct record_sequence *sequence)
+{
+    if (sequence->kind == RECORD_CHAT)
+        return sequence->messages.kind != TEMPLATE_LIST || !sequence->messages.list->count;
+    return is_blank(sequence->prompt) && is_blank(sequence->input) &&
+           is_blank(sequence->completion);
+}
+
+// --- counting ----------------------------------------------------------------
+
+enum err example_worker_init(struct example_worker *worker, const struct example_rule *rule)
+{
+    *worker = (struct example_worker){ .rule = rule };
+    TRY(chat_init(&worker->chat, &rule->chat));
+    worker->cache = tokenizer_cache_init(rule->tokenizer);
+    return OK;
+}
+
+void example_worker_release(struct example_worker *worker)
+{
+    if (worker->cache) {
+        chat_release(&worker->chat);
+        tokenizer_cache_release(worker->cache);
+    }
+    arena_release(&worker->kept);
+    *worker = (struct example_worker){ 0 };
+}
+
+// Eight bytes at a time, multiplied and folded.
+uint64_t example_hash(struct text text)
+{
+    uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t at = 0; at < text.size; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, text.at + at, text.size - at < 8 ? text.size - at : 8);
+        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+// Which of the tokens are learned is asked of the tokenizer in its own words.
+static const struct tokenizer_span *spans_of(struct example_worker *worker,
+                                             const struct chat_text *text)
+{
+    if (worker->span_room < text->span_count) {
+        worker->span_room = 2 * text->span_count;
+        worker->spans = ARENA_NEW(&worker->kept, struct tokenizer_span, worker->span_room);
+    }
+    for (size_t i = 0; i < text->span_count; i++)
+        worker->spans[i] = (struct tokenizer_span){ text->spans[i].start, text->spans[i].end };
+    return worker->spans;
+}
+
+bool example_labels_all(const struct chat_text *text)
+{
+    return text->span_count == 1 && !text->spans[0].start && text->spans[0].end == text->text.size;
+}
+
+// Tokens as the model's family would count them. A marker such as <|im_end|> is one token there,
+// and many of the built-in vocabulary, which has no special tokens.
+static double estimate(struct example_worker *worker, struct text text)
+{
+    enum { LONGEST_MARKER = 32 };
+    const struct example_rule *rule = worker->rule;
+    double markers = 0;
+    int64_t tokens = 0;
+    const char *end = text.at + text.size, *from = text.at;
+    for (const char *at = from; (at = memchr(at, '<', (size_t)(end - at))); at++) {
+        size_t room = (size_t)(end - at) < LONGEST_MARKER ? (size_t)(end - at) : LONGEST_MARKER;
+        const char *close = room > 2 && at[1] == '|' ? memchr(at, '>', room) : NULL;
+        if (!close || close[-1] != '|')
+            continue;
+        tokens += tokenizer_count(rule->tokenizer, worker->cache,
+                                  (struct text){ from, (size_t)(at - from) }, 0);
+        markers++;
+        from = close + 1;
+        at = close;
+    }
+    tokens += tokenizer_count(rule->tokenizer, worker->cache,
+                              (struct text){ from, (size_t)(end - from) }, 0);
+    return (double)tokens * rule->factor + markers;
+}
+
+static void count_estimate(struct example_worker *worker, struct example *out,
+                           const struct chat_text *text)
+{
+    double sum = 0;
+    for (size_t i = 0; i < text->span_count; i++)
+        sum += estimate(worker, (struct text){ text->text.at + text->spans[i].start,
+                                               text->spans[i].end - text->spans[i].start });
+    out->tokens = (int64_t)(estimate(worker, text->text) + 0.5);
+    out->labelled = example_labels_all(text) ? out->tokens : (int64_t)(sum + 0.5);
+    out->labelled = out->labelled < out->tokens ? out->labelled : out->tokens;
+}
+
+void example_count(struct example_worker *worker, struct example *out, const struct chat_text *text)
+{
+    const struct example_rule *rule = worker->rule;
+    int flags = text->wants_special_tokens ? TOKENIZER_SPECIAL : 0;
+    if (!rule->exact)
+        count_estimate(worker, out, text);
+    else if (example_labels_all(text))
+        out->tokens = out->labelled =
+            tokenizer_count(rule->tokenizer, worker->cache, text->text, flags);
+    else
+        out->tokens =
+            tokenizer_count_spans(rule->tokenizer, worker->cache, text->text, flags,
+                                  spans_of(worker, text), text->span_count, &out->labelled);
+    out->hash = example_hash(text->text);
+    out->text_bytes = (int64_t)text->text.size;
+}

@@ -1,0 +1,434 @@
+#include "core/data/packing_internal.h"
+
+#include "base/rng.h"
+
+#include <string.h>
+
+void packing_shuffle(uint32_t *order, size_t count, uint64_t seed)
+{
+    struct rng rng = rng_seeded(seed);
+    for (size_t i = count; i > 1; i--) {
+        size_t other = (size_t)rng_below(&rng, i);
+        uint32_t swap = order[i - 1];
+        order[i - 1] = order[other];
+        order[other] = swap;
+    }
+}
+
+// --- examples to pieces ------------------------------------------------------
+
+static int32_t labelled_within(struct length length, int64_t start, int64_t size)
+{
+    int64_t unlabelled = length.tokens - length.labelled; // come first
+    int64_t from = start > unlabelled ? start : unlabelled;
+    return from < start + size ? (int32_t)(start + size - from) : 0;
+}
+
+// How LLaMA-Factory shortens: the answer keeps its share unless the prompt, or it, is short.
+static int32_t labelled_share(struct length length, int64_t limit)
+{
+    int64_t answer = length.labelled, prompt = length.tokens - length.labelled, most;
+    if (answer * 2 < limit)
+        most = limit;
+    else if (prompt * 2 < limit)
+        most = limit - prompt;
+    else
+        most = limit * answer / length.tokens;
+    return (int32_t)(most < answer ? most : answer);
+}
+
+// Appends the pieces of one example; says in the sums what is lost.
+static size_t add_example(const struct packing_job *job, struct packing_piece *at, uint32_t example)
+{
+    struct batches *sums = &job->out->sums;
+    struct length length = job->lengths->items[example];
+    int64_t limit = job->window - job->rule->reserve + job->rule->shift, left = length.tokens;
+    enum packing_excess excess = job->rule->excess;
+
+    bool unlabelled = job->rule->skips_unlabelled && !length.labelled;
+    if (left <= job->rule->shift || unlabelled || (left > limit && excess == PACKING_DROP)) {
+        sums->dropped_examples++;
+        sums->lost_tokens += left;
+        return 0;
+    }
+    if (left <= limit || excess != PACKING_SPLIT) {
+        int32_t size = (int32_t)(left < limit ? left : limit);
+        sums->cut_examples += left > limit;
+        sums->lost_tokens += left - size;
+        int32_t labelled = left > limit && excess == PACKING_CUT_SHARE
+                               ? labelled_share(length, limit)
+                               : labelled_within(length, 0, size);
+        *at = (struct packing_piece){ example, 0, size, labelled };
+        return 1;
+    }
+    size_t count = 0;
+    for (int64_t start = 0; start < length.tokens; start += limit) {
+        int64_t size = length.tokens - start < limit ? length.tokens - start : limit;
+        at[count++] = (struct packing_piece){ example, (int32_t)start, (int32_t)size,
+                                              labelled_within(length, start, size) };
+    }
+    return count;
+}
+
+// All pieces in the order of the trainer; WRAPPED gets whole examples and cuts them itself.
+static struct packing_piece *make_pieces(const struct packing_job *job, size_t *count)
+{
+    size_t examples = job->lengths->count, room = examples;
+    bool splits = job->rule->excess == PACKING_SPLIT;
+    int64_t limit = job->window - job->rule->reserve + job->rule->shift;
+    for (size_t i = 0; splits && i < examples; i++)
+        room += (size_t)(job->lengths->items[i].tokens / limit);
+
+    struct packing_piece *pieces = ARENA_NEW(job->arena, struct packing_piece, room);
+    uint32_t *order = NULL;
+    if (job->rule->shuffles_examples) {
+        order = ARENA_NEW(job->arena, uint32_t, examples);
+        for (size_t i = 0; i < examples; i++)
+            order[i] = (uint32_t)i;
+        packing_shuffle(order, examples, job->seed);
+    }
+    *count = 0;
+    for (size_t i = 0; i < examples; i++)
+        *count += add_example(job, pieces + *count, order ? order[i] : (uint32_t)i);
+    return pieces;
+}
+
+// --- pieces to rows ----------------------------------------------------------
+
+// The pieces of the next chunk of examples: those from first up to the returned one.
+static size_t chunk_end(const struct packing_job *job, const struct packing_piece *pieces,
+                        size_t first, size_t count)
+{
+    if (!job->rule->chunk_examples)
+        return count;
+    int64_t examples = 0;
+    size_t end = first;
+    for (; end < count; end++)
+        if (!pieces[end].start && examples++ == job->rule->chunk_examples)
+            break;
+    return end;
+}
+
+static void pack_volume(const struct packing_job *job, struct packing_bins *bins,
+                        struct packing_scratch *scratch, const struct packing_piece *pieces,
+                        const int32_t *sizes, size_t count)
+{
+    uint32_t *chunk = ARENA_NEW(job->arena, uint32_t, scratch->most);
+    size_t held = 0;
+    for (size_t first = 0, end; first < count; first = end) {
+        end = chunk_end(job, pieces, first, count);
+        for (size_t i = first; i < end; i++)
+            chunk[held++] = (uint32_t)i;
+        held = packing_volume(bins, scratch, sizes, chunk, held, end == count);
+    }
+}
+
+static void pack_chunks(const struct packing_job *job, struct packing_bins *bins,
+                        struct packing_scratch *scratch, const struct packing_piece *pieces,
+                        const int32_t *sizes, size_t count)
+{
+    const struct packing_rule *rule = job->rule;
+    for (size_t first = 0, end; first < count; first = end) {
+        end = chunk_end(job, pieces, first, count);
+        size_t size = end - first;
+        switch (rule->method) {
+        case PACKING_BEST_FIT: packing_best_fit(bins, scratch, sizes, first, size); break;
+        case PACKING_KNAPSACK: packing_knapsack(bins, scratch, sizes, first, size); break;
+        case PACKING_NEXT_FIT: packing_next_fit(bins, scratch, sizes, first, size); break;
+        default:
+            packing_first_fit(bins, scratch, sizes, first, size,
+                              rule->method == PACKING_FIRST_FIT_DECREASING, rule->bin_examples);
+        }
+    }
+}
+
+static size_t longest_chunk(const struct packing_job *job, const struct packing_piece *pieces,
+                            size_t count)
+{
+    size_t most = 0;
+    for (size_t first = 0, end; first < count; first = end) {
+        end = chunk_end(job, pieces, first, count);
+        most = end - first > most ? end - first : most;
+    }
+    if (job->rule->method == PACKING_VOLUME) // and what it carries over
+        most += (size_t)job->capacity < count ? (size_t)job->capacity : count;
+    return most;
+}
+
+// Sorts the placements by row.
+static void collect_rows(const struct packing_job *job, const struct packing_bins *bins,
+                         const struct packing_piece *pieces)
+{
+    struct packing *out = job->out;
+    out->rows = bins->count;
+    out->starts = ARENA_NEW(job->arena, size_t, out->rows + 2);
+    out->pieces = ARENA_NEW(job->arena, struct packing_piece, bins->placed);
+    size_t *next = out->starts + 1; // becomes the starts once every row is filled
+    for (size_t i = 0; i < bins->placed; i++)
+        next[bins->rows[i] + 1]++;
+    for (size_t row = 0; row < out->rows; row++)
+        next[row + 1] += next[row];
+    for (size_t i = 0; i < bins->placed; i++)
+        out->pieces[next[bins->rows[i]]++] = pieces[bins->items[i]];
+}
+
+// Where each piece goes; returns the sizes that the packer counted.
+static const int32_t *place_pieces(const struct packing_job *job, struct packing_bins *bins,
+                                   struct arena *arena, const struct packing_piece *pieces,
+                                   size_t count)
+{
+    struct packing_scratch scratch;
+    packing_scratch_init(&scratch, arena, job->capacity, longest_chunk(job, pieces, count));
+    *bins = (struct packing_bins){ .items = ARENA_NEW(arena, uint32_t, count),
+                                   .rows = ARENA_NEW(arena, uint32_t, count) };
+    int32_t *sizes = ARENA_NEW(arena, int32_t, count);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = (int32_t)packing_rounded(pieces[i].size - job->rule->shift, job->rule->align);
+
+    if (job->rule->method == PACKING_VOLUME)
+        pack_volume(job, bins, &scratch, pieces, sizes, count);
+    else
+        pack_chunks(job, bins, &scratch, pieces, sizes, count);
+    return sizes;
+}
+
+static void pack(const struct packing_job *job, const struct packing_piece *pieces, size_t count)
+{
+    struct arena arena = { 0 };
+    struct packing_bins bins;
+    const int32_t *sizes = place_pieces(job, &bins, &arena, pieces, count);
+    collect_rows(job, &bins, pieces);
+    job->out->sums.fewest_rows = packing_fewest(sizes, count, job->capacity, &arena);
+    arena_release(&arena);
+}
+
+// Examples end to end within a chunk, cut every window.
+static void wrap(const struct packing_job *job, const struct packing_piece *whole, size_t count)
+{
+    struct packing *out = job->out;
+    int64_t tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        tokens += whole[i].size;
+    size_t chunks = job->rule->chunk_examples ? count / (size_t)job->rule->chunk_examples + 1 : 1;
+    size_t most = (size_t)(tokens / job->window) + chunks;
+    out->starts = ARENA_NEW(job->arena, size_t, most + 1);
+    out->pieces = ARENA_NEW(job->arena, struct packing_piece, count + most);
+
+    size_t pieces = 0;
+    for (size_t first = 0, end; first < count; first = end) {
+        end = chunk_end(job, whole, first, count);
+        int64_t space = 0;
+        for (size_t i = first; i < end; i++)
+            for (int32_t at = 0, size; at < whole[i].size; at += size, space -= size) {
+                if (!space) {
+                    out->starts[out->rows++] = pieces;
+                    space = job->window;
+                }
+                size = whole[i].size - at < space ? whole[i].size - at : (int32_t)space;
+                int32_t start = whole[i].start + at;
+                out->pieces[pieces++] =
+                    (struct packing_piece){ whole[i].example, start, size,
+                                            labelled_within(job->lengths->items[whole[i].example],
+                                                            start, size) };
+            }
+    }
+    out->starts[out->rows] = pieces;
+}
+
+// --- the order of rows -------------------------------------------------------
+
+// Sorts one mega-batch by falling size, equal ones in order: a merge sort, as Python's is stable.
+static void sort_falling(uint32_t *order, uint32_t *spare, const int32_t *sizes, size_t count)
+{
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t first = 0; first < count; first += 2 * width) {
+            size_t middle = first + width < count ? first + width : count;
+            size_t end = middle + width < count ? middle + width : count;
+            size_t a = first, b = middle;
+            for (size_t i = first; i < end; i++)
+                spare[i] = a < middle && (b == end || sizes[order[a]] >= sizes[order[b]])
+                               ? order[a++]
+                               : order[b++];
+        }
+        memcpy(order, spare, count * sizeof *order);
+    }
+}
+
+void packing_group(uint32_t *order, const int32_t *sizes, size_t count, int64_t batch,
+                   struct arena *scratch)
+{
+    size_t mega = count / ((size_t)batch * 4);
+    mega = (mega > 50 ? 50 : mega ? mega : 1) * (size_t)batch;
+    uint32_t *spare = ARENA_NEW(scratch, uint32_t, mega < count ? mega : count);
+    size_t longest = 0;
+    for (size_t first = 0; first < count; first += mega) {
+        sort_falling(order + first, spare, sizes, count - first < mega ? count - first : mega);
+        if (sizes[order[first]] > sizes[order[longest]])
+            longest = first;
+    }
+    if (count) {
+        uint32_t swap = order[0];
+        order[0] = order[longest];
+        order[longest] = swap;
+    }
+}
+
+static void reorder_rows(const struct packing_job *job, const uint32_t *order)
+{
+    struct packing *out = job->out;
+    size_t *starts = ARENA_NEW(job->arena, size_t, out->rows + 1);
+    struct packing_piece *pieces =
+        ARENA_NEW(job->arena, struct packing_piece, out->starts[out->rows]);
+    size_t at = 0;
+    for (size_t row = 0; row < out->rows; row++) {
+        size_t first = out->starts[order[row]], count = out->starts[order[row] + 1] - first;
+        memcpy(pieces + at, out->pieces + first, count * sizeof *pieces);
+        starts[row] = at;
+        at += count;
+    }
+    starts[out->rows] = at;
+    out->starts = starts;
+    out->pieces = pieces;
+}
+
+static void shuffle_rows(const struct packing_job *job)
+{
+    uint32_t *order = ARENA_NEW(job->arena, uint32_t, job->out->rows);
+    for (size_t i = 0; i < job->out->rows; i++)
+        order[i] = (uint32_t)i;
+    packing_shuffle(order, job->out->rows, job->seed + 1);
+    reorder_rows(job, order);
+}
+
+// transformers groups within micro-batch × accumulation.
+static void group_pieces(const struct packing_job *job, struct packing_piece *pieces, size_t count)
+{
+    struct arena scratch = { 0 };
+    uint32_t *order = ARENA_NEW(&scratch, uint32_t, count);
+    int32_t *sizes = ARENA_NEW(&scratch, int32_t, count);
+    struct packing_piece *copy = ARENA_NEW(&scratch, struct packing_piece, count);
+    for (size_t i = 0; i < count; i++) {
+        order[i] = (uint32_t)i;
+        sizes[i] = pieces[i].size;
+        copy[i] = pieces[i];
+    }
+    packing_group(order, sizes, count, job->micro_batch * job->accumulation, &scratch);
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = copy[order[i]];
+    arena_release(&scratch);
+}
+
+static void make_rows(const struct packing_job *job)
+{
+    size_t count;
+    struct packing_piece *pieces = make_pieces(job, &count);
+    if (job->rule->method == PACKING_GROUPED)
+        group_pieces(job, pieces, count);
+    if (job->rule->method == PACKING_NONE || job->rule->method == PACKING_GROUPED) {
+        job->out->pieces = pieces;
+        job->out->rows = count;
+        job->out->starts = ARENA_NEW(job->arena, size_t, count + 1);
+        for (size_t i = 0; i <= count; i++)
+            job->out->starts[i] = i;
+        return;
+    }
+    if (job->rule->method == PACKING_WRAPPED)
+        wrap(job, pieces, count);
+    else
+        pack(job, pieces, count);
+    if (job->rule->shuffles_rows)
+        shuffle_rows(job);
+}
+
+// --- the plan ----------------------------------------------------------------
+
+static enum err check(const struct packing_setup *setup, const struct lengths *lengths)
+{
+    if (setup->window < 2 || setup->window > PACKING_LARGEST_WINDOW)
+        return fail(ERR_USAGE, "a context of %lld tokens cannot be packed; it must be 2 to %d",
+                    (long long)setup->window, PACKING_LARGEST_WINDOW);
+    if (setup->micro_batch < 0 || setup->micro_batch > 65536 || setup->accumulation < 0 ||
+        setup->accumulation > 1 << 24 || setup->ranks < 0 || setup->ranks > 1 << 24)
+        return fail(ERR_USAGE, "batches of %lld × %lld steps × %lld ranks are out of range",
+                    (long long)setup->micro_batch, (long long)setup->accumulation,
+                    (long long)setup->ranks);
+    if (lengths->count >= UINT32_MAX)
+        return fail(ERR_UNAVAILABLE, "%zu examples are more than can be simulated; the most is %u",
+                    lengths->count, UINT32_MAX - 1);
+    return OK;
+}
+
+struct packing_job packing_job(const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct packing_job job = {
+        .rule = rule,
+        .window = setup->window,
+        .micro_batch = setup->micro_batch ? setup->micro_batch : 1,
+        .accumulation = setup->accumulation ? setup->accumulation : 1,
+        .ranks = setup->ranks ? setup->ranks : 1,
+        .multiple = setup->multiple ? setup->multiple : rule->multiple,
+        .seed = setup->seed,
+    };
+    if (rule->single_rows) {
+        job.accumulation *= job.micro_batch;
+        job.micro_batch = 1;
+    }
+    job.capacity = job.window - rule->reserve;
+    if (rule->fills_micro_batch) {
+        job.capacity = job.window * job.micro_batch;
+        job.multiple = job.window;
+    }
+    return job;
+}
+
+static enum err start(struct packing_job *job, struct packing *out, struct arena *arena,
+                      const struct lengths *lengths, const struct packing_rule *rule,
+                      const struct packing_setup *setup)
+{
+    *out = (struct packing){ 0 };
+    TRY(check(setup, lengths));
+    *job = packing_job(rule, setup);
+    job->arena = arena;
+    job->lengths = lengths;
+    job->out = out;
+    if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
+        return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
+                    (long long)job->micro_batch, (long long)job->window);
+    return OK;
+}
+
+enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
+                      const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct packing_job job;
+    TRY(start(&job, out, arena, lengths, rule, setup));
+    make_rows(&job);
+    packing_make_batches(&job);
+    return OK;
+}
+
+enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
+                       const struct packing_rule *rule, const struct packing_setup *setup)
+{
+    struct arena arena = { 0 };
+    struct packing out;
+    struct packing_job job;
+    TRY(start(&job, &out, &arena, lengths, rule, setup));
+    size_t count;
+    struct packing_piece *pieces = make_pieces(&job, &count);
+    *tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        *tokens += pieces[i].size - rule->shift;
+    if (rule->method == PACKING_WRAPPED) {
+        wrap(&job, pieces, count);
+        *rows = (int64_t)out.rows;
+    } else if (rule->method == PACKING_NONE || rule->method == PACKING_GROUPED) {
+        *rows = (int64_t)count;
+    } else {
+        struct packing_bins bins;
+        place_pieces(&job, &bins, &arena, pieces, count);
+        *rows = bins.count;
+    }
+    arena_release(&arena);
+    return OK;
+}

@@ -1,0 +1,149 @@
+#include "core/data/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+void profile_note(struct profile *profile, struct arena *arena, enum profile_kind kind,
+                  const char *file, int64_t line, int64_t tokens, const char *problem)
+{
+    struct profile_spots *spots = &profile->spots[kind];
+    spots->count++;
+    int at = spots->named;
+    if (kind == PROFILE_LONGEST) // the first of equally long ones stays before the others
+        while (at > 0 && spots->spots[at - 1].tokens < tokens)
+            at--;
+    if (at == PROFILE_SPOTS)
+        return;
+    if (spots->named < PROFILE_SPOTS)
+        spots->named++;
+    for (int i = spots->named - 1; i > at; i--)
+        spots->spots[i] = spots->spots[i - 1];
+    spots->spots[at] = (struct profile_spot){
+        .file = text_copy(arena, text_of(file)),
+        .line = line,
+        .tokens = tokens,
+        .problem = problem ? text_copy(arena, text_of(problem)) : NULL,
+    };
+}
+
+// --- finishing ---------------------------------------------------------------
+
+enum err profile_simulate(struct batches *out, const struct lengths_tally *tally,
+                          const struct lengths *list, const struct profile_settings *settings)
+{
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    struct packing_rule rule = packing_rule(trainer, (enum batching)settings->batching);
+    struct packing_setup setup = { .window = settings->context,
+                                   .micro_batch = settings->micro_batch,
+                                   .accumulation = settings->accumulation,
+                                   .ranks = settings->ranks,
+                                   .seed = (uint64_t)settings->seed };
+    struct arena scratch = { 0 };
+    struct lengths shuffled;
+    struct packing packing;
+    if (!list) {
+        lengths_unroll(&shuffled, &scratch, tally, setup.seed);
+        list = &shuffled;
+    }
+    enum err err = packing_plan(&packing, &scratch, list, &rule, &setup);
+    *out = packing.sums;
+    if (!err && list->each > 0)
+        packing_scale(out, list->each, &rule, &setup);
+    arena_release(&scratch);
+    return err;
+}
+
+enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,
+                        const struct profile_settings *settings)
+{
+    const struct packing_trainer *trainer;
+    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    if (list)
+        lengths_tally(&profile->tally, arena, list);
+    struct lengths_sums sums = lengths_sum(&profile->tally);
+    profile->examples = sums.examples;
+    profile->tokens = sums.tokens;
+    profile->labelled_tokens = sums.labelled;
+    profile->settings = *settings;
+    profile->settings.stack = settings->stack ? settings->stack : trainer->stack;
+    profile->settings.packer = trainer->packer;
+    if (!settings->micro_batch)
+        profile->settings.micro_batch = WINDOW_MICRO_BATCH;
+    if (!settings->accumulation)
+        profile->settings.accumulation = 1;
+    if (!settings->ranks)
+        profile->settings.ranks = 1;
+
+    struct window_request request = { .trainer = trainer,
+                                      .batching = (enum batching)settings->batching,
+                                      .micro_batch = profile->settings.micro_batch,
+                                      .context = settings->context,
+                                      .seed = (uint64_t)settings->seed };
+    TRY(window_plan(&profile->windows, arena, &profile->tally, &request));
+    if (!settings->context)
+        profile->settings.context = profile->windows.rows[profile->windows.recommended].context;
+
+    profile->ordered = list != NULL;
+    return profile_simulate(&profile->batches, &profile->tally, list, &profile->settings);
+}
+
+// --- merging -----------------------------------------------------------------
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+static enum err check_alike(const struct profile *a, const struct profile *b)
+{
+    const struct {
+        const char *what, *a, *b;
+    } must[] = {
+        { "tokenizer", a->tokenizer, b->tokenizer },
+        { "template", a->template, b->template },
+        { "labels", a->labels, b->labels },
+    };
+    for (size_t i = 0; i < sizeof must / sizeof *must; i++)
+        if (!same(must[i].a, must[i].b))
+            return fail(ERR_INPUT,
+                        "profiles of different %s do not add up: %s and %s; profile the data again "
+                        "with the same one",
+                        must[i].what, must[i].a ? must[i].a : "none",
+                        must[i].b ? must[i].b : "none");
+    if (a->exact != b->exact)
+        return fail(ERR_INPUT, "one profile has exact tokens and one an estimate; profile the data "
+                               "again with the same tokenizer");
+    return OK;
+}
+
+static void merge_spots(struct profile *out, struct arena *arena, const struct profile *from)
+{
+    for (int kind = 0; kind < PROFILE_KINDS; kind++) {
+        const struct profile_spots *spots = &from->spots[kind];
+        int64_t count = out->spots[kind].count + spots->count;
+        for (int i = 0; i < spots->named; i++)
+            profile_note(out, arena, (enum profile_kind)kind, spots->spots[i].file,
+                         spots->spots[i].line, spots->spots[i].tokens, spots->spots[i].problem);
+        out->spots[kind].count = count;
+    }
+}
+
+enum err profile_merge(struct profile *out, struct arena *arena, const struct profile *a,
+                       const struct profile *b)
+{
+    TRY(check_alike(a, b));
+    struct profile sum = *a;
+    sum.rows += b->rows;
+    sum.text_bytes += b->text_bytes;
+    sum.format = same(a->format, b->format) ? a->format : "mixed";
+    sum.duplicates_exact = false;
+    sum.file_count = a->file_count + b->file_count;
+    sum.files = ARENA_NEW(arena, struct profile_file, sum.file_count);
+    for (size_t i = 0; i < sum.file_count; i++)
+        sum.files[i] = i < a->file_count ? a->files[i] : b->files[i - a->file_count];
+    lengths_merge(&sum.tally, arena, &a->tally, &b->tally);
+    merge_spots(&sum, arena, b);
+    *out = sum;
+    return OK;
+}

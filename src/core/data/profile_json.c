@@ -1,0 +1,258 @@
+// The profile as a document: written, and read back.
+
+#include "core/data/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct field window_fields[] = {
+    FIELD(window, context, COUNT, "tokens"),
+    FIELD(window, truncated_examples, COUNT, "longer than that"),
+    FIELD(window, truncated_tokens, COUNT, "behind it"),
+    FIELD(window, truncated_labelled, COUNT, "of them labelled"),
+    FIELD(window, padded_efficiency, NUMBER, "useful over processed, padded to the longest"),
+    FIELD(window, grouped_efficiency, NUMBER, "the same, grouped by length"),
+    FIELD(window, packed_efficiency, NUMBER, "useful over the slots of the packs"),
+    FIELD(window, packs, COUNT, "rows when packed"),
+    FIELD(window, relative_cost, NUMBER, "of an epoch; 1 where nothing is cut"),
+    { 0 },
+};
+
+const struct field profile_settings_fields[] = {
+    FIELD(profile_settings, stack, TEXT, "trainer whose batches are simulated"),
+    FIELD(profile_settings, packer, TEXT, "which of its packings"),
+    FIELD_OF(profile_settings, batching, batching_names, "how rows are made"),
+    FIELD(profile_settings, context, COUNT,
+          "tokens a row at most; the recommended ones if not said"),
+    FIELD(profile_settings, micro_batch, COUNT, "rows on a GPU at once"),
+    FIELD(profile_settings, accumulation, COUNT, "micro-batches a step"),
+    FIELD(profile_settings, ranks, COUNT, "data-parallel GPUs"),
+    FIELD(profile_settings, seed, COUNT, "of the shuffles"),
+    { 0 },
+};
+
+static const struct field batches_fields[] = {
+    FIELD(batches, examples, COUNT, "seen in an epoch"),
+    FIELD(batches, rows, COUNT, "padded examples, or packs"),
+    FIELD(batches, micro_batches, COUNT, "over all ranks"),
+    FIELD(batches, steps, COUNT, "of the optimizer"),
+    FIELD(batches, processed_tokens, COUNT, "padding included"),
+    FIELD(batches, useful_tokens, COUNT, "without padding"),
+    FIELD(batches, labelled_tokens, COUNT, "that carry loss"),
+    FIELD(batches, squares, NUMBER, "sum of the examples' squared lengths"),
+    FIELD(batches, attended, NUMBER, "the same for the spans that attention runs over"),
+    FIELD(batches, padding_share, NUMBER, "of the processed tokens"),
+    FIELD(batches, fill, NUMBER, "useful tokens over rows times context"),
+    FIELD(batches, fewest_rows, COUNT, "no packing needs fewer"),
+    FIELD(batches, cut_examples, COUNT, "too long, and shortened"),
+    FIELD(batches, dropped_examples, COUNT, "too long or empty, and left out"),
+    FIELD(batches, lost_tokens, COUNT, "by cutting and dropping"),
+    FIELD(batches, unseen_tokens, COUNT, "at the end of the epoch"),
+    FIELD(batches, distinct_widths, COUNT, "of micro-batches"),
+    FIELD(batches, mean_width, NUMBER, "of micro-batches"),
+    FIELD_AS("width_p10", batches, widths.low, NUMBER, "of micro-batches"),
+    FIELD_AS("width_p50", batches, widths.mid, NUMBER, "of micro-batches"),
+    FIELD_AS("width_p90", batches, widths.high, NUMBER, "of micro-batches"),
+    FIELD_AS("worst_rows", batches, worst.rows, COUNT, "of the largest micro-batch"),
+    FIELD_AS("worst_width", batches, worst.width, COUNT, "of the largest micro-batch"),
+    FIELD_AS("worst_labelled", batches, worst.labelled, COUNT, "of the largest micro-batch"),
+    { 0 },
+};
+
+static const char *const kind_names[PROFILE_KINDS] = { "longest", "bad", "empty", "unlabelled",
+                                                       "duplicate" };
+
+// --- writing -----------------------------------------------------------------
+
+static void write_spots(const struct profile *profile, struct json_writer *w)
+{
+    json_open(w, "look_at", '{');
+    for (int kind = 0; kind < PROFILE_KINDS; kind++) {
+        json_open(w, kind_names[kind], '[');
+        for (int i = 0; i < profile->spots[kind].named; i++) {
+            const struct profile_spot *spot = &profile->spots[kind].spots[i];
+            json_open(w, NULL, '{');
+            json_put_string(w, "file", spot->file);
+            json_put_count(w, "line", spot->line);
+            if (kind == PROFILE_LONGEST)
+                json_put_count(w, "tokens", spot->tokens);
+            if (spot->problem)
+                json_put_string(w, "problem", spot->problem);
+            json_close(w, '}');
+        }
+        json_close(w, ']');
+    }
+    json_close(w, '}');
+}
+
+static void write_lengths(const struct profile *profile, struct json_writer *w)
+{
+    const struct lengths_tally *tally = &profile->tally;
+    double examples = (double)profile->examples;
+    json_open(w, "length", '{');
+    json_put_number(w, "mean", examples ? (double)profile->tokens / examples : NAN);
+    json_put_count(w, "p50", lengths_quantile(tally, 0.5));
+    json_put_count(w, "p90", lengths_quantile(tally, 0.9));
+    json_put_count(w, "p95", lengths_quantile(tally, 0.95));
+    json_put_count(w, "p99", lengths_quantile(tally, 0.99));
+    json_put_count(w, "max", lengths_quantile(tally, 1));
+    lengths_write(tally, w, "histogram");
+    json_close(w, '}');
+}
+
+static void write_batches(const struct profile *profile, struct json_writer *w)
+{
+    json_open(w, "batches", '{');
+    field_write(profile_settings_fields, &profile->settings, w);
+    json_put_string(w, "order", profile->ordered ? "file" : "shuffled");
+    field_write(batches_fields, &profile->batches, w);
+    json_close(w, '}');
+}
+
+void profile_write(const struct profile *profile, struct json_writer *w)
+{
+    json_open(w, NULL, '{');
+    json_put_string(w, "kind", "profile");
+    json_put_count(w, "version", 1);
+    json_put_count(w, "examples", profile->examples);
+    json_put_count(w, "tokens", profile->tokens);
+    json_put_count(w, "labelled_tokens", profile->labelled_tokens);
+    json_put_count(w, "rows", profile->rows);
+    json_put_count(w, "bad_rows", profile->spots[PROFILE_BAD].count);
+    json_put_count(w, "empty_examples", profile->spots[PROFILE_EMPTY].count);
+    json_put_count(w, "unlabelled_examples", profile->spots[PROFILE_UNLABELLED].count);
+    json_put_count(w, "duplicate_examples", profile->spots[PROFILE_DUPLICATE].count);
+    json_put_bool(w, "duplicates_exact", profile->duplicates_exact);
+    json_put_count(w, "text_bytes", profile->text_bytes);
+    json_put_string(w, "format", profile->format);
+    json_put_string(w, "labels", profile->labels);
+    json_put_string(w, "template", profile->template);
+    json_open(w, "tokenizer", '{');
+    json_put_string(w, "name", profile->tokenizer);
+    json_put_bool(w, "exact", profile->exact);
+    json_put_number(w, "spread", profile->spread);
+    json_close(w, '}');
+    json_open(w, "files", '[');
+    for (size_t i = 0; i < profile->file_count; i++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", profile->files[i].name);
+        json_put_count(w, "bytes", profile->files[i].bytes);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    write_lengths(profile, w);
+    json_open(w, "contexts", '[');
+    for (size_t i = 0; i < profile->windows.count; i++) {
+        json_open(w, NULL, '{');
+        field_write(window_fields, &profile->windows.rows[i], w);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    const struct window_plan *windows = &profile->windows;
+    json_put_count(w, "recommended_context",
+                   windows->count ? windows->rows[windows->recommended].context : 0);
+    json_put_string(w, "recommended_because", windows->reason);
+    write_batches(profile, w);
+    write_spots(profile, w);
+    json_close(w, '}');
+}
+
+// --- reading -----------------------------------------------------------------
+
+static const char *string_of(struct arena *arena, const struct json *object, const char *key)
+{
+    struct text text = json_get_text(object, key);
+    return text.at ? text_copy(arena, text) : NULL;
+}
+
+static int64_t count_of(const struct json *object, const char *key)
+{
+    double number = json_get_number(object, key, 0);
+    return number >= 0 && number <= 9e15 ? (int64_t)number : 0;
+}
+
+static void read_spots(struct profile *out, struct arena *arena, const struct json *in)
+{
+    static const char *const counts[PROFILE_KINDS] = { "examples", "bad_rows", "empty_examples",
+                                                       "unlabelled_examples",
+                                                       "duplicate_examples" };
+    const struct json *look_at = json_get(in, "look_at");
+    for (int kind = 0; kind < PROFILE_KINDS; kind++) {
+        const struct json *list = json_get(look_at, kind_names[kind]);
+        for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+            const struct json *spot = &list->items[i];
+            const char *file = string_of(arena, spot, "file");
+            if (file)
+                profile_note(out, arena, (enum profile_kind)kind, file, count_of(spot, "line"),
+                             count_of(spot, "tokens"), string_of(arena, spot, "problem"));
+        }
+        out->spots[kind].count = count_of(in, counts[kind]);
+    }
+}
+
+static void read_files(struct profile *out, struct arena *arena, const struct json *list)
+{
+    if (!list || list->kind != JSON_ARRAY)
+        return;
+    out->files = ARENA_NEW(arena, struct profile_file, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *name = string_of(arena, &list->items[i], "name");
+        out->files[out->file_count++] =
+            (struct profile_file){ name ? name : "?", count_of(&list->items[i], "bytes") };
+    }
+}
+
+// The windows and batches in the document are not read: they are made again from the histogram.
+static void read_settings(struct profile *out, struct arena *arena, const struct json *in)
+{
+    const struct json *batches = json_get(in, "batches");
+    out->settings.stack = string_of(arena, batches, "stack");
+    out->settings.packer = string_of(arena, batches, "packer");
+    struct text batching = json_get_text(batches, "batching");
+    for (int i = 0; batching.at && batching_names[i]; i++)
+        if (text_is(batching, batching_names[i]))
+            out->settings.batching = i;
+    out->settings.context = count_of(batches, "context");
+    out->settings.micro_batch = count_of(batches, "micro_batch");
+    out->settings.accumulation = count_of(batches, "accumulation");
+    out->settings.ranks = count_of(batches, "ranks");
+    out->settings.seed = count_of(batches, "seed");
+}
+
+enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name)
+{
+    struct json tree;
+    *out = (struct profile){ 0 };
+    TRY(json_read(&tree, arena, in, name));
+    if (!text_is(json_get_text(&tree, "kind"), "profile"))
+        return fail(ERR_INPUT, "%s: is not a profile; gpuhours profile DATA --out %s makes one",
+                    name, name);
+    if (json_get_number(&tree, "version", 0) != 1)
+        return fail(ERR_INPUT, "%s: is a profile of version %g; this program reads version 1", name,
+                    json_get_number(&tree, "version", 0));
+    const struct json *histogram = json_get(json_get(&tree, "length"), "histogram");
+    TRY(lengths_read(&out->tally, arena, histogram, name));
+    struct lengths_sums sums = lengths_sum(&out->tally);
+    out->examples = sums.examples;
+    out->tokens = sums.tokens;
+    out->labelled_tokens = sums.labelled;
+    if (out->examples != count_of(&tree, "examples") || out->tokens != count_of(&tree, "tokens"))
+        return fail(ERR_INPUT,
+                    "%s: examples and tokens are not the sums of length.histogram (%lld and %lld); "
+                    "the document was changed by hand",
+                    name, (long long)out->examples, (long long)out->tokens);
+    out->rows = count_of(&tree, "rows");
+    out->text_bytes = count_of(&tree, "text_bytes");
+    out->duplicates_exact = json_get_bool(&tree, "duplicates_exact", false);
+    out->format = string_of(arena, &tree, "format");
+    out->labels = string_of(arena, &tree, "labels");
+    out->template = string_of(arena, &tree, "template");
+    const struct json *tokenizer = json_get(&tree, "tokenizer");
+    out->tokenizer = string_of(arena, tokenizer, "name");
+    out->exact = json_get_bool(tokenizer, "exact", false);
+    out->spread = json_get_number(tokenizer, "spread", 0);
+    read_files(out, arena, json_get(&tree, "files"));
+    read_spots(out, arena, &tree);
+    read_settings(out, arena, &tree);
+    return OK;
+}

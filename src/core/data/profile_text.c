@@ -1,0 +1,197 @@
+// The profile for people: at most 80 columns.
+
+#include "core/data/profile.h"
+
+#include "core/chart/chart.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BARS = 14, BAR_COLUMNS = 46 };
+
+// --- the head ----------------------------------------------------------------
+
+static const char *plural(int64_t count, const char *one, const char *more)
+{
+    return count == 1 ? one : more;
+}
+
+// Breaks a sentence into lines; the first begins where the label ends.
+static void print_words(struct out *out, const char *sentence)
+{
+    enum { LABEL = 14, COLUMNS = 79 };
+    struct text rest = text_of(sentence), word;
+    for (size_t column = LABEL; text_next(&rest, ' ', &word);) {
+        size_t width = 1;
+        for (size_t i = 0; i < word.size; i++)
+            width += (word.at[i] & 0xC0) != 0x80;
+        if (column > LABEL && column + width > COLUMNS) {
+            out_put(out, "\n%*s", LABEL, "");
+            column = LABEL;
+        }
+        out_put(out, "%s%.*s", column > LABEL ? " " : "", TEXT_ARGS(word));
+        column += width;
+    }
+    out_put(out, "\n");
+}
+
+static const char *average(struct arena *arena, const struct profile *profile)
+{
+    double mean = (double)profile->tokens / (double)profile->examples;
+    return text_format(arena, mean < 1000 ? "%.1f" : "%.0f", mean);
+}
+
+static void print_head(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < profile->file_count; i++)
+        bytes += profile->files[i].bytes;
+    out_put(out, "  data        %s %s in %zu %s, %s%s%s\n", text_commas(arena, profile->examples),
+            plural(profile->examples, "example", "examples"), profile->file_count,
+            plural((int64_t)profile->file_count, "file", "files"), text_bytes(arena, (double)bytes),
+            profile->format ? ": " : "", profile->format ? profile->format : "");
+    if (profile->tokenizer)
+        out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,
+                profile->exact
+                    ? ""
+                    : text_format(arena, ": estimated, ± %.0f %%", 100 * profile->spread));
+    if (profile->template)
+        out_put(out, "  template    %s\n", profile->template);
+    if (!profile->examples)
+        return;
+    out_put(out, "  tokens      %s, %s of them labelled%s%s%s\n",
+            text_commas(arena, profile->tokens),
+            text_share(arena, (double)profile->labelled_tokens /
+                                  (double)(profile->tokens ? profile->tokens : 1)),
+            profile->labels ? " (" : "", profile->labels ? profile->labels : "",
+            profile->labels ? ")" : "");
+    const struct lengths_tally *tally = &profile->tally;
+    out_put(out, "  length      mean %s, half under %s, 90 %% %s, 99 %% %s, longest %s\n",
+            average(arena, profile), text_commas(arena, lengths_quantile(tally, 0.5)),
+            text_commas(arena, lengths_quantile(tally, 0.9)),
+            text_commas(arena, lengths_quantile(tally, 0.99)),
+            text_commas(arena, lengths_quantile(tally, 1)));
+}
+
+// --- the histogram -----------------------------------------------------------
+
+// 1, 2 or 5 times a power of ten, so that the bars reach the 99th percentile.
+static int64_t bar_tokens(const struct lengths_tally *tally)
+{
+    static const int64_t steps[] = { 1, 2, 5 };
+    int64_t last = lengths_quantile(tally, 0.99);
+    for (int64_t power = 1;; power *= 10)
+        for (int i = 0; i < 3; i++)
+            if (last / (steps[i] * power) < BARS - 1)
+                return steps[i] * power;
+}
+
+static void print_histogram(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    const struct lengths_tally *tally = &profile->tally;
+    int64_t step = bar_tokens(tally), counts[BARS] = { 0 }, most = 0, longest = 0;
+    for (size_t i = 0; i < tally->count; i++) {
+        int64_t bar = tally->bins[i].tokens / step;
+        counts[bar < BARS - 1 ? bar : BARS - 1] += tally->bins[i].examples;
+        longest = bar;
+    }
+    for (int i = 0; i < BARS; i++)
+        most = counts[i] > most ? counts[i] : most;
+    out_put(out, "\n       tokens  examples\n");
+    for (int i = 0; i < BARS && i <= longest; i++) {
+        const char *from = text_commas(arena, i * step);
+        out_put(out, "%11s%s %9s%s", from, i == BARS - 1 ? " +" : "  ",
+                text_commas(arena, counts[i]), counts[i] ? "  " : "");
+        chart_put_bar(out, most ? (double)counts[i] / (double)most : 0, BAR_COLUMNS);
+        out_put(out, "\n");
+    }
+}
+
+// --- windows and batches -----------------------------------------------------
+
+static void print_windows(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    const struct window_plan *plan = &profile->windows;
+    out_put(out, "\n   context  cut examples     cut tokens   padded  grouped   packed    cost\n");
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct window *row = &plan->rows[i];
+        out_put(out, "%10s  %12s  %13s  %6.1f %%  %5.1f %%  %5.1f %%  %6.2f%s\n",
+                text_commas(arena, row->context), text_commas(arena, row->truncated_examples),
+                text_commas(arena, row->truncated_tokens), 100 * row->padded_efficiency,
+                100 * row->grouped_efficiency, 100 * row->packed_efficiency, row->relative_cost,
+                i == plan->recommended ? " <" : "");
+    }
+    out_put(out, "\n  recommended ");
+    print_words(out, text_format(arena, "%s: %s",
+                                 text_commas(arena, plan->rows[plan->recommended].context),
+                                 plan->reason));
+}
+
+static void print_batches(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    static const char *const ways[] = { "padded to the context", "padded to the longest",
+                                        "grouped by length", "packed" };
+    const struct profile_settings *settings = &profile->settings;
+    const struct batches *sums = &profile->batches;
+    int64_t rows = settings->micro_batch * settings->accumulation * settings->ranks;
+    bool packed = settings->batching == BATCHING_PACKED;
+    out_put(out, "  batches     ");
+    print_words(out, text_format(arena,
+                                 "%s steps an epoch of %s %s each at context %s, %s as %s%s%s "
+                                 "does: %s tokens processed, %s of them padding; the largest "
+                                 "micro-batch is %lld × %s, of %s %s",
+                                 text_commas(arena, sums->steps), text_commas(arena, rows),
+                                 plural(rows, "row", "rows"), text_commas(arena, settings->context),
+                                 ways[settings->batching], settings->stack, packed ? " " : "",
+                                 packed ? settings->packer : "",
+                                 text_commas(arena, sums->processed_tokens),
+                                 text_share(arena, sums->padding_share),
+                                 (long long)sums->worst.rows, text_commas(arena, sums->worst.width),
+                                 text_commas(arena, sums->distinct_widths),
+                                 plural(sums->distinct_widths, "width", "widths")));
+    if (packed)
+        out_put(out, "              %s rows, %s full; the fewest possible are %s\n",
+                text_commas(arena, sums->rows), text_share(arena, sums->fill),
+                text_commas(arena, sums->fewest_rows));
+    if (sums->cut_examples + sums->dropped_examples)
+        out_put(out, "              %s cut, %s left out: %s tokens lost\n",
+                text_commas(arena, sums->cut_examples), text_commas(arena, sums->dropped_examples),
+                text_commas(arena, sums->lost_tokens));
+}
+
+// --- rows worth looking at ---------------------------------------------------
+
+static void print_spots(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    static const char *const what[PROFILE_KINDS] = { "longest", "cannot be used", "without tokens",
+                                                     "without a labelled token", "repeated" };
+    static const enum profile_kind order[] = { PROFILE_BAD, PROFILE_EMPTY, PROFILE_UNLABELLED,
+                                               PROFILE_DUPLICATE, PROFILE_LONGEST };
+    bool first = true;
+    for (size_t i = 0; i < PROFILE_KINDS; i++) {
+        const struct profile_spots *spots = &profile->spots[order[i]];
+        if (!spots->named)
+            continue;
+        const char *head =
+            order[i] == PROFILE_LONGEST
+                ? text_format(arena, "longest, %s tokens",
+                              text_commas(arena, spots->spots[0].tokens))
+                : text_format(arena, "%s %s", text_commas(arena, spots->count), what[order[i]]);
+        out_put(out, "%s%s: %s:%lld%s%s\n", first ? "\n  look at     " : "              ", head,
+                spots->spots[0].file, (long long)spots->spots[0].line,
+                spots->spots[0].problem ? ": " : "",
+                spots->spots[0].problem ? spots->spots[0].problem : "");
+        first = false;
+    }
+}
+
+void profile_print(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    print_head(profile, arena, out);
+    if (profile->examples) {
+        print_histogram(profile, arena, out);
+        print_windows(profile, arena, out);
+        print_batches(profile, arena, out);
+    }
+    print_spots(profile, arena, out);
+}

@@ -1,0 +1,43 @@
+#include "core/forecast/assumption.h"
+
+#include <math.h>
+
+const char *const assumption_origins[] = { "assumed", "catalog", "measured", "given", "ledger" };
+
+struct assumption assumption_given(struct assumption assumed, double value)
+{
+    if (isnan(value))
+        return assumed;
+    assumed.value = (struct range){ value, value, value };
+    assumed.origin = ASSUMPTION_GIVEN;
+    assumed.source = assumed.as_of = NULL;
+    return assumed;
+}
+
+double assumption_draw(const struct assumption *assumption, double z)
+{
+    const double p90 = 1.2815515655446004; // of the standard normal
+    const struct range *value = &assumption->value;
+    double end = z < 0 ? value->low : value->high, share = fabs(z) / p90;
+    if (end == value->mid)
+        return value->mid;
+    if (value->low > 0)
+        return value->mid * exp(share * log(end / value->mid));
+    return fmax(0, value->mid + share * (end - value->mid));
+}
+
+void assumption_write(const struct assumption *assumption, struct json_writer *w)
+{
+    json_open(w, NULL, '{');
+    json_put_string(w, "name", assumption->name);
+    json_put_number(w, "value", assumption->value.mid);
+    if (assumption->value.low != assumption->value.high) {
+        json_put_number(w, "low", assumption->value.low);
+        json_put_number(w, "high", assumption->value.high);
+    }
+    json_put_string(w, "unit", assumption->unit);
+    json_put_string(w, "origin", assumption_origins[assumption->origin]);
+    json_put_string(w, "source", assumption->source);
+    json_put_string(w, "as_of", assumption->as_of);
+    json_close(w, '}');
+}

@@ -1,0 +1,209 @@
+#include "core/forecast/forecast.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+// What one draw is made of: standard normal variables, and chances in [0, 1).
+struct chance {
+    double efficiency, lengths, startup, storage, evaluation, failure_rate;
+    double failure, lost, retry, failed, price;
+};
+
+static const struct {
+    const char *name, *measurement;
+} drivers[] = {
+    [FORECAST_EFFICIENCY] = { "throughput of the stack", "a pilot of five minutes" },
+    [FORECAST_LENGTHS] = { "lengths of the examples", "gpuhours profile on the data" },
+    [FORECAST_STARTUP] = { "start-up", "one start of the job" },
+    [FORECAST_STORAGE] = { "storage throughput", "--storage with the measured figure" },
+    [FORECAST_EVALUATION] = { "evaluation", "--eval-share with what is planned" },
+    [FORECAST_FAILURES] = { "failures", NULL },
+    [FORECAST_RETRIES] = { "repeated runs", NULL },
+};
+
+static void draw_chances(struct chance *chances, size_t count, uint64_t seed)
+{
+    struct rng rng = rng_seeded(seed);
+    for (size_t i = 0; i < count; i++)
+        chances[i] = (struct chance){
+            .efficiency = rng_normal(&rng),
+            .lengths = rng_normal(&rng),
+            .startup = rng_normal(&rng),
+            .storage = rng_normal(&rng),
+            .evaluation = rng_normal(&rng),
+            .failure_rate = rng_normal(&rng),
+            .failure = rng_uniform(&rng),
+            .lost = rng_uniform(&rng),
+            .retry = rng_uniform(&rng),
+            .failed = rng_uniform(&rng),
+            .price = rng_uniform(&rng),
+        };
+}
+
+// The chance with one unknown at its middle, or with all others there.
+static struct chance hold(struct chance chance, enum forecast_driver_kind kind, bool others)
+{
+    struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
+    struct chance *to = others ? &middle : &chance, from = others ? chance : middle;
+    switch (kind) {
+    case FORECAST_EFFICIENCY: to->efficiency = from.efficiency; break;
+    case FORECAST_LENGTHS: to->lengths = from.lengths; break;
+    case FORECAST_STARTUP: to->startup = from.startup; break;
+    case FORECAST_STORAGE: to->storage = from.storage; break;
+    case FORECAST_EVALUATION: to->evaluation = from.evaluation; break;
+    case FORECAST_FAILURES:
+        to->failure_rate = from.failure_rate;
+        to->failure = from.failure;
+        to->lost = from.lost;
+        break;
+    default: to->retry = from.retry; to->failed = from.failed;
+    }
+    return *to;
+}
+
+static double tokens_per_s(const struct forecast_input *input, const struct chance *chance)
+{
+    const struct efficiency *e = &input->efficiency;
+    return input->roofline_tokens_per_s * exp(e->log_mid + e->log_spread * chance->efficiency);
+}
+
+static double wall_seconds(struct overhead_times *out, const struct forecast_input *input,
+                           const struct chance *chance)
+{
+    const struct overheads *o = &input->overheads;
+    struct assumption lengths = { .value = input->processed_factor };
+    double tokens = input->processed_tokens * assumption_draw(&lengths, chance->lengths);
+    struct overhead_draw draw = {
+        .startup_seconds = assumption_draw(&o->startup_seconds, chance->startup),
+        .compile_seconds = assumption_draw(&o->compile_seconds, chance->startup),
+        .storage_bytes_per_s = assumption_draw(&o->storage_bytes_per_s, chance->storage),
+        .eval_share = assumption_draw(&o->eval_share, chance->evaluation),
+        .failures_per_gpu_hour = assumption_draw(&o->failures_per_gpu_hour, chance->failure_rate),
+        .failure_chance = chance->failure,
+        .lost_share = chance->lost,
+        .retry_chance = chance->retry,
+        .failed_chance = chance->failed,
+    };
+    overhead_run(out, o, &draw, tokens / tokens_per_s(input, chance), tokens);
+    return out->wall_seconds;
+}
+
+double forecast_middle(struct overhead_times *out, const struct forecast_input *input)
+{
+    struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
+    return wall_seconds(out, input, &middle);
+}
+
+// --- what drives the range ---------------------------------------------------
+
+static bool varies(const struct forecast_input *input, enum forecast_driver_kind kind)
+{
+    const struct overheads *o = &input->overheads;
+    switch (kind) {
+    case FORECAST_EFFICIENCY: return input->efficiency.log_spread > 0;
+    case FORECAST_LENGTHS: return input->processed_factor.low != input->processed_factor.high;
+    case FORECAST_RETRIES: return o->retries.value.mid > 0 || o->failed_runs.value.mid > 0;
+    default: return true;
+    }
+}
+
+static struct range gpu_hours(double *scratch, const struct forecast_input *input,
+                              const struct chance *chances, size_t count,
+                              enum forecast_driver_kind kind, bool others)
+{
+    struct overhead_times times;
+    for (size_t i = 0; i < count; i++) {
+        struct chance chance = hold(chances[i], kind, others);
+        scratch[i] = wall_seconds(&times, input, &chance) / 3600 * input->overheads.gpus;
+    }
+    return stats_quick_range(scratch, count);
+}
+
+static double width(const struct forecast_driver *driver)
+{
+    return driver->high - driver->low;
+}
+
+static void find_drivers(struct forecast *out, double *scratch, const struct forecast_input *input,
+                         const struct chance *chances)
+{
+    enum { SAMPLE = FORECAST_DRAWS / 10 }; // enough for one unknown alone
+    for (int kind = 0; kind < FORECAST_DRIVERS; kind++) {
+        struct forecast_driver driver = {
+            .kind = (enum forecast_driver_kind)kind,
+            .name = drivers[kind].name,
+            .measurement = drivers[kind].measurement,
+            .low = out->middle.wall_seconds / 3600 * input->overheads.gpus,
+            .high = out->middle.wall_seconds / 3600 * input->overheads.gpus,
+            .gpu_hours_known = out->gpu_hours,
+        };
+        if (kind == FORECAST_EFFICIENCY && input->efficiency.is_piloted)
+            driver.name = "throughput, as piloted", driver.measurement = NULL;
+        if (varies(input, driver.kind)) {
+            struct range alone = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, true);
+            driver.low = alone.low;
+            driver.high = alone.high;
+            driver.gpu_hours_known = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, false);
+        }
+        int at = kind;
+        for (; at > 0 && width(&out->drivers[at - 1]) < width(&driver); at--)
+            out->drivers[at] = out->drivers[at - 1];
+        out->drivers[at] = driver;
+    }
+}
+
+static double usd_per_gpu_hour(const struct forecast_input *input, const struct chance *chance)
+{
+    return stats_quantile(input->price.usd_per_gpu_hour, input->price.offers, chance->price);
+}
+
+void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
+                      const struct forecast_input *input)
+{
+    enum { FEWER = FORECAST_DRAWS / 5 }; // the median needs fewer than the tails
+    struct arena_mark mark = arena_mark(arena);
+    struct chance *chances = ARENA_NEW(arena, struct chance, FEWER);
+    double *wall = ARENA_NEW(arena, double, FEWER), *cost = ARENA_NEW(arena, double, FEWER);
+    struct overhead_times times;
+    draw_chances(chances, FEWER, input->seed);
+    for (size_t i = 0; i < FEWER; i++) {
+        wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
+        cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &chances[i]);
+    }
+    *wall_hours = stats_quick_range(wall, FEWER).mid;
+    *cost_usd = input->price.offers ? stats_quick_range(cost, FEWER).mid : NAN;
+    arena_rewind(arena, mark);
+}
+
+void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_DRAWS);
+    double *rate = ARENA_NEW(arena, double, FORECAST_DRAWS);
+    double *wall = ARENA_NEW(arena, double, FORECAST_DRAWS);
+    double *cost = ARENA_NEW(arena, double, FORECAST_DRAWS);
+    double gpus = input->overheads.gpus;
+    draw_chances(chances, FORECAST_DRAWS, input->seed);
+    struct overhead_times times;
+    for (size_t i = 0; i < FORECAST_DRAWS; i++) {
+        rate[i] = tokens_per_s(input, &chances[i]);
+        wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
+        cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
+    }
+    *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_DRAWS),
+                              .wall_hours = stats_quick_range(wall, FORECAST_DRAWS),
+                              .cost_usd = { NAN, NAN, NAN } };
+    if (input->price.offers)
+        out->cost_usd = stats_quick_range(cost, FORECAST_DRAWS);
+    out->gpu_hours = (struct range){ out->wall_hours.low * gpus, out->wall_hours.mid * gpus,
+                                     out->wall_hours.high * gpus };
+    stats_sort(wall, FORECAST_DRAWS);
+    for (int i = 0; i < FORECAST_PERCENTILES; i++)
+        out->gpu_hours_percentiles[i] =
+            gpus * stats_quantile(wall, FORECAST_DRAWS, 0.05 * (double)(i + 1));
+    forecast_middle(&out->middle, input);
+    find_drivers(out, rate, input, chances);
+    arena_rewind(arena, mark);
+}

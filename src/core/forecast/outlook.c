@@ -1,0 +1,151 @@
+#include "core/forecast/outlook.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double Z90 = 1.6448536269514722; // half of a 90 % interval, in deviations
+static const double Z80 = 1.2815515655446004; // from the middle to P90
+
+// --- the plan ----------------------------------------------------------------
+
+static struct range read_range(const struct json *in, const char *key)
+{
+    const struct json *range = json_get(in, key);
+    return (struct range){ json_get_number(range, "p10", NAN), json_get_number(range, "p50", NAN),
+                           json_get_number(range, "p90", NAN) };
+}
+
+static void read_overheads(struct outlook_plan *out, const struct json *list)
+{
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+        struct text name = json_get_text(&list->items[i], "name");
+        double seconds = json_get_number(&list->items[i], "seconds", 0);
+        for (int kind = 0; kind < OVERHEAD_KINDS; kind++)
+            if (name.at && text_is(name, overhead_names[kind]) && seconds > 0)
+                out->seconds[kind] = seconds;
+    }
+}
+
+static void read_failures(struct outlook_plan *out, const struct json *list)
+{
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+        struct text name = json_get_text(&list->items[i], "name");
+        double low = json_get_number(&list->items[i], "gpu_hours_low", NAN);
+        double high = json_get_number(&list->items[i], "gpu_hours_high", NAN);
+        if (name.at && text_is(name, "failures") && high > low)
+            out->failures_high_seconds = 3600 * (high - low) / out->gpus;
+    }
+}
+
+enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct text document,
+                           const char *name)
+{
+    struct json tree;
+    *out = (struct outlook_plan){ .name = name, .document = document };
+    TRY(json_read(&tree, arena, document, name));
+    const struct json *workload = json_get(&tree, "workload");
+    if (tree.kind != JSON_OBJECT || !text_is(json_get_text(&tree, "kind"), "plan") || !workload)
+        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
+    out->processed_tokens = json_get_number(workload, "processed_tokens", NAN);
+    out->steps = json_get_number(workload, "steps", NAN);
+    out->gpus = out->configuration.gpus > 0 ? (double)out->configuration.gpus : 1;
+    out->tokens_per_s = read_range(&tree, "tokens_per_second");
+    out->wall_hours = read_range(&tree, "wall_hours");
+    out->gpu_hours = read_range(&tree, "gpu_hours");
+    out->cost_usd = read_range(&tree, "cost_usd");
+    out->usd_per_gpu_hour = out->cost_usd.mid / out->gpu_hours.mid;
+    if (!(out->gpu_hours.low <= out->gpu_hours.high) || !(out->processed_tokens > 0))
+        return fail(ERR_INPUT,
+                    "%s: has no gpu_hours or no processed_tokens; gpuhours plan --json "
+                    "writes both",
+                    name);
+    read_overheads(out, json_get(&tree, "overheads"));
+    read_failures(out, json_get(&tree, "drivers"));
+    return OK;
+}
+
+double outlook_step_tokens(const struct outlook_plan *plan)
+{
+    return plan->steps > 0 ? plan->processed_tokens / plan->steps : NAN;
+}
+
+// --- the rest of a run -------------------------------------------------------
+
+struct rest {
+    double seconds, variance;
+};
+
+static void add(struct rest *rest, double seconds, double deviation)
+{
+    rest->seconds += seconds;
+    rest->variance += deviation * deviation;
+}
+
+// What one cause of slow steps will still take: as often as so far, known to one over the root of
+// how often; as planned, not known at all, where it has not come yet.
+static void add_slow(struct rest *rest, const struct outlook_plan *plan,
+                     const struct outlook_progress *now, enum steady_cause cause,
+                     enum overhead_kind kind, double steps)
+{
+    const struct steady_slow *slow = &now->steady->slow[cause];
+    double behind = (double)now->steady->ordinary_steps + (double)slow->count;
+    if (slow->count > 0 && behind > 0) {
+        double seconds = steps * slow->extra_seconds / behind;
+        add(rest, seconds, seconds / sqrt((double)slow->count));
+    } else if (plan->steps > 0) {
+        double seconds = plan->seconds[kind] * steps / plan->steps;
+        add(rest, seconds, seconds);
+    }
+}
+
+static struct range measured_rest(const struct outlook_plan *plan,
+                                  const struct outlook_progress *now, double steps, double share)
+{
+    struct rest rest = { 0 };
+    const struct range *step = &now->steady->step_seconds;
+    add(&rest, steps * step->mid, steps * (step->high - step->low) / (2 * Z90));
+    add_slow(&rest, plan, now, STEADY_EVALUATION, OVERHEAD_EVALUATION, steps);
+    add_slow(&rest, plan, now, STEADY_SAVE, OVERHEAD_SAVES, steps);
+    add_slow(&rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
+    double failures = share * plan->seconds[OVERHEAD_FAILURES];
+    double half = Z80 * sqrt(rest.variance);
+    return (struct range){ fmax(rest.seconds - half, 0), rest.seconds + failures,
+                           rest.seconds + failures + half + share * plan->failures_high_seconds };
+}
+
+static struct range times(struct range range, double factor)
+{
+    return (struct range){ range.low * factor, range.mid * factor, range.high * factor };
+}
+
+static enum outlook_place place_of(double value, struct range range)
+{
+    if (isnan(value) || isnan(range.low) || isnan(range.high))
+        return OUTLOOK_UNKNOWN;
+    return value < range.low ? OUTLOOK_BELOW : value > range.high ? OUTLOOK_ABOVE : OUTLOOK_INSIDE;
+}
+
+struct outlook outlook_make(const struct outlook_plan *plan, const struct outlook_progress *now)
+{
+    struct outlook out = { .total = now->total > 0 ? now->total : plan->steps };
+    double gpus = now->gpus > 0 ? now->gpus : plan->gpus;
+    double price = isnan(now->usd_per_gpu_hour) ? plan->usd_per_gpu_hour : now->usd_per_gpu_hour;
+    double steps = fmax(out.total - now->steps, 0);
+    double share = out.total > 0 ? steps / out.total : 1;
+    struct range rest = times(plan->wall_hours, 3600 * share);
+    if (now->steady && now->steady->step_seconds.mid > 0 && !isnan(now->steady->step_seconds.low)) {
+        out.measured = true;
+        rest = measured_rest(plan, now, steps, share);
+    }
+    out.remaining_seconds = rest.mid;
+    double done = now->elapsed_seconds / 3600;
+    out.wall_hours =
+        (struct range){ done + rest.low / 3600, done + rest.mid / 3600, done + rest.high / 3600 };
+    out.gpu_hours = times(out.wall_hours, gpus);
+    out.cost_usd = times(out.gpu_hours, price);
+    out.used_gpu_hours = done * gpus;
+    out.used_usd = out.used_gpu_hours * price;
+    out.place = out.measured ? place_of(out.gpu_hours.mid, plan->gpu_hours) : OUTLOOK_UNKNOWN;
+    return out;
+}

@@ -1,0 +1,226 @@
+#include "core/forecast/overhead.h"
+
+#include <math.h>
+
+const char *const overhead_names[] = {
+    "training",    "start-up",   "compilation", "loading weights", "allocation",
+    "data stalls", "evaluation", "saves",       "failures",        "repeated runs",
+};
+
+static struct assumption certain(const char *name, const char *unit, double value,
+                                 const char *source)
+{
+    return (struct assumption){ name,   unit, { value, value, value }, ASSUMPTION_ASSUMED,
+                                source, NULL };
+}
+
+static enum err fact(const struct fact **out, const struct catalog *catalog, const char *topic,
+                     const char *item)
+{
+    *out = catalog_operation(catalog, topic, item);
+    return *out ? OK
+                : fail(ERR_INPUT, "operations.csv: has no row \"%s\" of topic \"%s\"", item, topic);
+}
+
+// Between failures of large clusters: Meta's second research cluster, its first, and what jobs of
+// 1,024 GPUs on the first really saw.
+static enum err assume_failures(struct overheads *out, const struct catalog *catalog)
+{
+    const struct fact *calm, *usual, *jobs;
+    TRY(fact(&calm, catalog, "failure", "node failure rate RSC-2"));
+    TRY(fact(&usual, catalog, "failure", "node failure rate RSC-1"));
+    TRY(fact(&jobs, catalog, "failure", "job MTTF 1024 GPUs"));
+    const double gpu_hours_per_node_day = 8 * 24;
+    out->failures_per_gpu_hour = (struct assumption){
+        "failures",
+        "1/GPU-hour",
+        { calm->typical / gpu_hours_per_node_day, usual->typical / gpu_hours_per_node_day,
+          1 / (jobs->typical * 1024) },
+        ASSUMPTION_CATALOG,
+        usual->source,
+        usual->as_of,
+    };
+    return OK;
+}
+
+// From a cloud's remote disks to a local NVMe drive, unless the node's row knows its own.
+static enum err assume_storage(struct overheads *out, const struct catalog *catalog,
+                               const struct node *node)
+{
+    const struct fact *remote, *local;
+    TRY(fact(&remote, catalog, "storage", "Azure ND H100 v5 remote disks"));
+    TRY(fact(&local, catalog, "storage", "Samsung 980 PRO sequential-file read"));
+    double slow = remote->typical * 1e6, fast = local->typical * 1024 * 1024;
+    out->storage_bytes_per_s = (struct assumption){
+        "storage throughput", "bytes/s",      { slow, sqrt(slow * fast), fast },
+        ASSUMPTION_CATALOG,   remote->source, remote->as_of,
+    };
+    if (node && node->remote_storage_bytes_per_s > 0) {
+        double known = node->remote_storage_bytes_per_s;
+        out->storage_bytes_per_s.value = (struct range){ 0.8 * known, known, fmax(known, fast) };
+        out->storage_bytes_per_s.source = node->source;
+        out->storage_bytes_per_s.as_of = node->as_of;
+    }
+    return OK;
+}
+
+enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
+                         const struct node *node)
+{
+    const struct fact *held_out;
+    *out = (struct overheads){ .gpus = 1, .epochs = 1 };
+    out->startup_seconds = (struct assumption){
+        "start-up",
+        "s",
+        { 60, 180, 600 },
+        ASSUMPTION_ASSUMED,
+        "container, imports, process groups; a peer's planner takes 300 s flat",
+        NULL,
+    };
+    out->compile_seconds = (struct assumption){
+        "compilation",
+        "s",
+        { 30, 75, 240 },
+        ASSUMPTION_ASSUMED,
+        "first steps of a compiled model; more with model size and varied shapes",
+        NULL,
+    };
+    TRY(assume_storage(out, catalog, node));
+    TRY(fact(&held_out, catalog, "evaluation", "axolotl val_set_size common values"));
+    out->eval_share = (struct assumption){
+        "evaluation share", "of the tokens",  { held_out->low, held_out->typical, held_out->high },
+        ASSUMPTION_CATALOG, held_out->source, held_out->as_of,
+    };
+    out->evals_per_epoch = certain("evaluations", "1/epoch", 1, "once an epoch");
+    TRY(assume_failures(out, catalog));
+    out->save_interval_seconds =
+        certain("save interval", "s", NAN, "Young-Daly interval, at least once an epoch");
+    out->retries = certain("retries", "runs", 0, "one run; --retries plans for tuning");
+    out->failed_runs = certain("failed runs", "runs", 0, "none; --failed-runs plans for them");
+    out->data_bytes_per_token = certain("data read", "bytes/token", 8, "token ids and labels");
+    return OK;
+}
+
+double overhead_eval_cost(const struct step *step)
+{
+    double forward = 0, all = 0;
+    for (size_t i = 0; i < step->count; i++) {
+        const struct step_op *op = &step->ops[i];
+        // A byte weighs what a few hundred FLOP do: the balance of current accelerators.
+        double work = op->repeats * fmax(op->flops, 300 * op->bytes);
+        if (op->phase == STEP_UPDATE)
+            continue;
+        forward += op->phase == STEP_FORWARD ? work : 0;
+        all += work;
+    }
+    return all > 0 ? forward / all : 1;
+}
+
+void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    const struct layout *layout = &setup->layout;
+    double ranks = (double)(layout->tensor * (layout->split ? 1 : layout->pipeline));
+    double trained = step->trained_weights * ranks;
+    double weight = recipe.method == RECIPE_FULL ? 2 : recipe_dtype_bytes(recipe.adapter_dtype);
+    double master = recipe.method == RECIPE_FULL && recipe.weights == RECIPE_FP32 ? 4 : 0;
+    out->save_bytes = trained * (weight + master + recipe_state_bytes(&recipe, recipe.states));
+    bool sharded = layout->zero > 0 || layout->tensor > 1 || layout->pipeline > 1;
+    if (sharded && setup->node && setup->node->gpus > 0)
+        out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
+    // Weights come as 16-bit files, also where they are quantized on the way in.
+    out->load_bytes = 2 * (double)model_parameters(setup->model);
+    out->eval_cost = overhead_eval_cost(step);
+    // Measured on an H200: 221 widths through 16 layers took 14 s more than the same rows grouped.
+    out->allocation_seconds =
+        setup->varied_widths ? 0.004 * setup->distinct_widths * step->layers : 0;
+    out->gpus = (double)layout_gpus(layout);
+    out->compiles = setup->stack->kernels == STACK_COMPILED;
+}
+
+double overhead_save_interval(double save_seconds, double mean_seconds_between_failures)
+{
+    return sqrt(2 * save_seconds * mean_seconds_between_failures);
+}
+
+double overhead_count(double mean, double chance)
+{
+    if (isnan(chance) || !(mean > 0))
+        return mean > 0 ? mean : 0;
+    if (mean > 100) // the distribution is near normal, and the sum below would be long
+        return fmax(0, rint(mean + sqrt(mean) * stats_normal_quantile(fmax(chance, 1e-12))));
+    double probability = exp(-mean), below = probability;
+    int count = 0;
+    while (chance >= below && count < 1000) {
+        probability *= mean / ++count;
+        below += probability;
+    }
+    return count;
+}
+
+struct overhead_draw overhead_middle(const struct overheads *overheads)
+{
+    return (struct overhead_draw){
+        .startup_seconds = overheads->startup_seconds.value.mid,
+        .compile_seconds = overheads->compile_seconds.value.mid,
+        .storage_bytes_per_s = overheads->storage_bytes_per_s.value.mid,
+        .eval_share = overheads->eval_share.value.mid,
+        .failures_per_gpu_hour = overheads->failures_per_gpu_hour.value.mid,
+        .failure_chance = NAN,
+        .lost_share = 0.5,
+        .retry_chance = NAN,
+        .failed_chance = NAN,
+    };
+}
+
+// Saves during one run: at each epoch's end, or more often where failures are to be expected.
+static void add_saves(struct overhead_times *out, const struct overheads *o,
+                      const struct overhead_draw *draw, double working_seconds)
+{
+    double save_seconds = o->save_bytes / draw->storage_bytes_per_s;
+    double interval = o->save_interval_seconds.value.mid;
+    if (isnan(interval)) {
+        double failures_per_s = draw->failures_per_gpu_hour * o->gpus / 3600;
+        interval = fmin(working_seconds / o->epochs,
+                        overhead_save_interval(save_seconds, 1 / failures_per_s));
+    }
+    out->save_interval_seconds = fmax(interval, save_seconds);
+    out->saves = fmax(1, ceil(working_seconds / fmax(1e-9, out->save_interval_seconds)));
+    out->seconds[OVERHEAD_SAVES] = out->saves * save_seconds;
+}
+
+static double sum(const double *seconds)
+{
+    double total = 0;
+    for (int i = 0; i < OVERHEAD_KINDS; i++)
+        total += seconds[i];
+    return total;
+}
+
+void overhead_run(struct overhead_times *out, const struct overheads *o,
+                  const struct overhead_draw *draw, double train_seconds, double tokens)
+{
+    *out = (struct overhead_times){ 0 };
+    double *seconds = out->seconds;
+    seconds[OVERHEAD_TRAINING] = train_seconds;
+    seconds[OVERHEAD_STARTUP] = draw->startup_seconds;
+    seconds[OVERHEAD_COMPILATION] = o->compiles ? draw->compile_seconds : 0;
+    seconds[OVERHEAD_LOADING] = o->load_bytes / draw->storage_bytes_per_s;
+    seconds[OVERHEAD_ALLOCATION] = o->allocation_seconds;
+    double reading = tokens * o->data_bytes_per_token.value.mid / draw->storage_bytes_per_s;
+    seconds[OVERHEAD_STALLS] = fmax(0, reading - train_seconds); // else it hides behind the steps
+    seconds[OVERHEAD_EVALUATION] =
+        train_seconds * draw->eval_share * o->evals_per_epoch.value.mid * o->eval_cost;
+    double working = train_seconds + seconds[OVERHEAD_STALLS] + seconds[OVERHEAD_EVALUATION];
+    add_saves(out, o, draw, working);
+
+    double once = sum(seconds), begin = once - working - seconds[OVERHEAD_SAVES];
+    double mean = draw->failures_per_gpu_hour * o->gpus * once / 3600;
+    out->failures = overhead_count(mean, draw->failure_chance);
+    seconds[OVERHEAD_FAILURES] =
+        out->failures * (begin + draw->lost_share * fmin(working, out->save_interval_seconds));
+    double again = overhead_count(o->retries.value.mid, draw->retry_chance) +
+                   overhead_count(o->failed_runs.value.mid, draw->failed_chance) * draw->lost_share;
+    seconds[OVERHEAD_RETRIES] = again * (once + seconds[OVERHEAD_FAILURES]);
+    out->wall_seconds = sum(seconds);
+}

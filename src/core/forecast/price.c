@@ -1,0 +1,78 @@
+#include "core/forecast/price.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_of(const struct offer *offer, const struct gpu *gpu)
+{
+    return offer->gpu && offer->gpus > 0 && offer->on_demand_usd_per_hour > 0 &&
+           !strcmp(offer->gpu, gpu->name);
+}
+
+static void note_age(struct price *price, const char *as_of)
+{
+    if (!as_of)
+        return;
+    if (!price->oldest || strcmp(as_of, price->oldest) < 0)
+        price->oldest = as_of;
+    if (!price->newest || strcmp(as_of, price->newest) > 0)
+        price->newest = as_of;
+}
+
+// A provider counts once, with its cheapest way to so many GPUs.
+static void add_offer(struct price *price, const char **providers, const struct offer *offer,
+                      double usd_per_gpu_hour)
+{
+    size_t at = 0;
+    while (at < price->offers && strcmp(providers[at], offer->provider))
+        at++;
+    if (at == price->offers) {
+        providers[price->offers++] = offer->provider;
+        price->usd_per_gpu_hour[at] = usd_per_gpu_hour;
+    }
+    price->usd_per_gpu_hour[at] = fmin(price->usd_per_gpu_hour[at], usd_per_gpu_hour);
+}
+
+// GPUs paid for over GPUs used, where whole instances are billed.
+static double waste(const struct offer *offer, double gpus)
+{
+    return ceil(gpus / (double)offer->gpus) * (double)offer->gpus / gpus;
+}
+
+struct price price_find(struct arena *arena, const struct catalog *catalog, const struct gpu *gpu,
+                        double gpus)
+{
+    struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, catalog->offer_count) };
+    const char **providers = ARENA_NEW(arena, const char *, catalog->offer_count);
+    double largest = 0, least = INFINITY;
+    for (size_t i = 0; i < catalog->offer_count; i++)
+        if (is_of(&catalog->offers[i], gpu))
+            largest = fmax(largest, (double)catalog->offers[i].gpus);
+    for (int pass = 0; pass < 2; pass++) // the least waste there is, then the offers that have it
+        for (size_t i = 0; i < catalog->offer_count; i++) {
+            const struct offer *offer = &catalog->offers[i];
+            if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))
+                continue;
+            double paid = waste(offer, gpus);
+            least = fmin(least, paid);
+            if (pass == 0 || paid > least)
+                continue;
+            add_offer(&price, providers, offer,
+                      offer->on_demand_usd_per_hour / (double)offer->gpus * paid);
+            note_age(&price, offer->as_of);
+        }
+    stats_sort(price.usd_per_gpu_hour, price.offers);
+    return price;
+}
+
+struct price price_given(struct arena *arena, double usd_per_gpu_hour)
+{
+    struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, 1), .offers = 1 };
+    price.usd_per_gpu_hour[0] = usd_per_gpu_hour;
+    return price;
+}
+
+double price_median(const struct price *price)
+{
+    return price->offers ? stats_quantile(price->usd_per_gpu_hour, price->offers, 0.5) : NAN;
+}

@@ -1,0 +1,303 @@
+#include "core/forecast/transfer.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const transfer_names[] = {
+    [TRANSFER_INTERVAL] = "the pilot's interval",
+    [TRANSFER_RUNS] = "run to run",
+    [TRANSFER_LENGTHS] = "other lengths",
+    [TRANSFER_RECOMPUTATION] = "other recomputation",
+    [TRANSFER_GPUS] = "other number of GPUs",
+    [TRANSFER_LAYOUT] = "another layout",
+    [TRANSFER_PRECISION] = "other precision or rank",
+    [TRANSFER_METHOD] = "another method",
+    [TRANSFER_MODEL] = "another model",
+    [TRANSFER_GPU] = "another GPU",
+};
+
+// Deviations of the logarithm of measured over predicted tokens/s between two runs of one source
+// and stack that differ in one thing. Pairs of data/runs.csv that do differ in one give 0.7 of
+// these, at the median over sources; with these, eight in ten of all pairs are held (test_carry.c).
+static const struct {
+    double spread;
+    double whole; // doublings of the difference at which it is all there; 0: at any difference
+    bool far;     // draws the efficiency back towards the stack's own
+} differences[] = {
+    [TRANSFER_LENGTHS] = { 0.20, 2, false },  [TRANSFER_RECOMPUTATION] = { 0.06, 0, false },
+    [TRANSFER_GPUS] = { 0.11, 2, false },     [TRANSFER_LAYOUT] = { 0.20, 0, false },
+    [TRANSFER_PRECISION] = { 0.12, 0, true }, [TRANSFER_METHOD] = { 0.24, 0, true },
+    [TRANSFER_MODEL] = { 0.14, 0, true },     [TRANSFER_GPU] = { 0.18, 0, true },
+};
+
+// Like GPUs of a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
+// deviations.
+static const double run_spread = 0.02;
+// Of a pilot that gives no interval, or was not steady: the least that is believed.
+static const double unsteady_spread = 0.05;
+
+// --- the pilot's own configuration -------------------------------------------
+
+static enum err find_gpu(struct transfer *carry, const struct transfer_source *source)
+{
+    const struct pilot *pilot = carry->pilot;
+    const char *name = pilot->configuration.gpu ? pilot->configuration.gpu : pilot->gpu.name;
+    if (!name)
+        return fail(ERR_INPUT,
+                    "%s: does not say on which GPU it ran; put its name into "
+                    "configuration.gpu",
+                    carry->name);
+    if (!strcmp(name, "cpu") || (pilot->gpu.name && !strcmp(pilot->gpu.name, "cpu")))
+        return fail(ERR_INPUT,
+                    "%s: was measured on a CPU, at %.4g tokens/s; that says nothing of a "
+                    "GPU, so pilot on the GPU that will train",
+                    carry->name, pilot->tokens_per_s.mean);
+    if (catalog_gpu(&carry->setup.gpu, source->catalog, name))
+        return error_prefix(ERR_INPUT, "%s: ", carry->name);
+    const struct node *node = catalog_node_of(source->catalog, carry->setup.gpu);
+    if (node)
+        carry->node = *node;
+    carry->setup.node = node ? &carry->node : NULL;
+    return OK;
+}
+
+static enum err find_names(struct transfer *carry, const struct transfer_source *source)
+{
+    const struct pilot_configuration *c = &carry->pilot->configuration;
+    const char *stack = c->stack ? c->stack : carry->pilot->stack;
+    if (!c->model || !stack)
+        return fail(ERR_INPUT, "%s: configuration does not name the %s that ran", carry->name,
+                    c->model ? "stack" : "model");
+    carry->setup.model =
+        source->model && !strcmp(source->model->name, c->model) ? source->model : NULL;
+    carry->setup.stack =
+        source->stack && !strcmp(source->stack->name, stack) ? source->stack : NULL;
+    if (!carry->setup.model && catalog_model(&carry->setup.model, source->catalog, c->model))
+        return error_prefix(ERR_INPUT, "%s: ", carry->name);
+    if (!carry->setup.stack &&
+        stack_find(&carry->setup.stack, source->stacks, source->stack_count, stack))
+        return error_prefix(ERR_INPUT, "%s: ", carry->name);
+    return find_gpu(carry, source);
+}
+
+// The mean micro-batch of one rank. What the pilot did not count of it is as the plan's data has
+// it.
+static void find_batch(struct transfer *carry, const struct transfer_source *source)
+{
+    const struct pilot *pilot = carry->pilot;
+    const struct pilot_configuration *c = &pilot->configuration;
+    double rows = c->micro_batch >= 1 ? c->micro_batch : 1;
+    double ranks = (double)carry->setup.layout.data;
+    double accumulation = c->accumulation >= 1  ? c->accumulation
+                          : c->global_batch > 0 ? fmax(1, rint(c->global_batch / (rows * ranks)))
+                                                : 1;
+    struct workload_rule rule = *source->rule;
+    if (c->context >= 1)
+        rule.context = c->context;
+    bool packed = c->batching ? !strcmp(c->batching, workload_batchings[WORKLOAD_PACKED])
+                              : rule.batching == WORKLOAD_PACKED;
+    struct workload workload;
+    workload_make(&workload, &rule, rows, ranks, 0);
+    struct step_batch batch = workload.batch;
+    double step_tokens = pilot->composition.tokens;
+    if (!(step_tokens > 0))
+        step_tokens = pilot->tokens_per_s.mean * pilot->step_seconds.mean;
+    double tokens = step_tokens > 0 ? step_tokens / (accumulation * ranks) : batch.tokens;
+    double scale = tokens / batch.tokens;
+    double share = tokens / step_tokens;
+    batch.rows = rows;
+    batch.width = tokens / rows;
+    batch.tokens = tokens;
+    batch.squares = pilot->composition.squares > 0 ? pilot->composition.squares * share
+                    : packed ? fmin(batch.squares * scale, tokens * batch.width)
+                             : tokens * batch.width; // padded rows attend over their width
+    batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
+                                                     : batch.labelled * scale;
+    batch.padded = !packed && (batch.padded || (rule.batching == WORKLOAD_PACKED && rows > 1));
+    carry->setup.batch = batch;
+    carry->setup.worst = workload.worst;
+    carry->setup.accumulation = accumulation;
+    carry->setup.varied_widths =
+        workload.varied_widths &&
+        (!c->batching || !strcmp(c->batching, workload_batchings[WORKLOAD_LONGEST]));
+}
+
+static enum err find_layout(struct transfer *carry)
+{
+    const struct pilot_configuration *c = &carry->pilot->configuration;
+    int64_t gpus = c->gpus > 0                   ? c->gpus
+                   : carry->pilot->gpu.count > 0 ? carry->pilot->gpu.count
+                                                 : 1;
+    carry->setup.layout = layout_single();
+    if (!c->parallel || !strcmp(c->parallel, "auto"))
+        carry->setup.layout.data = gpus;
+    else if (layout_read(&carry->setup.layout, text_of(c->parallel), gpus))
+        return error_prefix(ERR_INPUT, "%s: configuration: ", carry->name);
+    return OK;
+}
+
+enum err transfer_open(struct transfer *out, struct arena *arena,
+                       const struct transfer_source *source)
+{
+    const struct pilot *pilot = source->pilot;
+    *out = (struct transfer){ .pilot = pilot, .name = source->name };
+    TRY(find_names(out, source));
+    TRY(find_layout(out));
+    out->setup.recipe = pilot->configuration.recipe;
+    out->recipe = estimate_recipe(&out->setup);
+    find_batch(out, source);
+    struct estimate estimate;
+    TRY(estimate_make(&estimate, arena, &out->setup));
+    out->roofline_tokens_per_s = estimate.tokens_per_s;
+    out->predicted_bytes = estimate.memory.total_bytes;
+    out->prior = calibration_of(source->efficiencies, source->efficiency_count, out->setup.stack);
+    const struct pilot_rate *rate = &pilot->tokens_per_s;
+    out->log_measured = log(rate->mean / out->roofline_tokens_per_s);
+    const double half = 1.6448536269514722; // of a 90 % interval, in deviations
+    bool known = rate->low > 0 && rate->high >= rate->low;
+    out->log_interval = known ? log(rate->high / rate->low) / (2 * half) : unsteady_spread;
+    if (!pilot->steady)
+        out->log_interval = fmax(out->log_interval, unsteady_spread);
+    return OK;
+}
+
+double transfer_memory_ratio(const struct transfer *carry)
+{
+    return carry->pilot->peak_bytes > 0 ? carry->pilot->peak_bytes / carry->predicted_bytes : NAN;
+}
+
+// --- how far another configuration is ----------------------------------------
+
+static double doublings(double a, double b)
+{
+    return a > 0 && b > 0 ? fabs(log2(a / b)) : 0;
+}
+
+// How much of the whole difference is there, 0 to 1.
+static double grown(enum transfer_cause cause, double far)
+{
+    double whole = differences[cause].whole;
+    return whole > 0 ? fmin(1, far / whole) : far > 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+// But for the number of data-parallel ranks; optimizer states may be sharded or not.
+static bool same_layout(const struct layout *a, const struct layout *b)
+{
+    return a->tensor == b->tensor && a->pipeline == b->pipeline && a->context == b->context &&
+           a->expert == b->expert && (a->zero == 3) == (b->zero == 3) && a->split == b->split &&
+           a->offload_optimizer == b->offload_optimizer && a->offload_weights == b->offload_weights;
+}
+
+static double attended(const struct step_batch *batch)
+{
+    return batch->squares / batch->tokens;
+}
+
+// How different two configurations are, by cause: doublings, or 1 where it differs at all.
+static void distances(double *out, const struct transfer *carry, const struct setup *setup)
+{
+    const struct setup *own = &carry->setup;
+    const struct recipe *a = &carry->recipe, b = estimate_recipe(setup);
+    bool adapters = a->method != RECIPE_FULL && b.method != RECIPE_FULL;
+    memset(out, 0, TRANSFER_CAUSES * sizeof *out);
+    out[TRANSFER_LENGTHS] = hypot(doublings(attended(&own->batch), attended(&setup->batch)),
+                                  doublings(own->batch.tokens, setup->batch.tokens));
+    out[TRANSFER_RECOMPUTATION] = a->checkpointing != b.checkpointing;
+    out[TRANSFER_GPUS] =
+        doublings((double)layout_gpus(&own->layout), (double)layout_gpus(&setup->layout));
+    out[TRANSFER_LAYOUT] = !same_layout(&own->layout, &setup->layout);
+    out[TRANSFER_PRECISION] =
+        a->precision != b.precision || a->optimizer != b.optimizer ||
+        (adapters && (a->rank != b.rank || !same_text(a->targets, b.targets)));
+    out[TRANSFER_METHOD] = a->method != b.method;
+    out[TRANSFER_MODEL] =
+        own->model != setup->model && !same_text(own->model->name, setup->model->name);
+    out[TRANSFER_GPU] = own->gpu != setup->gpu;
+}
+
+// --- other lengths by the fit ------------------------------------------------
+
+static double fit_tokens_per_s(const struct pilot *pilot, const struct step_batch *batch,
+                               double accumulation)
+{
+    double update = pilot->apart.update_seconds > 0 ? pilot->apart.update_seconds : 0;
+    double micro = pilot_fit_seconds(&pilot->fit, batch->tokens, batch->squares, batch->labelled);
+    return accumulation * batch->tokens / (accumulation * micro + update);
+}
+
+static bool spanned(double value, double low, double high)
+{
+    return value >= 0.9 * low && value <= 1.1 * high;
+}
+
+// Moves the efficiency from the pilot's batches to others by its fit: what the fit says of the two
+// over what the step list says. False where there is no fit, or it is none of this shape.
+static bool move_by_fit(double *log_efficiency, double *spread, const struct transfer *carry,
+                        struct arena *arena, const struct setup *setup, const double *far)
+{
+    const struct pilot *pilot = carry->pilot;
+    const struct pilot_fit *fit = &pilot->fit;
+    if (fit->samples < 8 || !(fit->spread >= 0) || far[TRANSFER_METHOD] || far[TRANSFER_MODEL])
+        return false;
+    struct setup moved = carry->setup;
+    moved.batch = setup->batch;
+    moved.accumulation = setup->accumulation;
+    struct arena_mark mark = arena_mark(arena);
+    struct estimate estimate;
+    bool made = !estimate_make(&estimate, arena, &moved);
+    arena_rewind(arena, mark);
+    double by_fit = fit_tokens_per_s(pilot, &moved.batch, moved.accumulation) /
+                    fit_tokens_per_s(pilot, &carry->setup.batch, carry->setup.accumulation);
+    double by_list = estimate.tokens_per_s / carry->roofline_tokens_per_s;
+    if (!made || !(by_fit > 0) || !(by_list > 0))
+        return false;
+    double apart = log(by_fit / by_list);
+    bool inside = spanned(moved.batch.tokens, fit->tokens_low, fit->tokens_high) &&
+                  spanned(attended(&moved.batch), fit->attended_low, fit->attended_high);
+    *log_efficiency = carry->log_measured + apart;
+    // Residuals average out over many micro-batches, what the four terms miss does not. Beyond what
+    // was timed, fit and list are two opinions.
+    *spread = hypot(fit->spread / 2, inside ? 0 : apart / 2) *
+              grown(TRANSFER_LENGTHS, far[TRANSFER_LENGTHS]);
+    return true;
+}
+
+// --- carrying ----------------------------------------------------------------
+
+void transfer_to(struct transferred *out, const struct transfer *carry, struct arena *arena,
+                 const struct setup *setup)
+{
+    double far[TRANSFER_CAUSES], near = 0, beyond = 0, log_efficiency = carry->log_measured;
+    *out = (struct transferred){ .efficiency = carry->prior,
+                                 .same_stack =
+                                     same_text(carry->setup.stack->name, setup->stack->name) };
+    if (!out->same_stack)
+        return;
+    distances(far, carry, setup);
+    out->spreads[TRANSFER_INTERVAL] = carry->log_interval;
+    out->spreads[TRANSFER_RUNS] = run_spread;
+    for (int cause = TRANSFER_LENGTHS; cause < TRANSFER_CAUSES; cause++)
+        out->spreads[cause] =
+            differences[cause].spread * grown((enum transfer_cause)cause, far[cause]);
+    out->by_fit =
+        move_by_fit(&log_efficiency, &out->spreads[TRANSFER_LENGTHS], carry, arena, setup, far);
+    for (int cause = 0; cause < TRANSFER_CAUSES; cause++)
+        *(differences[cause].far ? &beyond : &near) += out->spreads[cause] * out->spreads[cause];
+
+    // Two runs of one stack have its spread each and differ by what is beyond: their correlation.
+    struct efficiency *e = &out->efficiency;
+    double variance = carry->prior.log_spread * carry->prior.log_spread;
+    double weight = variance > 0 ? fmax(0, 1 - beyond / (2 * variance)) : beyond == 0;
+    double left = weight * weight * near + variance * (1 - weight * weight);
+    out->weight = weight;
+    out->alike = beyond == 0 && !far[TRANSFER_GPUS] && !far[TRANSFER_LAYOUT] &&
+                 !far[TRANSFER_RECOMPUTATION] && far[TRANSFER_LENGTHS] < 0.1;
+    e->log_mid = carry->prior.log_mid + weight * (log_efficiency - carry->prior.log_mid);
+    e->log_spread = fmin(carry->prior.log_spread, sqrt(left));
+    e->is_piloted = true;
+}

@@ -1,0 +1,219 @@
+#include "core/forecast/workload.h"
+
+#include <math.h>
+
+const char *const workload_batchings[] = { "max", "longest", "grouped", "packed", "auto", NULL };
+
+enum { LARGEST_RUN = 1000 }; // million million tokens
+
+struct workload_rule workload_rule(void)
+{
+    // From batches simulated on Alpaca, GSM8K, T0, SGD and MOSS at contexts of 2,048 and 4,096
+    // with Llama 3's tokenizer: padded to the context 2 to 32 % of the slots were useful, to the
+    // longest of 8 rows 31 to 64 %, grouped by length 87 to 98 %, packed 96 to 99 %. The spreads
+    // are those that give a lognormal the same longest of eight.
+    return (struct workload_rule){
+        .examples = NAN,
+        .epochs = 1,
+        .context = 2048,
+        .batching = WORKLOAD_PACKED,
+        .labelled_share = 1,
+        .mean_length = NAN,
+        .length_spread = { 0.336, 0.590, 1.054 },
+        .mean_share = { 0.04, 0.12, 0.32 },
+        .grouped_fill = { 0.875, 0.95, 0.98 },
+        .packed_fill = { 0.96, 0.98, 0.99 },
+    };
+}
+
+enum err workload_check(const struct workload_rule *rule)
+{
+    if (!(rule->tokens >= 1))
+        return fail(ERR_USAGE, "there are no tokens to train on; --tokens 21.4M says how many");
+    if (rule->tokens > LARGEST_RUN * 1e12)
+        return fail(ERR_USAGE, "--tokens is %.3g, more than any data set has (%d T at most)",
+                    rule->tokens, LARGEST_RUN);
+    if (!(rule->epochs > 0 && rule->epochs <= 1e4))
+        return fail(ERR_USAGE, "--epochs is %g, must be above 0 and at most 10,000", rule->epochs);
+    if (!(rule->context >= 1 && rule->context <= 1 << 24))
+        return fail(ERR_USAGE, "--context is %.0f, must be from 1 to %d tokens", rule->context,
+                    1 << 24);
+    if (rule->mean_length <= 0)
+        return fail(ERR_USAGE, "--mean-length is %g, must be above 0", rule->mean_length);
+    if (rule->examples > rule->tokens)
+        return fail(ERR_USAGE,
+                    "--examples is %.0f, more than the %.0f tokens; an example has one or more",
+                    rule->examples, rule->tokens);
+    return OK;
+}
+
+double workload_longest(double spread, double examples)
+{
+    if (examples <= 1)
+        return 1;
+    // E[max] / E[x] of n is n ∫ φ(z) Φ(z + σ)ⁿ⁻¹ dz, here by the trapezoidal rule.
+    enum { POINTS = 48 };
+    const double end = 6, step = 2 * end / POINTS;
+    double sum = 0;
+    for (int i = 0; i <= POINTS; i++) {
+        double z = i * step - end;
+        sum += exp(-z * z / 2) * pow(stats_normal_below(z + spread), examples - 1);
+    }
+    return examples * sum * step / sqrt(2 * acos(-1));
+}
+
+// Useful over processed tokens, for lengths of that mean and spread.
+static double fill(const struct workload_rule *rule, double mean, double spread, double micro_batch)
+{
+    double widest = rule->context / mean;
+    return rule->batching == WORKLOAD_MAX ? 1 / widest
+                                          : 1 / fmin(widest, workload_longest(spread, micro_batch));
+}
+
+// The fill as a range: low is what the least favourable lengths leave.
+static struct range fills(const struct workload_rule *rule, const struct range *mean,
+                          double micro_batch)
+{
+    const struct range *spread = &rule->length_spread;
+    switch (rule->batching) {
+    case WORKLOAD_GROUPED: return rule->grouped_fill;
+    case WORKLOAD_PACKED: return rule->packed_fill;
+    case WORKLOAD_MAX:
+        return (struct range){ fill(rule, mean->low, 0, 1), fill(rule, mean->mid, 0, 1),
+                               fill(rule, mean->high, 0, 1) };
+    default:
+        return (struct range){ fill(rule, mean->mid, spread->high, micro_batch),
+                               fill(rule, mean->mid, spread->mid, micro_batch),
+                               fill(rule, mean->mid, spread->low, micro_batch) };
+    }
+}
+
+static struct range mean_lengths(const struct workload_rule *rule)
+{
+    double known = !isnan(rule->mean_length) ? rule->mean_length
+                   : rule->examples > 0      ? rule->tokens / rule->examples
+                                             : NAN;
+    if (!isnan(known)) {
+        known = fmin(known, rule->context);
+        return (struct range){ known, known, known };
+    }
+    return (struct range){ fmax(1, rule->mean_share.low * rule->context),
+                           fmax(1, rule->mean_share.mid * rule->context),
+                           fmax(1, rule->mean_share.high * rule->context) };
+}
+
+// One micro-batch on average: padded rows attend over their whole width, packed ones within each
+// example, whose mean square is mean² · exp(spread²).
+static struct step_batch average(const struct workload_rule *rule, double mean, double useful_share,
+                                 double micro_batch)
+{
+    bool packed = rule->batching == WORKLOAD_PACKED;
+    double width = packed ? rule->context : fmin(rule->context, mean / useful_share);
+    double spread = rule->length_spread.mid;
+    double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
+    double tokens = micro_batch * width;
+    return (struct step_batch){ .rows = micro_batch,
+                                .width = width,
+                                .tokens = tokens,
+                                .squares = tokens * attended,
+                                .labelled = tokens * useful_share * rule->labelled_share,
+                                .padded = !packed && useful_share < 1 };
+}
+
+// The measured shape at a micro-batch: between two, in proportion to their logarithms.
+static struct workload_shape shape_at(const struct workload_rule *rule, double micro_batch)
+{
+    const struct workload_shape *shapes = rule->shapes;
+    size_t above = 0;
+    while (above < rule->shape_count && shapes[above].micro_batch < micro_batch)
+        above++;
+    if (above == rule->shape_count)
+        return shapes[above - 1];
+    if (above == 0 || shapes[above].micro_batch == micro_batch)
+        return shapes[above];
+    const struct workload_shape *a = &shapes[above - 1], *b = &shapes[above];
+    double share = log(micro_batch / a->micro_batch) / log(b->micro_batch / a->micro_batch);
+    return (struct workload_shape){
+        .micro_batch = micro_batch,
+        .fill = a->fill + share * (b->fill - a->fill),
+        .width = a->width + share * (b->width - a->width),
+        .attended = a->attended + share * (b->attended - a->attended),
+        .worst_width = fmax(a->worst_width, b->worst_width),
+        .rows = a->rows,
+        .widths = fmin(a->widths, b->widths),
+    };
+}
+
+// Puts what was measured in the place of what was assumed.
+static void measure(struct workload *out, const struct workload_rule *rule)
+{
+    struct workload_shape shape = shape_at(rule, out->micro_batch);
+    double tokens = out->micro_batch * shape.width;
+    out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
+    out->padding_share = 1 - shape.fill;
+    double off = 1 + stats_normal_quantile(0.9) * rule->token_spread;
+    out->processed_factor = (struct range){ 1 / off, 1, off };
+    out->batch =
+        (struct step_batch){ .rows = out->micro_batch,
+                             .width = shape.width,
+                             .tokens = tokens,
+                             .squares = tokens * shape.attended,
+                             .labelled = tokens * shape.fill * rule->labelled_share,
+                             .padded = rule->batching != WORKLOAD_PACKED && shape.fill < 1 };
+    out->worst = step_batch(out->micro_batch, shape.worst_width);
+}
+
+// Takes every row as full. Packing leaves its usual gaps; padding would leave those of the assumed
+// lengths, which are the range's high end.
+static void fill_rows(struct workload *out, const struct workload_rule *rule)
+{
+    bool packed = rule->batching == WORKLOAD_PACKED;
+    double share = packed ? rule->packed_fill.mid : 1;
+    out->mean_length = rule->context;
+    out->examples = fmax(1, rint(rule->tokens / rule->context));
+    out->processed_tokens = rule->tokens / share * rule->epochs;
+    out->padding_share = 1 - share;
+    out->batch = step_batch(out->micro_batch, rule->context);
+    out->batch.labelled *= share * rule->labelled_share;
+    out->varied_widths = false;
+}
+
+void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
+                   double data, double global_batch)
+{
+    struct range mean = mean_lengths(rule), share = fills(rule, &mean, micro_batch);
+    *out = (struct workload){
+        .tokens = rule->tokens,
+        .labelled_tokens = rule->tokens * rule->labelled_share,
+        .epochs = rule->epochs,
+        .mean_length = mean.mid,
+        .examples = rule->examples > 0 ? rule->examples : fmax(1, rint(rule->tokens / mean.mid)),
+        .processed_tokens = rule->tokens / share.mid * rule->epochs,
+        .padding_share = 1 - share.mid,
+        .micro_batch = micro_batch,
+        .batch = average(rule, mean.mid, share.mid, micro_batch),
+        .worst = step_batch(micro_batch, rule->context),
+        .batching = rule->batching,
+        .varied_widths = rule->batching == WORKLOAD_LONGEST,
+        .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
+    };
+    if (rule->shapes)
+        measure(out, rule);
+    else if (rule->full_rows)
+        fill_rows(out, rule);
+    out->worst.padded = out->batch.padded;
+    // Of rows whose lengths are not known any part may be padding.
+    if (rule->full_rows && rule->batching != WORKLOAD_PACKED)
+        out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
+    out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
+    out->global_batch = micro_batch * data * out->accumulation;
+    double rows = rule->shapes ? shape_at(rule, micro_batch).rows
+                  : rule->batching == WORKLOAD_PACKED
+                      ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
+                      : out->examples;
+    out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
+    // Of a lognormal two thirds of the rows lie within a spread of the mean: so many widths recur.
+    double likely = 2 * rule->length_spread.mid * mean.mid;
+    out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
+                                        : fmin(out->steps * out->accumulation, likely);
+}

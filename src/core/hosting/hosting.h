@@ -1,0 +1,223 @@
+// hosting: where a planned job could run, for how much, and which place to take.
+//
+// Every offer is held against the job: whole instances, the job estimated anew on that GPU, count
+// and links, the provider's billing, preemption of spot instances, commitments, ownership, and the
+// data that has to move. The draws of what is unknown are shared, so that differences between rows
+// are differences between offers. Work is grouped by GPU, count and links: some hundred estimates
+// for a thousand offers.
+//
+//     struct hosting hosting;
+//     TRY(hosting_make(&hosting, arena, &input));
+//     hosting.rows[0].cost_usd.mid … // the best first
+//
+// Formulas: docs/formulas_hosting.md. Rows point into the arena, the plan and the offers.
+
+#pragma once
+
+#include "base/rng.h"
+#include "core/hosting/offers.h"
+#include "core/plan/plan.h"
+
+enum { HOSTING_DRAWS = 10000, HOSTING_HOURS_PER_MONTH = 730 };
+
+// --- the question ------------------------------------------------------------
+
+extern const char *const hosting_patterns[], *const hosting_managed_billings[];
+enum hosting_pattern { HOSTING_STEADY, HOSTING_BURST };
+enum hosting_managed { HOSTING_BY_TOKEN, HOSTING_BY_MAXIMUM_LENGTH };
+
+// Texts of NULL, numbers of NAN and counts of 0 were not said.
+struct hosting_request {
+    const char *gpu, *provider, *region, *kind, *compliance; // lists are separated by commas
+    const char *price, *data_at, *queue, *today;
+    int64_t gpus, rows;
+    double deadline, budget, discount; // seconds, USD, share
+    int pattern, managed_billing;
+    double runs_per_month, gpu_hours_per_month;
+    double data_bytes, link; // bytes, bytes/s
+    double managed_price;    // USD per million tokens
+    double preemptions_per_hour, spot_wait;
+    double server_price, amortisation_years, resale_share, electricity, pue, rack_price;
+    double network_per_month, staff_per_month;
+};
+
+extern const struct field hosting_fields[];
+struct hosting_request hosting_request_default(void);
+
+struct hosting_input {
+    const struct plan *plan;
+    const struct offers *offers;
+    const struct billing *billing;
+    size_t billing_count;
+    const struct hosting_request *request;
+    // What a document knew better of the tokens processed; 0: nothing.
+    double processed_scale;
+    struct range processed_factor;
+    // Of the logarithm of efficiency on other GPUs than the plan's, where a measurement of the
+    // plan's own does not reach; 0: as on the plan's.
+    double elsewhere_log_spread;
+};
+
+// What a plan's document says beyond the request that made it. NAN where it does not.
+struct hosting_document {
+    struct efficiency efficiency; // only its numbers
+    double processed_tokens, micro_batch, accumulation, global_batch;
+    struct range padding_share;
+};
+
+// Reads a plan's document back as the request that made it, free in what may differ from place to
+// place (layout, micro-batch, recomputation).
+enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
+                           struct arena *arena, struct text json, const char *name);
+
+// Takes over the document's efficiency, which a pilot may have measured, and its processed tokens
+// over those that the plan's assumptions give: lengths may have been profiled.
+void hosting_adopt(struct hosting_input *input, struct plan *plan,
+                   const struct hosting_document *document);
+
+// --- parts of the arithmetic, each alone -------------------------------------
+
+int64_t hosting_instances(int64_t gpus, int64_t instance_gpus); // whole ones
+double hosting_billed_seconds(double seconds, double granularity_seconds, double minimum_seconds);
+
+// A run of so much work on instances that are taken away at random.
+struct hosting_preemption {
+    double work_seconds;    // without saves and restarts
+    double save_seconds;    // of one checkpoint
+    double restart_seconds; // from a new instance to the first step, billed
+    double rate_per_second; // of preemptions while it runs
+    double wait_seconds;    // until there is a new instance, not billed
+};
+
+struct hosting_spot {
+    double saves;                        // equal intervals of work
+    double interval_seconds;             // that cost least
+    double young_daly_seconds;           // the first-order answer, as a check
+    double billed_seconds, wall_seconds; // expected
+    double preemptions;                  // expected
+};
+
+struct hosting_spot hosting_spot_best(const struct hosting_preemption *p);
+// Expected billed seconds with that many intervals.
+double hosting_spot_seconds(const struct hosting_preemption *p, double saves);
+// One run of the same process, drawn event by event; returns billed seconds.
+double hosting_spot_simulate(const struct hosting_preemption *p, double saves, struct rng *rng,
+                             double *wall_seconds);
+
+// The share of the hours of a commitment that must be used to beat paying by the hour.
+double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour);
+// Commitments side by side that the runs of a month need.
+double hosting_sets(int pattern, double runs_per_month, double hours_per_run);
+
+struct hosting_term {
+    const char *name;
+    struct range usd_per_month; // low, typical, high
+    const char *confidence, *source, *as_of;
+};
+
+enum { HOSTING_TERMS = 7 };
+
+// One owned server in a colocation.
+struct hosting_ownership {
+    const struct gpu *gpu;
+    double gpus;
+    struct range server_usd, years, kilowatts, pue, usd_per_kwh, usd_per_kw_month;
+    double resale_share, capital_per_year, operations_per_year, network_per_month, staff_per_month;
+    double idle_share, draw_share; // of the highest power: idle, and at work
+    const char *confidence, *source, *as_of;
+};
+
+// Facts of the catalog for that GPU; false where no server price is known.
+bool hosting_ownership_of(struct hosting_ownership *out, const struct catalog *catalog,
+                          const struct gpu *gpu, const struct hosting_request *request);
+// Dollars a month at that share of hours in use: each term, and their sum. Deviations of the terms
+// add as the root of their squares.
+struct range hosting_ownership_month(const struct hosting_ownership *o, double utilization,
+                                     struct hosting_term *terms);
+// The share of hours in use from which owning beats renting at that price; NAN if none does.
+double hosting_ownership_break_even(const struct hosting_ownership *o, double usd_per_gpu_hour);
+// Months until what was saved against renting has paid for the server; INFINITY if never.
+double hosting_ownership_months(const struct hosting_ownership *o, double utilization,
+                                double usd_per_gpu_hour);
+
+// Moving data in before the run and results out behind it.
+struct hosting_move {
+    double dataset_bytes, model_bytes, result_bytes;
+    double in_usd_per_gb, out_usd_per_gb, link_bytes_per_s;
+    double in_usd, out_usd, in_hours, out_hours;
+};
+void hosting_move_cost(struct hosting_move *move);
+
+// What a price may have become in that time: the deviation of its logarithm.
+double hosting_price_spread(double age_days);
+
+// --- the answer --------------------------------------------------------------
+
+struct hosting_group; // of one GPU, count and links
+
+struct hosting_row {
+    const struct offers_row *offer; // NULL for managed and colocation
+    enum offers_kind kind;
+    const char *provider, *instance, *region, *as_of;
+    const struct hosting_group *group; // NULL for managed
+    int64_t instances, instance_gpus, gpus;
+    double usd_per_hour, list_usd_per_hour; // of one instance, with and without discount
+    double age_days, price_spread;
+    double granularity_seconds, minimum_seconds;
+    struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
+    double expected_usd; // of spot: by the closed form
+    struct hosting_move move;
+    struct hosting_spot spot;
+    struct hosting_preemption preemption;
+    double on_demand_usd; // of the same instance, expected; NAN if it is not offered
+    double commitment_usd, break_even, sets; // of reserved and colocation
+    struct hosting_ownership ownership;
+    double rent_usd_per_gpu_hour; // the cheapest on demand of an owned GPU; NAN if there is none
+    double disk_needed_bytes, local_disk_bytes; // base model, data and two saves; NAN: unknown
+    double managed_tokens;
+    double chance_in_time; // NAN without a deadline
+    const char *limit;     // what bounds it: "compute", "memory", "interconnect", …
+    bool in_time, in_budget, stale;
+    bool pareto; // no other row ends sooner for less
+};
+
+// Offers that were not held against the job, or could not run it, and why.
+enum hosting_reason {
+    HOSTING_OTHER_GPU,
+    HOSTING_OTHER_PROVIDER,
+    HOSTING_OTHER_REGION,
+    HOSTING_NO_TAG,
+    HOSTING_NO_PRICE,
+    HOSTING_NO_PRECISION,
+    HOSTING_NO_FIT,
+    HOSTING_NO_NETWORK, // too small for so many GPUs, and no network between them is known
+    HOSTING_NO_HOST_MEMORY,
+    HOSTING_REASONS,
+};
+
+struct hosting {
+    const struct hosting_input *input;
+    struct hosting_row *rows; // ranked, one per provider, instance, region and kind
+    size_t count, evaluated, groups;
+    size_t left_out[HOSTING_REASONS];
+    const struct hosting_row *recommended, *cheapest_in_time, *fastest_in_budget, *smallest;
+    const char *reason;     // of the recommendation
+    const char *advice[12]; // elastic or reserved, data, sensitivity, old prices
+    size_t advice_count;
+    double runs_per_month;
+    bool runs_assumed;
+    struct assumption assumptions[12]; // beside those of the plan
+    size_t assumption_count;
+};
+
+// ERR_USAGE for filters that name nothing; ERR_ANSWER is left to the caller.
+enum err hosting_make(struct hosting *out, struct arena *arena, const struct hosting_input *input);
+
+// Why there are no rows and what would be found by relaxing what.
+const char *hosting_nothing(const struct hosting *hosting, struct arena *arena);
+
+const struct hosting_row *hosting_find(const struct hosting *hosting, const char *name);
+void hosting_write(const struct hosting *hosting, struct arena *arena, struct out *out);
+void hosting_text(const struct hosting *hosting, struct arena *arena, struct out *out);
+void hosting_explain(const struct hosting *hosting, const struct hosting_row *row,
+                     struct arena *arena, struct out *out);

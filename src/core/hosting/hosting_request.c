@@ -1,0 +1,260 @@
+// What is asked of the comparison: its options, their checks, and what they add to the offers.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const hosting_patterns[] = { "steady", "burst", NULL };
+const char *const hosting_managed_billings[] = { "tokens", "max-length", NULL };
+
+const struct field hosting_fields[] = {
+    FIELD(hosting_request, gpu, TEXT, "only this GPU"),
+    FIELD(hosting_request, gpus, COUNT, "exactly so many in all; any number unless given"),
+    FIELD(hosting_request, deadline, SECONDS, "from now to the result: 48h"),
+    FIELD(hosting_request, budget, USD, "money allowed"),
+    FIELD(hosting_request, provider, TEXT, "only these: aws,lambda"),
+    FIELD(hosting_request, region, TEXT, "us-east, us-west, or as the provider calls it"),
+    FIELD(hosting_request, kind, TEXT, "on-demand,spot,reserved,colocation; all unless given"),
+    FIELD(hosting_request, compliance, TEXT, "only offers of --offers with these tags"),
+    FIELD(hosting_request, price, TEXT, "your own for the plan's GPU: 2.49/gpu-h or 20/h"),
+    FIELD(hosting_request, discount, SHARE, "yours on list prices on demand"),
+    FIELD(hosting_request, queue, TEXT, "until it starts: 10min,1h,6h (low, usual, high)"),
+    FIELD_OF(hosting_request, pattern, hosting_patterns, "runs one after another, or at once"),
+    FIELD(hosting_request, runs_per_month, NUMBER, "of this job; 1 is assumed"),
+    FIELD(hosting_request, gpu_hours_per_month, NUMBER, "of all your jobs on such GPUs"),
+    FIELD(hosting_request, data_at, TEXT, "provider, or provider:region, that holds the data"),
+    FIELD(hosting_request, data_bytes, BYTES, "of the data set; 4 a token are assumed"),
+    FIELD(hosting_request, link, RATE, "of moving data; 1 Gb/s is assumed"),
+    FIELD(hosting_request, managed_price, USD, "of tuning as a service, per million tokens"),
+    FIELD_OF(hosting_request, managed_billing, hosting_managed_billings, "what it counts"),
+    FIELD(hosting_request, preemptions_per_hour, NUMBER, "of a spot instance"),
+    FIELD(hosting_request, spot_wait, SECONDS, "until a spot instance is there again"),
+    FIELD(hosting_request, server_price, USD, "of a server of 8 GPUs"),
+    FIELD(hosting_request, amortisation_years, NUMBER, "in which it is written off"),
+    FIELD(hosting_request, resale_share, SHARE, "of its price that it brings in the end"),
+    FIELD(hosting_request, electricity, USD, "per kWh"),
+    FIELD(hosting_request, pue, NUMBER, "power of the building over that of the server"),
+    FIELD(hosting_request, rack_price, USD, "per kW and month"),
+    FIELD(hosting_request, network_per_month, USD, "cross-connects of an owned server"),
+    FIELD(hosting_request, staff_per_month, USD, "beside the usual operations"),
+    FIELD(hosting_request, rows, COUNT, "of the table"),
+    FIELD(hosting_request, today, DATE, "that ages of prices are counted to"),
+    { 0 },
+};
+
+struct hosting_request hosting_request_default(void)
+{
+    struct hosting_request request;
+    memset(&request, 0, sizeof request);
+    field_clear(hosting_fields, &request);
+    request.rows = 20;
+    return request;
+}
+
+bool hosting_lists(const char *list, const char *word)
+{
+    struct text rest = text_of(list ? list : ""), piece;
+    if (!rest.size)
+        return true;
+    while (text_next(&rest, ',', &piece))
+        if (text_is(text_trim(piece), word))
+            return true;
+    return false;
+}
+
+bool hosting_wants(const struct hosting_maker *m, enum offers_kind kind)
+{
+    const char *list = m->request->kind;
+    bool reserved = kind == OFFERS_RESERVED_1Y || kind == OFFERS_RESERVED_3Y;
+    return hosting_lists(list, offers_kind_names[kind]) ||
+           (reserved && hosting_lists(list, "reserved"));
+}
+
+// "2.49/gpu-h", "19.92/h" or "2.49": dollars per GPU hour, or per hour of the instance.
+static enum err read_price(double *usd, bool *per_gpu, const char *text)
+{
+    struct text number = text_of(text);
+    const char *slash = strchr(text, '/');
+    *per_gpu = true;
+    if (slash) {
+        number.size = (size_t)(slash - text);
+        const char *unit = slash + 1;
+        *per_gpu = !strcmp(unit, "gpu-h") || !strcmp(unit, "gpu-hour") || !strcmp(unit, "gpuh");
+        if (!*per_gpu && strcmp(unit, "h") && strcmp(unit, "hour") && strcmp(unit, "hr"))
+            return fail(ERR_USAGE,
+                        "--price is \"%s\"; wanted is dollars per GPU hour (2.49/gpu-h) or per "
+                        "hour of an instance (20/h)",
+                        text);
+    }
+    if (number.size && number.at[0] == '$')
+        number.at++, number.size--;
+    if (text_read_number(usd, text_trim(number)) || !(*usd > 0))
+        return fail(ERR_USAGE,
+                    "--price is \"%s\", must be above 0: a price of nothing or less is no offer",
+                    text);
+    return OK;
+}
+
+// The user's own price as one more offer, of the plan's GPU in its usual node.
+enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers)
+{
+    double usd;
+    bool per_gpu;
+    if (!m->request->price)
+        return OK;
+    TRY(read_price(&usd, &per_gpu, m->request->price));
+    const struct gpu *gpu = m->gpu ? m->gpu : m->job.plan->chosen.gpu;
+    const struct node *node = catalog_node_of(&m->job.plan->data->catalog, gpu);
+    int64_t gpus = node ? node->gpus : 8;
+    int64_t planned = m->request->gpus ? m->request->gpus : m->job.plan->chosen.gpus;
+    if (planned < gpus)
+        gpus = planned;
+    struct offer offer = {
+        .provider = "yours",
+        .instance = text_format(m->job.arena, "%lldx-%s", (long long)gpus, gpu->name),
+        .gpu = gpu->name,
+        .gpus = gpus,
+        .region = "US",
+        .region_scope = "us-any",
+        .host_memory_bytes = NAN,
+        .on_demand_usd_per_hour = per_gpu ? usd * (double)gpus : usd,
+        .spot_usd_per_hour = NAN,
+        .spot_high_usd_per_hour = NAN,
+        .reserved_1y_usd_per_hour = NAN,
+        .reserved_3y_usd_per_hour = NAN,
+        .source = "--price",
+        .as_of = m->request->today,
+    };
+    struct catalog one = { .offers = &offer, .offer_count = 1 };
+    struct offers own;
+    offers_of_catalog(&own, m->job.arena, &one);
+    own.rows[0].granularity_seconds = 1;
+    own.rows[0].minimum_seconds = 0;
+    offers_append(offers, m->job.arena, &own);
+    return OK;
+}
+
+// "10min,1h,6h" is low, usual and high; one value is certain.
+static enum err read_queue(struct range *out, const char *text)
+{
+    double seconds[3];
+    size_t count = 0;
+    struct text rest = text_of(text), piece;
+    while (text_next(&rest, ',', &piece)) {
+        if (count == 3 || text_read_seconds(&seconds[count], text_trim(piece)) ||
+            (count && seconds[count] < seconds[count - 1]))
+            return fail(ERR_USAGE,
+                        "--queue is \"%s\"; wanted is one time or three that rise: "
+                        "10min,1h,6h",
+                        text);
+        count++;
+    }
+    if (count != 1 && count != 3)
+        return fail(ERR_USAGE,
+                    "--queue is \"%s\"; wanted is one time or three that rise: "
+                    "10min,1h,6h",
+                    text);
+    *out = (struct range){ seconds[0] / 3600, seconds[count == 3 ? 1 : 0] / 3600,
+                           seconds[count - 1] / 3600 };
+    return OK;
+}
+
+static enum err check_kinds(const struct hosting_maker *m)
+{
+    struct text rest = text_of(m->request->kind ? m->request->kind : ""), piece;
+    while (rest.size && text_next(&rest, ',', &piece)) {
+        bool known = text_is(text_trim(piece), "reserved");
+        for (int i = 0; i < OFFERS_KINDS; i++)
+            known = known || text_is(text_trim(piece), offers_kind_names[i]);
+        if (!known)
+            return fail(ERR_USAGE,
+                        "--kind has \"%.*s\"; there are on-demand, spot, reserved, reserved-1y, "
+                        "reserved-3y, colocation and managed",
+                        TEXT_ARGS(piece));
+    }
+    return OK;
+}
+
+static enum err check_provider(const struct hosting_maker *m, const struct offers *offers,
+                               struct text name, const char *option)
+{
+    const char **names = ARENA_NEW(m->job.arena, const char *, offers->count + 1);
+    for (size_t i = 0; i < offers->count; i++) {
+        names[i] = offers->rows[i].offer.provider;
+        if (text_is(name, names[i]))
+            return OK;
+    }
+    if (text_is(name, "own") || text_is(name, "managed"))
+        return OK;
+    const char *near = text_nearest(name, names, offers->count);
+    return fail(ERR_USAGE,
+                "--%s: no offer is of provider \"%.*s\"%s%s; gpuhours show offers lists them",
+                option, TEXT_ARGS(name), near ? "; the nearest is " : "", near ? near : "");
+}
+
+static enum err check_region(const struct hosting_maker *m, const struct offers *offers)
+{
+    const char *region = m->request->region;
+    const char **names = ARENA_NEW(m->job.arena, const char *, 2 * offers->count + 1);
+    size_t count = 0;
+    bool found = !region || !strcmp(region, "us");
+    for (size_t i = 0; !found && i < offers->count; i++) {
+        const struct offer *o = &offers->rows[i].offer;
+        const char *area = offers_area(o->region);
+        found = area && strcmp(area, "us") && offers_in_region(o, region);
+        names[count++] = o->region ? o->region : "US";
+        names[count++] = area ? area : "us";
+    }
+    if (found)
+        return OK;
+    const char *near = text_nearest(text_of(region), names, count);
+    return fail(ERR_USAGE,
+                "no offer is in region \"%s\"%s%s; there are us-east, us-central, us-south, "
+                "us-west and the providers' own names",
+                region, near ? "; the nearest is " : "", near ? near : "");
+}
+
+enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers)
+{
+    const struct hosting_request *r = m->request;
+    TRY(check_kinds(m));
+    struct text rest = text_of(r->provider ? r->provider : ""), piece;
+    while (rest.size && text_next(&rest, ',', &piece))
+        TRY(check_provider(m, offers, text_trim(piece), "provider"));
+    rest = text_of(r->data_at ? r->data_at : "");
+    if (rest.size && text_next(&rest, ':', &piece))
+        TRY(check_provider(m, offers, piece, "data-at"));
+    return check_region(m, offers);
+}
+
+enum err hosting_check(struct hosting_maker *m)
+{
+    const struct hosting_request *r = m->request;
+    const struct {
+        const char *option;
+        double value, least, most;
+    } bounds[] = {
+        { "runs-per-month", r->runs_per_month, 1e-6, 1e6 },
+        { "gpu-hours-per-month", r->gpu_hours_per_month, 1e-6, 1e9 },
+        { "discount", r->discount, 0, 0.999 },
+        { "link", r->link, 1, 1e15 },
+        { "amortisation-years", r->amortisation_years, 0.1, 100 },
+        { "pue", r->pue, 1, 10 },
+        { "preemptions-per-hour", r->preemptions_per_hour, 0, 1000 },
+        { "managed-price", r->managed_price, 1e-9, 1e9 },
+    };
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        if (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most)
+            return fail(ERR_USAGE, "--%s is %g, must be from %g to %g", bounds[i].option,
+                        bounds[i].value, bounds[i].least, bounds[i].most);
+    if (r->gpus > PLAN_MOST_GPUS)
+        return fail(ERR_USAGE, "--gpus is %lld, must be from 1 to %d", (long long)r->gpus,
+                    PLAN_MOST_GPUS);
+    if (r->gpu)
+        TRY(catalog_gpu(&m->gpu, &m->job.plan->data->catalog, r->gpu));
+    if (isnan(offers_days(r->today, r->today)))
+        return fail(ERR_USAGE, "--today is \"%s\", must be a date like 2026-11-15",
+                    r->today ? r->today : "");
+    return r->queue ? read_queue(&m->queue_hours, r->queue) : OK;
+}

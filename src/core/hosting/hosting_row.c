@@ -1,0 +1,399 @@
+// The arithmetic of a row: time, terms, preemption, commitments, ownership, and the data to move.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t hosting_instances(int64_t gpus, int64_t instance_gpus)
+{
+    return (gpus + instance_gpus - 1) / instance_gpus;
+}
+
+double hosting_billed_seconds(double seconds, double granularity_seconds, double minimum_seconds)
+{
+    double units = ceil(seconds / granularity_seconds - 1e-9);
+    return fmax(units * granularity_seconds, minimum_seconds);
+}
+
+double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour)
+{
+    return committed_usd_per_hour / on_demand_usd_per_hour;
+}
+
+double hosting_sets(int pattern, double runs_per_month, double hours_per_run)
+{
+    double side_by_side = pattern == HOSTING_BURST ? runs_per_month : 0;
+    return fmax(fmax(1, side_by_side),
+                ceil(runs_per_month * hours_per_run / HOSTING_HOURS_PER_MONTH - 1e-9));
+}
+
+double hosting_price_spread(double age_days)
+{
+    // Assumed: a quarter in a year, growing with the root of time; a month is as good as today.
+    return age_days > 30 ? 0.25 * sqrt(age_days / 365) : 0;
+}
+
+// --- moving data -------------------------------------------------------------
+
+void hosting_move_cost(struct hosting_move *m)
+{
+    m->in_usd = m->dataset_bytes / 1e9 * m->in_usd_per_gb;
+    m->out_usd = m->result_bytes / 1e9 * m->out_usd_per_gb;
+    m->in_hours = (m->dataset_bytes + m->model_bytes) / m->link_bytes_per_s / 3600;
+    m->out_hours = m->result_bytes / m->link_bytes_per_s / 3600;
+}
+
+static const struct billing *terms_of(const struct hosting_maker *m, const char *provider,
+                                      const char *instance)
+{
+    return offers_terms(m->input->billing, m->input->billing_count, provider, instance);
+}
+
+// Whether the data lies with that provider, and in that region of it.
+static bool is_at(const char *data_at, const char *provider, const char *region, bool *same_region)
+{
+    const char *colon = strchr(data_at, ':');
+    size_t size = colon ? (size_t)(colon - data_at) : strlen(data_at);
+    bool same = strlen(provider) == size && !strncmp(data_at, provider, size);
+    *same_region = same && (!colon || !strcmp(colon + 1, region));
+    return same;
+}
+
+static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
+{
+    const double between_regions = 0.02; // dollars per GB inside one cloud, as commonly listed
+    const struct workload *workload = &m->job.plan->chosen.workload;
+    const struct hosting_request *r = m->request;
+    struct hosting_move *move = &row->move;
+    *move = (struct hosting_move){
+        .dataset_bytes = isnan(r->data_bytes) ? 4 * workload->tokens : r->data_bytes,
+        .model_bytes = 2 * (double)model_parameters(m->job.plan->model),
+        .result_bytes = row->group ? row->group->result_bytes : 0,
+        .link_bytes_per_s = isnan(r->link) ? 125e6 : r->link,
+    };
+    bool same_region = false, same = false;
+    if (r->data_at) {
+        same = is_at(r->data_at, row->provider, row->region, &same_region);
+        const char *colon = strchr(r->data_at, ':');
+        struct text holder = text_of(r->data_at);
+        if (colon)
+            holder.size = (size_t)(colon - r->data_at);
+        const struct billing *from = terms_of(m, text_copy(m->job.arena, holder), "");
+        move->in_usd_per_gb = same_region ? 0 : same ? between_regions : from->egress_usd_per_gb;
+    }
+    const struct billing *here = terms_of(m, row->provider, row->instance);
+    double leaving = row->offer && !isnan(row->offer->egress_usd_per_gb)
+                         ? row->offer->egress_usd_per_gb
+                         : here->egress_usd_per_gb;
+    if (row->kind == OFFERS_COLOCATION)
+        leaving = 0;
+    move->out_usd_per_gb = same_region ? 0 : same ? between_regions : leaving;
+    if (same_region)
+        move->dataset_bytes = 0;
+    hosting_move_cost(move);
+}
+
+// --- rows --------------------------------------------------------------------
+
+static double at(const struct range *range, int which)
+{
+    return which == 0 ? range->low : which == 1 ? range->mid : range->high;
+}
+
+static void set(struct range *range, int which, double value)
+{
+    *(which == 0 ? &range->low : which == 1 ? &range->mid : &range->high) = value;
+}
+
+// Widens what the hours give by what is not known of the price, as independent factors.
+static struct range widen(struct range usd, double spread)
+{
+    const double tenth = 1.2815515655446004; // of the normal distribution
+    double below = hypot(log(usd.mid / usd.low), tenth * spread);
+    double above = hypot(log(usd.high / usd.mid), tenth * spread);
+    return (struct range){ usd.mid * exp(-below), usd.mid, usd.mid * exp(above) };
+}
+
+static void bill_by_time(struct hosting_row *row, const struct range *hours)
+{
+    struct range usd;
+    for (int i = 0; i < 3; i++) {
+        double billed = hosting_billed_seconds(at(hours, i) * 3600, row->granularity_seconds,
+                                               row->minimum_seconds);
+        set(&row->billed_hours, i, billed / 3600);
+        set(&usd, i, billed / 3600 * (double)row->instances * row->usd_per_hour);
+    }
+    row->compute_usd = widen(usd, row->price_spread);
+}
+
+// A commitment is paid whether it is used or not; the runs of a month share it.
+static void bill_by_month(struct hosting_row *row, const struct hosting_maker *m,
+                          struct range month_usd)
+{
+    struct range usd;
+    for (int i = 0; i < 3; i++) {
+        double hours = at(&row->run_hours, i);
+        double sets = hosting_sets(m->request->pattern, m->runs_per_month, hours);
+        set(&row->billed_hours, i, sets * HOSTING_HOURS_PER_MONTH / m->runs_per_month);
+        set(&usd, i, sets * at(&month_usd, i) * (double)row->instances / m->runs_per_month);
+        if (i == 1)
+            row->sets = sets;
+    }
+    row->compute_usd = widen(usd, row->price_spread);
+}
+
+static void bill_reserved(struct hosting_row *row, const struct hosting_maker *m)
+{
+    double month = row->usd_per_hour * HOSTING_HOURS_PER_MONTH;
+    double years = row->kind == OFFERS_RESERVED_3Y ? 3 : 1;
+    double on_demand = offers_price(&row->offer->offer, OFFERS_ON_DEMAND);
+    bill_by_month(row, m, (struct range){ month, month, month });
+    row->commitment_usd = row->usd_per_hour * 8760 * years * (double)row->instances * row->sets;
+    if (!isnan(m->request->discount))
+        on_demand *= 1 - m->request->discount;
+    row->break_even = hosting_break_even(row->usd_per_hour, on_demand);
+}
+
+static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct hosting_group *group)
+{
+    struct hosting_spot_draws *spot =
+        hosting_spot_of(&m->job, group, row->offer->preemptions_per_hour);
+    hosting_spot_draw(&m->job, group, spot);
+    const struct offer *offer = &row->offer->offer;
+    row->preemption = spot->preemption;
+    row->spot = spot->best;
+    row->run_hours = spot->wall_hours;
+    double high = fmax(offer->spot_usd_per_hour, offer->spot_high_usd_per_hour);
+    double zones = log(high / offer->spot_usd_per_hour) / (2 * 1.2815515655446004);
+    row->price_spread = hypot(row->price_spread, isnan(zones) ? 0 : zones);
+    bill_by_time(row, &spot->billed_hours);
+    row->expected_usd =
+        spot->best.billed_seconds / 3600 * row->usd_per_hour * (double)row->instances;
+    double on_demand = offers_price(offer, OFFERS_ON_DEMAND);
+    if (!isnan(m->request->discount))
+        on_demand *= 1 - m->request->discount;
+    row->on_demand_usd = group->middle.wall_seconds / 3600 * on_demand * (double)row->instances;
+}
+
+static const char *limit_of(const struct hosting_row *row, const struct hosting_group *group)
+{
+    const double *t = group->middle.seconds;
+    double wall = group->middle.wall_seconds;
+    double storage = t[OVERHEAD_LOADING] + t[OVERHEAD_STALLS] + t[OVERHEAD_SAVES];
+    double begin = t[OVERHEAD_STARTUP] + t[OVERHEAD_COMPILATION];
+    if (row->queue_hours.mid > row->run_hours.mid)
+        return "queue";
+    if (row->move.in_hours > row->run_hours.mid)
+        return "data move";
+    if (row->disk_needed_bytes > row->local_disk_bytes)
+        return "local disk";
+    if (!group->result.stable)
+        return "memory";
+    if (group->network_share > 0.15)
+        return "interconnect";
+    if (storage > 0.15 * wall)
+        return "storage";
+    if (begin > 0.25 * wall)
+        return "start-up";
+    // What is computed again is so for want of memory.
+    return group->result.recipe.checkpointing == RECIPE_RECOMPUTE ? "memory" : "compute";
+}
+
+static struct hosting_row *new_row(struct hosting_maker *m)
+{
+    struct hosting *out = m->out;
+    if (out->count == m->room) {
+        size_t room = m->room ? 2 * m->room : 1024;
+        out->rows = arena_grow(m->job.arena, out->rows, m->room * sizeof *out->rows,
+                               room * sizeof *out->rows);
+        m->room = room;
+    }
+    struct hosting_row *row = &out->rows[out->count++];
+    *row = (struct hosting_row){ .on_demand_usd = NAN,
+                                 .expected_usd = NAN,
+                                 .break_even = NAN,
+                                 .commitment_usd = NAN,
+                                 .rent_usd_per_gpu_hour = NAN,
+                                 .disk_needed_bytes = NAN,
+                                 .local_disk_bytes = NAN,
+                                 .chance_in_time = NAN };
+    return row;
+}
+
+static struct range queue_of(const struct hosting_maker *m, const struct offers_row *offer)
+{
+    if (!offer || isnan(offer->queue_seconds))
+        return m->queue_hours;
+    double mid = offer->queue_seconds / 3600;
+    return (
+        struct range){ isnan(offer->queue_low_seconds) ? mid : offer->queue_low_seconds / 3600, mid,
+                       isnan(offer->queue_high_seconds) ? mid : offer->queue_high_seconds / 3600 };
+}
+
+// From now to the result: queue, data in, run, data out. Queue and run are drawn together.
+static void elapse(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
+{
+    double moved = row->move.in_hours + row->move.out_hours;
+    double deadline = m->request->deadline / 3600;
+    bool queued = row->queue_hours.high > 0;
+    row->elapsed_hours = (struct range){ row->run_hours.low + moved, row->run_hours.mid + moved,
+                                         row->run_hours.high + moved };
+    if (wall_seconds && (queued || !isnan(deadline))) {
+        struct arena_mark mark = arena_mark(m->job.arena);
+        double *hours = ARENA_NEW(m->job.arena, double, HOSTING_DRAWS);
+        struct assumption queue = { .value = row->queue_hours };
+        size_t in_time = 0;
+        for (size_t i = 0; i < HOSTING_DRAWS; i++) {
+            hours[i] = wall_seconds[i] / 3600 + moved;
+            if (queued)
+                hours[i] += assumption_draw(&queue, m->job.draws.queue[i]);
+            in_time += hours[i] <= deadline;
+        }
+        if (queued)
+            row->elapsed_hours = hosting_range(hours, HOSTING_DRAWS);
+        if (!isnan(deadline))
+            row->chance_in_time = (double)in_time / HOSTING_DRAWS;
+        arena_rewind(m->job.arena, mark);
+    }
+    row->in_time = !(row->elapsed_hours.mid > deadline);
+    row->in_budget = !(row->cost_usd.mid > m->request->budget);
+}
+
+static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
+{
+    double moved = row->move.in_usd + row->move.out_usd;
+    row->cost_usd = (struct range){ row->compute_usd.low + moved, row->compute_usd.mid + moved,
+                                    row->compute_usd.high + moved };
+    row->stale = row->age_days > 180;
+    elapse(row, m, wall_seconds);
+}
+
+static void price_row(struct hosting_row *row, const struct hosting_maker *m)
+{
+    const struct offers_row *offer = row->offer;
+    const struct billing *terms = terms_of(m, row->provider, row->instance);
+    row->list_usd_per_hour = offers_price(&offer->offer, row->kind);
+    row->usd_per_hour = row->list_usd_per_hour;
+    if (row->kind == OFFERS_ON_DEMAND && !isnan(m->request->discount))
+        row->usd_per_hour *= 1 - m->request->discount;
+    if (row->kind == OFFERS_SPOT && offer->offer.spot_high_usd_per_hour > row->usd_per_hour)
+        row->usd_per_hour = sqrt(row->usd_per_hour * offer->offer.spot_high_usd_per_hour);
+    row->as_of = offers_as_of(&offer->offer, row->kind);
+    row->age_days = fmax(0, offers_days(row->as_of, m->request->today));
+    row->price_spread = isnan(row->age_days) ? 0 : hosting_price_spread(row->age_days);
+    row->granularity_seconds =
+        isnan(offer->granularity_seconds) ? terms->granularity_seconds : offer->granularity_seconds;
+    row->minimum_seconds =
+        isnan(offer->minimum_seconds) ? terms->minimum_seconds : offer->minimum_seconds;
+}
+
+void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
+                       enum offers_kind kind, struct hosting_group *group)
+{
+    struct hosting_row *row = new_row(m);
+    hosting_group_draw(&m->job, group);
+    row->offer = offer;
+    row->kind = kind;
+    row->provider = offer->offer.provider;
+    row->instance = offer->offer.instance;
+    row->region = offer->offer.region ? offer->offer.region : "US";
+    row->group = group;
+    row->instances = group->instances;
+    row->instance_gpus = offer->offer.gpus;
+    row->gpus = group->gpus;
+    row->run_hours = group->wall_hours;
+    row->queue_hours = queue_of(m, offer);
+    price_row(row, m);
+    const double *wall = group->wall_seconds;
+    if (kind == OFFERS_SPOT) {
+        bill_spot(row, m, group);
+        wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
+    } else if (kind == OFFERS_ON_DEMAND) {
+        bill_by_time(row, &group->wall_hours);
+    } else {
+        bill_reserved(row, m);
+    }
+    plan_move(row, m);
+    row->disk_needed_bytes =
+        row->move.model_bytes + row->move.dataset_bytes + 2 * group->overheads.save_bytes;
+    row->local_disk_bytes =
+        isnan(offer->local_disk_bytes) ? group->node.local_disk_bytes : offer->local_disk_bytes;
+    if (row->local_disk_bytes == 0) // disks over the network, of any size
+        row->local_disk_bytes = NAN;
+    row->limit = limit_of(row, group);
+    finish(row, m, wall);
+}
+
+// --- ownership and managed services ------------------------------------------
+
+// The group of an owned server, or NULL where none of that GPU is compared.
+struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
+                                          struct hosting_ownership *owned)
+{
+    const struct catalog *catalog = &m->job.plan->data->catalog;
+    const struct gpu *planned = m->job.plan->chosen.gpu;
+    const struct hosting_request *r = m->request;
+    const struct node *usual = catalog_node_of(catalog, gpu);
+    bool other = m->gpu ? gpu != m->gpu : strcmp(gpu->vendor, planned->vendor) != 0;
+    if (!hosting_wants(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") ||
+        r->compliance || other || !usual || r->gpus > usual->gpus ||
+        (!isnan(r->server_price) && gpu != planned) ||
+        !hosting_ownership_of(owned, catalog, gpu, r))
+        return NULL;
+    return hosting_group_find(&m->job, gpu, r->gpus ? r->gpus : usual->gpus, 1, usual);
+}
+
+void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
+{
+    struct hosting_ownership owned;
+    struct hosting_group *group = hosting_find_server(m, gpu, &owned);
+    if (!group || !group->fits)
+        return;
+    struct hosting_row *row = new_row(m);
+    hosting_group_draw(&m->job, group);
+    row->kind = OFFERS_COLOCATION;
+    row->provider = "own";
+    row->instance = text_format(m->job.arena, "8x-%s-server", gpu->name);
+    row->region = "colocation";
+    row->group = group;
+    row->instances = 1;
+    row->instance_gpus = 8;
+    row->gpus = group->gpus;
+    row->run_hours = group->wall_hours;
+    row->queue_hours = (struct range){ 0 };
+    row->as_of = owned.as_of;
+    row->age_days = offers_days(owned.as_of, m->request->today);
+    row->ownership = owned;
+    row->sets = hosting_sets(m->request->pattern, m->runs_per_month, row->run_hours.mid);
+    double used = m->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
+    struct range month = hosting_ownership_month(&owned, used, NULL);
+    row->usd_per_hour = row->list_usd_per_hour = month.mid / HOSTING_HOURS_PER_MONTH;
+    row->commitment_usd = owned.server_usd.mid * row->sets;
+    bill_by_month(row, m, month);
+    plan_move(row, m);
+    row->limit = limit_of(row, group);
+    finish(row, m, group->wall_seconds);
+}
+
+void hosting_add_managed(struct hosting_maker *m)
+{
+    const struct workload *w = &m->job.plan->chosen.workload;
+    if (isnan(m->request->managed_price) || !hosting_wants(m, OFFERS_MANAGED))
+        return;
+    struct hosting_row *row = new_row(m);
+    bool longest = m->request->managed_billing == HOSTING_BY_MAXIMUM_LENGTH;
+    row->kind = OFFERS_MANAGED;
+    row->provider = "managed";
+    row->instance = longest ? "rows × maximum length" : "tokens";
+    row->region = "-";
+    row->limit = "the service";
+    row->managed_tokens =
+        w->epochs * (longest ? w->examples * m->job.plan->rule.context : w->tokens);
+    double usd = row->managed_tokens / 1e6 * m->request->managed_price;
+    row->compute_usd = row->cost_usd = (struct range){ usd, usd, usd };
+    row->run_hours = row->billed_hours = row->elapsed_hours = (struct range){ NAN, NAN, NAN };
+    row->in_time = isnan(m->request->deadline); // how long it takes is not said
+    row->in_budget = !(usd > m->request->budget);
+    row->usd_per_hour = row->list_usd_per_hour = NAN;
+}

@@ -1,0 +1,77 @@
+// Instances that are taken away: how often to save, and what the run then takes.
+
+#include "core/hosting/hosting.h"
+
+#include <math.h>
+
+enum { MOST_SAVES = 1000000 };
+
+// Preemptions are a Poisson process while the instance runs; each undoes the present interval, and
+// the next instance has to start up, during which it may be taken away too (Daly 2006, complete
+// form). With s = work/n + save: E = (e^(λR) − 1)/λ + n · e^(λR) · (e^(λs) − 1)/λ.
+double hosting_spot_seconds(const struct hosting_preemption *p, double saves)
+{
+    double rate = p->rate_per_second, part = p->work_seconds / saves + p->save_seconds;
+    if (!(rate > 0))
+        return p->restart_seconds + saves * part;
+    double restart = expm1(rate * p->restart_seconds);
+    return (restart + saves * (1 + restart) * expm1(rate * part)) / rate;
+}
+
+struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)
+{
+    double rate = p->rate_per_second, saves = 1;
+    struct hosting_spot out = {
+        .young_daly_seconds = rate > 0 ? sqrt(2 * p->save_seconds / rate) : p->work_seconds,
+    };
+    if (out.young_daly_seconds > 0)
+        saves = fmin(MOST_SAVES, fmax(1, rint(p->work_seconds / out.young_daly_seconds)));
+    else if (rate > 0)
+        saves = MOST_SAVES;
+    // The expectation is convex in the number of intervals, and its minimum near the estimate.
+    for (double step = fmax(1, floor(saves / 8)); step >= 1; step = floor(step / 2)) {
+        while (saves + step <= MOST_SAVES &&
+               hosting_spot_seconds(p, saves + step) < hosting_spot_seconds(p, saves))
+            saves += step;
+        while (saves - step >= 1 &&
+               hosting_spot_seconds(p, saves - step) < hosting_spot_seconds(p, saves))
+            saves -= step;
+    }
+    out.saves = saves;
+    out.interval_seconds = p->work_seconds / saves;
+    out.billed_seconds = hosting_spot_seconds(p, saves);
+    out.preemptions = rate * out.billed_seconds;
+    out.wall_seconds = out.billed_seconds + out.preemptions * p->wait_seconds;
+    return out;
+}
+
+// Seconds until the next preemption.
+static double draw_life(const struct hosting_preemption *p, struct rng *rng)
+{
+    return p->rate_per_second > 0 ? -log1p(-rng_uniform(rng)) / p->rate_per_second : INFINITY;
+}
+
+double hosting_spot_simulate(const struct hosting_preemption *p, double saves, struct rng *rng,
+                             double *wall_seconds)
+{
+    double billed = 0, waited = 0, life = draw_life(p, rng);
+    double part = p->work_seconds / saves + p->save_seconds;
+    bool started = false;
+    for (double done = 0; done < saves;) {
+        double stage = started ? part : p->restart_seconds;
+        if (life < stage) {
+            billed += life;
+            waited += p->wait_seconds;
+            life = draw_life(p, rng);
+            started = false;
+            continue;
+        }
+        billed += stage;
+        life -= stage;
+        if (started)
+            done++;
+        started = true;
+    }
+    *wall_seconds = billed + waited;
+    return billed;
+}

@@ -1,0 +1,344 @@
+// The table of places and the arithmetic of one row, for people.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH = 100 };
+
+static void put_wrapped(struct out *out, const char *text, int indent)
+{
+    int column = indent;
+    struct text rest = text_of(text), word;
+    out_repeat(out, ' ', indent);
+    while (text_next(&rest, ' ', &word)) {
+        if (column > indent && column + 1 + (int)word.size > WIDTH) {
+            out_char(out, '\n');
+            out_repeat(out, ' ', indent);
+            column = indent;
+        } else if (column > indent) {
+            out_char(out, ' ');
+            column++;
+        }
+        out_bytes(out, word.at, word.size);
+        column += (int)word.size;
+    }
+    out_char(out, '\n');
+}
+
+static const char *hours(struct arena *arena, const struct range *range)
+{
+    if (isnan(range->mid))
+        return "?";
+    return text_format(arena, "%s–%s", text_hours(arena, range->low),
+                       text_hours(arena, range->high));
+}
+
+// Dollars as short as they may be read: "12.30", "1,240", "36.8k".
+static const char *dollars(struct arena *arena, double usd)
+{
+    if (usd < 99.95)
+        return text_format(arena, "%.2f", usd);
+    if (usd < 9999.5)
+        return text_commas(arena, (int64_t)llrint(usd));
+    return usd < 999950 ? text_format(arena, "%.1fk", usd / 1e3)
+                        : text_format(arena, "%.2fM", usd / 1e6);
+}
+
+static const char *cost(struct arena *arena, const struct range *range)
+{
+    return text_format(arena, "$%s–%s", dollars(arena, range->low), dollars(arena, range->high));
+}
+
+static const char *age(struct arena *arena, const struct hosting_row *row)
+{
+    if (row->kind == OFFERS_MANAGED || isnan(row->age_days))
+        return "-";
+    return text_format(arena, "%.0f d%s", row->age_days, row->stale ? "!" : "");
+}
+
+static const char *shortened(struct arena *arena, const char *text, size_t most)
+{
+    size_t size = strlen(text);
+    if (size <= most)
+        return text;
+    size_t cut = most - 1;
+    while (cut && (text[cut] & 0xC0) == 0x80)
+        cut--;
+    return text_format(arena, "%.*s…", (int)cut, text);
+}
+
+static int shown_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += (*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void put_cell(struct out *out, const char *text, int width, bool right)
+{
+    int blanks = width - shown_width(text);
+    if (right)
+        out_repeat(out, ' ', blanks > 0 ? blanks : 0);
+    out_put(out, "%s", text);
+    if (!right)
+        out_repeat(out, ' ', blanks > 0 ? blanks : 0);
+}
+
+static void put_line(struct out *out, const char *const *cells)
+{
+    static const struct {
+        int width;
+        bool right;
+    } columns[] = {
+        { 9, false }, { 16, false }, { 14, false }, { 11, false },
+        { 11, true }, { 13, true },  { 6, true },   { 0, false },
+    };
+    for (size_t i = 0; i < 8; i++) {
+        if (i)
+            out_char(out, ' ');
+        put_cell(out, cells[i], columns[i].width, columns[i].right);
+    }
+    out_char(out, '\n');
+}
+
+static const char *machines(struct arena *arena, const struct hosting_row *row)
+{
+    if (!row->group)
+        return "-";
+    return text_format(arena, "%lld×%s", (long long)row->gpus, row->group->gpu->name);
+}
+
+// What bounds it, or what it fails.
+static const char *verdict(const struct hosting_row *row)
+{
+    return row->in_time && row->in_budget ? row->limit
+           : row->in_time                 ? "over budget"
+           : row->in_budget               ? "too late"
+                                          : "late, dear";
+}
+
+static void put_row(struct out *out, struct arena *arena, const struct hosting_row *row)
+{
+    const char *instance = shortened(arena, row->instance, row->instances > 1 ? 13 : 16);
+    if (row->instances > 1)
+        instance = text_format(arena, "%lld× %s", (long long)row->instances, instance);
+    const char *const cells[] = {
+        shortened(arena, row->provider, 9),
+        instance,
+        shortened(arena, machines(arena, row), 14),
+        offers_kind_names[row->kind],
+        hours(arena, &row->elapsed_hours),
+        cost(arena, &row->cost_usd),
+        age(arena, row),
+        verdict(row),
+    };
+    put_line(out, cells);
+}
+
+// Whether an earlier row is the same thing in another region.
+static bool is_repeated(const struct hosting *h, size_t at)
+{
+    const struct hosting_row *row = &h->rows[at];
+    for (size_t i = 0; i < at; i++)
+        if (h->rows[i].kind == row->kind && !strcmp(h->rows[i].provider, row->provider) &&
+            !strcmp(h->rows[i].instance, row->instance))
+            return true;
+    return false;
+}
+
+static void put_pick(struct out *out, struct arena *arena, const char *title,
+                     const struct hosting_row *row)
+{
+    if (!row)
+        return;
+    bool placed = strcmp(row->region, "-") != 0;
+    out_put(out, "  %-18s %s%s %s%s%s, %s: %s h, %s\n", title,
+            row->instances > 1 ? text_format(arena, "%lld × ", (long long)row->instances) : "",
+            row->provider, shortened(arena, row->instance, 26), placed ? " in " : "",
+            placed ? shortened(arena, row->region, 16) : "", offers_kind_names[row->kind],
+            text_hours(arena, row->elapsed_hours.mid), text_usd(arena, row->cost_usd.mid));
+}
+
+void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
+{
+    static const char *const titles[] = { "provider", "instance", "GPUs", "kind",
+                                          "hours",    "cost",     "age",  "limited by" };
+    put_line(out, titles);
+    size_t shown = 0, hidden = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        if (is_repeated(h, i))
+            continue;
+        if ((int64_t)shown >= h->input->request->rows) {
+            hidden++;
+            continue;
+        }
+        put_row(out, arena, &h->rows[i]);
+        shown++;
+    }
+    put_wrapped(
+        out,
+        text_format(
+            arena,
+            "hours from now to the result and cost as P10–P90; age of the price in days, ! is "
+            "old; each instance in its cheapest region%s",
+            hidden ? text_format(arena, "; %zu more (--rows)", hidden) : ""),
+        0);
+    if (h->recommended) {
+        out_put(out, "\nRecommended\n");
+        put_pick(out, arena, "take", h->recommended);
+        put_wrapped(out, h->reason, 4);
+        put_pick(out, arena, "cheapest in time", h->cheapest_in_time);
+        put_pick(out, arena, "fastest in budget", h->fastest_in_budget);
+        put_pick(out, arena, "smallest stable", h->smallest);
+    }
+    if (h->advice_count)
+        out_put(out, "\nNoticed\n");
+    for (size_t i = 0; i < h->advice_count; i++)
+        put_wrapped(out, h->advice[i], 2);
+    out_put(out, "\n--explain OFFER shows the arithmetic of a row; --json has every term.\n");
+}
+
+// --- one row -----------------------------------------------------------------
+
+static void explain_time(const struct hosting_row *row, struct arena *arena, struct out *out)
+{
+    const struct hosting_group *g = row->group;
+    const struct workload *w = &g->result.workload;
+    double rate = w->processed_tokens / g->middle.seconds[OVERHEAD_TRAINING];
+    out_put(out, "\nTime, every unknown at its middle\n");
+    out_put(out, "  %-16s %12.0f s  = %.0f tokens / %.1f tokens/s\n", "training",
+            g->middle.seconds[OVERHEAD_TRAINING], w->processed_tokens, rate);
+    for (int i = OVERHEAD_STARTUP; i < OVERHEAD_KINDS; i++)
+        if (g->middle.seconds[i] > 0)
+            out_put(out, "  %-16s %12.1f s\n", overhead_names[i], g->middle.seconds[i]);
+    out_put(out, "  %-16s %12.0f s  = %s h; drawn %d times: P10 %s, P50 %s, P90 %s h\n", "run",
+            g->middle.wall_seconds, text_hours(arena, g->middle.wall_seconds / 3600), HOSTING_DRAWS,
+            text_hours(arena, g->wall_hours.low), text_hours(arena, g->wall_hours.mid),
+            text_hours(arena, g->wall_hours.high));
+    out_put(out, "  communication that does not hide: %s of a step\n",
+            text_share(arena, g->network_share));
+}
+
+static void explain_spot(const struct hosting_row *row, struct arena *arena, struct out *out)
+{
+    const struct hosting_preemption *p = &row->preemption;
+    const struct hosting_spot *s = &row->spot;
+    out_put(out, "\nSpot\n");
+    out_put(out, "  preemptions      %.3f an hour while it runs; then %s until there is another\n",
+            p->rate_per_second * 3600, text_seconds(arena, p->wait_seconds));
+    out_put(out, "  saves            every %s (%.0f of %s); Young–Daly √(2·save/rate) = %s\n",
+            text_seconds(arena, s->interval_seconds), s->saves,
+            text_seconds(arena, p->save_seconds), text_seconds(arena, s->young_daly_seconds));
+    out_put(out,
+            "  billed           (e^λR − 1)/λ + n·e^λR·(e^λs − 1)/λ = %.0f s, λ %.4g/s, R %.0f s, "
+            "s %.0f s, n %.0f\n",
+            s->billed_seconds, p->rate_per_second, p->restart_seconds,
+            s->interval_seconds + p->save_seconds, s->saves);
+    out_put(out, "  preemptions      λ · billed = %.2f; with waiting %s h expected\n",
+            s->preemptions, text_hours(arena, s->wall_seconds / 3600));
+    if (!isnan(row->on_demand_usd))
+        out_put(out, "  expected         %s; on demand %s: %s is cheaper\n",
+                text_usd(arena, row->expected_usd), text_usd(arena, row->on_demand_usd),
+                row->expected_usd < row->on_demand_usd ? "spot" : "on demand");
+}
+
+static void explain_ownership(const struct hosting *h, const struct hosting_row *row,
+                              struct arena *arena, struct out *out)
+{
+    struct hosting_term terms[HOSTING_TERMS];
+    const struct hosting_ownership *o = &row->ownership;
+    double used = h->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
+    struct range month = hosting_ownership_month(o, used, terms);
+    out_put(out, "\nOwnership, dollars a month (low, typical, high; confidence)\n");
+    for (int i = 0; i < HOSTING_TERMS; i++)
+        out_put(out, "  %-12s %9.0f %9.0f %9.0f  %s\n", terms[i].name, terms[i].usd_per_month.low,
+                terms[i].usd_per_month.mid, terms[i].usd_per_month.high, terms[i].confidence);
+    out_put(out, "  %-12s %9.0f %9.0f %9.0f  at %s use\n", "a month", month.low, month.mid,
+            month.high, text_share(arena, used));
+    out_put(out, "  per GPU hour by use:");
+    for (int percent = 10; percent <= 90; percent += 20) {
+        struct range m = hosting_ownership_month(o, percent / 100.0, NULL);
+        out_put(out, "  %d %% $%.2f", percent,
+                m.mid / (o->gpus * HOSTING_HOURS_PER_MONTH * percent / 100.0));
+    }
+    out_put(out, "\n");
+    if (isnan(row->rent_usd_per_gpu_hour))
+        return;
+    double share = hosting_ownership_break_even(o, row->rent_usd_per_gpu_hour);
+    out_put(out, "  against renting at $%.2f per GPU hour: ", row->rent_usd_per_gpu_hour);
+    if (isnan(share))
+        out_put(out, "never pays");
+    else
+        out_put(out, "pays above %s use", text_share(arena, share));
+    for (int percent = 50; percent <= 90; percent += 20) {
+        double months = hosting_ownership_months(o, percent / 100.0, row->rent_usd_per_gpu_hour);
+        out_put(out,
+                isinf(months) ? "; at %d %% never paid back"
+                              : "; at %d %% paid back in %.0f months",
+                percent, months);
+    }
+    out_put(out, "\n");
+}
+
+static void explain_money(const struct hosting *h, const struct hosting_row *row,
+                          struct arena *arena, struct out *out)
+{
+    out_put(out, "\nMoney\n");
+    if (row->kind == OFFERS_MANAGED) {
+        out_put(out, "  %.0f tokens × $%.4g per million = %s\n", row->managed_tokens,
+                h->input->request->managed_price, text_usd(arena, row->cost_usd.mid));
+        return;
+    }
+    if (row->kind != OFFERS_ON_DEMAND && row->kind != OFFERS_SPOT)
+        out_put(out, "  a month of %.0f set%s shared by %.3g runs: %.1f h billed each\n", row->sets,
+                row->sets > 1 ? "s" : "", h->runs_per_month, row->billed_hours.mid);
+    else
+        out_put(out, "  billed           %.4f h: in steps of %.0f s, at least %.0f s\n",
+                row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds);
+    out_put(out,
+            "  compute          %lld × $%.4f × %.4f h = %s (list $%.4f of %s, %.0f days old)\n",
+            (long long)row->instances, row->usd_per_hour, row->billed_hours.mid,
+            text_usd(arena, row->compute_usd.mid), row->list_usd_per_hour,
+            row->as_of ? row->as_of : "?", row->age_days);
+    out_put(out, "  data in          %.3f GB × $%.4f = %s, %s h with the model's %.1f GB\n",
+            row->move.dataset_bytes / 1e9, row->move.in_usd_per_gb,
+            text_usd(arena, row->move.in_usd), text_hours(arena, row->move.in_hours),
+            row->move.model_bytes / 1e9);
+    out_put(out, "  results out      %.3f GB × $%.4f = %s\n", row->move.result_bytes / 1e9,
+            row->move.out_usd_per_gb, text_usd(arena, row->move.out_usd));
+    out_put(out, "  cost             P10 %s, P50 %s, P90 %s\n", text_usd(arena, row->cost_usd.low),
+            text_usd(arena, row->cost_usd.mid), text_usd(arena, row->cost_usd.high));
+    if (!isnan(row->break_even))
+        out_put(out, "  commitment       %s in all; pays above %s use\n",
+                text_usd(arena, row->commitment_usd), text_share(arena, row->break_even));
+}
+
+void hosting_explain(const struct hosting *h, const struct hosting_row *row, struct arena *arena,
+                     struct out *out)
+{
+    out_put(out, "%s %s in %s, %s\n", row->provider, row->instance, row->region,
+            offers_kind_names[row->kind]);
+    if (row->group) {
+        out_put(out, "  %lld GPUs on %lld whole instance%s of %lld: %s\n", (long long)row->gpus,
+                (long long)row->instances, row->instances > 1 ? "s" : "",
+                (long long)row->instance_gpus, plan_spell(&row->group->result, arena));
+        explain_time(row, arena, out);
+    }
+    if (row->kind == OFFERS_SPOT)
+        explain_spot(row, arena, out);
+    if (row->kind == OFFERS_COLOCATION)
+        explain_ownership(h, row, arena, out);
+    explain_money(h, row, arena, out);
+    out_put(out, "\nAssumed\n");
+    for (size_t i = 0; i < h->assumption_count; i++) {
+        const struct assumption *a = &h->assumptions[i];
+        put_wrapped(out,
+                    text_format(arena, "%s: %.4g %s (%s%s%s)", a->name, a->value.mid, a->unit,
+                                assumption_origins[a->origin], a->source ? "; " : "",
+                                a->source ? a->source : ""),
+                    2);
+    }
+}

@@ -1,0 +1,546 @@
+// Reads offers as other catalogs write them.
+
+#include "core/hosting/offers.h"
+
+#include <math.h>
+#include <string.h>
+
+struct import {
+    const struct offers_source *source;
+    struct offers_report *report;
+    struct arena *arena;
+    struct offers *out;
+    size_t room;
+    const char *provider;
+    // GPUs by the names met so far: a file has few of them and many rows.
+    struct known {
+        struct text name;
+        const struct gpu *gpu;
+    } known[256];
+    size_t known_count;
+    uint32_t *slots; // rows by instance, region and GPU; 0 is empty, else row + 1
+    size_t slot_count;
+};
+
+// One row of a foreign table. Prices are NAN where it has none.
+struct foreign {
+    struct text provider, instance, gpu, region;
+    double gpus, cores, memory_bytes, gpu_memory_bytes, on_demand, spot;
+    int line;
+};
+
+// --- rows --------------------------------------------------------------------
+
+// Names that mean something else there than here, by the memory told beside them.
+static const struct {
+    const char *name;
+    double least_gib, most_gib; // most 0: whatever is told
+    const char *meant;
+} meanings[] = {
+    { "A100", 60, 1000, "a100-sxm-80gb" }, // before the next: SkyPilot's plain A100 has 40 GB
+    { "A100", 0, 0, "a100-sxm-40gb" },           { "H100", 90, 1000, "h100-nvl" },
+    { "RTXPRO6000", 0, 0, "rtx-pro-6000-se" }, // clouds have the server edition
+    { "RTX-PRO-6000", 0, 0, "rtx-pro-6000-se" },
+};
+
+static struct text meant(const struct foreign *row)
+{
+    double gib = row->gpu_memory_bytes / (1024.0 * 1024 * 1024);
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (text_is(row->gpu, meanings[i].name) &&
+            (meanings[i].most_gib == 0 ||
+             (gib > meanings[i].least_gib && gib < meanings[i].most_gib)))
+            return text_of(meanings[i].meant);
+    return row->gpu;
+}
+
+static const struct gpu *find_gpu(struct import *in, const struct foreign *row)
+{
+    struct text name = meant(row);
+    for (size_t i = 0; i < in->known_count; i++)
+        if (text_equal(in->known[i].name, name))
+            return in->known[i].gpu;
+    const struct gpu *gpu = NULL;
+    if (name.size > 64)
+        return NULL;
+    name.at = text_copy(in->arena, name);
+    if (catalog_gpu(&gpu, in->source->catalog, name.at))
+        gpu = NULL;
+    if (in->known_count < sizeof in->known / sizeof *in->known)
+        in->known[in->known_count++] = (struct known){ name, gpu };
+    return gpu;
+}
+
+static bool is_absurd(double usd, double gpus)
+{
+    double each = usd / gpus;
+    return usd != 0 && !isnan(usd) &&
+           !(each >= OFFERS_USD_LEAST_CENTS / 100.0 && each <= OFFERS_USD_MOST);
+}
+
+static uint64_t hash(uint64_t seed, const char *at, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        seed = (seed ^ (unsigned char)at[i]) * 1099511628211u;
+    return (seed ^ 0xff) * 1099511628211u;
+}
+
+static bool is_row(const struct offer *offer, const struct foreign *row, const struct gpu *gpu,
+                   struct text provider)
+{
+    return text_is(row->instance, offer->instance) && text_is(row->region, offer->region) &&
+           text_is(provider, offer->provider) && !strcmp(gpu->name, offer->gpu) &&
+           (double)offer->gpus == row->gpus;
+}
+
+// The slot of the row, or the empty one where it belongs.
+static uint32_t *find_slot(struct import *in, const struct foreign *row, const struct gpu *gpu,
+                           struct text provider)
+{
+    uint64_t at = hash(14695981039346656037u, row->instance.at, row->instance.size);
+    at = hash(at, row->region.at, row->region.size) ^ (uint64_t)row->gpus;
+    for (;; at++) {
+        uint32_t *slot = &in->slots[at & (in->slot_count - 1)];
+        if (!*slot || is_row(&in->out->rows[*slot - 1].offer, row, gpu, provider))
+            return slot;
+    }
+}
+
+static void rehash(struct import *in)
+{
+    size_t count = in->slot_count ? in->slot_count * 2 : 1024;
+    in->slots = ARENA_NEW(in->arena, uint32_t, count);
+    in->slot_count = count;
+    for (size_t i = 0; i < in->out->count; i++) {
+        const struct offer *o = &in->out->rows[i].offer;
+        struct foreign row = { .instance = text_of(o->instance),
+                               .region = text_of(o->region),
+                               .gpus = (double)o->gpus };
+        struct gpu gpu = { .name = o->gpu };
+        *find_slot(in, &row, &gpu, text_of(o->provider)) = (uint32_t)i + 1;
+    }
+}
+
+// Zones of one region are one offer: the lowest spot price and the highest.
+static void merge(struct offer *offer, const struct foreign *row)
+{
+    if (row->on_demand > 0 && !(offer->on_demand_usd_per_hour <= row->on_demand))
+        offer->on_demand_usd_per_hour = row->on_demand;
+    if (!(row->spot > 0))
+        return;
+    bool first = isnan(offer->spot_usd_per_hour);
+    if (first || row->spot < offer->spot_usd_per_hour)
+        offer->spot_usd_per_hour = row->spot;
+    if (first || row->spot > offer->spot_high_usd_per_hour)
+        offer->spot_high_usd_per_hour = row->spot;
+}
+
+static struct offers_row *new_row(struct import *in)
+{
+    struct offers *out = in->out;
+    if (out->count == in->room) {
+        size_t room = in->room ? in->room * 2 : 256;
+        out->rows = arena_grow(in->arena, out->rows, in->room * sizeof *out->rows,
+                               room * sizeof *out->rows);
+        in->room = room;
+    }
+    struct offers_row *row = &out->rows[out->count++];
+    *row = (struct offers_row){ 0 };
+    row->minimum_seconds = row->granularity_seconds = row->egress_usd_per_gb = NAN;
+    row->queue_low_seconds = row->queue_seconds = row->queue_high_seconds = NAN;
+    row->local_disk_bytes = row->storage_bytes_per_s = row->network_bytes_per_s_per_gpu = NAN;
+    row->preemptions_per_hour = NAN;
+    return row;
+}
+
+// Whether the row is an offer; if not, the report says why.
+static bool is_good(struct import *in, const struct foreign *row, const struct gpu **gpu)
+{
+    struct offers_report *report = in->report;
+    report->rows++;
+    if (!row->gpu.size || !(row->gpus >= 1)) {
+        report->without_gpu++;
+        return false;
+    }
+    *gpu = find_gpu(in, row);
+    if (!*gpu) {
+        if (!report->unknown_gpu++)
+            report->unknown_name = text_copy(in->arena, row->gpu);
+        return false;
+    }
+    if (is_absurd(row->on_demand, row->gpus) || is_absurd(row->spot, row->gpus)) {
+        if (!report->absurd++) {
+            report->absurd_line = row->line;
+            report->absurd_usd =
+                (is_absurd(row->on_demand, row->gpus) ? row->on_demand : row->spot) / row->gpus;
+        }
+        return false;
+    }
+    if (!(row->on_demand > 0) && !(row->spot > 0)) {
+        report->unpriced++;
+        return false;
+    }
+    if (!in->source->all_regions && row->region.size &&
+        !offers_area(text_copy(in->arena, row->region))) {
+        report->abroad++;
+        return false;
+    }
+    return true;
+}
+
+static void add(struct import *in, const struct foreign *row)
+{
+    const struct gpu *gpu = NULL;
+    if (!is_good(in, row, &gpu))
+        return;
+    struct text provider = row->provider.size ? row->provider : text_of(in->provider);
+    if (in->out->count * 2 >= in->slot_count)
+        rehash(in);
+    uint32_t *slot = find_slot(in, row, gpu, provider);
+    if (*slot) {
+        merge(&in->out->rows[*slot - 1].offer, row);
+        in->report->merged++;
+        return;
+    }
+    struct offer *offer = &new_row(in)->offer;
+    *slot = (uint32_t)in->out->count;
+    *offer = (struct offer){
+        .provider = text_copy(in->arena, provider),
+        .instance = text_copy(in->arena, row->instance),
+        .gpu = gpu->name,
+        .region = text_copy(in->arena, row->region),
+        .region_scope = row->region.size ? "region" : "list",
+        .gpus = (int64_t)row->gpus,
+        .host_cores = row->cores > 0 ? (int64_t)row->cores : 0,
+        .host_memory_bytes = row->memory_bytes > 0 ? row->memory_bytes : NAN,
+        .on_demand_usd_per_hour = row->on_demand > 0 ? row->on_demand : NAN,
+        .spot_usd_per_hour = NAN,
+        .spot_high_usd_per_hour = NAN,
+        .reserved_1y_usd_per_hour = NAN,
+        .reserved_3y_usd_per_hour = NAN,
+        .source = in->source->name,
+        .as_of = in->source->as_of,
+    };
+    merge(offer, row);
+    in->report->kept++;
+}
+
+// --- tables ------------------------------------------------------------------
+
+// "catalogs/v7/aws/vms.csv" and "aws.csv" are of aws.
+static const char *provider_of(struct arena *arena, const char *name)
+{
+    struct text rest = text_of(name), piece, last = { 0 }, before = { 0 };
+    while (text_next(&rest, '/', &piece))
+        before = last, last = piece;
+    const char *dot = last.size ? memchr(last.at, '.', last.size) : NULL;
+    struct text stem = { last.at, dot ? (size_t)(dot - last.at) : last.size };
+    bool general = text_is(stem, "vms") || text_is(stem, "offers") || text_is(stem, "catalog");
+    return text_copy(arena, general && before.size ? before : stem);
+}
+
+static double number_or_nan(struct text cell)
+{
+    double value;
+    return cell.size && !text_read_number(&value, text_trim(cell)) ? value : NAN;
+}
+
+static double price_of(struct text cell)
+{
+    double value = number_or_nan(cell);
+    return value == 0 ? NAN : value; // zero is "not offered" or "not known", never free
+}
+
+// The number behind a key in what is nearly JSON: "'SizeInMiB': 40960".
+static double number_behind(struct text text, const char *key)
+{
+    size_t size = strlen(key);
+    for (size_t i = 0; i + size < text.size; i++) {
+        if (memcmp(text.at + i, key, size))
+            continue;
+        size_t at = i + size, end;
+        while (at < text.size && (text.at[at] < '0' || text.at[at] > '9'))
+            at++;
+        for (end = at; end < text.size && text.at[end] >= '0' && text.at[end] <= '9';)
+            end++;
+        return number_or_nan((struct text){ text.at + at, end - at });
+    }
+    return NAN;
+}
+
+static int column_of(const struct csv *csv, const char *a, const char *b)
+{
+    int column = csv_column(csv, a);
+    return column >= 0 ? column : csv_column(csv, b);
+}
+
+static void read_skypilot(struct import *in, const struct csv *csv)
+{
+    int instance = csv_column(csv, "InstanceType"), gpu = csv_column(csv, "AcceleratorName");
+    int gpus = csv_column(csv, "AcceleratorCount"), cores = csv_column(csv, "vCPUs");
+    int memory = csv_column(csv, "MemoryGiB"), price = csv_column(csv, "Price");
+    int spot = csv_column(csv, "SpotPrice"), region = csv_column(csv, "Region");
+    int info = column_of(csv, "GpuInfo", "GPUInfo");
+    for (size_t i = 0; i < csv->rows; i++)
+        add(in, &(struct foreign){
+                    .instance = csv_cell(csv, i, instance),
+                    .gpu = text_trim(csv_cell(csv, i, gpu)),
+                    .region = csv_cell(csv, i, region),
+                    .gpus = number_or_nan(csv_cell(csv, i, gpus)),
+                    .cores = number_or_nan(csv_cell(csv, i, cores)),
+                    .memory_bytes = number_or_nan(csv_cell(csv, i, memory)) * 1024 * 1024 * 1024,
+                    .gpu_memory_bytes =
+                        number_behind(csv_cell(csv, i, info), "SizeInMiB") * 1024 * 1024,
+                    .on_demand = price_of(csv_cell(csv, i, price)),
+                    .spot = price_of(csv_cell(csv, i, spot)),
+                    .line = csv->lines[i],
+                });
+}
+
+static bool is_true(struct text cell)
+{
+    return text_is(cell, "True") || text_is(cell, "true") || text_is(cell, "1");
+}
+
+static void read_gpuhunt_csv(struct import *in, const struct csv *csv)
+{
+    int spot = csv_column(csv, "spot"), price = csv_column(csv, "price");
+    const double gib = 1024.0 * 1024 * 1024;
+    for (size_t i = 0; i < csv->rows; i++) {
+        double usd = price_of(csv_cell(csv, i, price));
+        bool is_spot = is_true(csv_cell(csv, i, spot));
+        add(in,
+            &(struct foreign){
+                .provider = csv_cell(csv, i, csv_column(csv, "provider")),
+                .instance = csv_cell(csv, i, csv_column(csv, "instance_name")),
+                .gpu = csv_cell(csv, i, csv_column(csv, "gpu_name")),
+                .region = csv_cell(csv, i, csv_column(csv, "location")),
+                .gpus = number_or_nan(csv_cell(csv, i, csv_column(csv, "gpu_count"))),
+                .cores = number_or_nan(csv_cell(csv, i, csv_column(csv, "cpu"))),
+                .memory_bytes = gib * number_or_nan(csv_cell(csv, i, csv_column(csv, "memory"))),
+                .gpu_memory_bytes =
+                    gib * number_or_nan(csv_cell(csv, i, csv_column(csv, "gpu_memory"))),
+                .on_demand = is_spot ? NAN : usd,
+                .spot = is_spot ? usd : NAN,
+                .line = csv->lines[i],
+            });
+    }
+}
+
+static void add_gpuhunt(struct import *in, const struct json *item, int line)
+{
+    const double gib = 1024.0 * 1024 * 1024;
+    double usd = json_get_number(item, "price", NAN);
+    bool spot = json_get_bool(item, "spot", false);
+    struct text instance = json_get_text(item, "instance_name");
+    usd = usd == 0 ? NAN : usd;
+    add(in, &(struct foreign){
+                .provider = json_get_text(item, "provider"),
+                .instance = instance.at ? instance : json_get_text(item, "instance"),
+                .gpu = json_get_text(item, "gpu_name"),
+                .region = json_get_text(item, "location"),
+                .gpus = json_get_number(item, "gpu_count", NAN),
+                .cores = json_get_number(item, "cpu", NAN),
+                .memory_bytes = gib * json_get_number(item, "memory", NAN),
+                .gpu_memory_bytes = gib * json_get_number(item, "gpu_memory", NAN),
+                .on_demand = spot ? NAN : usd,
+                .spot = spot ? usd : NAN,
+                .line = line,
+            });
+}
+
+// A list of items, an object with one, or an item a line.
+static enum err read_gpuhunt(struct import *in, struct text text)
+{
+    const char *name = in->source->name;
+    struct json tree;
+    if (text.at[0] == '{' && memchr(text.at, '\n', text.size)) {
+        struct text rest = text, line;
+        bool lines = true;
+        for (int number = 1; lines && text_next(&rest, '\n', &line); number++) {
+            line = text_trim(line);
+            if (!line.size)
+                continue;
+            lines = !json_read(&tree, in->arena, line, name) && tree.kind == JSON_OBJECT &&
+                    json_get(&tree, "price");
+            if (lines)
+                add_gpuhunt(in, &tree, number);
+        }
+        if (lines)
+            return OK;
+    }
+    TRY(json_read(&tree, in->arena, text, name));
+    const struct json *list = tree.kind == JSON_OBJECT ? json_get(&tree, "items") : &tree;
+    if (!list || list->kind != JSON_ARRAY)
+        return fail(ERR_INPUT,
+                    "%s: holds no list of offers; wanted is gpuhunt's list of items, or a CSV",
+                    name);
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].kind != JSON_OBJECT)
+            return fail(ERR_INPUT, "%s: item %zu is %s, must be an object", name, i + 1,
+                        json_kind_name(list->items[i].kind));
+        add_gpuhunt(in, &list->items[i], (int)i + 1);
+    }
+    return OK;
+}
+
+// --- our own -----------------------------------------------------------------
+
+static const struct field own_fields[] = {
+    FIELD(offers_row, compliance, TEXT, "tags, separated by |"),
+    FIELD(offers_row, minimum_seconds, SECONDS, "billed at least"),
+    FIELD(offers_row, granularity_seconds, SECONDS, "running time is rounded up to"),
+    FIELD(offers_row, egress_usd_per_gb, USD, "for data that leaves"),
+    FIELD(offers_row, queue_low_seconds, SECONDS, "until it starts, one time in ten"),
+    FIELD(offers_row, queue_seconds, SECONDS, "until it starts, usually"),
+    FIELD(offers_row, queue_high_seconds, SECONDS, "until it starts, nine times in ten"),
+    FIELD(offers_row, local_disk_bytes, BYTES, "local disk"),
+    FIELD(offers_row, storage_bytes_per_s, RATE, "of its storage"),
+    FIELD(offers_row, network_bytes_per_s_per_gpu, RATE, "to other instances, for each GPU"),
+    FIELD(offers_row, preemptions_per_hour, NUMBER, "of its spot instances"),
+};
+
+enum { OWN_FIELDS = 48 };
+
+// The columns of offers.csv and of own_fields; only what an offer cannot do without is needed.
+static void list_fields(struct field *fields)
+{
+    size_t count = 0;
+    for (const struct field *f = offer_fields; f->name; f++) {
+        fields[count] = *f;
+        fields[count++].required =
+            !strcmp(f->name, "provider") || !strcmp(f->name, "gpu") || !strcmp(f->name, "gpus");
+    }
+    for (size_t i = 0; i < sizeof own_fields / sizeof *own_fields; i++)
+        fields[count++] = own_fields[i];
+    fields[count] = (struct field){ 0 };
+}
+
+static enum err complete(struct import *in, struct offers_row *row)
+{
+    const struct gpu *gpu;
+    struct offer *offer = &row->offer;
+    if (catalog_gpu(&gpu, in->source->catalog, offer->gpu))
+        return error_prefix(ERR_INPUT, "%s: ", in->source->name);
+    if (!offer->gpus)
+        return fail(ERR_INPUT, "%s: %s: gpus is 0, must be at least 1", in->source->name,
+                    offer->provider);
+    offer->gpu = gpu->name;
+    if (!offer->instance)
+        offer->instance = text_format(in->arena, "%lldx-%s", (long long)offer->gpus, gpu->name);
+    offer->region = offer->region ? offer->region : "US";
+    offer->region_scope = offer->region_scope ? offer->region_scope : "list";
+    offer->source = offer->source ? offer->source : in->source->name;
+    offer->as_of = offer->as_of ? offer->as_of : in->source->as_of;
+    return OK;
+}
+
+static enum err read_own(struct import *in)
+{
+    struct field fields[OWN_FIELDS];
+    void *rows = NULL;
+    size_t count = 0;
+    list_fields(fields);
+    TRY(field_read_csv(fields, sizeof(struct offers_row), &rows, &count, in->arena,
+                       in->source->text, in->source->name));
+    for (size_t i = 0; i < count; i++) {
+        struct offers_row *row = (struct offers_row *)rows + i;
+        struct offer *offer = &row->offer;
+        TRY(complete(in, row));
+        in->report->rows++;
+        double prices[] = { offer->on_demand_usd_per_hour, offer->spot_usd_per_hour,
+                            offer->reserved_1y_usd_per_hour, offer->reserved_3y_usd_per_hour };
+        bool priced = false, absurd = false;
+        for (int k = 0; k < 4; k++) {
+            priced = priced || prices[k] > 0;
+            if (!absurd && is_absurd(prices[k], (double)offer->gpus)) {
+                absurd = true;
+                if (!in->report->absurd++) {
+                    in->report->absurd_usd = prices[k] / (double)offer->gpus;
+                    in->report->absurd_line = (int)i + 2;
+                }
+            }
+        }
+        if (!priced)
+            in->report->unpriced++;
+        if (!priced || absurd)
+            continue;
+        *new_row(in) = *row;
+        in->report->kept++;
+    }
+    return OK;
+}
+
+// --- reading -----------------------------------------------------------------
+
+static enum err read_csv(struct import *in)
+{
+    struct csv csv;
+    struct text text = in->source->text;
+    const char *end = memchr(text.at, '\n', text.size);
+    struct text head = { text.at, end ? (size_t)(end - text.at) : text.size };
+    bool skypilot = false, gpuhunt = false;
+    struct text rest = head, cell;
+    while (text_next(&rest, ',', &cell)) {
+        cell = text_trim(cell);
+        skypilot = skypilot || text_is(cell, "InstanceType");
+        gpuhunt = gpuhunt || text_is(cell, "instance_name");
+    }
+    if (!skypilot && !gpuhunt)
+        return read_own(in);
+    TRY(csv_read(&csv, in->arena, text, in->source->name, ','));
+    const char *const needed[] = { "AcceleratorName", "AcceleratorCount", "Price" };
+    for (size_t i = 0; skypilot && i < 3; i++)
+        if (csv_column(&csv, needed[i]) < 0)
+            return fail(ERR_INPUT, "%s: has no column %s, which a SkyPilot catalog has",
+                        in->source->name, needed[i]);
+    if (!skypilot && (csv_column(&csv, "price") < 0 || csv_column(&csv, "gpu_name") < 0))
+        return fail(ERR_INPUT, "%s: has no columns price and gpu_name, which gpuhunt writes",
+                    in->source->name);
+    if (skypilot)
+        read_skypilot(in, &csv);
+    else
+        read_gpuhunt_csv(in, &csv);
+    return OK;
+}
+
+enum err offers_read(struct offers *out, struct offers_report *report, struct arena *arena,
+                     const struct offers_source *source)
+{
+    struct import *in = ARENA_NEW(arena, struct import, 1);
+    *out = (struct offers){ 0 };
+    *report = (struct offers_report){ 0 };
+    in->source = source;
+    in->report = report;
+    in->arena = arena;
+    in->out = out;
+    in->provider = source->provider ? source->provider : provider_of(arena, source->name);
+    struct text text = text_trim(source->text);
+    if (!text.size)
+        return fail(ERR_INPUT,
+                    "%s: is empty; wanted is a SkyPilot or gpuhunt catalog or our own CSV",
+                    source->name);
+    return text.at[0] == '[' || text.at[0] == '{' ? read_gpuhunt(in, text) : read_csv(in);
+}
+
+const char *offers_report_spell(const struct offers_report *r, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    out_put(&out, "%zu offers of %zu rows", r->kept, r->rows);
+    if (r->merged)
+        out_put(&out, ", %zu further zones of them", r->merged);
+    if (r->without_gpu)
+        out_put(&out, "; left out: %zu without a GPU", r->without_gpu);
+    if (r->unpriced)
+        out_put(&out, "; left out: %zu whose price is zero or missing", r->unpriced);
+    if (r->absurd)
+        out_put(&out, "; left out: %zu whose price is absurd (row %d: $%.6g per GPU hour)",
+                r->absurd, r->absurd_line, r->absurd_usd);
+    if (r->unknown_gpu)
+        out_put(&out, "; left out: %zu of GPUs not in the catalog (\"%s\")", r->unknown_gpu,
+                r->unknown_name);
+    if (r->abroad)
+        out_put(&out, "; left out: %zu outside the United States (--all-regions keeps them)",
+                r->abroad);
+    return out_string(&out);
+}

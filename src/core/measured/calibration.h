@@ -1,0 +1,44 @@
+// calibration: what stacks reach of their own step list's roofline, fitted on measured runs.
+//
+// A run's residual is the logarithm of measured over predicted tokens/s. Rows of one source are not
+// independent, so a source counts once per stack: the fit takes medians of sources, shrinks a stack
+// towards its family and a family towards all, and keeps the spread that a new source would show.
+//
+//     struct efficiency efficiency = calibration_of(calibration, count, stack);
+//     tokens_per_s = roofline * exp(efficiency.log_mid + efficiency.log_spread * normal)
+
+#pragma once
+
+#include "core/step/estimate.h"
+
+struct efficiency {
+    const char *stack; // its name
+    const char *family;
+    int64_t own;       // likewise in the user's ledger; no column
+    double log_mid;    // of measured over roofline tokens/s
+    double log_spread; // standard deviation that a new source shows
+    int64_t runs, sources;
+    bool is_piloted; // carried from a pilot (core/carry.h); no column
+};
+
+extern const struct field efficiency_fields[]; // columns of data/efficiency.csv
+
+// One measured run against its estimate.
+struct residual {
+    const struct stack *stack;
+    struct text source;
+    double log_ratio;
+    bool left_out;
+};
+
+// One row per stack, in the order of stacks; residuals marked left_out do not count.
+struct efficiency *calibration_fit(struct arena *arena, const struct stack *stacks,
+                                   size_t stack_count, const struct residual *residuals,
+                                   size_t count);
+
+enum err calibration_read(struct efficiency **out, size_t *count, struct arena *arena,
+                          struct text csv, const char *name);
+
+// The stack's row; of a user's own stack the row of its family, else of all.
+struct efficiency calibration_of(const struct efficiency *rows, size_t count,
+                                 const struct stack *stack);

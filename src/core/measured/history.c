@@ -1,0 +1,449 @@
+#include "core/measured/history.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const history_kinds[] = { "profile", "plan", "pilot", "run", NULL };
+
+#define RANGE(member, what)                                                             \
+    FIELD_AS(#member "_p10", history_entry, member.low, NUMBER, what ", forecast"),     \
+        FIELD_AS(#member "_p50", history_entry, member.mid, NUMBER, what ", forecast"), \
+        FIELD_AS(#member "_p90", history_entry, member.high, NUMBER, what ", forecast")
+
+const struct field history_fields[] = {
+    FIELD(history_entry, id, COUNT, "in this ledger"),
+    FIELD(history_entry, uid, TEXT, "of the content, the same in every ledger"),
+    FIELD_OF(history_entry, kind, history_kinds, "what it is"),
+    FIELD(history_entry, at, TEXT, "when, universal time"),
+    FIELD(history_entry, program, TEXT, "version of gpuhours"),
+    FIELD(history_entry, name, TEXT, "that it was given"),
+    FIELD(history_entry, plan, TEXT, "uid of the plan that it answers"),
+    FIELD(history_entry, key, TEXT, "that like configurations share"),
+    FIELD(history_entry, model, TEXT, "model"),
+    FIELD(history_entry, method, TEXT, "full, lora or qlora"),
+    FIELD(history_entry, stack, TEXT, "training stack"),
+    FIELD(history_entry, gpu, TEXT, "GPU"),
+    FIELD(history_entry, gpus, COUNT, "how many"),
+    FIELD(history_entry, context, COUNT, "tokens of a row"),
+    FIELD(history_entry, tokens, NUMBER, "processed in the whole run"),
+    RANGE(tokens_per_second, "tokens/s over all GPUs"),
+    RANGE(wall_hours, "wall hours"),
+    RANGE(gpu_hours, "GPU hours"),
+    FIELD(history_entry, actual_tokens_per_second, NUMBER, "tokens/s over all GPUs, measured"),
+    FIELD(history_entry, actual_wall_hours, NUMBER, "wall hours, measured"),
+    FIELD(history_entry, actual_gpu_hours, NUMBER, "GPU hours, measured"),
+    FIELD(history_entry, roofline_tokens_per_second, NUMBER, "tokens/s by the roofline"),
+    FIELD(history_entry, configuration, TEXT, "as JSON"),
+    FIELD(history_entry, document, TEXT, "as JSON"),
+    { 0 },
+};
+
+void history_clear(struct history_entry *entry)
+{
+    *entry = (struct history_entry){ 0 };
+    field_clear(history_fields, entry);
+}
+
+// --- one document ------------------------------------------------------------
+
+static const char *text_or(struct arena *arena, const struct json *object, const char *key,
+                           const char *otherwise)
+{
+    struct text value = json_get_text(object, key);
+    return value.at ? text_copy(arena, value) : otherwise;
+}
+
+static int64_t whole_or(const struct json *object, const char *key, int64_t otherwise)
+{
+    double value = json_get_number(object, key, NAN);
+    return value >= 0 && value <= 9e15 ? (int64_t)value : otherwise;
+}
+
+static void read_range(struct range *out, const struct json *in)
+{
+    if (!in || in->kind != JSON_OBJECT)
+        return;
+    *out = (struct range){ json_get_number(in, "p10", NAN), json_get_number(in, "p50", NAN),
+                           json_get_number(in, "p90", NAN) };
+}
+
+// A measured number stands alone, or with its interval as "mean".
+static double read_actual(const struct json *in)
+{
+    if (in && in->kind == JSON_NUMBER)
+        return in->number;
+    return in && in->kind == JSON_OBJECT ? json_get_number(in, "mean", NAN) : NAN;
+}
+
+static void read_configuration(struct history_entry *out, struct arena *arena,
+                               const struct json *in)
+{
+    out->model = text_or(arena, in, "model", out->model);
+    out->method = text_or(arena, in, "method", out->method);
+    out->stack = text_or(arena, in, "stack", out->stack);
+    out->gpu = text_or(arena, in, "gpu", out->gpu);
+    out->gpus = whole_or(in, "gpus", out->gpus);
+    out->context = whole_or(in, "context", out->context);
+}
+
+static bool is_measured(const struct history_entry *entry)
+{
+    return entry->kind == HISTORY_PILOT || entry->kind == HISTORY_RUN;
+}
+
+static void read_numbers(struct history_entry *out, struct arena *arena, const struct json *in)
+{
+    const struct json *workload = json_get(in, "workload"), *tokenizer = json_get(in, "tokenizer");
+    const struct json *rate = json_get(in, "tokens_per_second");
+    out->tokens =
+        json_get_number(workload ? workload : in,
+                        out->kind == HISTORY_PROFILE ? "tokens" : "processed_tokens", NAN);
+    out->roofline_tokens_per_second = json_get_number(in, "roofline_tokens_per_second", NAN);
+    if (out->kind == HISTORY_PROFILE && tokenizer && tokenizer->kind == JSON_OBJECT)
+        out->model = text_or(arena, tokenizer, "name", out->model);
+    if (is_measured(out)) {
+        out->actual_tokens_per_second = read_actual(rate);
+        out->actual_wall_hours = read_actual(json_get(in, "wall_hours"));
+        out->actual_gpu_hours = read_actual(json_get(in, "gpu_hours"));
+    } else {
+        read_range(&out->tokens_per_second, rate);
+        read_range(&out->wall_hours, json_get(in, "wall_hours"));
+        read_range(&out->gpu_hours, json_get(in, "gpu_hours"));
+    }
+    if (out->kind == HISTORY_PILOT) // of a few minutes: no hours of a run
+        out->actual_wall_hours = out->actual_gpu_hours = NAN;
+}
+
+static enum err read_kind(int *out, const struct json *tree, const char *name)
+{
+    struct text kind = json_get_text(tree, "kind");
+    for (*out = 0; history_kinds[*out]; ++*out)
+        if (kind.at && text_is(kind, history_kinds[*out]))
+            return OK;
+    return fail(ERR_INPUT,
+                "%s: \"kind\" is \"%.*s\", must be profile, plan, pilot or run: a document that "
+                "gpuhours wrote with --json",
+                name, TEXT_BRIEF(kind.at ? kind : TEXT("missing")));
+}
+
+// JSON without the blanks between its parts.
+static const char *compact(struct arena *arena, struct text json)
+{
+    char *out = arena_alloc(arena, json.size + 1);
+    size_t size = 0;
+    bool inside = false;
+    for (size_t i = 0; i < json.size; i++) {
+        char c = json.at[i];
+        if (!inside && (c == ' ' || c == '\n' || c == '\r' || c == '\t'))
+            continue;
+        out[size++] = c;
+        if (c == '"')
+            inside = !inside;
+        else if (c == '\\' && i + 1 < json.size)
+            out[size++] = json.at[++i];
+    }
+    out[size] = 0;
+    return out;
+}
+
+// The text of a member.
+static const char *raw_member(struct arena *arena, struct text document, const char *wanted)
+{
+    struct json_reader in = json_reader(document);
+    struct text key;
+    json_object(&in);
+    while (json_key(&in, arena, &key)) {
+        struct text value = json_skip(&in);
+        if (text_is(key, wanted) && !in.problem)
+            return compact(arena, value);
+    }
+    return NULL;
+}
+
+// Entries are strings, which a zero byte would end.
+static enum err check_bytes(struct text document, const char *name)
+{
+    if (document.size && memchr(document.at, 0, document.size))
+        return fail(ERR_INPUT, "%s: has a zero byte in it, which no document of gpuhours has",
+                    name);
+    return OK;
+}
+
+enum err history_read(struct history_entry *out, struct arena *arena, struct text document,
+                      const char *name)
+{
+    struct json tree;
+    history_clear(out);
+    TRY(check_bytes(document, name));
+    if (document.size >= 3 && !memcmp(document.at, "\xEF\xBB\xBF", 3)) // not inside an export
+        document = (struct text){ document.at + 3, document.size - 3 };
+    TRY(json_read(&tree, arena, document, name));
+    if (tree.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
+    TRY(read_kind(&out->kind, &tree, name));
+    const struct json *configuration = json_get(&tree, "configuration");
+    if (configuration && configuration->kind == JSON_OBJECT) {
+        read_configuration(out, arena, configuration);
+        out->configuration = raw_member(arena, document, "configuration");
+    }
+    if (!out->stack)
+        out->stack = text_or(arena, &tree, "stack", NULL);
+    read_numbers(out, arena, &tree);
+    out->document = compact(arena, document);
+    history_seal(out, arena);
+    return OK;
+}
+
+// --- what makes entries the same, alike and answers --------------------------
+
+// FNV-1a of 64 bits; a zero byte parts the texts.
+static uint64_t digest(uint64_t hash, const char *text)
+{
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001B3u;
+    return hash * 0x100000001B3u;
+}
+
+void history_seal(struct history_entry *entry, struct arena *arena)
+{
+    const struct history_entry *e = entry;
+    if (e->kind != HISTORY_PROFILE && e->model)
+        entry->key = text_format(arena, "%s/%s/%s/%s×%lld/%lld", e->model,
+                                 e->method ? e->method : "?", e->stack ? e->stack : "?",
+                                 e->gpu ? e->gpu : "?", (long long)e->gpus, (long long)e->context);
+    uint64_t hash = digest(0xCBF29CE484222325u, history_kinds[e->kind]);
+    hash = digest(digest(hash, e->plan), e->document);
+    entry->uid = text_format(arena, "%016llx", (unsigned long long)hash);
+}
+
+void history_answer(struct history_entry *entry, const struct history_entry *plan, bool same_job)
+{
+    entry->plan = plan->uid;
+    const char **texts[] = { &entry->model, &entry->method, &entry->stack, &entry->gpu };
+    const char *const others[] = { plan->model, plan->method, plan->stack, plan->gpu };
+    for (int i = 0; i < 4; i++)
+        if (!*texts[i])
+            *texts[i] = others[i];
+    if (!entry->gpus)
+        entry->gpus = plan->gpus;
+    if (!entry->context)
+        entry->context = plan->context;
+    if (!entry->configuration)
+        entry->configuration = plan->configuration;
+    if (isnan(entry->roofline_tokens_per_second))
+        entry->roofline_tokens_per_second = plan->roofline_tokens_per_second;
+    entry->tokens_per_second = plan->tokens_per_second;
+    if (!same_job || entry->kind != HISTORY_RUN)
+        return;
+    entry->wall_hours = plan->wall_hours;
+    entry->gpu_hours = plan->gpu_hours;
+    if (isnan(entry->tokens))
+        entry->tokens = plan->tokens;
+    if (!entry->name)
+        entry->name = plan->name;
+}
+
+// --- many entries ------------------------------------------------------------
+
+static bool is_json_field(const struct field *f)
+{
+    return !strcmp(f->name, "configuration") || !strcmp(f->name, "document");
+}
+
+static void write_entry(const struct history_entry *entry, struct json_writer *w)
+{
+    json_open(w, NULL, '{');
+    for (const struct field *f = history_fields; f->name; f++) {
+        const char *text =
+            is_json_field(f) ? *(const char *const *)((const char *)entry + f->offset) : NULL;
+        if (text)
+            json_put_raw(w, f->name, text_of(text));
+        else if (is_json_field(f))
+            json_put_string(w, f->name, NULL);
+        else
+            field_write((const struct field[]){ *f, { 0 } }, entry, w);
+    }
+    json_close(w, '}');
+}
+
+void history_write(const struct history_entry *entries, size_t count, struct out *out)
+{
+    struct json_writer w = { .out = out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "runs");
+    json_put_count(&w, "version", 1);
+    json_open(&w, "runs", '[');
+    for (size_t i = 0; i < count; i++)
+        write_entry(&entries[i], &w);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    out_char(out, '\n');
+}
+
+// Quoted where it must be; a cell that a spreadsheet would compute is made plain text.
+static void put_cell(struct out *out, const char *cell, bool is_text)
+{
+    bool formula = is_text && *cell && strchr("=+-@", *cell);
+    if (!formula && !strpbrk(cell, ",\"\r\n")) {
+        out_put(out, "%s", cell);
+        return;
+    }
+    out_put(out, formula ? "\"'" : "\"");
+    for (; *cell; cell++)
+        out_put(out, *cell == '"' ? "\"\"" : "%c", *cell);
+    out_char(out, '"');
+}
+
+void history_write_csv(const struct history_entry *entries, size_t count, struct arena *arena,
+                       struct out *out)
+{
+    for (const struct field *f = history_fields; f->name; f++)
+        if (!is_json_field(f))
+            out_put(out, "%s%s", f == history_fields ? "" : ",", f->name);
+    out_char(out, '\n');
+    for (size_t i = 0; i < count; i++) {
+        for (const struct field *f = history_fields; f->name; f++) {
+            if (is_json_field(f))
+                continue;
+            if (f != history_fields)
+                out_char(out, ',');
+            if (!field_known(f, &entries[i]))
+                continue;
+            bool is_number = f->kind == FIELD_NUMBER;
+            put_cell(out,
+                     is_number ? text_format(arena, "%.10g", field_number(f, &entries[i]))
+                               : field_spell(f, &entries[i], arena),
+                     f->kind == FIELD_TEXT);
+        }
+        out_char(out, '\n');
+    }
+}
+
+static enum err read_entry(struct history_entry *out, struct arena *arena, struct text raw,
+                           const char *name)
+{
+    struct json tree;
+    history_clear(out);
+    TRY(json_read(&tree, arena, raw, name));
+    if (tree.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: a run is %s, must be an object", name,
+                    json_kind_name(tree.kind));
+    for (const struct field *f = history_fields; f->name; f++)
+        if (is_json_field(f) && json_get(&tree, f->name))
+            *(const char **)((char *)out + f->offset) = raw_member(arena, raw, f->name);
+    for (size_t i = 0; i < tree.count; i++) // read above, as it stands
+        if (text_is(tree.items[2 * i].string, "configuration") ||
+            text_is(tree.items[2 * i].string, "document"))
+            tree.items[2 * i + 1] = (struct json){ .kind = JSON_STRING };
+    struct history_entry plain = *out;
+    TRY(field_read(history_fields, &plain, arena, &tree, name, false));
+    plain.configuration = out->configuration;
+    plain.document = out->document;
+    *out = plain;
+    if (!out->uid || strlen(out->uid) != 16 || !out->at || strlen(out->at) != 20)
+        return fail(ERR_INPUT,
+                    "%s: a run has no uid of 16 digits or no time such as "
+                    "2026-11-15T11:20:05Z",
+                    name);
+    return OK;
+}
+
+enum err history_read_all(struct history_entry **out, size_t *count, struct arena *arena,
+                          struct text in, const char *name)
+{
+    struct json_reader reader = json_reader(in);
+    struct text key;
+    size_t room = 0;
+    bool found = false;
+    *out = NULL;
+    *count = 0;
+    TRY(check_bytes(in, name));
+    if (json_peek(&reader) != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is no export of gpuhours runs, nor a ledger", name);
+    json_object(&reader);
+    while (json_key(&reader, arena, &key)) {
+        if (!text_is(key, "runs") || json_peek(&reader) != JSON_ARRAY) {
+            json_skip(&reader);
+            continue;
+        }
+        found = true;
+        json_array(&reader);
+        while (json_item(&reader)) {
+            struct text raw = json_skip(&reader);
+            if (reader.problem)
+                break;
+            if (*count == room) {
+                size_t more = room ? room * 2 : 16, size = sizeof **out;
+                *out = arena_grow(arena, *out, room * size, more * size);
+                room = more;
+            }
+            TRY(read_entry(&(*out)[(*count)++], arena, raw, name));
+        }
+    }
+    TRY(json_end(&reader, name));
+    return found
+               ? OK
+               : fail(ERR_INPUT, "%s: has no list \"runs\"; gpuhours runs export makes one", name);
+}
+
+// --- how forecasts held ------------------------------------------------------
+
+static bool is_of(const char *value, const char *wanted)
+{
+    return !wanted || (value && !strcmp(value, wanted));
+}
+
+static void hold(struct history_held *held, double *errors, const struct range *forecast,
+                 double actual)
+{
+    if (!(actual > 0) || !(forecast->low > 0) || !(forecast->mid > 0) || !(forecast->high > 0))
+        return;
+    errors[held->n++] = fmax(actual / forecast->mid, forecast->mid / actual);
+    held->inside += actual >= forecast->low && actual <= forecast->high;
+}
+
+struct history_coverage history_coverage(struct arena *arena, const struct history_entry *entries,
+                                         size_t count, const char *stack, const char *gpu)
+{
+    struct history_coverage out = { 0 };
+    struct arena_mark mark = arena_mark(arena);
+    double *rates = ARENA_NEW(arena, double, count + 1);
+    double *walls = ARENA_NEW(arena, double, count + 1);
+    double *hours = ARENA_NEW(arena, double, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct history_entry *e = &entries[i];
+        if (!is_measured(e) || !is_of(e->stack, stack) || !is_of(e->gpu, gpu))
+            continue;
+        hold(&out.tokens_per_second, rates, &e->tokens_per_second, e->actual_tokens_per_second);
+        hold(&out.wall_hours, walls, &e->wall_hours, e->actual_wall_hours);
+        hold(&out.gpu_hours, hours, &e->gpu_hours, e->actual_gpu_hours);
+    }
+    out.tokens_per_second.median_error = stats_median(rates, (size_t)out.tokens_per_second.n);
+    out.wall_hours.median_error = stats_median(walls, (size_t)out.wall_hours.n);
+    out.gpu_hours.median_error = stats_median(hours, (size_t)out.gpu_hours.n);
+    arena_rewind(arena, mark);
+    return out;
+}
+
+static bool has_ratio(const struct history_entry *e, const char *stack, const char *gpu,
+                      const char *method)
+{
+    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0 &&
+           is_of(e->stack, stack) && is_of(e->gpu, gpu) && is_of(e->method, method);
+}
+
+size_t history_ratios(double *out, size_t room, const struct history_entry *entries, size_t count,
+                      const char *stack, const char *gpu, const char *method)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count && found < room; i++) {
+        const struct history_entry *e = &entries[i];
+        bool newest = true;
+        for (size_t j = 0; j < i && newest; j++)
+            newest = !has_ratio(&entries[j], stack, gpu, method) || !e->key || !entries[j].key ||
+                     strcmp(entries[j].key, e->key);
+        if (newest && has_ratio(e, stack, gpu, method))
+            out[found++] = log(e->actual_tokens_per_second / e->roofline_tokens_per_second);
+    }
+    return found;
+}

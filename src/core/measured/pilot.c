@@ -1,0 +1,227 @@
+#include "core/measured/pilot.h"
+#include "core/trainers/trainer_config.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct field head_fields[] = {
+    FIELD(pilot, warmup_steps, COUNT, "steps before the rate was sustained"),
+    FIELD(pilot, steps, COUNT, "measured behind them"),
+    FIELD(pilot, steady, FLAG, "whether the rate held"),
+    FIELD(pilot, verdict, TEXT, "what that rests on"),
+    FIELD(pilot, peak_bytes, BYTES, "device memory in use at the fullest"),
+    FIELD(pilot, stack, TEXT, "as in stacks.json"),
+    FIELD(pilot, trainer, TEXT, "what ran"),
+    FIELD(pilot, elapsed_seconds, SECONDS, "of the whole pilot"),
+    FIELD(pilot, as_of, TEXT, "date"),
+    { 0 },
+};
+
+static const struct field rate_fields[] = {
+    FIELD_AS("mean", pilot, tokens_per_s.mean, NUMBER, "tokens/s over all GPUs"),
+    FIELD_AS("low", pilot, tokens_per_s.low, NUMBER, "end of the 90 % interval"),
+    FIELD_AS("high", pilot, tokens_per_s.high, NUMBER, "end of the 90 % interval"),
+    { 0 },
+};
+
+static const struct field seconds_fields[] = {
+    FIELD_AS("mean", pilot, step_seconds.mean, SECONDS, "of a step"),
+    FIELD_AS("p10", pilot, step_seconds.p10, SECONDS, "one in ten is shorter"),
+    FIELD_AS("p50", pilot, step_seconds.p50, SECONDS, "median"),
+    FIELD_AS("p90", pilot, step_seconds.p90, SECONDS, "one in ten is longer"),
+    FIELD_AS("p99", pilot, step_seconds.p99, SECONDS, "one in a hundred is longer"),
+    FIELD_AS("max", pilot, step_seconds.max, SECONDS, "longest"),
+    { 0 },
+};
+
+static const struct field fit_fields[] = {
+    FIELD_AS("constant_seconds", pilot, fit.constant_seconds, NUMBER, "of any micro-batch"),
+    FIELD_AS("seconds_per_token", pilot, fit.seconds_per_token, NUMBER, "processed"),
+    FIELD_AS("seconds_per_square", pilot, fit.seconds_per_square, NUMBER, "of squared lengths"),
+    FIELD_AS("seconds_per_labelled", pilot, fit.seconds_per_labelled, NUMBER, "token with loss"),
+    FIELD_AS("spread", pilot, fit.spread, NUMBER, "deviation of residuals over the mean"),
+    FIELD_AS("samples", pilot, fit.samples, COUNT, "micro-batches"),
+    FIELD_AS("tokens_low", pilot, fit.tokens_low, NUMBER, "of a micro-batch"),
+    FIELD_AS("tokens_high", pilot, fit.tokens_high, NUMBER, "of a micro-batch"),
+    FIELD_AS("attended_low", pilot, fit.attended_low, NUMBER, "squared lengths over tokens"),
+    FIELD_AS("attended_high", pilot, fit.attended_high, NUMBER, "squared lengths over tokens"),
+    { 0 },
+};
+
+static const struct field composition_fields[] = {
+    FIELD_AS("tokens", pilot, composition.tokens, NUMBER, "processed in a step"),
+    FIELD_AS("squares", pilot, composition.squares, NUMBER, "sum of squared lengths"),
+    FIELD_AS("labelled", pilot, composition.labelled, NUMBER, "tokens with loss"),
+    { 0 },
+};
+
+static const struct field card_fields[] = {
+    FIELD_AS("name", pilot, gpu.name, TEXT, "as the driver says"),
+    FIELD_AS("count", pilot, gpu.count, COUNT, "that took part"),
+    FIELD_AS("memory_bytes", pilot, gpu.memory_bytes, BYTES, "of each"),
+    FIELD_AS("power_watts", pilot, gpu.power_watts, NUMBER, "mean of each"),
+    FIELD_AS("power_limit_watts", pilot, gpu.power_limit_watts, NUMBER, "of each"),
+    FIELD_AS("clock_hertz", pilot, gpu.clock_hertz, NUMBER, "of the multiprocessors, mean"),
+    FIELD_AS("clock_limit_hertz", pilot, gpu.clock_limit_hertz, NUMBER, "most"),
+    FIELD_AS("temperature_celsius", pilot, gpu.temperature_celsius, NUMBER, "highest"),
+    FIELD_AS("utilisation", pilot, gpu.utilisation, SHARE, "of the time with a kernel running"),
+    FIELD_AS("throttled_share", pilot, gpu.throttled_share, SHARE, "of the time below its clock"),
+    FIELD_AS("throttling", pilot, gpu.throttling, TEXT, "why"),
+    { 0 },
+};
+
+static const struct field stalls_fields[] = {
+    FIELD_AS("data_seconds", pilot, stalls.data_seconds, SECONDS, "waiting for data"),
+    FIELD_AS("evaluation_seconds", pilot, stalls.evaluation_seconds, SECONDS, "evaluation"),
+    FIELD_AS("save_seconds", pilot, stalls.save_seconds, SECONDS, "checkpoints"),
+    FIELD_AS("other_seconds", pilot, stalls.other_seconds, SECONDS, "not recognised"),
+    { 0 },
+};
+
+static const struct field apart_fields[] = {
+    FIELD_AS("startup_seconds", pilot, apart.startup_seconds, SECONDS, "to the first step"),
+    FIELD_AS("update_seconds", pilot, apart.update_seconds, SECONDS, "optimizer, per step"),
+    FIELD_AS("evaluation_seconds_per_token", pilot, apart.evaluation_seconds_per_token, NUMBER,
+             "forward alone"),
+    FIELD_AS("save_seconds", pilot, apart.save_seconds, SECONDS, "of one save"),
+    FIELD_AS("save_bytes", pilot, apart.save_bytes, BYTES, "of one save"),
+    { 0 },
+};
+
+static const struct field configuration_fields[] = {
+    FIELD(pilot_configuration, model, TEXT, "as in the catalog, or a folder"),
+    FIELD(pilot_configuration, stack, TEXT, "as in stacks.json"),
+    FIELD(pilot_configuration, gpu, TEXT, "as in the catalog"),
+    FIELD(pilot_configuration, gpus, COUNT, "in all"),
+    FIELD(pilot_configuration, nodes, COUNT, "that hold them"),
+    FIELD(pilot_configuration, parallel, TEXT, "layout"),
+    FIELD(pilot_configuration, context, NUMBER, "tokens of a row at most"),
+    FIELD(pilot_configuration, batching, TEXT, "how rows become batches"),
+    FIELD(pilot_configuration, micro_batch, NUMBER, "rows per GPU and pass"),
+    FIELD(pilot_configuration, accumulation, NUMBER, "micro-batches per step"),
+    FIELD(pilot_configuration, global_batch, NUMBER, "rows per step"),
+    { 0 },
+};
+
+static const struct section {
+    const char *key; // NULL: members of the document itself
+    const struct field *fields;
+} sections[] = {
+    { "tokens_per_second", rate_fields },  { NULL, head_fields },
+    { "step_seconds", seconds_fields },    { "fit", fit_fields },
+    { "composition", composition_fields }, { "gpu", card_fields },
+    { "stalls", stalls_fields },           { "apart", apart_fields },
+};
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+static void clear_configuration(struct pilot_configuration *configuration)
+{
+    field_clear(configuration_fields, configuration);
+    configuration->recipe = recipe_default();
+}
+
+void pilot_clear(struct pilot *pilot)
+{
+    memset(pilot, 0, sizeof *pilot);
+    for (int i = 0; i < SECTIONS; i++)
+        field_clear(sections[i].fields, pilot);
+    clear_configuration(&pilot->configuration);
+}
+
+void pilot_configuration_write(const struct pilot_configuration *configuration,
+                               struct json_writer *w)
+{
+    json_open(w, "configuration", '{');
+    field_write(configuration_fields, configuration, w);
+    field_write(recipe_fields, &configuration->recipe, w);
+    json_close(w, '}');
+}
+
+void pilot_write(const struct pilot *pilot, struct out *out)
+{
+    struct json_writer w = { .out = out };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "pilot");
+    json_put_count(&w, "version", 1);
+    for (int i = 0; i < SECTIONS; i++) {
+        if (sections[i].key)
+            json_open(&w, sections[i].key, '{');
+        field_write(sections[i].fields, pilot, &w);
+        if (sections[i].key)
+            json_close(&w, '}');
+    }
+    pilot_configuration_write(&pilot->configuration, &w);
+    if (pilot->from)
+        trainer_config_write(pilot->from, &w);
+    json_close(&w, '}');
+    out_char(out, '\n');
+}
+
+enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
+                                  const struct json *document, const char *name)
+{
+    clear_configuration(out);
+    const struct json *in = json_get(document, "configuration");
+    if (!in || in->kind != JSON_OBJECT)
+        return fail(ERR_INPUT,
+                    "%s: has no configuration; gpuhours plan --json and gpuhours pilot "
+                    "--json write one",
+                    name);
+    const char *place = text_format(arena, "%s: configuration", name);
+    TRY(field_read(configuration_fields, out, arena, in, place, false));
+    return field_read(recipe_fields, &out->recipe, arena, in, place, false);
+}
+
+static enum err check_kind(const struct json *tree, const char *name)
+{
+    if (tree->kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree->kind));
+    struct text kind = json_get_text(tree, "kind");
+    if (!text_is(kind, "pilot"))
+        return fail(ERR_INPUT,
+                    "%s: is not a pilot (kind \"%.*s\"); gpuhours pilot --out writes one", name,
+                    TEXT_BRIEF(kind));
+    double version = json_get_number(tree, "version", NAN);
+    if (version != 1)
+        return fail(ERR_INPUT, "%s: is of version %g, this program reads 1", name, version);
+    return OK;
+}
+
+static enum err check_rate(const struct pilot *pilot, const char *name)
+{
+    const struct pilot_rate *rate = &pilot->tokens_per_s;
+    if (!(rate->mean > 0 && rate->mean < 1e12))
+        return fail(ERR_INPUT,
+                    "%s: tokens_per_second.mean is %g, must be above 0; a pilot that "
+                    "measured no rate carries nothing",
+                    name, rate->mean);
+    if (rate->low > rate->mean || rate->high < rate->mean || rate->low <= 0)
+        return fail(ERR_INPUT, "%s: tokens_per_second is %g within %g to %g, which holds no mean",
+                    name, rate->mean, rate->low, rate->high);
+    const double coefficients[] = { pilot->fit.constant_seconds, pilot->fit.seconds_per_token,
+                                    pilot->fit.seconds_per_square, pilot->fit.seconds_per_labelled,
+                                    pilot->fit.spread };
+    for (size_t i = 0; i < sizeof coefficients / sizeof *coefficients; i++)
+        if (coefficients[i] < 0)
+            return fail(ERR_INPUT, "%s: fit.%s is %g, must be 0 or more", name, fit_fields[i].name,
+                        coefficients[i]);
+    return OK;
+}
+
+enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, json, name));
+    TRY(check_kind(&tree, name));
+    pilot_clear(out);
+    for (int i = 0; i < SECTIONS; i++) {
+        const char *key = sections[i].key;
+        const struct json *in = key ? json_get(&tree, key) : &tree;
+        if (!in)
+            continue;
+        TRY(field_read(sections[i].fields, out, arena, in,
+                       key ? text_format(arena, "%s: %s", name, key) : name, false));
+    }
+    TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
+    return check_rate(out, name);
+}

@@ -1,0 +1,118 @@
+// pilot: what a short run measured, as a document that plans, the ledger and the page read.
+//
+//     struct pilot pilot;
+//     pilot_clear(&pilot);                                 // everything unknown
+//     pilot.tokens_per_s = (struct pilot_rate){ 9120, 9080, 9160 };
+//     pilot_write(&pilot, &out);                           // {"kind":"pilot","version":1, …}
+//     TRY(pilot_read(&pilot, arena, json, "pilot.json"));  // refuses what no run measures
+//
+// Numbers that were not measured are NAN and null in the document, texts NULL. Seconds are those of
+// the steady part; warm-up and stalls stand apart. A rate counts processed tokens over all GPUs,
+// padding in it, as a plan's does. Texts point into the arena.
+
+#pragma once
+
+#include "base/field.h"
+#include "core/step/recipe.h"
+
+// Sustained, behind the warm-up; low and high are the ends of the 90 % confidence interval.
+struct pilot_rate {
+    double mean, low, high;
+};
+
+// Of the steady steps, evaluation, saves and stalls left out.
+struct pilot_seconds {
+    double mean, p10, p50, p90, p99, max;
+};
+
+// Seconds of a micro-batch on one GPU by what is in it, non-negative least squares.
+struct pilot_fit {
+    double constant_seconds, seconds_per_token, seconds_per_square, seconds_per_labelled;
+    double spread; // deviation of the residuals over the mean
+    int64_t samples;
+    // What the samples spanned; attended is Σl² over tokens.
+    double tokens_low, tokens_high, attended_low, attended_high;
+};
+
+// An optimizer step, over all GPUs: what the measured steps held on average.
+struct pilot_composition {
+    double tokens, squares, labelled; // processed; Σl² of what attends to itself; with loss
+};
+
+struct pilot_gpu {
+    const char *name; // as the driver says; "cpu" where it was no GPU
+    int64_t count;
+    double memory_bytes, power_watts, power_limit_watts;
+    double clock_hertz, clock_limit_hertz; // of the multiprocessors, mean and most
+    double temperature_celsius, utilisation;
+    double throttled_share; // of the samples
+    const char *throttling; // why, in words; NULL: not throttled, or not known
+};
+
+// Seconds lost beside the steps while the pilot ran.
+struct pilot_stalls {
+    double data_seconds, evaluation_seconds, save_seconds, other_seconds;
+};
+
+// Measured by themselves: what a full run pays again.
+struct pilot_apart {
+    double startup_seconds;              // from the start to the first step
+    double update_seconds;               // of the optimizer, per step
+    double evaluation_seconds_per_token; // forward alone
+    double save_seconds, save_bytes;     // of one save
+};
+
+// What ran; the keys of a plan's "configuration".
+struct pilot_configuration {
+    const char *model, *stack, *gpu, *parallel, *batching;
+    int64_t gpus, nodes;
+    double context, micro_batch, accumulation, global_batch;
+    struct recipe recipe;
+};
+
+struct pilot {
+    struct pilot_rate tokens_per_s;
+    int64_t warmup_steps, steps; // steps behind the warm-up
+    bool steady;
+    const char *verdict; // in words: what the steadiness rests on, or what is wrong
+    struct pilot_seconds step_seconds;
+    struct pilot_fit fit;
+    struct pilot_composition composition;
+    double peak_bytes; // on the fullest GPU, as nvidia-smi would show it
+    struct pilot_gpu gpu;
+    const char *stack;   // as in stacks.json
+    const char *trainer; // what was recognised or run: "transformers", "native"
+    struct pilot_configuration configuration;
+    struct pilot_stalls stalls;
+    struct pilot_apart apart;
+    double elapsed_seconds;
+    const char *as_of;                 // date
+    const struct trainer_config *from; // what the trainer was configured with; NULL: unknown
+};
+
+void pilot_clear(struct pilot *pilot);
+void pilot_write(const struct pilot *pilot, struct out *out);
+enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, const char *name);
+
+// The member "configuration" of a plan's or a pilot's document; what it lacks stays unknown.
+enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
+                                  const struct json *document, const char *name);
+
+void pilot_configuration_write(const struct pilot_configuration *configuration,
+                               struct json_writer *w); // as that member
+
+// What a person sees: the rate, what stalled, memory, power and clocks; ≤ 80 columns.
+void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out);
+
+// One timed micro-batch.
+struct pilot_sample {
+    double tokens, squares, labelled, seconds;
+};
+
+// Relative errors count, so that small micro-batches weigh as much as large ones; samples far off
+// the rest (a stall) are left out. Fewer than eight samples make no fit.
+void pilot_fit_make(struct pilot_fit *out, struct arena *arena, const struct pilot_sample *samples,
+                    size_t count);
+
+double pilot_fit_seconds(const struct pilot_fit *fit, double tokens, double squares,
+                         double labelled); // of a micro-batch; NAN without a fit

@@ -1,0 +1,146 @@
+#include "core/measured/validate.h"
+
+#include <math.h>
+#include <string.h>
+
+static double measured_tokens_per_s(const struct run *run)
+{
+    if (run->tokens_per_s_total > 0)
+        return run->tokens_per_s_total;
+    return run->tokens_per_s_per_gpu * (double)(run->n_gpus > 0 ? run->n_gpus : 1);
+}
+
+// The residual's stack is the catalog's row, not the copy that a run's notes may have changed.
+static const struct stack *stack_of(const struct validate_model *model, const struct stack *stack)
+{
+    for (size_t i = 0; i < model->stack_count; i++)
+        if (!strcmp(model->stacks[i].name, stack->name))
+            return &model->stacks[i];
+    return NULL;
+}
+
+size_t validate_residuals(struct residual **out, struct arena *arena, const struct run *runs,
+                          size_t count, const struct validate_model *model)
+{
+    *out = ARENA_NEW(arena, struct residual, count + 1);
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        double measured = measured_tokens_per_s(&runs[i]);
+        if (!(measured > 0))
+            continue;
+        struct arena_mark mark = arena_mark(arena);
+        struct setup setup;
+        struct estimate estimate;
+        bool understood = !run_setup(&setup, arena, &runs[i], model->catalog, model->stacks,
+                                     model->stack_count) &&
+                          !estimate_make(&estimate, arena, &setup) && estimate.tokens_per_s > 0;
+        double predicted = understood ? estimate.tokens_per_s : NAN;
+        const struct stack *stack = understood ? stack_of(model, setup.stack) : NULL;
+        arena_rewind(arena, mark);
+        if (understood)
+            (*out)[used++] =
+                (struct residual){ stack, run_source(&runs[i]), log(measured / predicted), false };
+    }
+    return used;
+}
+
+static void judge(struct validate_value *value)
+{
+    double p = value->predicted.mid, m = value->measured;
+    value->error = p > 0 && m > 0 ? fmax(p / m, m / p) : NAN;
+    value->inside = m >= value->predicted.low && m <= value->predicted.high;
+}
+
+static void predict(struct validate_row *row, const struct estimate *estimate,
+                    const struct efficiency *efficiency)
+{
+    const struct run *run = row->run;
+    double z = stats_normal_quantile(0.9), mid = estimate->tokens_per_s * exp(efficiency->log_mid);
+    double factor = exp(z * efficiency->log_spread);
+    row->tokens_per_s.predicted = (struct range){ mid / factor, mid, mid * factor };
+    row->tokens_per_s.measured = mid > 0 ? measured_tokens_per_s(run) : NAN;
+    judge(&row->tokens_per_s);
+
+    double bytes = run_memory(run, &estimate->memory);
+    struct range range = memory_range(&estimate->memory);
+    row->memory_bytes.predicted =
+        (struct range){ bytes * range.low / range.mid, bytes, bytes * range.high / range.mid };
+    row->memory_bytes.measured = run->peak_mem_gib_per_gpu * 1073741824.0;
+    judge(&row->memory_bytes);
+
+    double hours = run->total_tokens / mid / 3600; // training steps alone
+    row->wall_hours.predicted = (struct range){ hours / factor, hours, hours * factor };
+    row->wall_hours.measured = hours > 0 ? run->wall_hours : NAN;
+    judge(&row->wall_hours);
+}
+
+enum err validate_runs(struct validate_row **out, struct arena *arena, const struct run *runs,
+                       size_t count, const struct run *reference, size_t reference_count,
+                       const struct validate_model *model)
+{
+    *out = ARENA_NEW(arena, struct validate_row, count);
+    struct residual *residuals;
+    size_t residual_count =
+        validate_residuals(&residuals, arena, reference, reference_count, model);
+    struct efficiency *efficiencies = NULL;
+    struct text fitted_without = { 0 };
+    for (size_t i = 0; i < count; i++) {
+        struct validate_row *row = &(*out)[i];
+        row->run = &runs[i];
+        row->tokens_per_s.measured = row->memory_bytes.measured = row->wall_hours.measured = NAN;
+        struct setup *setup = ARENA_NEW(arena, struct setup, 1);
+        struct estimate estimate;
+        if (run_setup(setup, arena, &runs[i], model->catalog, model->stacks, model->stack_count) ||
+            estimate_make(&estimate, arena, setup)) {
+            row->reason = text_copy(arena, text_of(error_text()));
+            continue;
+        }
+        row->setup = setup;
+        struct text source = run_source(&runs[i]);
+        if (!efficiencies ||
+            !text_equal(source, fitted_without)) { // rows of a source stand together
+            for (size_t r = 0; r < residual_count; r++)
+                residuals[r].left_out = text_equal(residuals[r].source, source);
+            efficiencies = calibration_fit(arena, model->stacks, model->stack_count, residuals,
+                                           residual_count);
+            fitted_without = source;
+        }
+        struct efficiency efficiency =
+            calibration_of(efficiencies, model->stack_count, stack_of(model, setup->stack));
+        predict(row, &estimate, &efficiency);
+    }
+    return OK;
+}
+
+static const struct validate_value *value_of(const struct validate_row *row,
+                                             enum validate_quantity quantity)
+{
+    return quantity == VALIDATE_TOKENS   ? &row->tokens_per_s
+           : quantity == VALIDATE_MEMORY ? &row->memory_bytes
+                                         : &row->wall_hours;
+}
+
+struct validate_summary validate_summarize(const struct validate_row *rows, size_t count,
+                                           enum validate_quantity quantity, struct arena *arena,
+                                           bool (*keep)(const struct validate_row *, const char *),
+                                           const char *key)
+{
+    struct validate_summary out = { NAN, NAN, NAN, 0, 0 };
+    double *errors = ARENA_NEW(arena, double, count + 1);
+    int64_t inside = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct validate_value *value = value_of(&rows[i], quantity);
+        if (!rows[i].setup || !(value->error > 0) || (keep && !keep(&rows[i], key)))
+            continue;
+        errors[out.n++] = value->error;
+        inside += value->inside;
+        out.unsafe += value->measured > value->predicted.high;
+    }
+    if (!out.n)
+        return out;
+    stats_sort(errors, (size_t)out.n);
+    out.median_error = stats_quantile(errors, (size_t)out.n, 0.5);
+    out.p90_error = stats_quantile(errors, (size_t)out.n, 0.9);
+    out.coverage = (double)inside / (double)out.n;
+    return out;
+}

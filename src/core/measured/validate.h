@@ -1,0 +1,54 @@
+// validate: holds the model against measured runs, leaving out each run's own source.
+//
+// Each row is predicted with stack efficiencies fitted on the reference runs without those of the
+// row's source, so that no row helps to predict itself. Errors are factors,
+// max(predicted/measured, measured/predicted): 1.08 is 8 % off.
+
+#pragma once
+
+#include "core/measured/calibration.h"
+#include "core/measured/run.h"
+
+struct validate_value {
+    struct range predicted;
+    double measured; // NAN: not in the row, or nothing to hold against it
+    double error;    // a factor
+    bool inside;     // the range
+};
+
+struct validate_row {
+    const struct run *run;
+    const struct setup *setup; // NULL where the row was not understood
+    const char *reason;        // then
+    struct validate_value tokens_per_s, memory_bytes, wall_hours;
+};
+
+struct validate_summary {
+    double median_error, p90_error, coverage;
+    int64_t unsafe; // measured above the range
+    int64_t n;
+};
+
+enum validate_quantity { VALIDATE_TOKENS, VALIDATE_MEMORY, VALIDATE_WALL };
+
+// Everything the model knows apart from the runs themselves.
+struct validate_model {
+    const struct catalog *catalog;
+    const struct stack *stacks;
+    size_t stack_count;
+};
+
+// The residuals of runs with a measured throughput; what a fit is made of.
+size_t validate_residuals(struct residual **out, struct arena *arena, const struct run *runs,
+                          size_t count, const struct validate_model *model);
+
+// Predicts every run; efficiencies are fitted on the reference runs.
+enum err validate_runs(struct validate_row **out, struct arena *arena, const struct run *runs,
+                       size_t count, const struct run *reference, size_t reference_count,
+                       const struct validate_model *model);
+
+// Over the rows that keep() accepts; NULL is all.
+struct validate_summary validate_summarize(const struct validate_row *rows, size_t count,
+                                           enum validate_quantity quantity, struct arena *arena,
+                                           bool (*keep)(const struct validate_row *, const char *),
+                                           const char *key);

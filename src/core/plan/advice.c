@@ -1,0 +1,472 @@
+#include "core/plan/advice.h"
+
+#include "core/plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+// Each function returns the sentence, or NULL where the mistake is not made.
+typedef const char *notice(const struct plan *plan, struct arena *arena);
+
+static const struct plan_alternative *alternative(const struct plan *plan, const char *why)
+{
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        if (!strcmp(plan->alternatives[i].why, why))
+            return &plan->alternatives[i];
+    return NULL;
+}
+
+// --- whether it can run ------------------------------------------------------
+
+static const char *does_not_fit(const struct plan *plan, struct arena *arena)
+{
+    const struct memory *memory = &plan->estimate.memory;
+    if (plan->fits)
+        return NULL;
+    const struct plan_alternative *other = plan->alternative_count ? &plan->alternatives[0] : NULL;
+    return text_format(
+        arena, "needs %s, the GPU has %s; %s", text_bytes(arena, memory->total_bytes),
+        text_bytes(arena, memory->device_bytes),
+        other ? text_format(arena, "%s fits", plan_spell(&other->result, arena))
+              : "try --method qlora, a smaller context or more GPUs with --parallel fsdp");
+}
+
+static const char *tight_memory(const struct plan *plan, struct arena *arena)
+{
+    struct range range = memory_range(&plan->estimate.memory);
+    if (!plan->fits || plan->chosen.stable)
+        return NULL;
+    return text_format(arena,
+                       "fits at %s, but the byte plan's range reaches %s; a smaller micro-batch or "
+                       "heavier --checkpointing leaves room",
+                       text_bytes(arena, range.mid), text_bytes(arena, range.high));
+}
+
+static const char *deadline_missed(const struct plan *plan, struct arena *arena)
+{
+    if (plan->meets_deadline || isnan(plan->request->deadline))
+        return NULL;
+    return text_format(arena, "takes %s, the deadline is %s; more or faster GPUs are needed",
+                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+                       text_seconds(arena, plan->request->deadline));
+}
+
+static const char *peak_for_sustained(const struct plan *plan, struct arena *arena)
+{
+    if (plan->meets_deadline || isnan(plan->request->deadline))
+        return NULL;
+    double peak_seconds = plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid) *
+                          plan->forecast.middle.seconds[OVERHEAD_TRAINING];
+    if (peak_seconds >= plan->request->deadline)
+        return NULL;
+    return text_format(
+        arena,
+        "at the datasheet's peak rate it would take %s and keep the deadline; "
+        "training sustains %s of that rate and takes %s",
+        text_seconds(arena, peak_seconds),
+        text_share(arena, plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)),
+        text_seconds(arena, plan->forecast.wall_hours.mid * 3600));
+}
+
+static const char *budget_missed(const struct plan *plan, struct arena *arena)
+{
+    if (plan->meets_budget || isnan(plan->request->budget))
+        return NULL;
+    return text_format(arena, "costs %s, the budget is %s; see the cheapest alternative",
+                       text_usd(arena, plan->forecast.cost_usd.mid),
+                       text_usd(arena, plan->request->budget));
+}
+
+static const char *unsupported_precision(const struct plan *plan, struct arena *arena)
+{
+    const struct gpu *gpu = plan->chosen.gpu;
+    int precision = plan->chosen.recipe.precision;
+    if (precision == RECIPE_BF16 && !gpu->supports_bf16)
+        return text_format(arena, "%s has no bf16 units; --precision fp16 with loss scaling",
+                           gpu->title);
+    if (precision == RECIPE_FP8 && !gpu->supports_fp8)
+        return text_format(arena, "%s has no fp8 units; --precision bf16", gpu->title);
+    return NULL;
+}
+
+static const char *context_beyond_model(const struct plan *plan, struct arena *arena)
+{
+    double most = (double)plan->model->max_positions;
+    if (most <= 0 || plan->rule.context <= most)
+        return NULL;
+    return text_format(arena,
+                       "--context %.0f is beyond the %.0f positions of %s; it needs rope "
+                       "scaling or a shorter context",
+                       plan->rule.context, most, plan->model->name);
+}
+
+// --- the data ----------------------------------------------------------------
+
+static const char *samples_for_tokens(const struct plan *plan, struct arena *arena)
+{
+    double tokens = plan->rule.tokens;
+    bool few = isnan(plan->rule.examples) ? tokens < 2e5 : tokens < 8 * plan->rule.examples;
+    if (!few)
+        return NULL;
+    return text_format(arena,
+                       "%s tokens are only some %s examples; if that is the number of examples, "
+                       "give --examples with --mean-length instead",
+                       text_commas(arena, (int64_t)tokens),
+                       text_commas(arena, (int64_t)plan->chosen.workload.examples));
+}
+
+static const char *no_packing(const struct plan *plan, struct arena *arena)
+{
+    const struct plan_alternative *packed = alternative(plan, "packed");
+    double padding = plan->chosen.workload.padding_share;
+    if (plan->rule.batching == WORKLOAD_PACKED || padding < 0.15)
+        return NULL;
+    return text_format(arena, "%s of what is processed is padding; --packing on %s%s",
+                       text_share(arena, padding),
+                       packed ? "brings GPU hours to " : "removes most of it",
+                       packed ? text_hours(arena, packed->result.gpu_hours) : "");
+}
+
+static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
+{
+    bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
+    double factor = plan->chosen.workload.processed_factor.high;
+    if (known || plan->rule.batching == WORKLOAD_PACKED)
+        return NULL;
+    if (!plan->rule.full_rows)
+        return "the lengths of the examples are assumed, and padding follows from them; gpuhours "
+               "profile measures them";
+    return text_format(
+        arena,
+        "rows are taken as full; %s pads to the longest of %.0f rows, which on usual "
+        "data processes %.1f times as much; give the data or --packing on",
+        plan->stack->name, plan->chosen.workload.micro_batch, factor);
+}
+
+static const char *tokens_estimated(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    return plan->request->token_spread > 0
+               ? "the tokens were counted without the model's own tokenizer; --tokenizer with its "
+                 "tokenizer.json makes them exact"
+               : NULL;
+}
+
+static const char *context_beyond_data(const struct plan *plan, struct arena *arena)
+{
+    bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
+    const double p99 = 2.326; // of the standard normal
+    double spread = plan->rule.length_spread.mid;
+    double long_row = plan->chosen.workload.mean_length * exp(spread * p99 - spread * spread / 2);
+    double widest = plan->chosen.workload.worst.width;
+    if (plan->rule.shapes)
+        return widest * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED
+                   ? NULL
+                   : text_format(arena,
+                                 "no example is longer than %.0f tokens; a --context of %.0f "
+                                 "serves nothing",
+                                 widest, plan->rule.context);
+    if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED)
+        return NULL;
+    return text_format(arena,
+                       "99 %% of examples of %.0f tokens on average should be under %.0f; a "
+                       "--context of %.0f reserves memory that the data does not use",
+                       plan->chosen.workload.mean_length, long_row, plan->rule.context);
+}
+
+// --- memory ------------------------------------------------------------------
+
+static const char *checkpointing_without_pressure(const struct plan *plan, struct arena *arena)
+{
+    if (plan->request->recipe.checkpointing != RECIPE_RECOMPUTE || !plan->fits)
+        return NULL;
+    struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
+    setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+    struct estimate lighter;
+    if (estimate_make(&lighter, arena, &setup) || !lighter.memory.fits ||
+        memory_range(&lighter.memory).high > lighter.memory.device_bytes)
+        return NULL;
+    return text_format(arena,
+                       "everything kept needs %s of %s; --checkpointing none is %s faster here",
+                       text_bytes(arena, lighter.memory.total_bytes),
+                       text_bytes(arena, lighter.memory.device_bytes),
+                       text_share(arena, lighter.tokens_per_s / plan->estimate.tokens_per_s - 1));
+}
+
+static const char *logits_peak(const struct plan *plan, struct arena *arena)
+{
+    const struct memory *memory = &plan->estimate.memory;
+    double logits = memory->parts[MEMORY_LOGITS];
+    if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
+        return NULL;
+    return text_format(arena,
+                       "the peak is the loss: logits hold %s of %s; a fused or chunked "
+                       "cross-entropy (Liger, Unsloth) removes it",
+                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes));
+}
+
+static const char *worst_batch(const struct plan *plan, struct arena *arena)
+{
+    const struct workload *workload = &plan->chosen.workload;
+    const struct memory *memory = &plan->estimate.memory;
+    if (!workload->varied_widths || memory->allocated_bytes < 0.6 * memory->device_bytes)
+        return NULL;
+    return text_format(arena,
+                       "memory is planned for %.0f rows of %.0f tokens, which may come at any "
+                       "step; run the longest rows first to see it early",
+                       workload->worst.rows, workload->worst.width);
+}
+
+static const char *host_memory(const struct plan *plan, struct arena *arena)
+{
+    const struct node *node = &plan->chosen.node;
+    double on_node = fmin((double)plan->chosen.gpus, node->gpus > 0 ? (double)node->gpus : 8);
+    double bytes = plan->estimate.memory.host_bytes * on_node;
+    bool known = node->gpus > 0 && node->host_memory_bytes > 0;
+    if (bytes < (known ? 0.8 * node->host_memory_bytes : 256e9))
+        return NULL;
+    return text_format(
+        arena,
+        "the processes of one machine need %s of host memory while weights load%s; "
+        "load on one rank and share, or stage the start",
+        text_bytes(arena, bytes),
+        known ? text_format(arena, ", it has %s", text_bytes(arena, node->host_memory_bytes)) : "");
+}
+
+// --- the recipe --------------------------------------------------------------
+
+static const char *wide_adapters(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    const struct recipe *recipe = &plan->chosen.recipe;
+    if (recipe->method == RECIPE_FULL || recipe->adapter_dtype != RECIPE_FP32 ||
+        recipe->precision == RECIPE_FP32 || plan->stack->adapters == STACK_ADAPTERS_FUSED)
+        return NULL;
+    return "adapters are fp32, so that the input of each is cast, and the copy kept; bf16 adapters "
+           "(--adapter-dtype bf16) save time and memory";
+}
+
+static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
+{
+    const struct plan_alternative *lora = alternative(plan, "lora");
+    if (plan->chosen.recipe.method != RECIPE_QLORA || !lora || !lora->result.stable ||
+        lora->result.gpu_hours > plan->chosen.gpu_hours)
+        return NULL;
+    return text_format(
+        arena, "LoRA fits the same GPUs without quantization: %s GPU hours instead of %s",
+        text_hours(arena, lora->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
+}
+
+static const char *full_under_pressure(const struct plan *plan, struct arena *arena)
+{
+    const struct plan_alternative *lora = alternative(plan, "lora");
+    bool pressed = !plan->fits || !plan->chosen.stable ||
+                   (plan->chosen.recipe.checkpointing == RECIPE_RECOMPUTE &&
+                    plan->chosen.workload.micro_batch <= 1);
+    if (plan->chosen.recipe.method != RECIPE_FULL || !pressed || !lora)
+        return NULL;
+    return text_format(arena,
+                       "full training presses on memory here; LoRA on the same GPUs takes %s GPU "
+                       "hours and %s",
+                       text_hours(arena, lora->result.gpu_hours),
+                       text_bytes(arena, lora->result.memory.total_bytes));
+}
+
+static const char *launch_bound(const struct plan *plan, struct arena *arena)
+{
+    const struct timing *t = &plan->estimate.timing;
+    double device =
+        t->matmul_seconds + t->attention_seconds + t->elementwise_seconds + t->dequantize_seconds;
+    if (t->host_seconds < device)
+        return NULL;
+    return text_format(arena,
+                       "the host starts kernels slower (%s a pass) than the GPU ends them (%s); a "
+                       "larger micro-batch, packing or compilation helps",
+                       text_seconds(arena, t->host_seconds), text_seconds(arena, device));
+}
+
+static const char *better_settings(const struct plan *plan, struct arena *arena)
+{
+    const struct plan_alternative *better = alternative(plan, "better settings");
+    if (!better)
+        return NULL;
+    return text_format(
+        arena, "%s takes %s GPU hours instead of %s", plan_spell(&better->result, arena),
+        text_hours(arena, better->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
+}
+
+// --- hours and money ---------------------------------------------------------
+
+static const char *more_gpus_cost_more(const struct plan *plan, struct arena *arena)
+{
+    const struct search_result *smaller = NULL;
+    for (size_t i = 0; i < plan->scaling_count && !smaller; i++) {
+        const struct search_result *r = &plan->scaling[i];
+        bool in_time = !(r->wall_hours * 3600 > plan->request->deadline);
+        if (r->gpus < plan->chosen.gpus && r->stable && in_time &&
+            r->gpu_hours < plan->chosen.gpu_hours / 1.15)
+            smaller = r;
+    }
+    if (!smaller)
+        return NULL;
+    return text_format(arena, "%s GPU hours on %lld GPUs, but %s on %lld; with fewer it takes %s",
+                       text_hours(arena, plan->chosen.gpu_hours), (long long)plan->chosen.gpus,
+                       text_hours(arena, smaller->gpu_hours), (long long)smaller->gpus,
+                       text_seconds(arena, smaller->wall_hours * 3600));
+}
+
+static const char *global_batch_raised(const struct plan *plan, struct arena *arena)
+{
+    double asked = (double)plan->request->global_batch;
+    double made = plan->chosen.workload.global_batch;
+    if (asked < 0 || asked == made)
+        return NULL;
+    return text_format(arena,
+                       "--global-batch %.0f becomes %.0f: micro-batch times GPUs must "
+                       "divide it",
+                       asked, made);
+}
+
+static const char *no_evaluation(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (plan->overheads.eval_share.value.mid > 0 && plan->overheads.evals_per_epoch.value.mid > 0)
+        return NULL;
+    return "no evaluation is planned; public recipes hold out 5 % of the data (--eval-share 0.05)";
+}
+
+static const char *no_saves(const struct plan *plan, struct arena *arena)
+{
+    const struct overhead_times *times = &plan->forecast.middle;
+    if (isnan(plan->request->save_interval) || times->saves > 1 ||
+        plan->forecast.wall_hours.mid < 4)
+        return NULL;
+    return text_format(arena,
+                       "one save at the end of %s: a failure loses the whole run; a save takes %s",
+                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+                       text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
+}
+
+static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
+{
+    if (plan->efficiency.sources > 1 || plan->efficiency.is_piloted)
+        return NULL;
+    return text_format(arena,
+                       "few measured runs of %s are known, so that its speed is taken from similar "
+                       "stacks; a pilot of five minutes replaces this",
+                       plan->stack->name);
+}
+
+// --- the pilot ---------------------------------------------------------------
+
+static const char *pilot_not_steady(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot || pilot->steady)
+        return NULL;
+    return text_format(arena, "the pilot's rate was not steady%s%s; a longer one narrows the range",
+                       pilot->verdict ? ": " : "", pilot->verdict ? pilot->verdict : "");
+}
+
+static const char *pilot_throttled(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot || !(pilot->gpu.throttled_share > 0.05))
+        return NULL;
+    return text_format(arena,
+                       "the pilot's GPU was throttled %.0f %% of the time%s%s; another machine may "
+                       "be faster",
+                       100 * pilot->gpu.throttled_share, pilot->gpu.throttling ? ": " : "",
+                       pilot->gpu.throttling ? pilot->gpu.throttling : "");
+}
+
+static const char *pilot_of_another_stack(const struct plan *plan, struct arena *arena)
+{
+    if (!plan->request->pilot || plan->carried.same_stack)
+        return NULL;
+    return text_format(arena, "the pilot ran %s, this plan is with %s: nothing of it is carried",
+                       plan->carry.setup.stack->name, plan->stack->name);
+}
+
+static const char *pilot_needs_more_memory(const struct plan *plan, struct arena *arena)
+{
+    if (!plan->request->pilot || !plan->carried.same_stack || !plan->fits)
+        return NULL;
+    const struct memory *memory = &plan->estimate.memory;
+    double ratio = transfer_memory_ratio(&plan->carry), bytes = memory->total_bytes * ratio;
+    if (!(bytes > memory->device_bytes))
+        return NULL;
+    return text_format(arena,
+                       "the pilot took %.2f of the memory predicted for it; at that this run needs "
+                       "%s of %s: a smaller micro-batch or heavier --checkpointing leaves room",
+                       ratio, text_bytes(arena, bytes), text_bytes(arena, memory->device_bytes));
+}
+
+// Months since year zero of a date "2026-08-22".
+static int months(const char *date)
+{
+    int year = 0, month = 0;
+    for (int i = 0; i < 4 && date[i]; i++)
+        year = year * 10 + (date[i] - '0');
+    if (strlen(date) >= 7)
+        month = (date[5] - '0') * 10 + (date[6] - '0');
+    return year * 12 + month;
+}
+
+static const char *stale_prices(const struct plan *plan, struct arena *arena)
+{
+    const struct price *price = &plan->price;
+    if (!price->oldest || months(price->newest) - months(price->oldest) < 6)
+        return NULL;
+    return text_format(arena,
+                       "some prices behind the cost are of %s, others of %s; "
+                       "--price sets your own",
+                       price->oldest, price->newest);
+}
+
+static const struct {
+    const char *code;
+    notice *notice;
+} mistakes[] = {
+    { "does_not_fit", does_not_fit },
+    { "tight_memory", tight_memory },
+    { "deadline_missed", deadline_missed },
+    { "peak_for_sustained", peak_for_sustained },
+    { "budget_missed", budget_missed },
+    { "unsupported_precision", unsupported_precision },
+    { "context_beyond_model", context_beyond_model },
+    { "samples_for_tokens", samples_for_tokens },
+    { "no_packing", no_packing },
+    { "lengths_assumed", lengths_assumed },
+    { "tokens_estimated", tokens_estimated },
+    { "context_beyond_data", context_beyond_data },
+    { "checkpointing_without_pressure", checkpointing_without_pressure },
+    { "logits_peak", logits_peak },
+    { "worst_batch", worst_batch },
+    { "host_memory", host_memory },
+    { "wide_adapters", wide_adapters },
+    { "qlora_where_lora_fits", qlora_where_lora_fits },
+    { "full_under_pressure", full_under_pressure },
+    { "launch_bound", launch_bound },
+    { "better_settings", better_settings },
+    { "more_gpus_cost_more", more_gpus_cost_more },
+    { "global_batch_raised", global_batch_raised },
+    { "no_evaluation", no_evaluation },
+    { "no_saves", no_saves },
+    { "unmeasured_stack", unmeasured_stack },
+    { "pilot_not_steady", pilot_not_steady },
+    { "pilot_throttled", pilot_throttled },
+    { "pilot_of_another_stack", pilot_of_another_stack },
+    { "pilot_needs_more_memory", pilot_needs_more_memory },
+    { "stale_prices", stale_prices },
+};
+
+void advice_give(struct advice *advice, const struct plan *plan)
+{
+    _Static_assert(sizeof mistakes / sizeof *mistakes <= ADVICE_ITEMS, "room for all");
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        const char *text = mistakes[i].notice(plan, advice->arena);
+        if (text)
+            advice->items[advice->count++] = (struct advice_item){ mistakes[i].code, text };
+    }
+}

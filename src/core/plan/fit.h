@@ -1,0 +1,37 @@
+// fit: the byte plan of a request, and the largest micro-batch and context that fit.
+//
+//     struct fit fit;
+//     TRY(fit_make(&fit, arena, &data, &request));
+//     fit.memory.parts[MEMORY_ACTIVATIONS], fit.largest[RECIPE_RECOMPUTE].micro_batch …
+//
+// Takes the request of a plan; tokens are not needed. Without a GPU nothing is held against a card,
+// and nothing is the largest.
+
+#pragma once
+
+#include "core/plan/plan.h"
+
+struct fit_largest {
+    int64_t micro_batch; // rows of the context; 0: not even one
+    int64_t context;     // tokens of the micro-batch asked for; 0: not even 256
+};
+
+struct fit {
+    const struct model *model;
+    const struct stack *stack;
+    const struct gpu *gpu; // NULL: any
+    struct recipe recipe;  // nothing left on auto
+    struct layout layout;
+    double micro_batch, context, accumulation;
+    const struct trainer_config *from; // of the request; may be NULL
+    struct memory memory;
+    struct fit_largest largest[3]; // by recomputation: none, selective, full
+};
+
+enum { FIT_CONTEXT_STEP = 256 }; // contexts are looked for in multiples of this
+
+enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *data,
+                  const struct plan_request *request);
+
+void fit_write(const struct fit *fit, struct arena *arena, struct out *out); // JSON
+void fit_text(const struct fit *fit, struct arena *arena, struct out *out);

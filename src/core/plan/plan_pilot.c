@@ -1,0 +1,213 @@
+// What a pilot does to a plan: the options it stands for, and what is said of it.
+
+#include "core/plan/plan_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double p90 = 1.2815515655446004;
+
+// Half the width of P10 to P90 in percent.
+static double percent(double log_spread)
+{
+    return 100 * (exp(p90 * log_spread) - 1);
+}
+
+// --- options -----------------------------------------------------------------
+
+void plan_request_like(struct plan_request *request, const struct pilot *pilot, struct arena *arena)
+{
+    const struct pilot_configuration *c = &pilot->configuration;
+    request->recipe = c->recipe;
+    request->model = c->model;
+    request->stack = c->stack ? c->stack : pilot->stack;
+    request->gpu = c->gpu;
+    if (c->gpus > 0)
+        request->gpus = c->gpus;
+    if (c->context >= 1)
+        request->context = (int64_t)c->context;
+    if (c->global_batch >= 1)
+        request->global_batch = (int64_t)c->global_batch;
+    if (c->micro_batch >= 1)
+        request->micro_batch = text_format(arena, "%.0f", c->micro_batch);
+    for (int i = 0; c->batching && i < WORKLOAD_AUTO; i++)
+        if (!strcmp(c->batching, workload_batchings[i]))
+            request->batching = i;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+void plan_request_differ(struct plan_request *request, const struct plan_request *said,
+                         const struct pilot *pilot)
+{
+    const struct pilot_configuration *c = &pilot->configuration;
+    bool same = same_name(request->model, c->model) && same_name(request->gpu, c->gpu) &&
+                request->recipe.method == c->recipe.method &&
+                request->context == (int64_t)c->context;
+    if (!same && !said->micro_batch)
+        request->micro_batch = NULL;
+    if (!same && said->recipe.checkpointing == RECIPE_AUTO)
+        request->recipe.checkpointing = RECIPE_AUTO;
+    // Nothing is known of the lengths: rows are taken as full, as they would be without a pilot.
+    bool unknown = !request->lengths && request->examples < 1 && isnan(request->mean_length);
+    if (unknown && said->batching == WORKLOAD_AUTO && request->batching != WORKLOAD_PACKED)
+        request->batching = WORKLOAD_AUTO;
+    if (!said->parallel && c->parallel && request->gpus == c->gpus)
+        request->parallel = c->parallel;
+}
+
+void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    const struct pilot_configuration *c = &pilot->configuration;
+    const struct pilot_composition *step = &pilot->composition;
+    double rows = c->global_batch > 0 ? c->global_batch : c->micro_batch * c->accumulation;
+    double width = step->tokens / rows;
+    if (!(width > 0) || width > 1.01 * rule->context || c->context != rule->context ||
+        !same_name(c->batching, workload_batchings[rule->batching]))
+        return;
+    bool packed = rule->batching == WORKLOAD_PACKED;
+    bool flat = packed && same_name(plan->stack->name, "native"); // no padding at all
+    double fill = packed && !flat ? rule->packed_fill.mid : 1;
+    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
+    *shape = (struct workload_shape){
+        .micro_batch = c->micro_batch,
+        .fill = fill,
+        .width = width,
+        .attended = step->squares > 0 ? step->squares / step->tokens : width,
+        .worst_width = rule->context,
+        .rows = ceil(rule->tokens / fill / width),
+        .widths = 1,
+    };
+    if (isnan(plan->request->labelled_share) && step->labelled > 0)
+        rule->labelled_share = fmin(1, step->labelled / (step->tokens * fill));
+    rule->shapes = shape;
+    rule->shape_count = 1;
+}
+
+// --- words -------------------------------------------------------------------
+
+// The causes of what is left, the largest first: "run to run 2.6, other lengths 0.8".
+static const char *list_causes(const struct transferred *carried, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    bool said[TRANSFER_CAUSES] = { false };
+    for (int round = 0; round < TRANSFER_CAUSES; round++) {
+        int widest = -1;
+        for (int i = 0; i < TRANSFER_CAUSES; i++)
+            if (!said[i] && (widest < 0 || carried->spreads[i] > carried->spreads[widest]))
+                widest = i;
+        said[widest] = true;
+        if (percent(carried->spreads[widest]) >= 0.05)
+            out_put(&out, "%s%s %.1f", out.size ? ", " : "", transfer_names[widest],
+                    percent(carried->spreads[widest]));
+    }
+    return out.size ? out_string(&out) : "nothing";
+}
+
+const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    const struct transfer *carry = &plan->carry;
+    const struct transferred *carried = &plan->carried;
+    if (!pilot)
+        return NULL;
+    const char *measured =
+        text_format(arena, "%s tokens/s measured on %lld × %s, %.2f of what %s was taken for",
+                    text_commas(arena, llround(pilot->tokens_per_s.mean)),
+                    (long long)layout_gpus(&carry->setup.layout), carry->setup.gpu->name,
+                    exp(carry->log_measured - carry->prior.log_mid), carry->prior.stack);
+    if (!carried->same_stack)
+        return text_format(arena, "%s; this plan is with %s, of which that says nothing", measured,
+                           plan->stack->name);
+    const char *how = carried->alike ? "this run is like it"
+                      : carried->weight < 1
+                          ? text_format(arena, "it weighs %.0f %% here", 100 * carried->weight)
+                      : carried->by_fit ? "carried by its fit and the step list"
+                                        : "carried by the step list";
+    return text_format(arena, "%s; %s. Of ± %.0f %% in speed ± %.1f %% is left: %s", measured, how,
+                       percent(plan->prior.log_spread), percent(plan->efficiency.log_spread),
+                       list_causes(carried, arena));
+}
+
+// --- assumptions -------------------------------------------------------------
+
+static void add(struct plan *plan, struct assumption assumption)
+{
+    if (plan->assumption_count < PLAN_ASSUMPTIONS && !isnan(assumption.value.mid))
+        plan->assumptions[plan->assumption_count++] = assumption;
+}
+
+void plan_assume_pilot(struct plan *plan)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot)
+        return;
+    const struct pilot_rate *rate = &pilot->tokens_per_s;
+    const char *name = plan->request->pilot_name;
+    bool known = rate->low > 0 && rate->high > 0;
+    add(plan, (struct assumption){
+                  "speed of the pilot",
+                  "tokens/s",
+                  { known ? rate->low : rate->mean, rate->mean, known ? rate->high : rate->mean },
+                  ASSUMPTION_MEASURED,
+                  name,
+                  pilot->as_of });
+    double ratio = transfer_memory_ratio(&plan->carry);
+    add(plan, (struct assumption){ "memory of the pilot",
+                                   "of the bytes predicted for it",
+                                   { ratio, ratio, ratio },
+                                   ASSUMPTION_MEASURED,
+                                   name,
+                                   pilot->as_of });
+    for (int i = TRANSFER_INTERVAL + 1; plan->carried.same_stack && i < TRANSFER_CAUSES; i++) {
+        double spread = plan->carried.spreads[i];
+        bool fitted = i == TRANSFER_LENGTHS && plan->carried.by_fit;
+        if (spread <= 0)
+            continue;
+        add(plan,
+            (struct assumption){ transfer_names[i],
+                                 "of the logarithm of tokens/s",
+                                 { spread, spread, spread },
+                                 i == TRANSFER_RUNS ? ASSUMPTION_ASSUMED : ASSUMPTION_MEASURED,
+                                 i == TRANSFER_RUNS ? "like GPUs differ by 8 %: Sinha et al., SC22"
+                                 : fitted           ? "residuals of the pilot's fit"
+                                          : "pairs of measured runs of one source, data/runs.csv",
+                                 NULL });
+    }
+}
+
+// --- the document ------------------------------------------------------------
+
+void plan_put_pilot(struct json_writer *w, const struct plan *plan)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    const struct transferred *carried = &plan->carried;
+    if (!pilot)
+        return;
+    json_open(w, "pilot", '{');
+    json_put_string(w, "source", plan->request->pilot_name);
+    json_put_number(w, "tokens_per_second", pilot->tokens_per_s.mean);
+    json_put_number(w, "measured_over_predicted",
+                    exp(plan->carry.log_measured - plan->carry.prior.log_mid));
+    json_put_number(w, "memory_measured_over_predicted", transfer_memory_ratio(&plan->carry));
+    json_put_bool(w, "alike", carried->alike);
+    json_put_bool(w, "by_fit", carried->by_fit);
+    json_put_number(w, "weight", carried->weight);
+    json_put_number(w, "log_spread_before", plan->prior.log_spread);
+    json_put_number(w, "log_spread_left", plan->efficiency.log_spread);
+    json_open(w, "left", '[');
+    for (int i = 0; i < TRANSFER_CAUSES; i++) {
+        if (carried->spreads[i] <= 0)
+            continue;
+        json_open(w, NULL, '{');
+        json_put_string(w, "cause", transfer_names[i]);
+        json_put_number(w, "log_spread", carried->spreads[i]);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    json_close(w, '}');
+}

@@ -1,0 +1,200 @@
+#include "base/embedded.h"
+#include "core/plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct field plan_fields[] = {
+    FIELD(plan_request, model, TEXT, "catalog name, folder or config.json"),
+    FIELD(plan_request, tokens, COUNT, "of the data set, once: 21.4M"),
+    FIELD(plan_request, examples, COUNT, "rows of the data set"),
+    FIELD(plan_request, epochs, NUMBER, "passes over the data"),
+    FIELD(plan_request, context, COUNT, "longest row in tokens"),
+    FIELD(plan_request, mean_length, NUMBER, "of an example in tokens"),
+    FIELD(plan_request, labelled_share, SHARE, "of the tokens that carry loss"),
+    FIELD_OF(plan_request, batching, workload_batchings, "how rows become batches"),
+    FIELD(plan_request, packing, TEXT, "on: batching packed, off: longest"),
+    FIELD(plan_request, micro_batch, TEXT, "rows per GPU and pass, or auto"),
+    FIELD(plan_request, global_batch, COUNT, "rows per optimizer step"),
+    FIELD(plan_request, gpu, TEXT, "as people call it; any unless given"),
+    FIELD(plan_request, gpus, COUNT, "of them in all; the fewest that do unless given"),
+    FIELD(plan_request, nodes, COUNT, "machines that hold the GPUs"),
+    FIELD(plan_request, parallel, TEXT, "auto, single, ddp, zero1, zero2, fsdp, tp4 pp2 …"),
+    FIELD(plan_request, stack, TEXT, "training stack, or a file that describes one"),
+    FIELD(plan_request, eval_share, SHARE, "of the data, held out and evaluated"),
+    FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations an epoch"),
+    FIELD(plan_request, retries, NUMBER, "further whole runs to expect (tuning)"),
+    FIELD(plan_request, failed_runs, NUMBER, "runs to lose on the way"),
+    FIELD(plan_request, startup, SECONDS, "from start to first step, without loading"),
+    FIELD(plan_request, compile, SECONDS, "of stacks that compile"),
+    FIELD(plan_request, storage, RATE, "throughput of weights, saves and data"),
+    FIELD(plan_request, save_interval, SECONDS, "between checkpoints"),
+    FIELD(plan_request, failures_per_gpu_hour, NUMBER, "that end the run"),
+    FIELD(plan_request, deadline, SECONDS, "wall time allowed: 24h"),
+    FIELD(plan_request, budget, USD, "money allowed"),
+    FIELD(plan_request, price, USD, "per GPU hour, instead of the catalog's offers"),
+    FIELD(plan_request, seed, COUNT, "of the draws"),
+    FIELD(plan_request, search, FLAG, "look for alternatives"),
+    { 0 },
+};
+
+struct plan_request plan_request_default(void)
+{
+    struct plan_request request;
+    memset(&request, 0, sizeof request);
+    field_clear(plan_fields, &request);
+    request.gpus = request.nodes = request.tokens = request.examples = PLAN_UNSAID;
+    request.context = request.global_batch = PLAN_UNSAID;
+    request.recipe = recipe_default();
+    request.batching = WORKLOAD_AUTO;
+    request.seed = 1;
+    request.search = true;
+    return request;
+}
+
+enum err plan_request_check(const struct plan_request *request)
+{
+    const int64_t many = 1000000000000000;
+    const struct {
+        const char *option;
+        int64_t value, most;
+    } counts[] = {
+        { "gpus", request->gpus, PLAN_MOST_GPUS },
+        { "nodes", request->nodes, PLAN_MOST_GPUS },
+        { "tokens", request->tokens, many },
+        { "examples", request->examples, many },
+        { "context", request->context, 1 << 24 },
+        { "global-batch", request->global_batch, 1 << 24 },
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value != PLAN_UNSAID &&
+            (counts[i].value < 1 || counts[i].value > counts[i].most))
+            return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
+                        (long long)counts[i].value, (long long)counts[i].most);
+    if (!request->model && !request->shape)
+        return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
+    if (request->parallel && strcmp(request->parallel, "auto"))
+        TRY(layout_check(text_of(request->parallel)));
+    double rows;
+    return plan_request_rows(&rows, request);
+}
+
+enum err plan_request_rows(double *out, const struct plan_request *request)
+{
+    const int64_t most = 65536;
+    int64_t rows = 0;
+    *out = 0;
+    if (!request->micro_batch || !strcmp(request->micro_batch, "auto"))
+        return OK;
+    if (text_read_count(&rows, text_of(request->micro_batch)) || rows < 1 || rows > most)
+        return fail(ERR_USAGE, "--micro-batch is \"%s\", must be auto or from 1 to %lld",
+                    request->micro_batch, (long long)most);
+    *out = (double)rows;
+    return OK;
+}
+
+// The key's field and the object it describes; NULL where there is none.
+static const struct field *find(struct plan_request *request, struct text key, void **object)
+{
+    const struct field *field = field_find(plan_fields, key);
+    *object = request;
+    if (field)
+        return field;
+    *object = &request->recipe;
+    return field_find(recipe_fields, key);
+}
+
+enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
+                           const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, json, name));
+    if (tree.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
+    *out = plan_request_default();
+    for (size_t i = 0; i < tree.count; i++) {
+        struct text key = tree.items[2 * i].string;
+        void *object;
+        const struct field *field = find(out, key, &object);
+        if (text_is(key, "kind") || text_is(key, "version") ||
+            tree.items[2 * i + 1].kind == JSON_NULL)
+            continue;
+        if (!field)
+            return fail(ERR_INPUT,
+                        "%s: has an unknown key \"%.*s\"; the keys are the options of "
+                        "gpuhours plan",
+                        name, TEXT_ARGS(key));
+        struct json pair = { .kind = JSON_OBJECT, .items = &tree.items[2 * i], .count = 1 };
+        TRY(field_read((const struct field[]){ *field, { 0 } }, object, arena, &pair, name, true));
+    }
+    return OK;
+}
+
+static void write_said(const struct field *fields, const void *object, const void *unsaid,
+                       struct arena *arena, struct json_writer *w)
+{
+    for (const struct field *field = fields; field->name; field++) {
+        const char *value = field_known(field, object) ? field_spell(field, object, arena) : NULL;
+        const char *usual = field_known(field, unsaid) ? field_spell(field, unsaid, arena) : NULL;
+        if (value && (!usual || strcmp(value, usual)))
+            field_write((const struct field[]){ *field, { 0 } }, object, w);
+    }
+}
+
+void plan_request_write(const struct plan_request *request, struct arena *arena, const char *key,
+                        struct json_writer *w)
+{
+    const struct plan_request unsaid = plan_request_default();
+    json_open(w, key, '{');
+    write_said(plan_fields, request, &unsaid, arena, w);
+    write_said(recipe_fields, &request->recipe, &unsaid.recipe, arena, w);
+    json_close(w, '}');
+}
+
+enum err plan_request_measure(struct plan_request *request, struct arena *arena,
+                              struct profile *profile, struct lengths *lengths)
+{
+    bool ordered = lengths->count; // else too many to keep in order, or read from a document
+    if (!ordered)
+        lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);
+    if (!lengths->count)
+        return fail(ERR_INPUT, "the profile holds no example");
+    if (request->context == PLAN_UNSAID) { // what the data asks for
+        struct profile_settings settings = { .batching = BATCHING_LONGEST };
+        TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
+        request->context = profile->windows.rows[profile->windows.recommended].context;
+    }
+    request->lengths = lengths;
+    double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);
+    for (size_t i = 0; i < lengths->count; i++)
+        tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
+    request->examples = (int64_t)rint(examples);
+    request->tokens = (int64_t)rint(tokens);
+    request->mean_length = tokens / examples;
+    request->token_spread = profile->spread;
+    return OK;
+}
+
+static struct text file_of(const struct catalog_file *overrides, size_t count, const char *name,
+                           const char **path)
+{
+    *path = name;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(overrides[i].name, name)) {
+            *path = overrides[i].path;
+            return overrides[i].text;
+        }
+    return embedded_file(name);
+}
+
+enum err plan_open(struct plan_data *data, struct arena *arena,
+                   const struct catalog_file *overrides, size_t count)
+{
+    *data = (struct plan_data){ 0 };
+    TRY(catalog_open(&data->catalog, arena, overrides, count));
+    const char *path;
+    struct text stacks = file_of(overrides, count, "stacks.json", &path);
+    TRY(stack_read(&data->stacks, &data->stack_count, arena, NULL, 0, stacks, path));
+    struct text fitted = file_of(overrides, count, "efficiency.csv", &path);
+    return calibration_read(&data->efficiencies, &data->efficiency_count, arena, fitted, path);
+}

@@ -1,0 +1,195 @@
+// Where the time of a step goes, and the hours of a run.
+
+#include "core/report/report_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+// Items of a list as bars of their seconds, those over a thousandth of the sum.
+static size_t take_seconds(struct chart_point *out, struct arena *arena, const struct json *list,
+                           double *sum)
+{
+    size_t count = 0;
+    *sum = 0;
+    for (size_t i = 0; i < report_items(list); i++)
+        if (report_number(&list->items[i], "seconds") > 0)
+            *sum += report_number(&list->items[i], "seconds");
+    for (size_t i = 0; i < report_items(list); i++) {
+        double seconds = report_number(&list->items[i], "seconds");
+        if (seconds > 0.001 * *sum)
+            out[count++] =
+                (struct chart_point){ .label = report_word(arena, &list->items[i], "name"),
+                                      .x = seconds };
+    }
+    for (size_t i = 1; i < count && count < 400; i++)
+        for (size_t k = i; k > 0 && out[k].x > out[k - 1].x; k--) {
+            struct chart_point swap = out[k];
+            out[k] = out[k - 1], out[k - 1] = swap;
+        }
+    return count;
+}
+
+static double draw_seconds(struct report_page *page, struct report_section *s,
+                           const struct json *list, const char *title, const char *axis)
+{
+    struct arena *arena = page->arena;
+    double sum;
+    struct chart_point *points = ARENA_NEW(arena, struct chart_point, report_items(list) + 1);
+    struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
+    *series =
+        (struct chart_series){ .points = points, .count = take_seconds(points, arena, list, &sum) };
+    for (size_t i = 0; i < series->count; i++) {
+        double percent = 100 * points[i].x / sum;
+        points[i].label = percent < 0.5
+                              ? text_format(arena, "%s, under 1 %%", points[i].label)
+                              : text_format(arena, "%s, %.0f %%", points[i].label, percent);
+    }
+    if (series->count)
+        report_draw(page, s,
+                    (struct chart){ .kind = CHART_BARS,
+                                    .title = title,
+                                    .x = { .title = axis, .unit = CHART_SECONDS },
+                                    .series = series,
+                                    .series_count = 1 });
+    return sum;
+}
+
+static struct chart_series kind_series(struct arena *arena, const struct json *operations,
+                                       const char *kind, const char *name)
+{
+    struct chart_point *points = ARENA_NEW(arena, struct chart_point, report_items(operations) + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < report_items(operations); i++) {
+        const struct json *op = &operations->items[i];
+        double flops = report_number(op, "flops"), bytes = report_number(op, "bytes");
+        double seconds = report_number(op, "seconds");
+        if (!strcmp(report_word(arena, op, "kind"), kind) && flops > 0 && bytes > 0 && seconds > 0)
+            points[count++] = (struct chart_point){ .label = report_word(arena, op, "name"),
+                                                    .x = flops / bytes,
+                                                    .y = flops / seconds };
+    }
+    return (struct chart_series){ name, points, count };
+}
+
+static void draw_roofline(struct report_page *page, struct report_section *s,
+                          const struct json *step)
+{
+    enum { ROOF = 4 };
+    struct arena *arena = page->arena;
+    double sustained = report_number(step, "sustained_flops_per_second");
+    double memory = report_number(step, "memory_bytes_per_second");
+    double peak = report_number(step, "peak_flops_per_second");
+    const struct json *operations = report_at(step, "operations");
+    if (!(sustained > 0) || !(memory > 0) || !report_items(operations))
+        return;
+    double ridge = sustained / memory, first = ridge, last = ridge * 8;
+    struct chart_series *series = ARENA_NEW(arena, struct chart_series, 4);
+    series[1] = kind_series(arena, operations, "product", "matrix products");
+    series[2] = kind_series(arena, operations, "attention", "attention");
+    series[3] = kind_series(arena, operations, "optimizer", "optimizer");
+    for (int k = 1; k < 4; k++)
+        for (size_t i = 0; i < series[k].count; i++) {
+            first = fmin(first, series[k].points[i].x);
+            last = fmax(last, series[k].points[i].x);
+        }
+    first = fmax(first / 2, 1e-3), last *= 1.5;
+    struct chart_point *roof = ARENA_NEW(arena, struct chart_point, ROOF);
+    roof[0] = (struct chart_point){ .x = first, .y = fmin(sustained, first * memory) };
+    roof[1] = (struct chart_point){ .x = ridge, .y = sustained };
+    roof[2] = (struct chart_point){ .x = last, .y = sustained };
+    series[0] = (struct chart_series){ "sustained limit", roof, 3 };
+    struct chart_reference *datasheet = ARENA_NEW(arena, struct chart_reference, 1);
+    *datasheet = (struct chart_reference){
+        .at = peak,
+        .horizontal = true,
+        .label = text_format(arena, "datasheet %s", chart_spell(arena, peak, CHART_FLOPS_PER_S)),
+    };
+    report_draw(page, s,
+                (struct chart){
+                    .kind = CHART_ROOFLINE,
+                    .title = "Operations against the roofline of the card",
+                    .alt = text_format(arena,
+                                       "The memory limit rises to %s at %s FLOP per "
+                                       "byte; %zu kinds of products and %zu of "
+                                       "attention are shown under it.",
+                                       chart_spell(arena, sustained, CHART_FLOPS_PER_S),
+                                       chart_spell(arena, ridge, CHART_NUMBER), series[1].count,
+                                       series[2].count),
+                    .x = { .title = "FLOP per byte moved", .unit = CHART_NUMBER, .log = true },
+                    .y = { .title = "FLOP/s of one GPU", .unit = CHART_FLOPS_PER_S, .log = true },
+                    .series = series,
+                    .series_count = series[3].count   ? 4
+                                    : series[2].count ? 3
+                                                      : 2,
+                    .references = datasheet,
+                    .reference_count = peak > 0 });
+}
+
+static void tabulate_operations(struct report_page *page, struct report_section *s,
+                                const struct json *operations)
+{
+    struct arena *arena = page->arena;
+    static const char *const heads[] = { "operation", "kind",  "time of a step",
+                                         "FLOP",      "bytes", "FLOP/s" };
+    if (!report_items(operations))
+        return;
+    struct report_table *table = report_tabulate(page, s, heads, 6, 0x3c);
+    s->blocks[s->count - 1].folded = "Every operation in numbers";
+    for (size_t i = 0; i < operations->count && i < 100; i++) {
+        const struct json *op = &operations->items[i];
+        double flops = report_number(op, "flops"), seconds = report_number(op, "seconds");
+        report_row(page, table,
+                   (const char *[]){
+                       report_word(arena, op, "name"), report_word(arena, op, "kind"),
+                       text_seconds(arena, seconds), flops > 0 ? text_count(arena, flops) : "–",
+                       text_bytes(arena, report_number(op, "bytes")),
+                       flops > 0 ? chart_spell(arena, flops / seconds, CHART_FLOPS_PER_S) : "–" });
+    }
+}
+
+static void add_overheads(struct report_page *page, const struct json *plan)
+{
+    const struct json *list = report_at(plan, "overheads");
+    double training = NAN, sum = 0;
+    for (size_t i = 0; i < report_items(list); i++) {
+        double seconds = report_number(&list->items[i], "seconds");
+        sum += seconds > 0 ? seconds : 0;
+        if (i == 0)
+            training = seconds;
+    }
+    if (!(sum > 0))
+        return;
+    struct report_section *s =
+        report_open(page, "run", "The run",
+                    text_format(page->arena, "Training steps are %.0f %% of the wall clock",
+                                100 * training / sum));
+    s->lead = "With every unknown at its middle: what the GPUs are paid for, from the first second "
+              "to the last save.";
+    draw_seconds(page, s, list, "Where the wall clock goes", "time, all GPUs held");
+}
+
+void report_step(struct report_page *page, const struct json *plan)
+{
+    struct arena *arena = page->arena;
+    const struct json *step = report_at(plan, "step");
+    if (!step) {
+        add_overheads(page, plan);
+        return;
+    }
+    double seconds = report_number(step, "seconds"), share = report_number(step, "peak_share");
+    double roofline = report_number(step, "roofline_seconds");
+    struct report_section *s =
+        report_open(page, "step", "A step",
+                    text_format(arena, "A step of %s runs at %.0f %% of the datasheet's peak",
+                                text_seconds(arena, seconds), 100 * share));
+    s->lead = text_format(
+        arena,
+        "The roofline, the slower of arithmetic and memory for each operation, gives %s; runs of "
+        "this stack reach %.0f %% of that. Below, the roofline's %s by what runs.",
+        text_seconds(arena, roofline), 100 * roofline / seconds, text_seconds(arena, roofline));
+    draw_seconds(page, s, report_at(step, "parts"), "Time of one optimizer step on each GPU",
+                 "time");
+    draw_roofline(page, s, step);
+    tabulate_operations(page, s, report_at(step, "operations"));
+    add_overheads(page, plan);
+}

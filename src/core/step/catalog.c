@@ -1,0 +1,380 @@
+#include "core/step/catalog.h"
+
+#include "base/embedded.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct field gpu_fields[] = {
+    FIELD_NEEDED(gpu, name, TEXT, "as it is written on the command line"),
+    FIELD_NEEDED(gpu, title, TEXT, "as its maker calls it"),
+    FIELD(gpu, aliases, TEXT, "other names, separated by |"),
+    FIELD_NEEDED(gpu, vendor, TEXT, "its maker"),
+    FIELD_NEEDED(gpu, architecture, TEXT, "its generation"),
+    FIELD(gpu, form_factor, TEXT, "SXM module, PCIe card, …"),
+    FIELD(gpu, compute_capability, TEXT, "as the driver reports it"),
+    FIELD(gpu, memory_type, TEXT, "HBM3, GDDR6X, …"),
+    FIELD(gpu, year, COUNT, "when it came out"),
+    FIELD_NEEDED(gpu, memory_bytes, BYTES, "device memory, as the driver reports it"),
+    FIELD_NEEDED(gpu, memory_bytes_per_s, RATE, "device memory bandwidth"),
+    FIELD(gpu, fp32_flops_per_s, RATE, "dense peak of fp32"),
+    FIELD(gpu, tf32_flops_per_s, RATE, "dense peak of tf32"),
+    FIELD_NEEDED(gpu, fp16_flops_per_s, RATE, "dense peak of fp16 with fp32 accumulation"),
+    FIELD(gpu, bf16_flops_per_s, RATE, "dense peak of bf16"),
+    FIELD(gpu, fp8_flops_per_s, RATE, "dense peak of fp8"),
+    FIELD(gpu, fp4_flops_per_s, RATE, "dense peak of fp4"),
+    FIELD(gpu, measured_bf16_flops_per_s, RATE, "best matrix product found"),
+    FIELD(gpu, supports_bf16, FLAG, "has bf16 matrix products"),
+    FIELD(gpu, supports_fp8, FLAG, "has fp8 matrix products"),
+    FIELD(gpu, supports_fp4, FLAG, "has fp4 matrix products"),
+    FIELD(gpu, link, TEXT, "fast link to other GPUs, or none"),
+    FIELD(gpu, link_bytes_per_s, RATE, "that link, per GPU and direction"),
+    FIELD(gpu, link_p2p_bytes_per_s, RATE, "that link, to one other GPU"),
+    FIELD_NEEDED(gpu, pcie_bytes_per_s, RATE, "PCIe, per direction"),
+    FIELD(gpu, tdp_watts, NUMBER, "board power limit"),
+    FIELD(gpu, measured_source, TEXT, "who measured the matrix product"),
+    FIELD_NEEDED(gpu, source, TEXT, "where the figures come from"),
+    FIELD_NEEDED(gpu, as_of, DATE, "when that was"),
+    FIELD(gpu, note, TEXT, "what to know"),
+    { 0 },
+};
+
+const struct field node_fields[] = {
+    FIELD_NEEDED(node, name, TEXT, "as it is written on the command line"),
+    FIELD(node, aliases, TEXT, "other names, separated by |"),
+    FIELD_NEEDED(node, kind, TEXT, "reference or cloud"),
+    FIELD_NEEDED(node, gpu, TEXT, "name of its GPU"),
+    FIELD_NEEDED(node, gpus, COUNT, "GPUs in it"),
+    FIELD_NEEDED(node, link_domain_gpus, COUNT, "GPUs that share the fast link"),
+    FIELD(node, link, TEXT, "what joins its GPUs"),
+    FIELD(node, link_bytes_per_s, RATE, "that link, per GPU and direction"),
+    FIELD(node, link_p2p_bytes_per_s, RATE, "that link, to one other GPU"),
+    FIELD(node, measured_allreduce_bytes_per_s, RATE, "all-reduce bus bandwidth measured"),
+    FIELD(node, network, TEXT, "what joins nodes"),
+    FIELD(node, nics, COUNT, "network cards; 0 is unknown"),
+    FIELD(node, nic_bytes_per_s, RATE, "of one network card"),
+    FIELD(node, network_bytes_per_s, RATE, "of the node, per direction"),
+    FIELD(node, network_bytes_per_s_per_gpu, RATE, "of the node, for each GPU"),
+    FIELD(node, host_memory_bytes, BYTES, "host memory"),
+    FIELD(node, host_cores, NUMBER, "virtual CPUs"),
+    FIELD(node, local_disk_bytes, BYTES, "local disk"),
+    FIELD(node, remote_storage_bytes_per_s, RATE, "remote disks"),
+    FIELD(node, max_power_watts, NUMBER, "highest power of the server"),
+    FIELD_NEEDED(node, source, TEXT, "where the figures come from"),
+    FIELD_NEEDED(node, as_of, DATE, "when that was"),
+    FIELD(node, note, TEXT, "what to know"),
+    { 0 },
+};
+
+const struct field fact_fields[] = {
+    FIELD_NEEDED(fact, topic, TEXT, "what it is about"),
+    FIELD_NEEDED(fact, item, TEXT, "what was counted or measured"),
+    FIELD(fact, low, NUMBER, "low end"),
+    FIELD(fact, typical, NUMBER, "usual value"),
+    FIELD(fact, high, NUMBER, "high end"),
+    FIELD_NEEDED(fact, unit, TEXT, "of the three numbers"),
+    FIELD(fact, conditions, TEXT, "where and when it holds"),
+    FIELD_NEEDED(fact, confidence, TEXT, "low, medium or high"),
+    FIELD_NEEDED(fact, source, TEXT, "where the figures come from"),
+    FIELD_NEEDED(fact, as_of, DATE, "when that was"),
+    FIELD(fact, note, TEXT, "what to know"),
+    { 0 },
+};
+
+const struct field offer_fields[] = {
+    FIELD_NEEDED(offer, provider, TEXT, "who rents it out"),
+    FIELD_NEEDED(offer, instance, TEXT, "the provider's name for it"),
+    FIELD_NEEDED(offer, gpu, TEXT, "name of its GPU"),
+    FIELD_NEEDED(offer, gpus, COUNT, "GPUs in it"),
+    FIELD(offer, region, TEXT, "where"),
+    FIELD_NEEDED(offer, region_scope, TEXT, "region, us-any or list: how far the price holds"),
+    FIELD(offer, host_cores, COUNT, "virtual CPUs; 0 is unknown"),
+    FIELD(offer, host_memory_bytes, BYTES, "host memory"),
+    FIELD(offer, on_demand_usd_per_hour, USD, "price of the instance on demand"),
+    FIELD(offer, spot_usd_per_hour, USD, "spot price in the cheapest zone"),
+    FIELD(offer, spot_high_usd_per_hour, USD, "spot price in the dearest zone"),
+    FIELD(offer, reserved_1y_usd_per_hour, USD, "price with a commitment of one year"),
+    FIELD(offer, reserved_3y_usd_per_hour, USD, "price with a commitment of three years"),
+    FIELD_NEEDED(offer, source, TEXT, "where the figures come from"),
+    FIELD_NEEDED(offer, as_of, DATE, "when that was"),
+    FIELD(offer, spot_as_of, DATE, "of the spot price"),
+    FIELD(offer, reserved_as_of, DATE, "of the prices with a commitment"),
+    FIELD(offer, note, TEXT, "what to know"),
+    { 0 },
+};
+
+// --- reading -----------------------------------------------------------------
+
+struct table {
+    const char *file; // "gpus.csv"
+    const struct field *fields;
+    size_t size;    // of a row
+    bool has_names; // rows of an override go before the embedded ones, or take their place
+};
+
+struct rows {
+    char *at;
+    size_t count;
+};
+
+static const char *name_of(const struct rows *rows, const struct table *table, size_t i)
+{
+    const struct field *name = field_find(table->fields, TEXT("name"));
+    return *(const char **)(rows->at + i * table->size + name->offset);
+}
+
+static bool has_name(const struct rows *rows, const struct table *table, const char *name)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (!strcmp(name_of(rows, table, i), name))
+            return true;
+    return false;
+}
+
+static enum err read_table(struct rows *out, const struct table *table, struct arena *arena,
+                           struct text text, const char *path)
+{
+    void *at = NULL;
+    TRY(field_read_csv(table->fields, table->size, &at, &out->count, arena, text, path));
+    out->at = at;
+    for (size_t i = 0; table->has_names && i < out->count; i++) {
+        struct rows before = { out->at, i };
+        if (has_name(&before, table, name_of(out, table, i)))
+            return fail(ERR_INPUT, "%s: has two rows named %s", path, name_of(out, table, i));
+    }
+    return OK;
+}
+
+static enum err load(void *rows, size_t *count, const struct table *table, struct arena *arena,
+                     const struct catalog_file *overrides, size_t override_count)
+{
+    struct rows own = { 0 }, built_in = { 0 };
+    const struct catalog_file *override = NULL;
+    for (size_t i = 0; i < override_count; i++)
+        if (!strcmp(overrides[i].name, table->file))
+            override = &overrides[i];
+    if (override)
+        TRY(read_table(&own, table, arena, override->text, override->path));
+    if (!override || table->has_names)
+        TRY(read_table(&built_in, table, arena, embedded_file(table->file), table->file));
+    char *all = arena_alloc(arena, (own.count + built_in.count + 1) * table->size);
+    size_t total = own.count;
+    if (own.count)
+        memcpy(all, own.at, own.count * table->size);
+    for (size_t i = 0; i < built_in.count; i++)
+        if (!own.count || !has_name(&own, table, name_of(&built_in, table, i)))
+            memcpy(all + total++ * table->size, built_in.at + i * table->size, table->size);
+    *(void **)rows = all;
+    *count = total;
+    return OK;
+}
+
+// --- checks ------------------------------------------------------------------
+
+static enum err check_gpu(const struct gpu *gpu)
+{
+    if (!(gpu->memory_bytes >= 1e9 && gpu->memory_bytes <= 1e13))
+        return fail(ERR_INPUT, "gpus.csv: %s: memory_bytes is %g, must be 1e9 to 1e13", gpu->name,
+                    gpu->memory_bytes);
+    if (!(gpu->memory_bytes_per_s >= 1e10 && gpu->memory_bytes_per_s <= 1e15))
+        return fail(ERR_INPUT, "gpus.csv: %s: memory_bytes_per_s is %g, must be 1e10 to 1e15",
+                    gpu->name, gpu->memory_bytes_per_s);
+    if (!(gpu->fp16_flops_per_s >= 1e12 && gpu->fp16_flops_per_s <= 1e18))
+        return fail(ERR_INPUT, "gpus.csv: %s: fp16_flops_per_s is %g, must be 1e12 to 1e18",
+                    gpu->name, gpu->fp16_flops_per_s);
+    if (gpu->supports_bf16 && isnan(gpu->bf16_flops_per_s))
+        return fail(ERR_INPUT, "gpus.csv: %s: supports bf16 and has no bf16_flops_per_s",
+                    gpu->name);
+    if (gpu->supports_fp8 && isnan(gpu->fp8_flops_per_s))
+        return fail(ERR_INPUT, "gpus.csv: %s: supports fp8 and has no fp8_flops_per_s", gpu->name);
+    return OK;
+}
+
+static bool has_gpu(const struct catalog *catalog, const char *name)
+{
+    for (size_t i = 0; i < catalog->gpu_count; i++)
+        if (!strcmp(catalog->gpus[i].name, name))
+            return true;
+    return false;
+}
+
+static enum err check_node(const struct catalog *catalog, const struct node *node)
+{
+    if (!has_gpu(catalog, node->gpu))
+        return fail(ERR_INPUT, "nodes.csv: %s: its GPU %s is not in gpus.csv", node->name,
+                    node->gpu);
+    if (node->gpus < 1 || node->gpus > 100000 || node->link_domain_gpus < 1)
+        return fail(ERR_INPUT, "nodes.csv: %s: gpus and link_domain_gpus must be at least 1",
+                    node->name);
+    return OK;
+}
+
+static enum err check_facts(const struct fact *facts, size_t count, const char *file)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct fact *f = &facts[i];
+        if (isnan(f->low) && isnan(f->typical) && isnan(f->high))
+            return fail(ERR_INPUT, "%s: %s: has neither low nor typical nor high", file, f->item);
+        if (f->low > f->typical || f->typical > f->high || f->low > f->high)
+            return fail(ERR_INPUT, "%s: %s: low, typical and high are out of order", file, f->item);
+    }
+    return OK;
+}
+
+static enum err check_offer(const struct catalog *catalog, const struct offer *offer)
+{
+    if (!has_gpu(catalog, offer->gpu))
+        return fail(ERR_INPUT, "offers.csv: %s %s: its GPU %s is not in gpus.csv", offer->provider,
+                    offer->instance, offer->gpu);
+    if (!offer->gpus)
+        return fail(ERR_INPUT, "offers.csv: %s %s: gpus is 0", offer->provider, offer->instance);
+    return OK;
+}
+
+static enum err check(const struct catalog *catalog)
+{
+    for (size_t i = 0; i < catalog->model_count; i++)
+        TRY(model_check(&catalog->models[i],
+                        text_format(catalog->arena, "models.csv: %s", catalog->models[i].name)));
+    for (size_t i = 0; i < catalog->gpu_count; i++)
+        TRY(check_gpu(&catalog->gpus[i]));
+    for (size_t i = 0; i < catalog->node_count; i++)
+        TRY(check_node(catalog, &catalog->nodes[i]));
+    for (size_t i = 0; i < catalog->offer_count; i++)
+        TRY(check_offer(catalog, &catalog->offers[i]));
+    TRY(check_facts(catalog->operations, catalog->operation_count, "operations.csv"));
+    return check_facts(catalog->colocation, catalog->colocation_count, "colocation.csv");
+}
+
+// --- opening -----------------------------------------------------------------
+
+// Words that do not tell rows apart.
+static const char *const model_noise[] = { "instruct", "chat",    "it",   "base", "hf",   "meta",
+                                           "text",     "deduped", "pt",   "bnb",  "4bit", "8bit",
+                                           "nf4",      "gptq",    "awq",  "gguf", "int4", "int8",
+                                           "fp8",      "bf16",    "fp16", NULL };
+static const char *const gpu_noise[] = { "nvidia",   "amd", "intel", "geforce", "tesla",
+                                         "instinct", "gpu", "card",  "quadro",  NULL };
+static const char *const gpu_strict[] = { "laptop", "mobile", "max", "ti", "super", "d", NULL };
+
+static void list_names(struct catalog *c)
+{
+    c->model_names = (struct name_list){ .arena = c->arena, .noise = model_noise };
+    c->gpu_names = (struct name_list){
+        .arena = c->arena, .noise = gpu_noise, .strict = gpu_strict, .extras = true
+    };
+    c->node_names = (struct name_list){ .arena = c->arena };
+    for (size_t i = 0; i < c->model_count; i++)
+        name_add(&c->model_names, c->models[i].name, c->models[i].aliases, (int)i);
+    for (size_t i = 0; i < c->gpu_count; i++) {
+        name_add(&c->gpu_names, c->gpus[i].name, c->gpus[i].aliases, (int)i);
+        name_add(&c->gpu_names, c->gpus[i].title, NULL, (int)i);
+    }
+    for (size_t i = 0; i < c->node_count; i++)
+        name_add(&c->node_names, c->nodes[i].name, c->nodes[i].aliases, (int)i);
+}
+
+enum err catalog_open(struct catalog *catalog, struct arena *arena,
+                      const struct catalog_file *overrides, size_t count)
+{
+    static const struct table models = { "models.csv", model_fields, sizeof(struct model), true };
+    static const struct table gpus = { "gpus.csv", gpu_fields, sizeof(struct gpu), true };
+    static const struct table nodes = { "nodes.csv", node_fields, sizeof(struct node), true };
+    static const struct table operations = { "operations.csv", fact_fields, sizeof(struct fact),
+                                             false };
+    static const struct table colocation = { "colocation.csv", fact_fields, sizeof(struct fact),
+                                             false };
+    static const struct table offers = { "offers.csv", offer_fields, sizeof(struct offer), false };
+    struct catalog *c = catalog;
+    *c = (struct catalog){ .arena = arena };
+    TRY(load(&c->models, &c->model_count, &models, arena, overrides, count));
+    TRY(load(&c->gpus, &c->gpu_count, &gpus, arena, overrides, count));
+    TRY(load(&c->nodes, &c->node_count, &nodes, arena, overrides, count));
+    TRY(load(&c->operations, &c->operation_count, &operations, arena, overrides, count));
+    TRY(load(&c->colocation, &c->colocation_count, &colocation, arena, overrides, count));
+    TRY(load(&c->offers, &c->offer_count, &offers, arena, overrides, count));
+    list_names(c);
+    return check(c);
+}
+
+// --- finding -----------------------------------------------------------------
+
+enum err catalog_gpu(const struct gpu **out, const struct catalog *catalog, const char *name)
+{
+    int row = name_find(&catalog->gpu_names, text_of(name));
+    if (row < 0)
+        return name_unknown(&catalog->gpu_names, text_of(name), "GPU", "gpus");
+    *out = &catalog->gpus[row];
+    return OK;
+}
+
+enum err catalog_node(const struct node **out, const struct catalog *catalog, const char *name)
+{
+    int row = name_find(&catalog->node_names, text_of(name));
+    if (row < 0)
+        return name_unknown(&catalog->node_names, text_of(name), "node", "nodes");
+    *out = &catalog->nodes[row];
+    return OK;
+}
+
+// Takes " layers cut to 12" off the end of a name; 0 if it does not end so.
+static int64_t cut_layers(struct text *name)
+{
+    static const char mark[] = " layers cut to ";
+    size_t size = sizeof mark - 1;
+    for (size_t i = 0; i + size < name->size; i++) {
+        if (memcmp(name->at + i, mark, size))
+            continue;
+        struct text number = { name->at + i + size, name->size - i - size };
+        int64_t layers;
+        if (text_read_count(&layers, number) || layers < 1)
+            return 0;
+        name->size = i;
+        return layers;
+    }
+    return 0;
+}
+
+enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name)
+{
+    struct text wanted = text_of(name);
+    int64_t layers = cut_layers(&wanted);
+    for (size_t i = wanted.size; i > 0; i--) // without its publisher
+        if (wanted.at[i - 1] == '/') {
+            wanted = (struct text){ wanted.at + i, wanted.size - i };
+            break;
+        }
+    int row = name_find(&catalog->model_names, wanted);
+    if (row < 0)
+        return name_unknown(&catalog->model_names, wanted, "model", "models");
+    *out = &catalog->models[row];
+    if (!layers)
+        return OK;
+    struct model *cut = ARENA_NEW(catalog->arena, struct model, 1);
+    *cut = **out;
+    cut->name =
+        text_format(catalog->arena, "%s layers cut to %lld", (*out)->name, (long long)layers);
+    cut->layers = layers;
+    cut->full_attention_layers = cut->full_attention_layers * layers / catalog->models[row].layers;
+    cut->parameters = cut->active_parameters = 0;
+    *out = cut;
+    return model_check(cut, cut->name);
+}
+
+const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu)
+{
+    for (size_t i = 0; i < catalog->node_count; i++)
+        if (!strcmp(catalog->nodes[i].gpu, gpu->name))
+            return &catalog->nodes[i];
+    return NULL;
+}
+
+const struct fact *catalog_operation(const struct catalog *catalog, const char *topic,
+                                     const char *item)
+{
+    for (size_t i = 0; i < catalog->operation_count; i++)
+        if (!strcmp(catalog->operations[i].topic, topic) &&
+            !strcmp(catalog->operations[i].item, item))
+            return &catalog->operations[i];
+    return NULL;
+}

@@ -1,0 +1,42 @@
+// compute: seconds of a step by the roofline: the slower of arithmetic and memory, per operation.
+//
+// A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill
+// it; everything else at memory speed; attention at its kernel's own rate. A stack that starts
+// kernels slower than the GPU ends them is bound by its host. Communication that cannot hide,
+// pipeline bubbles and the update come on top. Formulas: docs/formulas.md, section compute.
+//
+//     struct timing timing;
+//     compute_time(&timing, &step, &request, gpu, &links);
+//     double tokens_per_s = compute_tokens_per_s(&timing, &request);
+
+#pragma once
+
+#include "core/step/network.h"
+
+struct timing {
+    // Per micro-batch on one GPU.
+    double matmul_seconds, attention_seconds, elementwise_seconds, dequantize_seconds;
+    double host_seconds;    // that the host needs to start the kernels
+    double waiting_seconds; // of those, that the device waits for
+    double exposed_seconds; // communication that does not hide
+    double micro_seconds;   // of one micro-batch, all of the above
+    // Per optimizer step.
+    double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;
+    double step_seconds; // all of it, with the stack's own time between steps
+    double flops;        // executed per step on one GPU
+    double peak_share;   // of the datasheet's rate, executed
+};
+
+// Sustained rates of a GPU, from what was measured where there is such a figure.
+double compute_matmul_flops_per_s(const struct gpu *gpu, int precision);
+double compute_memory_bytes_per_s(const struct gpu *gpu);
+
+// Of one operation, once, by the roofline.
+double compute_op_seconds(const struct step_op *op, const struct step_request *request,
+                          const struct gpu *gpu);
+
+void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
+                  const struct gpu *gpu, const struct links *links);
+
+// Processed tokens over all GPUs, while steps run.
+double compute_tokens_per_s(const struct timing *timing, const struct step_request *request);

@@ -1,0 +1,54 @@
+#include "core/step/estimate.h"
+
+#include <math.h>
+
+struct recipe estimate_recipe(const struct setup *setup)
+{
+    const struct stack *stack = setup->stack;
+    struct recipe recipe = setup->recipe;
+    if (recipe.checkpointing == RECIPE_AUTO)
+        recipe.checkpointing = stack->checkpointing;
+    if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
+        recipe.adapter_dtype = stack->adapter_dtype;
+    if (recipe.weights == RECIPE_DTYPE_AUTO)
+        recipe.weights = recipe.method == RECIPE_FULL ? stack->weights : recipe.adapter_dtype;
+    if (recipe.states == RECIPE_DTYPE_AUTO)
+        recipe.states = recipe.method == RECIPE_FULL ? stack->states : recipe.adapter_dtype;
+    if (isnan(recipe.dropout))
+        recipe.dropout = stack->dropout;
+    if (recipe.precision == RECIPE_FP32)
+        recipe.weights = recipe.states = recipe.adapter_dtype = RECIPE_FP32;
+    return recipe;
+}
+
+enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    TRY(recipe_check(&recipe, setup->model));
+    struct layout layout = setup->layout;
+    if (layout.zero == 0 && layout.data > 1)
+        layout.zero = (int)setup->stack->zero;
+    struct step_request request = {
+        .model = setup->model,
+        .recipe = &recipe,
+        .layout = &layout,
+        .stack = setup->stack,
+        .batch = setup->worst.tokens > 0 ? setup->worst : setup->batch,
+        .accumulation = setup->accumulation,
+    };
+    struct memory_device device = memory_device(setup->gpu, setup->varied_widths);
+    TRY(step_list(&out->step, arena, &request));
+    memory_plan(&out->memory, &out->step, &request, &device);
+    out->timing = (struct timing){ 0 };
+    out->tokens_per_s = NAN;
+    if (!setup->gpu)
+        return OK;
+    if (setup->worst.tokens > 0) {
+        request.batch = setup->batch;
+        TRY(step_list(&out->step, arena, &request));
+    }
+    struct links links = network_links(setup->gpu, setup->node);
+    compute_time(&out->timing, &out->step, &request, setup->gpu, &links);
+    out->tokens_per_s = compute_tokens_per_s(&out->timing, &request);
+    return OK;
+}

@@ -1,0 +1,37 @@
+// estimate: one configuration → its step list, byte plan and roofline time.
+//
+// The point where the stages meet: plan, search, validate and the page all come through here. What
+// a recipe leaves on "auto" is filled in from the stack.
+//
+//     struct estimate estimate;
+//     TRY(estimate_make(&estimate, arena, &setup));
+
+#pragma once
+
+#include "core/step/compute.h"
+#include "core/step/memory.h"
+
+struct setup {
+    const struct model *model;
+    const struct stack *stack;
+    const struct gpu *gpu;   // NULL: memory only
+    const struct node *node; // NULL: the GPU's own links
+    struct recipe recipe;
+    struct layout layout;
+    struct step_batch batch; // one micro-batch of one data-parallel rank, on average
+    struct step_batch worst; // the one that needs most memory; zero: as batch
+    double accumulation;     // micro-batches per optimizer step
+    bool varied_widths;      // batches padded to ever other widths, in random order
+    double distinct_widths;  // how many of them a run meets
+};
+
+struct estimate {
+    struct step step;
+    struct memory memory;
+    struct timing timing;
+    double tokens_per_s; // by the roofline, before the stack's efficiency; NAN without a GPU
+};
+
+enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup);
+
+struct recipe estimate_recipe(const struct setup *setup); // with nothing left on auto

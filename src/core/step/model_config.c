@@ -1,0 +1,551 @@
+// Reads Hugging Face config.json files. An architecture is a row of the table: what its config
+// class has by default, which groups of keys it knows, and a function for what is its own.
+
+#include "core/step/model.h"
+
+#include <math.h>
+#include <string.h>
+
+// --- keys --------------------------------------------------------------------
+
+enum group { ALWAYS = 0, WINDOW = 1, MIXTURE = 2, LATENT = 4 };
+
+struct key {
+    size_t offset; // of an int64_t in struct model
+    enum group group;
+    const char *names[4]; // spellings, the first found counts
+};
+
+#define KEY(member, group, ...)                  \
+    {                                            \
+        offsetof(struct model, member), (group), \
+        {                                        \
+            __VA_ARGS__                          \
+        }                                        \
+    }
+
+static const struct key keys[] = {
+    KEY(width, ALWAYS, "hidden_size", "n_embd", "d_model", "n_embed"),
+    KEY(layers, ALWAYS, "num_hidden_layers", "n_layer", "n_layers"),
+    KEY(heads, ALWAYS, "num_attention_heads", "n_head", "n_heads"),
+    KEY(kv_heads, ALWAYS, "num_key_value_heads", "num_kv_heads"),
+    KEY(head_size, ALWAYS, "head_dim"),
+    KEY(ffn_width, ALWAYS, "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"),
+    KEY(vocabulary, ALWAYS, "vocab_size"),
+    KEY(max_positions, ALWAYS, "max_position_embeddings", "n_positions", "max_seq_len"),
+    KEY(sliding_window, WINDOW, "sliding_window"),
+    KEY(experts, MIXTURE, "num_local_experts", "num_experts", "n_routed_experts"),
+    KEY(experts_active, MIXTURE, "num_experts_per_tok", "experts_per_token"),
+    KEY(shared_experts, MIXTURE, "n_shared_experts"),
+    KEY(expert_width, MIXTURE, "moe_intermediate_size"),
+    KEY(shared_width, MIXTURE, "shared_expert_intermediate_size"),
+    KEY(dense_layers, MIXTURE, "first_k_dense_replace"),
+    KEY(sparse_every, MIXTURE, "decoder_sparse_step", "moe_layer_freq",
+        "interleave_moe_layer_step"),
+    KEY(q_lora_rank, LATENT, "q_lora_rank"),
+    KEY(kv_lora_rank, LATENT, "kv_lora_rank"),
+    KEY(qk_nope_size, LATENT, "qk_nope_head_dim"),
+    KEY(qk_rope_size, LATENT, "qk_rope_head_dim"),
+    KEY(v_head_size, LATENT, "v_head_dim"),
+};
+
+// A reading in progress. outer is the whole file where the decoder stands in its text_config.
+struct reading {
+    struct model *model;
+    const struct json *config, *outer;
+    const char *name;
+};
+
+// Unlike json_get, tells a null from a key that is absent.
+static const struct json *find(const struct json *object, const char *key)
+{
+    for (size_t i = 0; i < object->count; i++)
+        if (text_is(object->items[2 * i].string, key))
+            return &object->items[2 * i + 1];
+    return NULL;
+}
+
+// A null counts as 0: "none", or "derive it".
+static enum err read_whole(const struct reading *in, const char *key, int64_t *out, bool *found)
+{
+    const struct json *value = find(in->config, key);
+    *found = value != NULL;
+    if (!value)
+        return OK;
+    if (value->kind == JSON_NULL) {
+        *out = 0;
+        return OK;
+    }
+    if (value->kind != JSON_NUMBER)
+        return fail(ERR_INPUT, "%s: %s is %s, must be a whole number", in->name, key,
+                    json_kind_name(value->kind));
+    double number = value->number;
+    if (!(number >= 0 && number <= 2147483647.0) || number != floor(number))
+        return fail(ERR_INPUT, "%s: %s is %g, must be a whole number from 0 to 2147483647",
+                    in->name, key, number);
+    *out = (int64_t)number;
+    return OK;
+}
+
+static enum err read_flag(const struct reading *in, const char *key, bool *out)
+{
+    const struct json *value = find(in->config, key);
+    if (!value && in->outer)
+        value = find(in->outer, key);
+    if (!value || value->kind == JSON_NULL)
+        return OK;
+    if (value->kind != JSON_BOOL)
+        return fail(ERR_INPUT, "%s: %s is %s, must be true or false", in->name, key,
+                    json_kind_name(value->kind));
+    *out = value->flag;
+    return OK;
+}
+
+static enum err read_keys(const struct reading *in, int groups)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        int64_t *member = (int64_t *)((char *)in->model + keys[i].offset);
+        bool found = false;
+        if (keys[i].group && !(keys[i].group & groups))
+            continue;
+        for (int n = 0; n < 4 && keys[i].names[n] && !found; n++)
+            TRY(read_whole(in, keys[i].names[n], member, &found));
+    }
+    return read_flag(in, "tie_word_embeddings", &in->model->tied_embeddings);
+}
+
+// --- what is an architecture's own -------------------------------------------
+
+// Layers without a window: counted where the file lists them, else one in so many.
+static void set_full_layers(const struct reading *in, int64_t every)
+{
+    struct model *m = in->model;
+    const struct json *types = find(in->config, "layer_types");
+    m->full_attention_layers = every ? m->layers / every : 0;
+    if (types && types->kind == JSON_ARRAY) {
+        m->full_attention_layers = 0;
+        for (size_t i = 0; i < types->count; i++)
+            m->full_attention_layers += types->items[i].kind == JSON_STRING &&
+                                        text_is(types->items[i].string, "full_attention");
+    }
+    if (m->full_attention_layers == m->layers || !m->sliding_window)
+        m->sliding_window = m->full_attention_layers = 0;
+}
+
+static enum err finish_llama(const struct reading *in)
+{
+    bool bias = in->model->out_bias;
+    TRY(read_flag(in, "attention_bias", &bias));
+    in->model->qkv_bias = in->model->out_bias = bias;
+    return read_flag(in, "mlp_bias", &in->model->mlp_bias);
+}
+
+static enum err finish_mistral(const struct reading *in)
+{
+    set_full_layers(in, 0);
+    return OK;
+}
+
+// Qwen names a window and says elsewhere whether it is used, and from which layer on.
+static enum err finish_qwen(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool windowed = false, found;
+    int64_t before = 28;
+    TRY(read_flag(in, "use_sliding_window", &windowed));
+    TRY(read_whole(in, "max_window_layers", &before, &found));
+    set_full_layers(in, 0);
+    if (!windowed)
+        m->sliding_window = m->full_attention_layers = 0;
+    else if (m->sliding_window && !find(in->config, "layer_types"))
+        m->full_attention_layers = before < m->layers ? before : m->layers;
+    bool bias = false;
+    TRY(read_flag(in, "attention_bias", &bias));
+    if (bias)
+        m->qkv_bias = m->out_bias = true;
+    return read_flag(in, "qkv_bias", &m->qkv_bias);
+}
+
+static enum err finish_gemma2(const struct reading *in)
+{
+    set_full_layers(in, 2);
+    return OK;
+}
+
+static enum err finish_gemma3(const struct reading *in)
+{
+    int64_t every = 6;
+    bool found;
+    TRY(read_whole(in, "_sliding_window_pattern", &every, &found));
+    if (!found)
+        TRY(read_whole(in, "sliding_window_pattern", &every, &found));
+    set_full_layers(in, every);
+    return OK;
+}
+
+static enum err finish_gpt2(const struct reading *in)
+{
+    if (!in->model->ffn_width)
+        in->model->ffn_width = 4 * in->model->width;
+    return OK;
+}
+
+static enum err finish_bigcode(const struct reading *in)
+{
+    bool shared = true;
+    TRY(read_flag(in, "multi_query", &shared));
+    in->model->kv_heads = shared ? 1 : in->model->heads;
+    return finish_gpt2(in);
+}
+
+static enum err finish_neox(const struct reading *in)
+{
+    TRY(read_flag(in, "use_parallel_residual", &in->model->parallel));
+    return finish_llama(in);
+}
+
+// Falcon has two generations: one key head or all of them, then groups and two norms.
+static enum err finish_falcon(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool grouped = false, shared = true, bias = false, found;
+    TRY(read_flag(in, "new_decoder_architecture", &grouped));
+    TRY(read_flag(in, "multi_query", &shared));
+    TRY(read_flag(in, "parallel_attn", &m->parallel));
+    TRY(read_flag(in, "bias", &bias));
+    if (!grouped)
+        m->kv_heads = shared ? 1 : m->heads;
+    int64_t norms = grouped ? 2 : 1;
+    TRY(read_whole(in, "num_ln_in_parallel_attn", &norms, &found));
+    m->norms_per_layer = !m->parallel ? 2 : norms ? norms : grouped ? 2 : 1;
+    m->qkv_bias = m->out_bias = m->mlp_bias = bias;
+    return finish_gpt2(in);
+}
+
+// The only feed-forward width is that of the experts.
+static enum err finish_mixtral(const struct reading *in)
+{
+    in->model->expert_width = in->model->ffn_width;
+    in->model->ffn_width = 0;
+    set_full_layers(in, 0);
+    return OK;
+}
+
+static enum err finish_phimoe(const struct reading *in)
+{
+    TRY(finish_llama(in));
+    TRY(read_flag(in, "lm_head_bias", &in->model->head_bias));
+    return finish_mixtral(in);
+}
+
+static enum err finish_qwen_moe(const struct reading *in)
+{
+    const struct json *dense = find(in->config, "mlp_only_layers");
+    if (dense && dense->kind == JSON_ARRAY)
+        for (size_t i = 0; i < dense->count; i++, in->model->dense_layers++)
+            if (dense->items[i].kind != JSON_NUMBER || dense->items[i].number != (double)i)
+                return fail(ERR_INPUT, "%s: mlp_only_layers may list the first layers only",
+                            in->name);
+    return finish_qwen(in);
+}
+
+static enum err finish_deepseek(const struct reading *in)
+{
+    struct model *m = in->model;
+    m->shared_width = m->shared_experts * m->expert_width;
+    m->head_size = m->qk_nope_size + m->qk_rope_size;
+    m->kv_heads = m->heads;
+    return finish_llama(in);
+}
+
+static enum err finish_gpt_oss(const struct reading *in)
+{
+    struct model *m = in->model;
+    m->expert_width = m->ffn_width;
+    m->ffn_width = 0;
+    set_full_layers(in, 2);
+    return finish_llama(in);
+}
+
+static enum err finish_llama4(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool found;
+    m->expert_width = m->shared_width = m->ffn_width;
+    TRY(read_whole(in, "intermediate_size_mlp", &m->ffn_width, &found));
+    return finish_llama(in);
+}
+
+// Two rows of the position table stand for padding.
+static enum err finish_opt(const struct reading *in)
+{
+    in->model->max_positions += 2;
+    return OK;
+}
+
+static enum err finish_mpt(const struct reading *in)
+{
+    struct model *m = in->model;
+    const struct json *attention = json_get(in->config, "attn_config");
+    int64_t ratio = 4;
+    bool found, no_bias = true;
+    TRY(read_whole(in, "expansion_ratio", &ratio, &found));
+    TRY(read_flag(in, "no_bias", &no_bias));
+    m->ffn_width = ratio * m->width;
+    m->qkv_bias = m->out_bias = m->mlp_bias = !no_bias;
+    m->norm = no_bias ? MODEL_LAYER_NORM_NO_BIAS : MODEL_LAYER_NORM;
+    if (!attention || attention->kind != JSON_OBJECT)
+        return OK;
+    struct reading inner = { m, attention, NULL, in->name };
+    return read_whole(&inner, "kv_n_heads", &m->kv_heads, &found);
+}
+
+static enum err finish_glm_moe(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool normed = false;
+    m->shared_width = m->shared_experts * m->expert_width;
+    TRY(read_flag(in, "use_qk_norm", &normed));
+    m->qk_norm = normed ? MODEL_QK_HEAD : MODEL_QK_NONE;
+    return read_flag(in, "attention_bias", &m->qkv_bias);
+}
+
+static enum err finish_cohere(const struct reading *in)
+{
+    bool normed = false;
+    TRY(read_flag(in, "use_qk_norm", &normed));
+    if (normed)
+        return fail(ERR_INPUT, "%s: use_qk_norm is set, which is not described for cohere",
+                    in->name);
+    return finish_llama(in);
+}
+
+static enum err finish_stablelm(const struct reading *in)
+{
+    struct model *m = in->model;
+    TRY(read_flag(in, "use_parallel_residual", &m->parallel));
+    if (m->parallel)
+        m->norms_per_layer = 1;
+    return read_flag(in, "use_qkv_bias", &m->qkv_bias);
+}
+
+static enum err finish_starcoder2(const struct reading *in)
+{
+    bool bias = true;
+    TRY(read_flag(in, "use_bias", &bias));
+    in->model->qkv_bias = in->model->out_bias = in->model->mlp_bias = bias;
+    set_full_layers(in, 0);
+    return OK;
+}
+
+// --- architectures -----------------------------------------------------------
+
+struct architecture {
+    const char *type;
+    int groups;
+    enum err (*finish)(const struct reading *in);
+    struct model defaults; // 0: must be in the file, or is derived
+};
+
+#define BIASES .qkv_bias = true, .out_bias = true, .mlp_bias = true
+#define GPT .norm = MODEL_LAYER_NORM, .fused_qkv = true, BIASES
+#define MLA                                                                          \
+    .gated = true, .norms_per_layer = 2, .max_positions = 2048, .q_lora_rank = 1536, \
+    .kv_lora_rank = 512, .qk_nope_size = 128, .qk_rope_size = 64, .v_head_size = 128
+
+// clang-format off
+static const struct architecture architectures[] = {
+    { "llama", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048 } },
+    { "mistral", WINDOW, finish_mistral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .sliding_window = 4096 } },
+    { "qwen2", WINDOW, finish_qwen,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 32768, .kv_heads = 32,
+        .sliding_window = 4096, .qkv_bias = true } },
+    { "qwen3", WINDOW, finish_qwen,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 32768, .kv_heads = 32,
+        .head_size = 128, .sliding_window = 4096, .qk_norm = MODEL_QK_HEAD } },
+    { "gemma", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 8192, .kv_heads = 16,
+        .head_size = 256, .vocabulary = 256000, .tied_embeddings = true } },
+    { "gemma2", WINDOW, finish_gemma2,
+      { .gated = true, .norms_per_layer = 4, .max_positions = 8192, .heads = 8, .kv_heads = 4,
+        .head_size = 256, .vocabulary = 256000, .tied_embeddings = true,
+        .sliding_window = 4096 } },
+    { "gemma3_text", WINDOW, finish_gemma3,
+      { .gated = true, .norms_per_layer = 4, .max_positions = 131072, .heads = 8, .kv_heads = 4,
+        .head_size = 256, .vocabulary = 262208, .tied_embeddings = true, .sliding_window = 4096,
+        .qk_norm = MODEL_QK_HEAD } },
+    { "phi", 0, NULL,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 1, .max_positions = 2048, .parallel = true,
+        .head_bias = true, BIASES } },
+    { "phi3", WINDOW, finish_mistral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 4096, .fused_qkv = true,
+        .fused_gate_up = true } },
+    { "gpt2", 0, finish_gpt2,
+      { .norms_per_layer = 2, .max_positions = 1024, .tied_embeddings = true,
+        .learned_positions = true, .vocabulary = 50257, .width = 768, .layers = 12, .heads = 12,
+        GPT } },
+    { "gpt_bigcode", 0, finish_bigcode,
+      { .norms_per_layer = 2, .max_positions = 1024, .tied_embeddings = true,
+        .learned_positions = true, .vocabulary = 50257, GPT } },
+    { "gpt_neox", 0, finish_neox,
+      { .norms_per_layer = 2, .max_positions = 2048, .parallel = true, GPT } },
+    { "falcon", 0, finish_falcon,
+      { .norm = MODEL_LAYER_NORM, .max_positions = 2048, .vocabulary = 65024, .parallel = true,
+        .tied_embeddings = true, .fused_qkv = true } },
+    { "mixtral", WINDOW | MIXTURE, finish_mixtral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .experts = 8, .experts_active = 2 } },
+    { "qwen2_moe", WINDOW | MIXTURE, finish_qwen_moe,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 32768, .kv_heads = 16,
+        .sliding_window = 4096, .qkv_bias = true, .experts = 60, .experts_active = 4,
+        .shared_experts = 1, .expert_width = 1408, .shared_width = 5632, .shared_gate = true } },
+    { "qwen3_moe", WINDOW | MIXTURE, finish_qwen_moe,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 32768, .kv_heads = 4,
+        .sliding_window = 4096, .qk_norm = MODEL_QK_HEAD, .experts = 128, .experts_active = 8,
+        .expert_width = 768 } },
+    { "deepseek_v2", MIXTURE | LATENT, finish_deepseek,
+      { .experts = 64, .experts_active = 6, .shared_experts = 2, .expert_width = 1407, MLA } },
+    { "deepseek_v3", MIXTURE | LATENT, finish_deepseek,
+      { .experts = 256, .experts_active = 8, .shared_experts = 1, .expert_width = 2048,
+        .dense_layers = 3, .router_bias = true, MLA } },
+    { "kimi_k2", MIXTURE | LATENT, finish_deepseek,
+      { .experts = 384, .experts_active = 8, .shared_experts = 1, .expert_width = 2048,
+        .dense_layers = 1, .router_bias = true, MLA } },
+    { "gpt_oss", WINDOW | MIXTURE, finish_gpt_oss,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .head_size = 64, .sliding_window = 128, .experts = 128, .experts_active = 4,
+        .fused_gate_up = true, .attention_sinks = true, .router_bias = true, BIASES } },
+    { "llama4_text", MIXTURE, finish_llama4,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .head_size = 128, .experts = 16, .experts_active = 1, .shared_experts = 1 } },
+    { "olmo2", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .qk_norm = MODEL_QK_WIDTH } },
+    { "granite", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048 } },
+    { "granitemoe", MIXTURE, finish_mixtral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .experts = 8,
+        .experts_active = 2, .fused_gate_up = true } },
+    { "olmoe", MIXTURE, finish_mixtral,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 4096, .experts = 64,
+        .experts_active = 8, .qk_norm = MODEL_QK_WIDTH } },
+    { "glm4_moe", MIXTURE, finish_glm_moe,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 131072, .kv_heads = 8,
+        .head_size = 128, .experts = 128, .experts_active = 8, .shared_experts = 1,
+        .expert_width = 1408, .dense_layers = 1, .router_bias = true } },
+    { "cohere", 0, finish_cohere,
+      { .gated = true, .norm = MODEL_LAYER_NORM_NO_BIAS, .norms_per_layer = 1,
+        .max_positions = 8192, .vocabulary = 256000, .parallel = true, .tied_embeddings = true } },
+    { "stablelm", 0, finish_stablelm,
+      { .gated = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 4096,
+        .kv_heads = 32 } },
+    { "apertus", 0, finish_llama,
+      { .norms_per_layer = 2, .max_positions = 65536, .qk_norm = MODEL_QK_HEAD,
+        .activation_parameters = 2 } },
+    { "hunyuan_v1_dense", 0, finish_llama,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .qk_norm = MODEL_QK_HEAD } },
+    { "gptj", 0, finish_gpt2,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 1, .max_positions = 2048, .vocabulary = 50400,
+        .parallel = true, .mlp_bias = true, .head_bias = true } },
+    { "opt", 0, finish_opt,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 2048,
+        .vocabulary = 50272, .tied_embeddings = true, .learned_positions = true, BIASES } },
+    { "bloom", 0, finish_gpt2,
+      { .norms_per_layer = 2, .max_positions = 2048, .vocabulary = 250880, .tied_embeddings = true,
+        .embedding_norm = true, GPT } },
+    { "mpt", 0, finish_mpt,
+      { .norms_per_layer = 2, .max_positions = 2048, .vocabulary = 50368, .tied_embeddings = true,
+        .fused_qkv = true } },
+    { "phimoe", WINDOW | MIXTURE, finish_phimoe,
+      { .gated = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 131072,
+        .kv_heads = 8, .experts = 16, .experts_active = 2 } },
+    { "smollm3", WINDOW, finish_qwen,
+      { .gated = true, .norms_per_layer = 2, .max_positions = 32768, .kv_heads = 4,
+        .vocabulary = 128256, .tied_embeddings = true } },
+    { "starcoder2", WINDOW, finish_starcoder2,
+      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 4096, .kv_heads = 2,
+        .vocabulary = 49152, .tied_embeddings = true } },
+};
+// clang-format on
+
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+static enum err unknown_type(struct arena *arena, struct text type, const char *name)
+{
+    struct out list = { .arena = arena };
+    for (int i = 0; i < ARCHITECTURES; i++)
+        out_put(&list, "%s%s", i ? ", " : "", architectures[i].type);
+    return fail(ERR_INPUT, "%s: model_type \"%.*s\" is not known; known are %s", name,
+                (int)(type.size < 60 ? type.size : 60), type.at, out_string(&list));
+}
+
+static const struct architecture *find_type(struct text type)
+{
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (text_is(type, architectures[i].type))
+            return &architectures[i];
+    return NULL;
+}
+
+// What every architecture derives alike, before its own part.
+static enum err derive(const struct reading *in)
+{
+    struct model *m = in->model;
+    static const struct {
+        const char *key;
+        size_t offset;
+    } needed[] = {
+        { "hidden_size", offsetof(struct model, width) },
+        { "num_hidden_layers", offsetof(struct model, layers) },
+        { "num_attention_heads", offsetof(struct model, heads) },
+        { "vocab_size", offsetof(struct model, vocabulary) },
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!*(int64_t *)((char *)m + needed[i].offset))
+            return fail(ERR_INPUT, "%s: has no %s, or it is 0", in->name, needed[i].key);
+    if (!m->kv_heads)
+        m->kv_heads = m->heads;
+    if (!m->head_size && !m->kv_lora_rank) {
+        if (m->width % m->heads)
+            return fail(ERR_INPUT, "%s: hidden_size %lld does not divide by %lld heads", in->name,
+                        (long long)m->width, (long long)m->heads);
+        m->head_size = m->width / m->heads;
+    }
+    return OK;
+}
+
+enum err model_read_config(struct model *model, struct arena *arena, struct text json,
+                           const char *name)
+{
+    struct json file;
+    TRY(json_read(&file, arena, json, name));
+    if (file.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(file.kind));
+    const struct json *config = &file, *inner = json_get(&file, "text_config");
+    if (inner && inner->kind == JSON_OBJECT)
+        config = inner;
+    struct text type = json_get_text(config, "model_type");
+    if (!type.at)
+        type = json_get_text(&file, "model_type");
+    if (!type.at)
+        return fail(ERR_INPUT, "%s: has no model_type; is it a model's config.json?", name);
+    const struct architecture *a = find_type(type);
+    if (!a)
+        return unknown_type(arena, type, name);
+    *model = a->defaults;
+    struct reading reading = { model, config, config == &file ? NULL : &file, name };
+    TRY(read_keys(&reading, a->groups));
+    TRY(derive(&reading));
+    if (a->finish)
+        TRY(a->finish(&reading));
+    bool dense = model_layers(model, MODEL_DENSE) > 0;
+    if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
+        return fail(ERR_INPUT, "%s: has no intermediate_size, or it is 0", name);
+    struct text path = json_get_text(&file, "_name_or_path");
+    model->name = path.at && path.size ? text_copy(arena, path) : a->type;
+    model->family = a->type;
+    model->source = text_copy(arena, text_of(name));
+    return model_check(model, name);
+}

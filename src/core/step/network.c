@@ -1,0 +1,132 @@
+#include "core/step/network.h"
+
+#include <math.h>
+#include <string.h>
+
+struct links network_links(const struct gpu *gpu, const struct node *node)
+{
+    struct links links = {
+        .node_gpus = node                                      ? (double)node->gpus
+                     : gpu->link && strstr(gpu->link, "NVL72") ? 72
+                                                               : 8,
+        .pcie_bytes_per_s = gpu->pcie_bytes_per_s > 0 ? gpu->pcie_bytes_per_s : 25e9,
+        .node_latency_seconds = 8e-6,
+        .network_latency_seconds = 20e-6,
+    };
+    if (node && node->link_domain_gpus > 1)
+        links.node_gpus = (double)node->link_domain_gpus;
+    // A bridge between pairs is bought apart and often absent: without a node that has it, PCIe.
+    const char *name = node ? node->link : gpu->link;
+    double link = node ? node->link_bytes_per_s : gpu->link_bytes_per_s;
+    bool fast = link > 0 && name && !strstr(name, "PCIe") && (node || !strstr(name, "bridge"));
+    // NVLink reaches about four fifths of its figure in collectives; without it, traffic crosses
+    // the host's bridges twice and shares them.
+    links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
+    double network = node ? node->network_bytes_per_s_per_gpu : NAN;
+    links.network_bytes_per_s = 0.8 * (network > 0 ? network : 12.5e9);
+    return links;
+}
+
+// Seconds of a ring collective over a group: steps are 2 for an all-reduce, 1 for gather or
+// scatter.
+static double ring(double bytes, double group, double steps, const struct links *links)
+{
+    if (group <= 1 || bytes <= 0)
+        return 0;
+    bool inside = group <= links->node_gpus;
+    double rate = inside ? links->node_bytes_per_s
+                         : fmin(links->node_bytes_per_s, links->network_bytes_per_s);
+    double latency = inside ? links->node_latency_seconds : links->network_latency_seconds;
+    double hops = inside ? group - 1 : links->node_gpus - 1 + log2(group / links->node_gpus) * 2;
+    return steps * (bytes * (group - 1) / group / rate + latency * hops);
+}
+
+// Across nodes each rank of a node carries its own share over its own card.
+static double hierarchical(double bytes, double group, double steps, const struct links *links)
+{
+    if (group <= links->node_gpus)
+        return ring(bytes, group, steps, links);
+    double inside = ring(bytes, links->node_gpus, steps, links);
+    double nodes = group / links->node_gpus;
+    double share = bytes / links->node_gpus;
+    double outside = steps * (share * (nodes - 1) / nodes / links->network_bytes_per_s +
+                              links->network_latency_seconds * log2(nodes) * 2);
+    return inside + outside;
+}
+
+static double weights_gather(const struct step *step, const struct step_request *r)
+{
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    double quantized = step->quantized_weights * recipe_weight_bytes(r->recipe);
+    double trained = r->recipe->method == RECIPE_FULL ? step->trained_weights * element : 0;
+    return quantized + step->frozen_weights * element + trained;
+}
+
+static double gradient_bytes(const struct step *step, const struct step_request *r)
+{
+    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->gradients : r->recipe->adapter_dtype;
+    return step->trained_weights * recipe_dtype_bytes(dtype);
+}
+
+// The optimizer in host memory: gradients go down with every micro-batch and are added up there;
+// once per step the host updates its shard at the speed of its own memory and sends the weights
+// back.
+static void add_offload(struct network_seconds *out, const struct step *step,
+                        const struct step_request *r, const struct links *links)
+{
+    if (!r->layout->offload_optimizer)
+        return;
+    double weights = step->trained_weights / (double)layout_shards(r->layout);
+    double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
+    double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
+    bool fast = r->stack->launch_seconds < 5e-6; // streams to the GPU
+    if (!fast)
+        out->per_layer += weights * (2 / links->pcie_bytes_per_s + 8 / host_bytes_per_s);
+    out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
+                        : weights * (4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s);
+}
+
+struct network_seconds network_time(const struct step *step, const struct step_request *r,
+                                    const struct links *links)
+{
+    const struct layout *layout = r->layout;
+    struct network_seconds out = { 0 };
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    double tokens = r->batch.tokens / (double)layout->context, layers = step->layers;
+    double hidden = element * tokens * (double)r->model->width;
+    bool again = r->recipe->checkpointing == RECIPE_RECOMPUTE;
+    double passes = again ? 3 : 2; // forward, backward and the forward run again
+
+    // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
+    // bytes as gathers and scatters.
+    double tensor = layers * passes * 2 * ring(hidden, (double)layout->tensor, 2, links);
+    // Context: keys and values pass around the ring, their gradients too.
+    double keys =
+        element * tokens * (double)(model_key_width(r->model) + model_value_width(r->model));
+    double context = layers * (passes + 1) *
+                     ring(keys * (double)layout->context, (double)layout->context, 1, links);
+    double routed = hidden * (double)(r->model->experts ? r->model->experts_active : 0);
+    double expert = layers * passes * 2 * ring(routed, (double)layout->expert, 1, links);
+    double pipeline =
+        layout->pipeline > 1 && !layout->split
+            ? 2 * ring(hidden / (double)layout->tensor, 2, 2, links) * (double)layout->interleave
+            : 0;
+    double gather = 0;
+    double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
+    if (layout->zero == 3 && !layout->offload_weights)
+        gather = passes * hierarchical(weights_gather(step, r), shards, 1, links);
+    if (layout->offload_weights)
+        gather = passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s +
+                 passes * hierarchical(weights_gather(step, r), shards, 1, links);
+    out.per_layer = tensor + context + expert + pipeline + gather;
+    out.hideable = gather + context + pipeline + 0.5 * tensor;
+
+    double gradients = gradient_bytes(step, r);
+    if (layout->zero <= 2)
+        out.per_step = hierarchical(gradients, data, 2, links);
+    else
+        out.per_step = hierarchical(gradients, shards, 1, links) +
+                       hierarchical(gradients / shards, data / shards, 2, links);
+    add_offload(&out, step, r, links);
+    return out;
+}

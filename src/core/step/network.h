@@ -1,0 +1,31 @@
+// network: seconds of communication of a layout over the links of a node and between nodes.
+//
+// Collectives follow the ring: an all-reduce moves 2·(n−1)/n of the bytes through each GPU's link,
+// a gather or scatter (n−1)/n. A group inside one node uses its link, a wider one the slower of
+// link and network share. Formulas: docs/formulas.md, section network.
+
+#pragma once
+
+#include "core/step/step.h"
+
+// What connects the GPUs, per GPU and direction.
+struct links {
+    double node_gpus;           // that share the fast link
+    double node_bytes_per_s;    // between them
+    double network_bytes_per_s; // to other nodes
+    double node_latency_seconds, network_latency_seconds;
+    double pcie_bytes_per_s; // to the host
+};
+
+struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL
+
+struct network_seconds {
+    double per_layer; // tensor, context and expert exchanges and gathers of weights, in all layers
+    double hideable;  // of those, what may overlap with compute
+    double per_step;  // reduction of gradients, gather of updated weights
+    double offload;   // over PCIe and in the host's optimizer, per step
+};
+
+// Per micro-batch (per_layer, hideable) and per optimizer step on one GPU.
+struct network_seconds network_time(const struct step *step, const struct step_request *request,
+                                    const struct links *links);

@@ -1,0 +1,132 @@
+#include "core/step/recipe.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const recipe_methods[] = { "full", "lora", "qlora", NULL };
+const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", NULL };
+static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "auto", NULL };
+static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", NULL };
+static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
+                                          "sgd",   "adafactor",  NULL };
+static const char *const checkpointings[] = { "none", "selective", "full", "auto", NULL };
+
+const struct field recipe_fields[] = {
+    FIELD_OF(recipe, method, recipe_methods, "what is trained"),
+    FIELD(recipe, rank, COUNT, "LoRA rank"),
+    FIELD(recipe, alpha, NUMBER, "LoRA alpha; twice the rank unless given"),
+    FIELD(recipe, targets, TEXT, "adapted linears: all-linear, attention, mlp, or a list like q,v"),
+    FIELD(recipe, dropout, SHARE, "dropout on the adapters' input"),
+    FIELD_OF(recipe, adapter_dtype, dtypes, "dtype of the adapters"),
+    FIELD_OF(recipe, quantization, quantizations, "of the frozen base under qlora"),
+    FIELD_OF(recipe, precision, recipe_precisions, "dtype of the matrix products"),
+    FIELD_OF(recipe, optimizer, optimizers, "optimizer"),
+    FIELD_OF(recipe, states, dtypes, "dtype of the optimizer's states"),
+    FIELD_OF(recipe, weights, dtypes, "dtype of trained weights; fp32 is a master copy"),
+    FIELD_OF(recipe, checkpointing, checkpointings, "recomputation of activations"),
+    FIELD(recipe, trains_embeddings, FLAG, "embedding and head are trained beside the adapters"),
+    { 0 },
+};
+
+struct recipe recipe_default(void)
+{
+    return (struct recipe){
+        .method = RECIPE_LORA,
+        .precision = RECIPE_BF16,
+        .rank = 16,
+        .alpha = NAN,
+        .targets = "all-linear",
+        .dropout = NAN,
+        .adapter_dtype = RECIPE_DTYPE_AUTO,
+        .quantization = RECIPE_NF4_NESTED,
+        .optimizer = RECIPE_ADAMW,
+        .states = RECIPE_DTYPE_AUTO,
+        .weights = RECIPE_DTYPE_AUTO,
+        .checkpointing = RECIPE_AUTO,
+    };
+}
+
+// Whether one word of a list of targets means this linear. "k_proj" and "k" are the same; a fused
+// linear is meant by any of its parts, as PEFT adapts the whole.
+static bool names(struct text word, const struct model_linear *linear)
+{
+    if (word.size > 5 && !memcmp(word.at + word.size - 5, "_proj", 5))
+        word.size -= 5;
+    if (text_is(word, linear->name))
+        return true;
+    bool attention = linear->role == MODEL_ATTENTION;
+    bool mlp =
+        linear->role == MODEL_MLP || linear->role == MODEL_EXPERT || linear->role == MODEL_SHARED;
+    if (text_is(word, "all-linear") || text_is(word, "all"))
+        return attention || mlp;
+    if (text_is(word, "attention"))
+        return attention;
+    if (text_is(word, "mlp"))
+        return mlp;
+    if (!strcmp(linear->name, "qkv"))
+        return text_is(word, "q") || text_is(word, "k") || text_is(word, "v");
+    if (!strcmp(linear->name, "gate_up"))
+        return text_is(word, "gate") || text_is(word, "up");
+    if (linear->role == MODEL_EXPERT && word.size && strlen(linear->name) > 7)
+        return text_is(word, linear->name + 7); // "expert_up"
+    return false;
+}
+
+bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear)
+{
+    if (recipe->method == RECIPE_FULL)
+        return false;
+    struct text rest = text_of(recipe->targets), word;
+    while (text_next(&rest, ',', &word))
+        if (names(text_trim(word), linear))
+            return true;
+    return false;
+}
+
+enum err recipe_check(const struct recipe *recipe, const struct model *model)
+{
+    if (recipe->method == RECIPE_FULL)
+        return OK;
+    if (recipe->rank <= 0 || recipe->rank > model->width)
+        return fail(ERR_USAGE, "--rank is %lld, must be from 1 to the model's width of %lld",
+                    (long long)recipe->rank, (long long)model->width);
+    struct model_linear linears[MODEL_LINEARS];
+    for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
+        if (!model_layers(model, (enum model_layer)kind))
+            continue;
+        size_t count = model_linears(model, (enum model_layer)kind, linears);
+        for (size_t i = 0; i < count; i++)
+            if (recipe_targets(recipe, &linears[i]))
+                return OK;
+    }
+    return fail(ERR_USAGE,
+                "--targets \"%s\" names no linear of %s; try all-linear, attention or q,k,v,o",
+                recipe->targets, model->name);
+}
+
+double recipe_dtype_bytes(int dtype)
+{
+    return dtype == RECIPE_FP32 ? 4 : dtype == RECIPE_FP8 ? 1 : 2;
+}
+
+double recipe_weight_bytes(const struct recipe *recipe)
+{
+    // A block of 64 weights has one scale; nested statistics keep it in 8 bits with an fp32 scale
+    // and offset per 256 blocks (QLoRA, section 3).
+    switch (recipe->quantization) {
+    case RECIPE_NF4: return 0.5 + 4.0 / 64;
+    case RECIPE_NF4_NESTED: return 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
+    case RECIPE_GPTQ4: return 0.5 + (2.0 + 0.5) / 128; // groups of 128: fp16 scale, 4-bit zero
+    default: return 1;
+    }
+}
+
+double recipe_state_bytes(const struct recipe *recipe, int states)
+{
+    switch (recipe->optimizer) {
+    case RECIPE_ADAMW_8BIT: return 2 + 2 * 4.0 / 256; // two bytes, a scale per 256 each
+    case RECIPE_SGD: return recipe_dtype_bytes(states);
+    case RECIPE_ADAFACTOR: return 0.01; // row and column sums only
+    default: return 2 * recipe_dtype_bytes(states);
+    }
+}

@@ -1,0 +1,58 @@
+// recipe: how a model is trained: method, precision, optimizer, recomputation.
+//
+// A recipe says what the user decides, independent of the hardware and of the training stack; what
+// is left on "auto" is filled in by the stack (core/stack.h). The tables are the plan's options.
+//
+//     struct recipe recipe = recipe_default();
+//     recipe.method = RECIPE_LORA;
+//     bool adapted = recipe_targets(&recipe, &linear);
+
+#pragma once
+
+#include "core/step/model.h"
+
+enum recipe_method { RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA };
+enum recipe_dtype { RECIPE_FP32, RECIPE_FP16, RECIPE_BF16, RECIPE_FP8, RECIPE_DTYPE_AUTO };
+enum recipe_quantization { RECIPE_NF4, RECIPE_NF4_NESTED, RECIPE_GPTQ4, RECIPE_INT8 };
+enum recipe_optimizer {
+    RECIPE_ADAMW,
+    RECIPE_ADAMW_8BIT,
+    RECIPE_ADAMW_PAGED, // states in host memory, paged in
+    RECIPE_SGD,
+    RECIPE_ADAFACTOR,
+};
+enum recipe_checkpointing {
+    RECIPE_KEEP_ALL,  // none: every activation is kept
+    RECIPE_SELECTIVE, // norms and activation functions are computed again
+    RECIPE_RECOMPUTE, // full: whole layers are computed again
+    RECIPE_AUTO,      // the cheapest that fits
+};
+
+struct recipe {
+    int method, precision;
+    int64_t rank;
+    double alpha;        // NAN: twice the rank
+    const char *targets; // "all-linear", "attention", "mlp", or names: "q,v"
+    double dropout;      // on the adapters' input; NAN: as the stack does
+    int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does
+    int quantization;    // of the frozen base under QLoRA
+    int optimizer;
+    int states;  // dtype of the optimizer's states
+    int weights; // dtype of the trained weights: fp32 is a master copy
+    int checkpointing;
+    bool trains_embeddings; // embedding and head are trained whole beside the adapters
+};
+
+extern const struct field recipe_fields[];
+extern const char *const recipe_methods[], *const recipe_precisions[];
+
+struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation
+
+// Whether LoRA adapts this linear. The head is adapted only where it is named.
+bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear);
+enum err recipe_check(const struct recipe *recipe, const struct model *model);
+
+double recipe_dtype_bytes(int dtype);
+double recipe_weight_bytes(
+    const struct recipe *recipe); // per frozen quantised weight, statistics in it
+double recipe_state_bytes(const struct recipe *recipe, int states); // optimizer, per trained weight

@@ -1,0 +1,170 @@
+#include "core/step/stack.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
+static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
+static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
+static const char *const checkpointing_names[] = { "none", "selective", "full", NULL };
+
+const struct field stack_fields[] = {
+    FIELD_NEEDED(stack, name, TEXT, "as --stack takes it"),
+    FIELD(stack, like, TEXT, "the stack it differs from"),
+    FIELD(stack, title, TEXT, "what it is"),
+    FIELD(stack, aliases, TEXT, "names of frameworks that run this way, separated by |"),
+    FIELD(stack, family, TEXT, "stacks of one family share their prior"),
+    FIELD_OF(stack, kernels, kernel_names, "norms, positions and activation functions"),
+    FIELD_OF(stack, attention, attention_names, "attention kernel"),
+    FIELD(stack, masks, FLAG, "padded batches run attention under a mask"),
+    FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
+    FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
+    FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),
+    FIELD_OF(stack, gradients, recipe_precisions, "of gradients under full training"),
+    FIELD_OF(stack, states, recipe_precisions, "of optimizer states under full training"),
+    FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
+    FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
+    FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
+    FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
+    FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
+    FIELD(stack, remakes, FLAG, "a whole-model compiler computes norm and gate outputs again"),
+    FIELD(stack, dropout, SHARE, "on adapters, unless the recipe says"),
+    FIELD(stack, loss_bytes, NUMBER, "alive per logit at the peak"),
+    FIELD(stack, loss_most_bytes, BYTES, "alive of all logits, where they come in chunks"),
+    FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
+    FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
+    FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
+    FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
+    FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
+    FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
+    FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
+    FIELD(stack, square_share, SHARE, "of a Hopper card for squares of attention's backward pass"),
+    FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
+    FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
+    FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),
+    FIELD_OF(stack, checkpointing, checkpointing_names, "its default"),
+    FIELD(stack, batching, TEXT, "its default"),
+    FIELD(stack, source, TEXT, "where this comes from"),
+    FIELD(stack, as_of, DATE, "when that was looked up"),
+    { 0 },
+};
+
+static const struct stack *find_exact(const struct stack *stacks, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(stacks[i].name, name))
+            return &stacks[i];
+    return NULL;
+}
+
+static enum err read_one(struct stack *out, struct arena *arena, const struct stack *known,
+                         size_t known_count, const struct stack *before, size_t before_count,
+                         const struct json *in, const char *name)
+{
+    struct text like = json_get_text(in, "like");
+    field_clear(stack_fields, out);
+    if (like.at) {
+        const char *wanted = text_copy(arena, like);
+        const struct stack *base = find_exact(before, before_count, wanted);
+        if (!base)
+            base = find_exact(known, known_count, wanted);
+        if (!base)
+            return fail(ERR_INPUT, "%s: like \"%s\": there is no such stack before it", name,
+                        wanted);
+        *out = *base;
+        out->aliases = NULL;
+        out->title = NULL;
+    }
+    TRY(field_read(stack_fields, out, arena, in, name, true));
+    for (const struct field *f = stack_fields; f->name; f++)
+        if (f->kind >= FIELD_NUMBER && !field_known(f, out))
+            return fail(ERR_INPUT,
+                        "%s: stack \"%s\" has no %s (%s); \"like\" takes it from another", name,
+                        out->name ? out->name : "?", f->name, f->help);
+    if (!out->name || !out->source || !out->as_of || !out->family || !out->batching)
+        return fail(ERR_INPUT, "%s: a stack needs name, family, batching, source and as_of", name);
+    return OK;
+}
+
+enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
+                    const struct stack *known, size_t known_count, struct text json,
+                    const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, json, name));
+    bool one = tree.kind == JSON_OBJECT;
+    if (!one && tree.kind != JSON_ARRAY)
+        return fail(ERR_INPUT, "%s: is %s, must be a stack or a list of them", name,
+                    json_kind_name(tree.kind));
+    *count = one ? 1 : tree.count;
+    *out = ARENA_NEW(arena, struct stack, *count);
+    for (size_t i = 0; i < *count; i++)
+        TRY(read_one(&(*out)[i], arena, known, known_count, *out, i, one ? &tree : &tree.items[i],
+                     name));
+    return OK;
+}
+
+// Lower case, letters and digits only, so that "HF Trainer/DeepSpeed" and "hf-trainer deepspeed"
+// are one word.
+static size_t plain(char *out, size_t room, const char *name)
+{
+    size_t size = 0;
+    for (; *name && size + 1 < room; name++)
+        if (isalnum((unsigned char)*name))
+            out[size++] = (char)tolower((unsigned char)*name);
+    out[size] = 0;
+    return size;
+}
+
+// The stack with the longest alias in the framework's name, or NULL.
+static const struct stack *find_alias(const struct stack *stacks, size_t count, const char *wanted)
+{
+    const struct stack *best = NULL;
+    size_t best_size = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct text rest = text_of(stacks[i].aliases), piece;
+        while (stacks[i].aliases && text_next(&rest, '|', &piece)) {
+            char copy[128] = "", alias[128];
+            if (piece.size < sizeof copy)
+                memcpy(copy, piece.at, piece.size);
+            size_t size = plain(alias, sizeof alias, copy);
+            if (size > best_size && strstr(wanted, alias)) {
+                best_size = size;
+                best = &stacks[i];
+            }
+        }
+    }
+    return best;
+}
+
+enum err stack_find(const struct stack **out, const struct stack *stacks, size_t count,
+                    const char *name)
+{
+    char wanted[128], known[128];
+    plain(wanted, sizeof wanted, name);
+    for (size_t i = 0; i < count; i++) {
+        plain(known, sizeof known, stacks[i].name);
+        if (!strcmp(known, wanted)) {
+            *out = &stacks[i];
+            return OK;
+        }
+    }
+    // "XTuner (HF + DeepSpeed)": what stands before the bracket counts first.
+    char before[128] = "";
+    size_t size = strcspn(name, "(");
+    if (size < sizeof before)
+        memcpy(before, name, size);
+    plain(known, sizeof known, before);
+    *out = find_alias(stacks, count, known);
+    if (!*out)
+        *out = find_alias(stacks, count, wanted);
+    if (*out)
+        return OK;
+    const char *names[64];
+    size_t names_count = 0;
+    for (; names_count < count && names_count < 64; names_count++)
+        names[names_count] = stacks[names_count].name;
+    const char *near = text_nearest(text_of(name), names, names_count);
+    return fail(ERR_USAGE, "there is no stack \"%s\"%s%s; gpuhours show stacks lists them", name,
+                near ? "; the nearest is " : "", near ? near : "");
+}

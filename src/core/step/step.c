@@ -1,0 +1,524 @@
+#include "core/step/step.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+struct step_batch step_batch(double rows, double width)
+{
+    return (struct step_batch){ .rows = rows,
+                                .width = width,
+                                .tokens = rows * width,
+                                .squares = rows * width * width,
+                                .labelled = rows * width };
+}
+
+// What is known while the list is made. Tokens and shapes are those of one GPU.
+struct build {
+    struct step *step;
+    const struct step_request *request;
+    double tokens; // behind context parallelism
+    double
+        own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
+    double tensor;
+    double repeats; // layers of the kind being listed, on this GPU
+    bool in_layer;
+    bool is_last;      // product of the layer: only the next layer needs what it gives
+    double kept, lean; // bytes of the layer being listed
+};
+
+// Bytes per element and kernels of the operations that only move data, forward and backward, as
+// eager PyTorch modules, a compiler or hand-written kernels run them (docs/formulas.md, traffic).
+struct traffic {
+    double forward_bytes, backward_bytes, forward_launches, backward_launches;
+};
+static const struct traffic norm_traffic[] = { { 32, 60, 7, 14 },
+                                               { 4, 10, 1, 2 },
+                                               { 4, 10, 1, 2 } };
+static const struct traffic rotary_traffic[] = { { 16, 20, 5, 6 },
+                                                 { 4, 4, 0.5, 0.5 },
+                                                 { 4, 4, 0.5, 0.5 } };
+static const struct traffic gate_traffic[] = { { 10, 18, 2, 4 }, { 6, 10, 1, 1 }, { 6, 10, 1, 1 } };
+static const struct traffic gelu_traffic[] = { { 4, 6, 1, 1 }, { 4, 6, 1, 1 }, { 4, 6, 1, 1 } };
+static const struct traffic residual_traffic[] = { { 6, 6, 1, 1 }, { 2, 2, 0, 0 }, { 6, 6, 1, 1 } };
+
+static double element_bytes(const struct build *b)
+{
+    return b->request->recipe->precision == RECIPE_FP32 ? 4 : 2;
+}
+
+// Appends an operation. A forward one is listed again where it is recomputed.
+static void add(struct build *b, struct step_op op)
+{
+    struct step *step = b->step;
+    assert(step->count + 2 <= STEP_OPS);
+    op.repeats = b->repeats;
+    step->ops[step->count++] = op;
+    if (op.phase != STEP_FORWARD || !b->in_layer)
+        return;
+    b->kept += op.kept_bytes;
+    b->lean += op.cheap ? 0 : op.kept_bytes;
+    int checkpointing = b->request->recipe->checkpointing;
+    if (b->is_last && b->request->stack->stops_early)
+        return;
+    if (checkpointing == RECIPE_RECOMPUTE || (checkpointing == RECIPE_SELECTIVE && op.cheap)) {
+        op.phase = STEP_RECOMPUTE;
+        step->ops[step->count++] = op;
+    }
+}
+
+static void add_elementwise(struct build *b, const char *name, struct traffic traffic,
+                            double elements, double kept_bytes)
+{
+    double scale = element_bytes(b) / 2;
+    add(b, (struct step_op){ .name = name,
+                             .phase = STEP_FORWARD,
+                             .kind = STEP_ELEMENTWISE,
+                             .bytes = traffic.forward_bytes * elements * scale,
+                             .launches = traffic.forward_launches,
+                             .kept_bytes = kept_bytes,
+                             .cheap = true });
+    add(b, (struct step_op){ .name = name,
+                             .phase = STEP_BACKWARD,
+                             .kind = STEP_ELEMENTWISE,
+                             .bytes = traffic.backward_bytes * elements * scale,
+                             .launches = traffic.backward_launches });
+}
+
+static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
+                              double rows, double columns, double depth)
+{
+    double size = element_bytes(b);
+    return (struct step_op){ .name = name,
+                             .phase = phase,
+                             .kind = STEP_MATMUL,
+                             .flops = 2 * rows * columns * depth,
+                             .bytes = size * (rows * depth + depth * columns + rows * columns),
+                             .rows = rows,
+                             .columns = columns,
+                             .depth = depth,
+                             .launches = 1 };
+}
+
+// --- linears -----------------------------------------------------------------
+
+static bool is_trained(const struct build *b, const struct model_linear *linear)
+{
+    const struct recipe *recipe = b->request->recipe;
+    return recipe->method == RECIPE_FULL ||
+           (linear->role == MODEL_HEAD && recipe->trains_embeddings);
+}
+
+// The traffic around an adapter's products, per element of the linear's output and input: B(A(x)) ·
+// scale is added to the output, its gradient to the input's. fp32 adapters cast their input; the
+// copy is kept instead of the input itself. Held against PEFT on an H200 (bench/results/h200.md).
+struct adapter_way {
+    struct traffic on_output, on_input;
+    double copy_bytes; // of the input, kept for A; 0: the input itself is kept
+    bool fp32;         // products run on the 32-bit units
+};
+
+static const struct adapter_way *adapter_way(const struct build *b)
+{
+    static const struct adapter_way bf16 = { { 10, 4, 2, 1 }, { 0, 6, 0, 1 }, 0, false },
+                                    fp32 = { { 24, 28, 4, 5 }, { 6, 16, 1, 3 }, 4, true },
+                                    autocast = { { 10, 4, 2, 1 }, { 12, 18, 3, 5 }, 2, false },
+                                    fused = { { 2, 2, 0, 0 }, { 0, 2, 0, 0 }, 0, false };
+    bool wide = b->request->recipe->adapter_dtype == RECIPE_FP32;
+    switch (b->request->stack->adapters) {
+    case STACK_ADAPTERS_FUSED: return &fused;
+    case STACK_ADAPTERS_AUTOCAST: return wide ? &autocast : &bf16;
+    default: return wide ? &fp32 : &bf16;
+    }
+}
+
+static void add_adapter(struct build *b, double rows, double in, double out)
+{
+    const struct recipe *recipe = b->request->recipe;
+    const struct adapter_way *way = adapter_way(b);
+    double rank = (double)recipe->rank;
+    struct step_op ops[] = {
+        product(b, "adapter a", STEP_FORWARD, rows, rank, in),
+        product(b, "adapter b", STEP_FORWARD, rows, out, rank),
+        product(b, "adapter b", STEP_BACKWARD, rank, out, rows),
+        product(b, "adapter b", STEP_BACKWARD, rows, rank, out),
+        product(b, "adapter a", STEP_BACKWARD, rank, in, rows),
+        product(b, "adapter a", STEP_BACKWARD, rows, in, rank),
+    };
+    ops[0].kept_bytes = rows * rank * (way->fp32 ? 4 : 2);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        ops[i].bytes *= way->fp32 ? 2 : 1;
+        ops[i].fp32 = way->fp32;
+        add(b, ops[i]);
+    }
+    struct traffic on_input = way->on_input;
+    double copy = way->copy_bytes;
+    if (recipe->dropout > 0 && b->request->stack->adapters != STACK_ADAPTERS_FUSED) {
+        on_input.forward_bytes += 5; // the input, its mask and the product
+        on_input.backward_bytes += 5;
+        on_input.forward_launches += 1;
+        on_input.backward_launches += 1;
+        copy = fmax(copy, 2) + 1;
+    }
+    add_elementwise(b, "adapter sum", way->on_output, rows * out, 0);
+    add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
+}
+
+static void add_dequantize(struct build *b, const char *name, double weights)
+{
+    double bytes = (recipe_weight_bytes(b->request->recipe) + 2) * weights;
+    for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
+        add(b, (struct step_op){ .name = name,
+                                 .phase = (enum step_phase)phase,
+                                 .kind = STEP_DEQUANTIZE,
+                                 .bytes = bytes,
+                                 .launches = 2 });
+}
+
+// 8-bit products need their operands cast: activations each time, trained weights each time.
+static void add_casts(struct build *b, double rows, double in, double out, bool trained)
+{
+    add_elementwise(b, "fp8 cast", (struct traffic){ 5, 5, 2, 2 }, rows * in, 0);
+    add_elementwise(b, "fp8 cast", (struct traffic){ 0, 5, 0, 2 }, rows * out, 0);
+    if (trained)
+        add_elementwise(b, "fp8 weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
+}
+
+// One linear with its adapter. saves_input: this linear is the first that needs its input again, so
+// the input's bytes are counted here.
+static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
+                       bool saves_input, double input_bytes)
+{
+    const struct recipe *recipe = b->request->recipe;
+    double in = (double)linear->in, out = (double)linear->out;
+    *(row_split ? &in : &out) /= b->tensor;
+    double copies = (double)linear->count /
+                    (linear->role == MODEL_EXPERT ? (double)b->request->layout->expert : 1);
+    double rows = b->tokens * (double)linear->active / copies; // per copy held here
+    bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
+    bool fp8 = recipe->precision == RECIPE_FP8 && linear->role != MODEL_HEAD &&
+               linear->role != MODEL_ROUTER;
+    struct step_op forward = product(b, linear->name, STEP_FORWARD, rows, out, in);
+    struct step_op to_input = product(b, linear->name, STEP_BACKWARD, rows, in, out);
+    struct step_op to_weight = product(b, linear->name, STEP_BACKWARD, in, out, rows);
+    struct step_op *ops[] = { &forward, &to_input, &to_weight };
+    for (int i = 0; i < 3; i++) {
+        ops[i]->flops *= copies;
+        ops[i]->bytes *= copies;
+        ops[i]->launches *=
+            linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER ? copies : 1;
+        ops[i]->fp8 = fp8;
+    }
+    if (saves_input && (trained || (adapted && adapter_way(b)->copy_bytes == 0)))
+        forward.kept_bytes = input_bytes;
+    bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
+                     linear->role != MODEL_ROUTER;
+    if (quantized && b->request->stack->casts_quantized)
+        forward.kept_bytes += 2 * rows * copies * out;
+    if (quantized)
+        add_dequantize(b, "dequantize", copies * in * out);
+    add(b, forward);
+    add(b, to_input);
+    if (trained)
+        add(b, to_weight);
+    if (fp8)
+        add_casts(b, rows * copies, in, out, trained);
+    if (adapted)
+        add_adapter(b, rows * copies, in, out);
+    double weights = copies * in * out;
+    *(trained     ? &b->step->trained_weights
+      : quantized ? &b->step->quantized_weights
+                  : &b->step->frozen_weights) += b->repeats * weights;
+    if (adapted)
+        b->step->trained_weights +=
+            b->repeats * copies * (double)recipe->rank *
+            (row_split ? in + (double)linear->out : (double)linear->in + out);
+}
+
+// --- norms, attention, feed-forward ------------------------------------------
+
+static void add_norm(struct build *b, const char *name, double elements, double weights)
+{
+    const struct recipe *recipe = b->request->recipe;
+    int kernels = b->request->stack->kernels;
+    double kept = element_bytes(b) * elements; // the input, from which the output comes again
+    if (kernels == STACK_EAGER) // an fp32 copy, and for a trained weight the normalised input
+        kept = (4 + (recipe->method == RECIPE_FULL ? element_bytes(b) : 0)) * elements;
+    add_elementwise(b, name, norm_traffic[kernels], elements, kept);
+    *(recipe->method == RECIPE_FULL ? &b->step->trained_weights : &b->step->frozen_weights) +=
+        b->repeats * weights;
+}
+
+// Σ l² as a layer with a sliding window sees it: l·(2w − w²/l) for rows longer than the window.
+static double windowed(const struct step_batch *batch, double window)
+{
+    double length = batch->tokens > 0 ? batch->squares / batch->tokens : 0;
+    if (window <= 0 || length <= window)
+        return batch->squares;
+    return batch->squares * (2 * window / length - window * window / (length * length));
+}
+
+static double attention_squares(const struct step_request *request)
+{
+    const struct model *model = request->model;
+    double all = (double)model->layers, full = (double)model_full_attention_layers(model);
+    return (full * request->batch.squares +
+            (all - full) * windowed(&request->batch, (double)model->sliding_window)) /
+           all;
+}
+
+// What transformers' sdpa does around its kernel where a batch is padded: keys and values are
+// copied for each query head, their gradients summed again, and the mask becomes numbers in every
+// layer.
+static void add_mask(struct build *b, double copied, double heads_each, double squares)
+{
+    double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
+    if (heads_each > 1)
+        add_elementwise(b, "repeat keys", (struct traffic){ 2 + shared, 2 + shared, 2, 2 }, copied,
+                        0);
+    add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0 }, squares, 0);
+}
+
+// The attention core of one layer, causal: half of the square is computed, under a mask the whole.
+// Backward runs five products for the forward's two.
+static void add_attention(struct build *b)
+{
+    const struct step_request *r = b->request;
+    bool eager = r->stack->attention == STACK_ATTENTION_EAGER;
+    bool masked = r->stack->masks && r->batch.padded && !eager;
+    double heads_each = masked ? (double)r->model->heads / (double)r->model->kv_heads : 1;
+    double query = (double)model_query_width(r->model) / b->tensor;
+    double key = (double)model_key_width(r->model) / b->tensor * heads_each;
+    double value = (double)model_value_width(r->model) / b->tensor * heads_each;
+    double out = (double)model_attention_width(r->model) / b->tensor;
+    double heads = (double)r->model->heads / b->tensor, size = element_bytes(b);
+    // A mask hides what lies before a window, and it is computed all the same.
+    double squares =
+        (masked ? r->batch.squares : attention_squares(r)) / (double)r->layout->context;
+    double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
+    double moved = size * b->tokens * (query + key + value + out);
+    double kept = moved + 4 * b->tokens * heads; // and the logarithm of each row's sum
+    if (eager) { // the whole square, written, softened in fp32 and read again
+        flops *= 2;
+        moved += 16 * heads * squares;
+        kept += 4 * heads * squares;
+    }
+    if (masked) {
+        flops *= 2;
+        kept += size * squares; // the mask as numbers, one for all heads
+        add_mask(b, b->tokens * (key + value), heads_each, squares);
+    }
+    add(b, (struct step_op){ .name = "attention",
+                             .phase = STEP_FORWARD,
+                             .kind = STEP_ATTENTION,
+                             .flops = flops,
+                             .bytes = moved,
+                             .launches = eager ? 6 : 3,
+                             .kept_bytes = kept,
+                             .masked = masked });
+    add(b, (struct step_op){ .name = "attention",
+                             .phase = STEP_BACKWARD,
+                             .kind = STEP_ATTENTION,
+                             .flops = 2.5 * flops,
+                             .bytes = 2 * moved,
+                             .launches = eager ? 9 : 4,
+                             .masked = masked });
+}
+
+static void add_feed_forward(struct build *b, enum model_layer kind,
+                             const struct model_linear *linears, size_t count)
+{
+    const struct model *model = b->request->model;
+    const struct recipe *recipe = b->request->recipe;
+    int kernels = b->request->stack->kernels;
+    bool saved = false;
+    double tokens = b->tokens, size = element_bytes(b),
+           input = size * b->own_tokens * (double)model->width;
+    bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
+    double inner[3] = { 0 }; // width of what each kind of network holds between up and down
+    inner[0] = kind == MODEL_DENSE ? (double)model->ffn_width : 0;
+    inner[1] = kind == MODEL_SPARSE ? (double)(model->experts_active * model->expert_width) : 0;
+    inner[2] = kind == MODEL_SPARSE ? (double)model->shared_width : 0;
+    double width = (inner[0] + inner[1] + inner[2]) / b->tensor;
+    double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
+    for (size_t i = 0; i < count; i++) {
+        const struct model_linear *l = &linears[i];
+        if (l->role == MODEL_ATTENTION)
+            continue;
+        bool down = strstr(l->name, "down") != NULL;
+        if (!down) {
+            bool needs = is_trained(b, l) || recipe_targets(recipe, l);
+            add_linear(b, l, false, needs && !saved && !remakes, input);
+            saved |= needs;
+            continue;
+        }
+        double share = (double)l->active * (double)l->in / b->tensor;
+        b->is_last = true;
+        add_linear(b, l, true, !remakes, size * tokens * share);
+        b->is_last = false;
+    }
+    add_elementwise(b, "activation", (model->gated ? gate_traffic : gelu_traffic)[kernels],
+                    tokens * width, held * size * tokens * width);
+    if (kind == MODEL_SPARSE) { // each token's copies are gathered for the experts and summed again
+        double copies = tokens * (double)model->experts_active * (double)model->width;
+        add_elementwise(b, "dispatch", (struct traffic){ 16, 16, 60, 60 }, copies, size * copies);
+    }
+}
+
+static void add_layer(struct build *b, enum model_layer kind)
+{
+    const struct model *model = b->request->model;
+    const struct recipe *recipe = b->request->recipe;
+    int kernels = b->request->stack->kernels;
+    struct model_linear linears[MODEL_LINEARS];
+    struct model_norm norms[MODEL_NORMS];
+    size_t count = model_linears(model, kind, linears), norm_count = model_norms(model, norms);
+    double width = (double)model->width, size = element_bytes(b);
+    bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL, saved = false;
+    double trained = b->step->trained_weights, frozen = b->step->frozen_weights,
+           quantized = b->step->quantized_weights;
+    b->kept = b->lean = 0;
+
+    for (size_t i = 0; i < norm_count; i++) {
+        double elements = (double)(norms[i].size * norms[i].vectors);
+        bool of_width = norms[i].vectors == 1 && norms[i].size == model->width;
+        add_norm(b, norms[i].name,
+                 of_width ? b->own_tokens * elements : b->tokens * elements / b->tensor,
+                 (double)norms[i].weights);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct model_linear *l = &linears[i];
+        if (l->role != MODEL_ATTENTION)
+            continue;
+        bool output = !strcmp(l->name, "o"); // its input is the attention's output, kept already
+        bool needs = is_trained(b, l) || recipe_targets(recipe, l);
+        bool first = needs && !saved && !output && !remakes && l->in == model->width;
+        add_linear(b, l, output, first, size * b->own_tokens * width);
+        saved |= needs && !output;
+    }
+    if (!model->learned_positions)
+        add_elementwise(
+            b, "rotary", rotary_traffic[kernels],
+            b->tokens * (double)(model_query_width(model) + model_key_width(model)) / b->tensor, 0);
+    add_attention(b);
+    add_feed_forward(b, kind, linears, count);
+    add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
+
+    double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
+                    b->step->quantized_weights - quantized) /
+                   b->repeats;
+    b->step->largest_layer_weights = fmax(b->step->largest_layer_weights, layer);
+    b->step->layer_kept_bytes = fmax(b->step->layer_kept_bytes, b->kept);
+    b->step->layer_lean_bytes =
+        fmax(b->step->layer_lean_bytes, b->lean + 2 * size * b->own_tokens * width);
+}
+
+// --- around the layers -------------------------------------------------------
+
+static void add_head(struct build *b)
+{
+    const struct step_request *r = b->request;
+    const struct model *model = r->model;
+    struct model_linear head = model_head(model);
+    double width = (double)model->width, vocabulary = (double)model->vocabulary / b->tensor;
+    double all = b->tokens, share = r->batch.tokens > 0 ? r->batch.labelled / r->batch.tokens : 1;
+    double scored = r->stack->labelled_head ? all * share : all;
+    // The stage of a pipeline that has the head is balanced by fewer layers: count a share.
+    b->repeats = 1 / (r->layout->split ? 1 : (double)r->layout->pipeline);
+    b->in_layer = false;
+    add_norm(b, "final norm", b->own_tokens * width, width);
+    b->tokens = scored;
+    double trained = b->step->trained_weights, frozen = b->step->frozen_weights;
+    add_linear(b, &head, false, false, 0);
+    b->tokens = all;
+    if (model->tied_embeddings) { // counted with the embedding
+        b->step->trained_weights = trained;
+        b->step->frozen_weights = frozen;
+    }
+    double moved = r->stack->loss_moved_bytes, kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
+    add_elementwise(b, "loss", (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels },
+                    scored * vocabulary, 0);
+    add_elementwise(b, "embedding",
+                    (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1 },
+                    b->own_tokens * width, 0);
+    double embedding = (double)model_embedding_parameters(model) / b->tensor * b->repeats;
+    bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
+    *(learns ? &b->step->trained_weights : &b->step->frozen_weights) += embedding;
+    b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
+    // A model held in fp16 outright, without autocast, keeps its logits in 16 bits throughout.
+    double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
+    b->step->loss_peak_bytes =
+        fmin(narrow * r->stack->loss_bytes * scored * vocabulary, r->stack->loss_most_bytes);
+}
+
+// Once per optimizer step: each trained weight with its gradient and states is read and written.
+static void add_update(struct build *b)
+{
+    const struct step_request *r = b->request;
+    const struct recipe *recipe = r->recipe;
+    double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
+    double weights = b->step->trained_weights / shards;
+    double gradient = recipe->method == RECIPE_FULL ? recipe_dtype_bytes(r->stack->gradients)
+                                                    : recipe_dtype_bytes(recipe->adapter_dtype);
+    double states = recipe_state_bytes(recipe, recipe->states);
+    double weight = recipe_dtype_bytes(recipe->weights);
+    b->repeats = 1;
+    add(b, (struct step_op){ .name = "optimizer",
+                             .phase = STEP_UPDATE,
+                             .kind = STEP_OPTIMIZER,
+                             .bytes = weights * (gradient + 2 * states + 2 * weight),
+                             .launches = 64 });
+    add(b, (struct step_op){ .name = "clip",
+                             .phase = STEP_UPDATE,
+                             .kind = STEP_OPTIMIZER,
+                             .bytes = weights * gradient * 3,
+                             .launches = 16 });
+}
+
+enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
+{
+    const struct layout *layout = request->layout;
+    *out = (struct step){ .ops = ARENA_NEW(arena, struct step_op, STEP_OPS) };
+    struct build b = {
+        .step = out,
+        .request = request,
+        .tensor = (double)layout->tensor,
+        .tokens = request->batch.tokens / (double)layout->context,
+    };
+    b.own_tokens = b.tokens / b.tensor;
+    double stages = layout->split ? 1 : (double)layout->pipeline; // a split model runs in turn
+    for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
+        b.repeats = (double)model_layers(request->model, (enum model_layer)kind) / stages;
+        b.in_layer = true;
+        out->layers += b.repeats;
+        if (b.repeats > 0)
+            add_layer(&b, (enum model_layer)kind);
+    }
+    // Beside fp32 embeddings and norms the residual stream is fp32 as well.
+    bool wide = request->recipe->method == RECIPE_QLORA && request->stack->widens_unquantized;
+    out->layer_input_bytes =
+        (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
+    add_head(&b);
+    add_update(&b);
+    return OK;
+}
+
+static double sum_flops(const struct step *step, bool recomputed)
+{
+    double sum = 0;
+    for (size_t i = 0; i < step->count; i++)
+        if (step->ops[i].phase != STEP_UPDATE &&
+            (recomputed || step->ops[i].phase != STEP_RECOMPUTE))
+            sum += step->ops[i].flops * step->ops[i].repeats;
+    return sum;
+}
+
+double step_flops(const struct step *step)
+{
+    return sum_flops(step, true);
+}
+
+double step_model_flops(const struct step *step)
+{
+    return sum_flops(step, false);
+}

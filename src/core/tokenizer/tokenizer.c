@@ -1,0 +1,376 @@
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+// One text on its way to tokens.
+struct run {
+    const struct tokenizer *t;
+    struct tokenizer_cache *cache;
+    struct text text;
+    struct tokens *out; // NULL when only counting
+    int64_t count;
+    const struct tokenizer_span *spans; // what is counted apart; those behind are ahead
+    size_t span_count;
+    int64_t within; // of count
+};
+
+// --- output ------------------------------------------------------------------
+
+static void reserve(struct tokens *out, size_t more)
+{
+    if (out->count + more <= out->room)
+        return;
+    size_t room = out->room ? out->room * 2 : 256;
+    while (room < out->count + more)
+        room *= 2;
+    out->ids =
+        arena_grow(out->arena, out->ids, out->room * sizeof *out->ids, room * sizeof *out->ids);
+    if (out->places) {
+        out->starts = arena_grow(out->arena, out->starts, out->room * sizeof *out->starts,
+                                 room * sizeof *out->starts);
+        out->ends = arena_grow(out->arena, out->ends, out->room * sizeof *out->ends,
+                               room * sizeof *out->ends);
+    }
+    out->room = room;
+}
+
+// Forgets spans that are empty or end before a place; true if the next one begins before the other
+// place.
+static bool reaches(struct run *run, size_t start, size_t end)
+{
+    while (run->span_count && (run->spans->end <= start || run->spans->end <= run->spans->start)) {
+        run->spans++;
+        run->span_count--;
+    }
+    return run->span_count && run->spans->start < end;
+}
+
+static void put_token(struct run *run, int32_t id, size_t start, size_t end)
+{
+    run->count++;
+    if (run->span_count && end > start)
+        run->within += reaches(run, start, end);
+    if (!run->out)
+        return;
+    reserve(run->out, 1);
+    if (run->out->places) {
+        run->out->starts[run->out->count] = (uint32_t)start;
+        run->out->ends[run->out->count] = (uint32_t)end;
+    }
+    run->out->ids[run->out->count++] = id;
+}
+
+// --- places ------------------------------------------------------------------
+
+static bool continues(struct text text, size_t at)
+{
+    return at < text.size && (text.at[at] & 0xC0) == 0x80;
+}
+
+// Where the character that byte `at` of the stretch came from starts and ends in the text.
+static size_t start_of(const struct run *run, const struct stretch *stretch, size_t at)
+{
+    if (stretch->origin)
+        return stretch->origin[at];
+    at += stretch->start;
+    for (int back = 0; back < 3 && at > stretch->start && continues(run->text, at); back++)
+        at--;
+    return at;
+}
+
+static size_t end_of(const struct run *run, const struct stretch *stretch, size_t at)
+{
+    const char *next = run->text.at + start_of(run, stretch, at);
+    unicode_next(&next, run->text.at + run->text.size);
+    size_t end = (size_t)(next - run->text.at);
+    return stretch->origin || end > stretch->start + at ? end : stretch->start + at + 1;
+}
+
+// Leaves the spaces at both ends of a token out of its place, a character for each; the first token
+// keeps the one that was put in front.
+static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
+{
+    struct text token = run->t->vocabulary.tokens[id];
+    size_t left = 0, right = 0;
+    while (left < token.size && token.at[left] == ' ')
+        left++;
+    while (right < token.size && token.at[token.size - 1 - right] == ' ')
+        right++;
+    if (*start == 0 && left == 1 && run->t->keeps_first_space)
+        left = 0;
+    const char *at = run->text.at + *start, *stop = run->text.at + *end;
+    for (; left && at < stop; left--)
+        unicode_next(&at, stop);
+    for (; right && stop > at; right--) {
+        char bytes[UNICODE_BYTES];
+        stop -= unicode_put(bytes, unicode_before(at, stop));
+    }
+    *start = (size_t)(at - run->text.at);
+    *end = (size_t)(stop - run->text.at);
+}
+
+// --- words -------------------------------------------------------------------
+
+// The tokens of a word, remembered where they are few and their sizes are those of their texts.
+static void find_ids(struct run *run, struct text word)
+{
+    const struct tokenizer *t = run->t;
+    struct tokenizer_cache *cache = run->cache;
+    if (word.size > WORD_BYTES) {
+        tokenizer_model(t, cache, word);
+        return;
+    }
+    if (!cache->ids)
+        cache->ids = ARENA_NEW(&cache->arena, struct id_entry, ID_SLOTS);
+    struct id_entry key = { 0 };
+    char bytes[16] = { 0 };
+    memcpy(bytes, word.at, word.size);
+    memcpy(&key.low, bytes, 8);
+    memcpy(&key.high, bytes + 8, 8);
+    key.high |= (uint64_t)word.size << 48;
+    uint64_t hash =
+        key.low * UINT64_C(0x9E3779B97F4A7C15) ^ key.high * UINT64_C(0xC2B2AE3D27D4EB4F);
+    struct id_entry *slot = &cache->ids[(hash ^ hash >> 32) & (ID_SLOTS - 1)];
+    struct symbols *s = &cache->symbols;
+    if (slot->low == key.low && !((slot->high ^ key.high) << 8)) {
+        s->count = slot->high >> 56;
+        s->ids = tokenizer_room(cache, &cache->symbol_ids, WORD_IDS * sizeof *s->ids);
+        s->sizes = tokenizer_room(cache, &cache->symbol_sizes, WORD_IDS * sizeof *s->sizes);
+        memcpy(s->ids, slot->ids, sizeof slot->ids);
+        for (size_t i = 0; i < s->count; i++)
+            s->sizes[i] = (uint32_t)t->vocabulary.tokens[s->ids[i]].size;
+        return;
+    }
+    tokenizer_model(t, cache, word);
+    if (s->count > WORD_IDS)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->sizes[i] != t->vocabulary.tokens[s->ids[i]].size)
+            return;
+    memcpy(key.ids, s->ids, s->count * sizeof *s->ids);
+    key.high |= (uint64_t)s->count << 56;
+    *slot = key;
+}
+
+static void put_word(struct run *run, const struct stretch *stretch, struct text word, size_t at)
+{
+    find_ids(run, word);
+    const struct symbols *s = &run->cache->symbols;
+    if (!run->out->places) {
+        reserve(run->out, s->count);
+        if (s->count)
+            memcpy(run->out->ids + run->out->count, s->ids, s->count * sizeof *s->ids);
+        run->out->count += s->count;
+        run->count += (int64_t)s->count;
+        return;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        size_t size = s->sizes[i];
+        size_t start = start_of(run, stretch, at), end = start;
+        if (size)
+            end = end_of(run, stretch, at + size - 1);
+        if (run->t->trims_places)
+            trim(run, s->ids[i], &start, &end);
+        put_token(run, s->ids[i], start, end);
+        at += size;
+    }
+}
+
+// A word that a span begins or ends in: token by token.
+static void count_divided(struct run *run, struct text word, size_t at)
+{
+    find_ids(run, word);
+    const struct symbols *s = &run->cache->symbols;
+    for (size_t i = 0; i < s->count; at += s->sizes[i++])
+        run->within += reaches(run, at, at + s->sizes[i]);
+    run->count += (int64_t)s->count;
+}
+
+// Words of the text itself, which the spans cut into those within and those without.
+static void count_within(struct run *run, struct text text, const struct span *words, size_t count)
+{
+    size_t offset = (size_t)(text.at - run->text.at);
+    for (size_t i = 0, first; i < count;) {
+        first = i;
+        size_t start = offset + words[i].start, end = offset + words[i].end;
+        bool touched = reaches(run, start, end);
+        size_t border = !run->span_count ? SIZE_MAX : touched ? run->spans->end : run->spans->start;
+        if (end > border || (touched && run->spans->start > start)) {
+            struct text word = { text.at + words[i].start, words[i].end - words[i].start };
+            count_divided(run, word, start);
+            i++;
+            continue;
+        }
+        if (offset + words[count - 1].end <= border)
+            i = count;
+        while (i < count && offset + words[i].end <= border)
+            i++;
+        int64_t tokens = tokenizer_count_words(run->t, run->cache, text, words + first, i - first);
+        run->count += tokens;
+        run->within += touched ? tokens : 0;
+    }
+}
+
+static void put_words(struct run *run, const struct stretch *stretch, const char *base,
+                      const struct span *spans, size_t count)
+{
+    const char *end = stretch->text.at + stretch->text.size;
+    if (!run->out && run->span_count) {
+        count_within(run, (struct text){ base, (size_t)(end - base) }, spans, count);
+        return;
+    }
+    if (!run->out) {
+        run->count += tokenizer_count_words(
+            run->t, run->cache, (struct text){ base, (size_t)(end - base) }, spans, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        put_word(run, stretch,
+                 (struct text){ base + spans[i].start, spans[i].end - spans[i].start },
+                 (size_t)(base - stretch->text.at) + spans[i].start);
+}
+
+static void run_words(struct run *run, struct stretch stretch)
+{
+    if (!stretch.text.size)
+        return;
+    if (!run->t->scan) {
+        struct span *spans;
+        size_t count =
+            tokenizer_split(run->t, run->cache, &stretch, run->out && run->out->places, &spans);
+        for (size_t i = 0; i < count; i += TOKENIZER_BATCH)
+            put_words(run, &stretch, stretch.text.at, spans + i,
+                      count - i < TOKENIZER_BATCH ? count - i : TOKENIZER_BATCH);
+        return;
+    }
+    const char *at = stretch.text.at, *end = at + stretch.text.size;
+    run->cache->next_number = NULL;
+    while (at < end) {
+        const char *base = at;
+        size_t count =
+            tokenizer_scan(run->t, run->cache, base, &at, end, run->cache->batch, TOKENIZER_BATCH);
+        put_words(run, &stretch, base, run->cache->batch, count);
+    }
+}
+
+// --- stretches ---------------------------------------------------------------
+
+static struct stretch part_of(struct stretch whole, size_t start, size_t stop)
+{
+    whole.text = (struct text){ whole.text.at + start, stop - start };
+    whole.origin = whole.origin ? whole.origin + start : NULL;
+    whole.start += start;
+    return whole;
+}
+
+static void run_normal(struct run *run, struct stretch stretch)
+{
+    size_t at = 0, from = 0;
+    struct match match;
+    while (tokenizer_added_next(&run->t->normal, stretch.text, &at, from, &match)) {
+        if (match.start > from)
+            run_words(run, part_of(stretch, from, match.start));
+        if (run->out)
+            put_token(run, match.id, start_of(run, &stretch, match.start),
+                      end_of(run, &stretch, match.stop - 1));
+        else
+            run->count++;
+        from = match.stop;
+    }
+    run_words(run, part_of(stretch, from, stretch.text.size));
+}
+
+static void run_stretch(struct run *run, size_t start, size_t stop)
+{
+    struct stretch stretch = { .text = { run->text.at + start, stop - start }, .start = start };
+    if (run->t->normal_count)
+        stretch = tokenizer_normalize(run->t, run->cache, stretch, run->out && run->out->places);
+    if (run->t->normal.first_bytes)
+        run_normal(run, stretch);
+    else
+        run_words(run, stretch);
+}
+
+static void run_text(struct run *run, int flags)
+{
+    const struct tokenizer *t = run->t;
+    for (int i = 0; flags & TOKENIZER_SPECIAL && i < t->before_count; i++)
+        put_token(run, t->before[i], 0, 0);
+    size_t at = 0, from = 0;
+    struct match match;
+    while (tokenizer_added_next(&t->raw, run->text, &at, from, &match)) {
+        if (match.start > from)
+            run_stretch(run, from, match.start);
+        put_token(run, match.id, match.start, match.stop);
+        from = match.stop;
+    }
+    if (from < run->text.size)
+        run_stretch(run, from, run->text.size);
+    for (int i = 0; flags & TOKENIZER_SPECIAL && i < t->after_count; i++)
+        put_token(run, t->after[i], 0, 0);
+    arena_rewind(&run->cache->scratch, run->cache->empty);
+}
+
+int64_t tokenizer_count(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                        struct text text, int flags)
+{
+    struct run run = { .t = tokenizer, .cache = cache, .text = text };
+    run_text(&run, flags);
+    return run.count;
+}
+
+int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                              struct text text, int flags, const struct tokenizer_span *spans,
+                              size_t count, int64_t *within)
+{
+    struct run run = {
+        .t = tokenizer, .cache = cache, .text = text, .spans = spans, .span_count = count
+    };
+    // Where words are not bytes of the text as they are, their places have to be worked out.
+    struct tokens tokens = { .arena = &cache->scratch, .places = true };
+    if (count && (tokenizer->normal_count || !tokenizer->scan || tokenizer->normal.first_bytes))
+        run.out = &tokens;
+    run_text(&run, flags);
+    *within = run.within;
+    return run.count;
+}
+
+void tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                      struct text text, int flags, struct tokens *out)
+{
+    struct run run = { .t = tokenizer, .cache = cache, .text = text, .out = out };
+    run_text(&run, flags);
+}
+
+// --- asking ------------------------------------------------------------------
+
+int32_t tokenizer_find(const struct tokenizer *tokenizer, struct text token)
+{
+    int32_t id = tokenizer_vocabulary_find(&tokenizer->special, token);
+    return id >= 0 ? id : tokenizer_vocabulary_find(&tokenizer->vocabulary, token);
+}
+
+struct text tokenizer_token(const struct tokenizer *tokenizer, int32_t id)
+{
+    const struct vocabulary *const both[] = { &tokenizer->special, &tokenizer->vocabulary };
+    for (int i = 0; i < 2; i++)
+        if (id >= 0 && id < both[i]->size && both[i]->tokens[id].at)
+            return both[i]->tokens[id];
+    return (struct text){ 0 };
+}
+
+int32_t tokenizer_size(const struct tokenizer *tokenizer)
+{
+    return tokenizer->size;
+}
+
+const char *tokenizer_kind(const struct tokenizer *tokenizer)
+{
+    switch (tokenizer->model) {
+    case MODEL_BPE: return tokenizer->byte_level ? "byte-level BPE" : "SentencePiece-style BPE";
+    case MODEL_UNIGRAM: return "Unigram";
+    case MODEL_WORDPIECE: return "WordPiece";
+    case MODEL_WORDLEVEL: return "WordLevel";
+    }
+    return "";
+}

@@ -1,0 +1,310 @@
+// Byte-pair encoding: a word starts as one symbol for each byte or character; of all adjacent pairs
+// that merge, the one of lowest rank does, leftmost first, until none is left.
+//
+// Short words search for the lowest rank each time. Long ones, where that would be quadratic, keep
+// the pairs in a queue with a list for each rank, so that a megabyte of one letter costs a
+// constant for each letter.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+enum { SHORT_WORD = 48, NOWHERE = -1 };
+#define NO_RANK TOKENIZER_NO_RANK
+
+// --- first symbols -----------------------------------------------------------
+
+struct pending { // unknown characters that are not yet written
+    bool any;
+    uint32_t size;
+};
+
+static void put(struct symbols *s, int32_t id, uint32_t size)
+{
+    s->ids[s->count] = id;
+    s->sizes[s->count++] = size;
+}
+
+static void put_pending(const struct tokenizer *t, struct symbols *s, struct pending *unknown)
+{
+    if (unknown->any)
+        put(s, t->unknown, unknown->size);
+    *unknown = (struct pending){ 0 };
+}
+
+static bool put_bytes(const struct tokenizer *t, struct symbols *s, struct text character)
+{
+    for (size_t i = 0; i < character.size; i++)
+        if (t->byte_ids[(unsigned char)character.at[i]] < 0)
+            return false;
+    for (size_t i = 0; i < character.size; i++)
+        put(s, t->byte_ids[(unsigned char)character.at[i]], 1);
+    return true;
+}
+
+static void put_unknown(const struct tokenizer *t, struct symbols *s, struct text character,
+                        struct pending *unknown)
+{
+    if (t->byte_fallback && put_bytes(t, s, character))
+        return;
+    if (t->unknown < 0)
+        return; // the library drops what it does not know
+    if (!t->fuses_unknown)
+        put_pending(t, s, unknown);
+    unknown->any = true;
+    unknown->size += (uint32_t)character.size;
+}
+
+static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
+{
+    struct pending unknown = { 0 };
+    for (const char *at = word.at, *end = word.at + word.size; at < end;) {
+        const char *start = at;
+        if (t->byte_level)
+            at++;
+        else
+            unicode_next(&at, end);
+        struct text character = { start, (size_t)(at - start) };
+        int32_t id = t->byte_level ? t->byte_ids[(unsigned char)*start]
+                                   : tokenizer_vocabulary_find(&t->vocabulary, character);
+        if (id < 0) {
+            put_unknown(t, s, character, &unknown);
+            continue;
+        }
+        put_pending(t, s, &unknown);
+        put(s, id, (uint32_t)character.size);
+    }
+    put_pending(t, s, &unknown);
+}
+
+// --- short words -------------------------------------------------------------
+
+static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
+{
+    return tokenizer_merges_rank(&t->merges, left, right);
+}
+
+// The rank of the pair at i before anything has merged; word is given where each byte is a symbol.
+static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
+                           size_t i)
+{
+    return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
+                : rank_of(t, s->ids[i], s->ids[i + 1]);
+}
+
+// A rank that is not hot, and not looked up yet.
+#define LATER (NO_RANK - 1)
+
+// Pairs of low rank merge first, so that most others are gone before their rank is needed: only the
+// filter and the table of hot pairs, which the processor's caches hold, are asked until none of
+// them is left.
+static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
+{
+    if (!tokenizer_merges_may(&t->merges, left, right))
+        return NO_RANK;
+    uint32_t rank = tokenizer_merges_rank(&t->hot, left, right);
+    return rank == NO_RANK ? LATER : rank;
+}
+
+static size_t lowest(const uint32_t *ranks, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (ranks[i] < ranks[best])
+            best = i;
+    return best;
+}
+
+static size_t lowest_known(const struct tokenizer *t, const int32_t *ids, uint32_t *ranks,
+                           size_t count)
+{
+    size_t best = lowest(ranks, count);
+    if (ranks[best] < TOKENIZER_HOT)
+        return best;
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i] == LATER)
+            ranks[i] = rank_of(t, ids[i], ids[i + 1]);
+    return lowest(ranks, count);
+}
+
+static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
+{
+    uint32_t ranks[SHORT_WORD];
+    size_t count = s->count;
+    int32_t *ids = s->ids;
+    for (size_t i = 0; i + 1 < count; i++)
+        ranks[i] = word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]);
+    while (count > 1) {
+        size_t best = lowest_known(t, ids, ranks, count - 1);
+        if (ranks[best] == NO_RANK)
+            break;
+        ids[best] = t->merges.wholes[ranks[best]];
+        s->sizes[best] += s->sizes[best + 1];
+        count--;
+        for (size_t i = best + 1; i < count; i++) {
+            ids[i] = ids[i + 1];
+            s->sizes[i] = s->sizes[i + 1];
+            ranks[i - 1] = ranks[i];
+        }
+        if (best)
+            ranks[best - 1] = hot_rank(t, ids[best - 1], ids[best]);
+        if (best + 1 < count)
+            ranks[best] = hot_rank(t, ids[best], ids[best + 1]);
+    }
+    s->count = count;
+}
+
+// --- long words --------------------------------------------------------------
+
+// A symbol, named by its place; the pair it begins hangs in the list of the pair's rank.
+struct node {
+    int32_t next, previous; // symbols
+    int32_t later, earlier; // pairs of one rank, in the order of the text
+    uint32_t rank;          // NO_RANK if the pair does not merge
+};
+
+// The lists, and four levels of bits that tell which of them hold something.
+struct queue {
+    struct node *nodes;
+    int32_t *heads, *tails;
+    uint64_t *bits[4];
+};
+
+static int lowest_bit(uint64_t bits)
+{
+    return __builtin_ctzll(bits);
+}
+
+static void queue_init(struct queue *q, const struct tokenizer *t, struct tokenizer_cache *cache,
+                       size_t count)
+{
+    size_t ranks = t->merges.count, sizes[4], total = 0, size = ranks;
+    for (int level = 0; level < 4; level++) {
+        size = (size + 63) / 64;
+        sizes[level] = size;
+        total += size;
+    }
+    size_t bytes = total * sizeof(uint64_t) + 2 * ranks * sizeof(int32_t);
+    bool fresh = cache->queue_heads.size < bytes;
+    uint64_t *at = tokenizer_room(cache, &cache->queue_heads, bytes);
+    for (int level = 0; level < 4; level++) {
+        q->bits[level] = at;
+        at += sizes[level];
+    }
+    q->heads = (int32_t *)at;
+    q->tails = q->heads + ranks;
+    if (fresh) { // later runs find all lists empty, as each run leaves them
+        memset(q->bits[0], 0, total * sizeof(uint64_t));
+        memset(q->heads, 0xFF, 2 * ranks * sizeof(int32_t));
+    }
+    q->nodes = tokenizer_room(cache, &cache->queue, count * sizeof *q->nodes);
+}
+
+static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
+{
+    struct node *node = &q->nodes[at];
+    node->rank = rank;
+    if (rank == NO_RANK)
+        return;
+    int32_t before = q->tails[rank];
+    while (before > at)
+        before = q->nodes[before].earlier;
+    int32_t behind = before >= 0 ? q->nodes[before].later : q->heads[rank];
+    node->earlier = before;
+    node->later = behind;
+    *(before >= 0 ? &q->nodes[before].later : &q->heads[rank]) = at;
+    *(behind >= 0 ? &q->nodes[behind].earlier : &q->tails[rank]) = at;
+    for (int level = 0; level < 4; level++, rank /= 64) {
+        uint64_t *bits = &q->bits[level][rank / 64], had = *bits;
+        *bits |= UINT64_C(1) << rank % 64;
+        if (had)
+            break; // the levels above know already
+    }
+}
+
+static inline void queue_remove(struct queue *q, int32_t at)
+{
+    struct node *node = &q->nodes[at];
+    uint32_t rank = node->rank;
+    if (rank == NO_RANK)
+        return;
+    *(node->earlier >= 0 ? &q->nodes[node->earlier].later : &q->heads[rank]) = node->later;
+    *(node->later >= 0 ? &q->nodes[node->later].earlier : &q->tails[rank]) = node->earlier;
+    node->rank = NO_RANK;
+    if (q->heads[rank] >= 0)
+        return;
+    for (int level = 0; level < 4; level++, rank /= 64) {
+        q->bits[level][rank / 64] &= ~(UINT64_C(1) << rank % 64);
+        if (q->bits[level][rank / 64])
+            break;
+    }
+}
+
+// The first pair of the lowest rank, or NOWHERE.
+static int32_t queue_first(const struct queue *q)
+{
+    if (!q->bits[3][0])
+        return NOWHERE;
+    uint32_t rank = 0;
+    for (int level = 3; level >= 0; level--)
+        rank = rank * 64 + (uint32_t)lowest_bit(q->bits[level][rank]);
+    return q->heads[rank];
+}
+
+static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s,
+                       const char *word)
+{
+    struct queue q;
+    queue_init(&q, t, cache, s->count);
+    int32_t count = (int32_t)s->count;
+    for (int32_t i = 0; i < count; i++) {
+        q.nodes[i].previous = i - 1;
+        q.nodes[i].next = i + 1 < count ? i + 1 : NOWHERE;
+        if (i + 1 == count)
+            q.nodes[i].rank = NO_RANK;
+        else
+            queue_add(&q, i, first_rank(t, s, word, (size_t)i));
+    }
+    for (int32_t left; (left = queue_first(&q)) >= 0;) {
+        int32_t right = q.nodes[left].next, next = q.nodes[right].next;
+        int32_t previous = q.nodes[left].previous;
+        s->ids[left] = t->merges.wholes[q.nodes[left].rank];
+        s->sizes[left] += s->sizes[right];
+        queue_remove(&q, left);
+        queue_remove(&q, right);
+        q.nodes[left].next = next;
+        if (next >= 0) {
+            q.nodes[next].previous = left;
+            queue_add(&q, left, rank_of(t, s->ids[left], s->ids[next]));
+        }
+        if (previous >= 0) {
+            queue_remove(&q, previous);
+            queue_add(&q, previous, rank_of(t, s->ids[previous], s->ids[left]));
+        }
+    }
+    s->count = 0;
+    for (int32_t i = 0; i >= 0; i = q.nodes[i].next)
+        put(s, s->ids[i], s->sizes[i]);
+}
+
+void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
+{
+    struct symbols *s = &cache->symbols;
+    s->ids = tokenizer_room(cache, &cache->symbol_ids, (word.size + 1) * sizeof *s->ids);
+    s->sizes = tokenizer_room(cache, &cache->symbol_sizes, (word.size + 1) * sizeof *s->sizes);
+    s->count = 0;
+    int32_t whole =
+        t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word) : TOKENIZER_NONE;
+    if (whole >= 0) {
+        put(s, whole, (uint32_t)word.size);
+        return;
+    }
+    put_characters(t, s, word);
+    if (!t->merges.count)
+        return;
+    const char *bytes = t->byte_ranks && s->count == word.size ? word.at : NULL;
+    if (s->count > SHORT_WORD)
+        merge_long(t, cache, s, bytes);
+    else if (s->count > 1)
+        merge_short(t, s, bytes);
+}

@@ -1,0 +1,194 @@
+// What a thread remembers: how many tokens a word has, and which.
+//
+// Words are looked up in batches, so that the memory of one is fetched while the next is hashed.
+// Each table has pairs of slots; a new word takes the first of its pair and moves that one's word
+// to the second. Keys are the words themselves, so a hit is certain.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
+{
+    (void)tokenizer;
+    struct arena arena = { 0 };
+    struct tokenizer_cache *cache = ARENA_NEW(&arena, struct tokenizer_cache, 1);
+    cache->words = ARENA_NEW(&arena, struct word_entry, WORD_SLOTS);
+    cache->longs = ARENA_NEW(&arena, struct long_entry, LONG_SLOTS);
+    arena_alloc(&cache->scratch, 1);
+    cache->empty = arena_mark(&cache->scratch);
+    cache->arena = arena;
+    cache->stack.arena = &cache->arena;
+    return cache;
+}
+
+void tokenizer_cache_release(struct tokenizer_cache *cache)
+{
+    if (!cache)
+        return;
+    arena_release(&cache->scratch);
+    struct arena arena = cache->arena; // the cache itself lies in it
+    arena_release(&arena);
+}
+
+void *tokenizer_room(struct tokenizer_cache *cache, struct buffer *buffer, size_t size)
+{
+    if (buffer->size < size) {
+        buffer->size = size < 4096 ? 4096 : size + size / 8;
+        buffer->at = arena_alloc(&cache->arena, buffer->size);
+    }
+    return buffer->at;
+}
+
+void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
+{
+    switch (t->model) {
+    case MODEL_BPE: tokenizer_bpe(t, cache, word); break;
+    case MODEL_UNIGRAM: tokenizer_unigram(t, cache, word); break;
+    case MODEL_WORDPIECE:
+    case MODEL_WORDLEVEL: tokenizer_wordpiece(t, cache, word); break;
+    }
+}
+
+// --- counting ----------------------------------------------------------------
+
+// The top two bytes of a key hold the tokens and the size of the word.
+struct key {
+    uint64_t low, high;
+    struct word_entry *slot;
+};
+
+// Masks that keep the first bytes of a word.
+static const uint64_t keeps[WORD_BYTES + 1][2] = {
+    { 0, 0 },
+    { 0xFF, 0 },
+    { 0xFFFF, 0 },
+    { 0xFFFFFF, 0 },
+    { 0xFFFFFFFF, 0 },
+    { 0xFFFFFFFFFF, 0 },
+    { 0xFFFFFFFFFFFF, 0 },
+    { 0xFFFFFFFFFFFFFF, 0 },
+    { UINT64_MAX, 0 },
+    { UINT64_MAX, 0xFF },
+    { UINT64_MAX, 0xFFFF },
+    { UINT64_MAX, 0xFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFFFF },
+    { UINT64_MAX, 0xFFFFFFFFFFFF },
+};
+
+static inline struct word_entry read_key(const char *at, size_t size, const char *end)
+{
+    struct word_entry key = { 0 };
+    if ((size_t)(end - at) >= 16) {
+        memcpy(&key, at, 16);
+        key.low &= keeps[size][0];
+        key.high &= keeps[size][1];
+    } else {
+        memcpy(&key, at, size);
+    }
+    key.high |= (uint64_t)size << 48;
+    return key;
+}
+
+static inline uint64_t mix(uint64_t low, uint64_t high)
+{
+    uint64_t hash = low * UINT64_C(0x9E3779B97F4A7C15) + high * UINT64_C(0xC2B2AE3D27D4EB4F);
+    return hash >> 40;
+}
+
+static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                         const struct key *key)
+{
+    tokenizer_model(t, cache, word);
+    size_t count = cache->symbols.count;
+    for (int i = WORD_WAYS - 1; i > 0; i--)
+        key->slot[i] = key->slot[i - 1];
+    key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
+    return (int64_t)count;
+}
+
+// The tokens of a word that is remembered, or -1.
+static inline int64_t count_known(const struct key *key)
+{
+    struct word_entry *slot = key->slot;
+    if (slot->low == key->low && !((slot->high ^ key->high) << 8))
+        return (int64_t)(slot->high >> 56);
+    for (int i = 1; i < WORD_WAYS; i++)
+        if (slot[i].low == key->low && !((slot[i].high ^ key->high) << 8)) {
+            struct word_entry found = slot[i]; // words that are asked for come to the front
+            slot[i] = slot[i - 1];
+            slot[i - 1] = found;
+            return (int64_t)(found.high >> 56);
+        }
+    return -1;
+}
+
+static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cache,
+                          struct text word)
+{
+    if (word.size > LONG_BYTES) {
+        tokenizer_model(t, cache, word);
+        return (int64_t)cache->symbols.count;
+    }
+    struct long_entry key = { 0 };
+    memcpy(&key, word.at, word.size);
+    key.words[3] |= (uint64_t)word.size << 48;
+    uint64_t hash = mix(key.words[0] ^ key.words[2] * 31, key.words[1] ^ key.words[3] * 37);
+    struct long_entry *slot = &cache->longs[hash & (LONG_SLOTS - 2)];
+    for (int i = 0; i < 2; i++) {
+        const uint64_t *words = slot[i].words;
+        if (words[0] == key.words[0] && words[1] == key.words[1] && words[2] == key.words[2] &&
+            !((words[3] ^ key.words[3]) << 8))
+            return (int64_t)(words[3] >> 56);
+    }
+    tokenizer_model(t, cache, word);
+    slot[1] = slot[0];
+    key.words[3] |= (uint64_t)cache->symbols.count << 56;
+    slot[0] = key;
+    return (int64_t)cache->symbols.count;
+}
+
+static struct text text_of_span(struct text text, struct span span)
+{
+    return (struct text){ text.at + span.start, span.end - span.start };
+}
+
+int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
+                              struct text text, const struct span *spans, size_t count)
+{
+    struct key keys[TOKENIZER_BATCH];
+    const char *end = text.at + text.size;
+    int64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t size = spans[i].end - spans[i].start;
+        if (size > WORD_BYTES) {
+            keys[i].slot = NULL;
+            continue;
+        }
+        struct word_entry word = read_key(text.at + spans[i].start, size, end);
+        struct word_entry *slot =
+            &cache->words[mix(word.low, word.high) & (WORD_SLOTS - WORD_WAYS)];
+        __builtin_prefetch(slot);
+        keys[i] = (struct key){ word.low, word.high, slot };
+    }
+    uint8_t missing[TOKENIZER_BATCH];
+    size_t missing_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : -1;
+        if (known >= 0) {
+            total += known;
+            continue;
+        }
+        missing[missing_count++] = (uint8_t)i;
+        if (keys[i].slot && t->ignores_merges)
+            tokenizer_vocabulary_fetch(&t->vocabulary, text_of_span(text, spans[i]));
+    }
+    for (size_t k = 0; k < missing_count; k++) {
+        size_t i = missing[k];
+        struct text word = text_of_span(text, spans[i]);
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_long(t, cache, word);
+        total += known >= 0 ? known : count_new(t, cache, word, &keys[i]);
+    }
+    return total;
+}

@@ -1,0 +1,142 @@
+// SentencePiece's compiled normalization: a double-array trie whose leaves point at replacements.
+//
+// The file holds, in base64: the size of the trie in bytes, its units of 32 bits, and the
+// replacements, each ended by a NUL. A cluster of a character and its marks is looked up as a whole
+// if it is short, else character by character.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+enum { SHORT_CLUSTER = 6 };
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool tokenizer_base64(struct text in, char *out, size_t *size)
+{
+    uint32_t bits = 0;
+    int held = 0;
+    *size = 0;
+    while (in.size && in.at[in.size - 1] == '=')
+        in.size--;
+    for (size_t i = 0; i < in.size; i++) {
+        int value = base64_value(in.at[i]);
+        if (value < 0)
+            return false;
+        bits = (bits << 6 | (uint32_t)value) & 0xFFFFFF;
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            out[(*size)++] = (char)(bits >> held);
+        }
+    }
+    return true;
+}
+
+static uint32_t unit_at(struct text units, size_t index)
+{
+    const unsigned char *at = (const unsigned char *)units.at + 4 * index;
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name)
+{
+    uint32_t trie = map.size >= 4 ? unit_at(map, 0) : 0;
+    if (map.size < 4 || trie > map.size - 4 || trie % 4 || trie < 4)
+        return fail(ERR_INPUT, "%s: the precompiled_charsmap of %zu bytes is cut short", name,
+                    map.size);
+    step->charsmap = (struct text){ map.at + 4, trie };
+    step->charsmap_pool = (struct text){ map.at + 4 + trie, map.size - 4 - trie };
+    return OK;
+}
+
+enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
+                                 const char *name)
+{
+    struct text map = { arena_alloc(arena, base64.size + 1), 0 };
+    if (!base64.at || !tokenizer_base64(base64, (char *)map.at, &map.size))
+        return fail(ERR_INPUT, "%s: the precompiled_charsmap is not base64", name);
+    return tokenizer_set_charsmap(step, map, name);
+}
+
+// The replacement of the shortest key that the text begins with; false if there is none.
+static bool look_up(const struct normal_step *step, struct text key, struct text *to)
+{
+    size_t count = step->charsmap.size / 4, at = 0;
+    uint32_t unit = unit_at(step->charsmap, 0);
+    at ^= (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
+    for (size_t i = 0; i < key.size && key.at[i]; i++) {
+        at ^= (unsigned char)key.at[i];
+        if (at >= count)
+            return false;
+        unit = unit_at(step->charsmap, at);
+        if ((unit & 0x800000FF) != (unsigned char)key.at[i])
+            return false;
+        at ^= (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
+        if (!(unit >> 8 & 1))
+            continue;
+        if (at >= count)
+            return false;
+        size_t start = unit_at(step->charsmap, at) & 0x7FFFFFFF;
+        if (start >= step->charsmap_pool.size)
+            return false;
+        to->at = step->charsmap_pool.at + start;
+        size_t left = step->charsmap_pool.size - start;
+        const char *stop = memchr(to->at, 0, left);
+        to->size = stop ? (size_t)(stop - to->at) : left;
+        return true;
+    }
+    return false;
+}
+
+// Whether the character belongs to the cluster of the one before it.
+static bool joins(uint32_t before, uint32_t code)
+{
+    if (before == '\r' && code == '\n')
+        return true;
+    if (code == 0x200D || unicode_is(code, UNICODE_MARK))
+        return before != '\r' && before != '\n';
+    bool leading = before >= 0x1100 && before < 0x1160, vowel = before >= 0x1160 && before < 0x11A8;
+    return (leading && code >= 0x1100 && code < 0x11A8) ||
+           (vowel && code >= 0x1160 && code < 0x1200);
+}
+
+static size_t cluster_size(const char *at, const char *end)
+{
+    const char *start = at;
+    uint32_t before = unicode_next(&at, end);
+    while (at < end) {
+        const char *next = at;
+        uint32_t code = unicode_next(&next, end);
+        if (!joins(before, code))
+            break;
+        before = code;
+        at = next;
+    }
+    return (size_t)(at - start);
+}
+
+size_t tokenizer_charsmap_cluster(const struct normal_step *step, const char *at, const char *end,
+                                  struct text *to)
+{
+    size_t size = cluster_size(at, end);
+    bool found = size < SHORT_CLUSTER && look_up(step, (struct text){ at, size }, to);
+    if (!found)
+        to->at = NULL;
+    return size;
+}
+
+struct text tokenizer_charsmap_character(const struct normal_step *step, struct text character)
+{
+    struct text to;
+    return look_up(step, character, &to) ? to : character;
+}

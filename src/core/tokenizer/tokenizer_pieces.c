@@ -1,0 +1,301 @@
+// Reads SentencePiece models: a protocol buffer of pieces, and of how the model was trained.
+//
+// Of a BPE model, two pieces merge if the two together are a piece, best score first; a Unigram
+// model is used as it is. Text is prepared as transformers does for such a model.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum piece_type { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
+enum { UNIGRAM_MODEL = 1, BPE_MODEL = 2 };
+
+struct piece {
+    struct text text;
+    float score;
+    int64_t type;
+};
+
+struct model {
+    struct piece *pieces;
+    size_t count, room;
+    int64_t kind; // of model
+    bool adds_prefix, collapses_spaces, byte_fallback;
+    struct text charsmap;
+};
+
+// --- protocol buffers --------------------------------------------------------
+
+struct wire {
+    const char *at, *end;
+    bool bad;
+};
+
+struct wire_field {
+    uint64_t number, value; // value of a whole number or of four bytes
+    struct text bytes;
+};
+
+static uint64_t read_varint(struct wire *in)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        if (in->at == in->end)
+            break;
+        unsigned char byte = (unsigned char)*in->at++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return value;
+    }
+    in->bad = true;
+    return 0;
+}
+
+static bool read_field(struct wire *in, struct wire_field *field)
+{
+    if (in->at == in->end || in->bad)
+        return false;
+    uint64_t tag = read_varint(in), size = 0;
+    *field = (struct wire_field){ .number = tag >> 3 };
+    switch (tag & 7) {
+    case 0: field->value = read_varint(in); return !in->bad;
+    case 1: size = 8; break;
+    case 2: size = read_varint(in); break;
+    case 5: size = 4; break;
+    default: in->bad = true; return false;
+    }
+    if (in->bad || size > (uint64_t)(in->end - in->at)) {
+        in->bad = true;
+        return false;
+    }
+    field->bytes = (struct text){ in->at, (size_t)size };
+    in->at += size;
+    return true;
+}
+
+static float float_of(struct text bytes)
+{
+    float value = 0;
+    if (bytes.size == sizeof value)
+        memcpy(&value, bytes.at, sizeof value);
+    return value;
+}
+
+static struct wire wire_of(struct text bytes)
+{
+    const char *at = bytes.size ? bytes.at : ""; // a field that is absent has no place
+    return (struct wire){ at, at + bytes.size, false };
+}
+
+// --- model -------------------------------------------------------------------
+
+static bool read_piece(struct model *model, struct arena *arena, struct text bytes)
+{
+    struct wire in = wire_of(bytes);
+    struct wire_field field;
+    struct piece piece = { .text = { "", 0 }, .type = NORMAL };
+    while (read_field(&in, &field)) {
+        if (field.number == 1)
+            piece.text = field.bytes;
+        else if (field.number == 2)
+            piece.score = float_of(field.bytes);
+        else if (field.number == 3)
+            piece.type = (int64_t)field.value;
+    }
+    if (model->count == model->room) {
+        size_t room = model->room ? model->room * 2 : 1024;
+        model->pieces =
+            arena_grow(arena, model->pieces, model->room * sizeof piece, room * sizeof piece);
+        model->room = room;
+    }
+    model->pieces[model->count++] = piece;
+    return !in.bad && piece.score == piece.score;
+}
+
+static bool read_trainer(struct model *model, struct text bytes)
+{
+    struct wire in = wire_of(bytes);
+    struct wire_field field;
+    while (read_field(&in, &field)) {
+        if (field.number == 3)
+            model->kind = (int64_t)field.value;
+        else if (field.number == 35)
+            model->byte_fallback = field.value;
+    }
+    return !in.bad;
+}
+
+static bool read_normalizer(struct model *model, struct text bytes)
+{
+    struct wire in = wire_of(bytes);
+    struct wire_field field;
+    while (read_field(&in, &field)) {
+        if (field.number == 2)
+            model->charsmap = field.bytes;
+        else if (field.number == 3)
+            model->adds_prefix = field.value;
+        else if (field.number == 4)
+            model->collapses_spaces = field.value;
+    }
+    return !in.bad;
+}
+
+static enum err read_model(struct model *model, struct arena *arena, struct text file,
+                           const char *name)
+{
+    struct wire in = wire_of(file);
+    struct wire_field field;
+    bool good = true;
+    while (good && read_field(&in, &field)) {
+        if (field.number == 1)
+            good = read_piece(model, arena, field.bytes);
+        else if (field.number == 2)
+            good = read_trainer(model, field.bytes);
+        else if (field.number == 3)
+            good = read_normalizer(model, field.bytes);
+        if (model->count >= TOKENIZER_IDS)
+            good = false;
+    }
+    if (!good || in.bad || !model->count)
+        return fail(ERR_INPUT,
+                    "%s: is not a SentencePiece model, a tokenizer.json or a tiktoken rank file",
+                    name);
+    if (model->kind != UNIGRAM_MODEL && model->kind != BPE_MODEL)
+        return fail(ERR_INPUT,
+                    "%s: the SentencePiece model is of kind %lld; BPE and Unigram are "
+                    "supported",
+                    name, (long long)model->kind);
+    return OK;
+}
+
+// --- vocabulary --------------------------------------------------------------
+
+struct scored {
+    float score;
+    int32_t id;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct scored *left = a, *right = b;
+    if (left->score != right->score)
+        return left->score > right->score ? -1 : 1;
+    return left->id - right->id;
+}
+
+static enum err add_pieces(struct tokenizer *t, struct arena *arena, const struct model *model,
+                           const char *name)
+{
+    uint32_t *ranks = ARENA_NEW(arena, uint32_t, model->count);
+    struct scored *order = ARENA_NEW(arena, struct scored, model->count);
+    tokenizer_vocabulary_init(&t->vocabulary, arena, model->count);
+    for (size_t i = 0; i < model->count; i++) {
+        struct text text = model->pieces[i].text;
+        text.at = arena_copy(arena, text.at, text.size);
+        if (!tokenizer_vocabulary_add(&t->vocabulary, arena, text, (int32_t)i))
+            return fail(ERR_INPUT, "%s: piece %zu stands in the model twice", name, i);
+        order[i] = (struct scored){ model->pieces[i].score, (int32_t)i };
+    }
+    qsort(order, model->count, sizeof *order, by_score);
+    for (size_t i = 0; i < model->count; i++) {
+        int32_t id = order[i].id;
+        bool merges = model->pieces[id].type == NORMAL || model->pieces[id].type == USER_DEFINED;
+        ranks[id] = merges ? (uint32_t)i : TOKENIZER_NO_RANK;
+    }
+    tokenizer_derive_merges(t, arena, ranks);
+    return OK;
+}
+
+static enum err add_unigram(struct tokenizer *t, struct arena *arena, const struct model *model,
+                            const char *name)
+{
+    double unknown = -1;
+    tokenizer_vocabulary_init(&t->vocabulary, arena, model->count);
+    t->unigram = tokenizer_new_unigram(arena);
+    t->model = MODEL_UNIGRAM;
+    for (size_t i = 0; i < model->count; i++) {
+        TRY(tokenizer_add_unigram(t, arena, model->pieces[i].text, model->pieces[i].score, name));
+        if (model->pieces[i].type == UNKNOWN)
+            unknown = (double)i;
+    }
+    return tokenizer_finish_unigram(t, arena, unknown, name);
+}
+
+static void add_specials(struct tokenizer *t, struct arena *arena, const struct model *model)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    tokenizer_vocabulary_init(&t->special, arena, 64);
+    t->raw.tokens = ARENA_NEW(arena, struct added_token, model->count);
+    for (int byte = 0; byte < 256; byte++) {
+        char spelled[6] = { '<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>' };
+        t->byte_ids[byte] = tokenizer_vocabulary_find(&t->vocabulary, (struct text){ spelled, 6 });
+    }
+    for (size_t i = 0; i < model->count; i++) {
+        int64_t type = model->pieces[i].type;
+        if (type == UNKNOWN)
+            t->unknown = (int32_t)i;
+        if (type != UNKNOWN && type != CONTROL && type != USER_DEFINED)
+            continue;
+        struct text text = model->pieces[i].text;
+        text.at = arena_copy(arena, text.at, text.size);
+        t->raw.tokens[t->raw.count++] =
+            (struct added_token){ .text = text, .id = (int32_t)i, .special = type != USER_DEFINED };
+        tokenizer_vocabulary_add(&t->special, arena, text, (int32_t)i);
+    }
+}
+
+// --- preparing text ----------------------------------------------------------
+
+static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct model *model,
+                          const char *name)
+{
+    const struct text mark = TEXT("\xE2\x96\x81");
+    struct normal_step *step = t->normal_steps;
+    if (model->charsmap.size) {
+        char *map = arena_copy(arena, model->charsmap.at, model->charsmap.size);
+        TRY(tokenizer_set_charsmap(step, (struct text){ map, model->charsmap.size }, name));
+        step++->kind = NORMAL_CHARSMAP;
+    }
+    if (t->model == MODEL_UNIGRAM && model->collapses_spaces) {
+        *step = (struct normal_step){ .kind = NORMAL_REPLACE, .to = TEXT(" ") };
+        TRY(pattern_read(&step->pattern, arena, TEXT(" {2,}"), name));
+        step++;
+        *step = (struct normal_step){ .kind = NORMAL_REPLACE, .to = TEXT("") };
+        TRY(pattern_read(&step->pattern, arena, TEXT("\\A +| +\\z"), name));
+        step++;
+    }
+    if (t->model == MODEL_BPE) {
+        if (model->adds_prefix)
+            *step++ = (struct normal_step){ .kind = NORMAL_PREPEND, .to = mark };
+        *step++ = (struct normal_step){ .kind = NORMAL_REPLACE, .from = TEXT(" "), .to = mark };
+    } else {
+        t->split_steps[t->split_count++] =
+            (struct split_step){ .kind = SPLIT_METASPACE,
+                                 .literal = mark,
+                                 .splits = true,
+                                 .prepend = model->adds_prefix ? 2 : 0 };
+    }
+    t->normal_count = (int)(step - t->normal_steps);
+    return OK;
+}
+
+enum err tokenizer_read_pieces(struct tokenizer *t, struct arena *arena, struct text file,
+                               const char *name)
+{
+    struct arena scratch = { 0 };
+    struct model model = { .kind = UNIGRAM_MODEL, .adds_prefix = true, .collapses_spaces = true };
+    enum err err = read_model(&model, &scratch, file, name);
+    if (!err)
+        err = model.kind == BPE_MODEL ? add_pieces(t, arena, &model, name)
+                                      : add_unigram(t, arena, &model, name);
+    if (!err) {
+        t->size = (int32_t)model.count;
+        t->byte_fallback = model.byte_fallback;
+        t->fuses_unknown = true;
+        add_specials(t, arena, &model);
+        err = add_steps(t, arena, &model, name);
+    }
+    arena_release(&scratch);
+    return err ? err : tokenizer_finish(t, arena);
+}

@@ -1,0 +1,165 @@
+// Reads tiktoken rank files: a token in base64 and its rank on each line.
+//
+// The file says neither how text is cut into words nor which special tokens there are; the number
+// of ranks tells the published ones apart. A pair merges if the two together are a token, in the
+// order of the tokens' ranks.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+struct special {
+    const char *text;
+    int32_t id;
+};
+
+struct rank_family {
+    int32_t ranks; // how many the published file has
+    const char *pattern;
+    bool composes; // text is brought to NFC first
+    struct special specials[10];
+};
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define CL100K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define O200K                                                                                  \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER \
+    "+" LOWER "*" CONTRACTIONS "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|"  \
+    "\\s+(?!\\S)|\\s+"
+#define CL100K CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL
+
+static const struct rank_family families[] = {
+    { 50256, NULL, false, { { "<|endoftext|>", 50256 } } }, // r50k: GPT-2's pattern
+    { 50280, NULL, false, { { "<|endoftext|>", 50256 } } }, // p50k
+    { 100256,
+      CL100K,
+      false,
+      { { "<|endoftext|>", 100257 },
+        { "<|fim_prefix|>", 100258 },
+        { "<|fim_middle|>", 100259 },
+        { "<|fim_suffix|>", 100260 },
+        { "<|endofprompt|>", 100276 } } },
+    { 199998, O200K, false, { { "<|endoftext|>", 199999 }, { "<|endofprompt|>", 200018 } } },
+    { 128000, // Llama 3
+      CL100K,
+      false,
+      { { "<|begin_of_text|>", 128000 },
+        { "<|end_of_text|>", 128001 },
+        { "<|finetune_right_pad_id|>", 128004 },
+        { "<|start_header_id|>", 128006 },
+        { "<|end_header_id|>", 128007 },
+        { "<|eom_id|>", 128008 },
+        { "<|eot_id|>", 128009 },
+        { "<|python_tag|>", 128010 } } },
+    { 151643, // Qwen
+      CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL,
+      true,
+      { { "<|endoftext|>", 151643 }, { "<|im_start|>", 151644 }, { "<|im_end|>", 151645 } } },
+};
+
+static enum err read_line(struct tokenizer *t, struct arena *arena, struct text line, int number,
+                          const char *name)
+{
+    const char *space = memchr(line.at, ' ', line.size);
+    struct text base64 = { line.at, space ? (size_t)(space - line.at) : 0 };
+    int64_t rank = -1;
+    if (space)
+        rank = 0;
+    for (const char *c = space ? space + 1 : line.at; c < line.at + line.size && rank >= 0; c++)
+        rank = *c >= '0' && *c <= '9' && rank < TOKENIZER_IDS ? rank * 10 + (*c - '0') : -1;
+    struct text token = { arena_alloc(arena, base64.size + 1), 0 };
+    if (rank < 0 || rank >= TOKENIZER_IDS || !base64.size ||
+        !tokenizer_base64(base64, (char *)token.at, &token.size) || !token.size)
+        return fail(ERR_INPUT, "%s:%d: wants a token in base64, a space and its rank", name,
+                    number);
+    if (!tokenizer_vocabulary_add(&t->vocabulary, arena, token, (int32_t)rank))
+        return fail(ERR_INPUT, "%s:%d: the token or its rank %d stands in the file twice", name,
+                    number, (int)rank);
+    return OK;
+}
+
+void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    tokenizer_merges_init(&t->merges, arena, (size_t)v->count * 3);
+    tokenizer_merges_init(&t->hot, arena, TOKENIZER_HOT);
+    if (t->byte_level) {
+        t->byte_ranks = ARENA_NEW(arena, uint32_t, 1 << 16);
+        memset(t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
+    }
+    for (int32_t id = 0; id < v->size; id++) {
+        struct text token = v->tokens[id];
+        uint32_t rank = ranks ? ranks[id] : (uint32_t)id;
+        for (size_t i = 1; rank != TOKENIZER_NO_RANK && i < token.size; i++) {
+            if (!t->byte_level && (token.at[i] & 0xC0) == 0x80)
+                continue;
+            int32_t left = tokenizer_vocabulary_find(v, (struct text){ token.at, i });
+            int32_t right =
+                left < 0
+                    ? -1
+                    : tokenizer_vocabulary_find(v, (struct text){ token.at + i, token.size - i });
+            if (right < 0)
+                continue;
+            tokenizer_add_merge(t, arena, (struct merge){ left, right, rank, id });
+            if (t->byte_level && token.size == 2)
+                t->byte_ranks[(unsigned char)token.at[0] << 8 | (unsigned char)token.at[1]] = rank;
+        }
+    }
+}
+
+static enum err use_family(struct tokenizer *t, struct arena *arena,
+                           const struct rank_family *family, const char *name)
+{
+    if (family->composes)
+        t->normal_steps[t->normal_count++] =
+            (struct normal_step){ .kind = NORMAL_FORM, .form = UNICODE_NFC };
+    struct split_step *step = &t->split_steps[t->split_count++];
+    if (family->pattern) {
+        *step = (struct split_step){ .kind = SPLIT_PATTERN,
+                                     .behavior = SPLIT_ISOLATED,
+                                     .literal = text_of(family->pattern) };
+        TRY(pattern_read(&step->pattern, arena, step->literal, name));
+        step = &t->split_steps[t->split_count++];
+    }
+    *step = (struct split_step){ .kind = SPLIT_BYTE_LEVEL, .splits = !family->pattern };
+    size_t count = sizeof family->specials / sizeof *family->specials;
+    tokenizer_vocabulary_init(&t->special, arena, count);
+    t->raw.tokens = ARENA_NEW(arena, struct added_token, count);
+    for (const struct special *s = family->specials; s < family->specials + count && s->text; s++) {
+        t->raw.tokens[t->raw.count++] =
+            (struct added_token){ .text = text_of(s->text), .id = s->id, .special = true };
+        tokenizer_vocabulary_add(&t->special, arena, text_of(s->text), s->id);
+        t->size = s->id >= t->size ? s->id + 1 : t->size;
+    }
+    return OK;
+}
+
+enum err tokenizer_read_ranks(struct tokenizer *t, struct arena *arena, struct text file,
+                              const char *name)
+{
+    struct text line;
+    tokenizer_vocabulary_init(&t->vocabulary, arena, 1 << 17);
+    for (int number = 1; text_next(&file, '\n', &line); number++) {
+        line = text_trim(line);
+        if (line.size)
+            TRY(read_line(t, arena, line, number, name));
+    }
+    t->byte_level = t->ignores_merges = true;
+    t->size = t->vocabulary.size;
+    for (int byte = 0; byte < 256; byte++) {
+        char c = (char)byte;
+        t->byte_ids[byte] = tokenizer_vocabulary_find(&t->vocabulary, (struct text){ &c, 1 });
+    }
+    tokenizer_derive_merges(t, arena, NULL);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (families[i].ranks == t->vocabulary.count) {
+            TRY(use_family(t, arena, &families[i], name));
+            return tokenizer_finish(t, arena);
+        }
+    return fail(ERR_INPUT,
+                "%s: %d ranks are of no published rank file (GPT-2, cl100k, o200k, Llama 3, Qwen); "
+                "give the model's tokenizer.json instead",
+                name, t->vocabulary.count);
+}

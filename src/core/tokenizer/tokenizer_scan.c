@@ -1,0 +1,540 @@
+// Cuts text into words by scanners written by hand for the patterns that most models use.
+//
+// Each scanner finds the end of the word that starts at `at` just as its regular expression would;
+// test/core/test_tokenizer.c holds them against the patterns themselves. ASCII goes by a table and
+// by eight bytes at once, the rest by Unicode class.
+
+#include "core/tokenizer/tokenizer_internal.h"
+
+#include <string.h>
+
+enum kind { OTHER, LETTER, NUMBER, SPACE, NEWLINE };
+
+static enum kind kind_of(uint32_t code)
+{
+    unsigned class = unicode_class(code);
+    if (class & UNICODE_SPACE)
+        return code == '\r' || code == '\n' ? NEWLINE : SPACE;
+    uint32_t set = 1u << (class & UNICODE_CATEGORY);
+    return set & UNICODE_LETTER ? LETTER : set & UNICODE_NUMBER ? NUMBER : OTHER;
+}
+
+#define O OTHER
+#define L LETTER
+#define N NUMBER
+#define S SPACE
+#define R NEWLINE
+static const uint8_t ascii_kinds[128] = {
+    O, O, O, O, O, O, O, O, O, S, R, S, S, R, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+};
+#undef O
+#undef L
+#undef N
+#undef S
+#undef R
+
+// The kind of the character at *at, which is moved behind it.
+static inline enum kind next_kind(const char **at, const char *end)
+{
+    unsigned char c = (unsigned char)**at;
+    if (c < 0x80) {
+        ++*at;
+        return ascii_kinds[c];
+    }
+    return kind_of(unicode_next(at, end));
+}
+
+static const char *skip_kind(const char *at, const char *end, enum kind kind)
+{
+    while (at < end) {
+        const char *next = at;
+        if (next_kind(&next, end) != kind)
+            break;
+        at = next;
+    }
+    return at;
+}
+
+// Top bits of the bytes of a word that are not ASCII letters.
+static inline uint64_t not_letters(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones * 0x80;
+    uint64_t lower = (word | ones * 0x20) & ~tops;
+    uint64_t from_a = lower + ones * (0x80 - 'a'), above_z = lower + ones * (0x80 - 'z' - 1);
+    return ~(from_a & ~above_z & ~word) & tops;
+}
+
+static inline const char *skip_letters(const char *at, const char *end)
+{
+    while (end - at >= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        uint64_t stops = not_letters(word);
+        if (stops) {
+            at += __builtin_ctzll(stops) >> 3;
+            return (unsigned char)*at < 0x80 ? at : skip_kind(at, end, LETTER);
+        }
+        at += 8;
+    }
+    return skip_kind(at, end, LETTER);
+}
+
+// --- parts that the patterns share -------------------------------------------
+
+// What stands behind an apostrophe: s, t, m, d, re, ve, ll. Returns its end, or NULL.
+static const char *contraction(const char *at, const char *end, bool any_case)
+{
+    if (at + 1 >= end)
+        return NULL;
+    unsigned char c = (unsigned char)at[1], d = at + 2 < end ? (unsigned char)at[2] : 0;
+    if (any_case) {
+        if (c == 0xC5 && d == 0xBF) // ſ, which is an s but for its case
+            return at + 3;
+        c |= c >= 'A' && c <= 'Z' ? 32 : 0;
+        d |= d >= 'A' && d <= 'Z' ? 32 : 0;
+    }
+    if (c == 's' || c == 't' || c == 'm' || c == 'd')
+        return at + 2;
+    if ((c == 'r' && d == 'e') || (c == 'v' && d == 'e') || (c == 'l' && d == 'l'))
+        return at + 3;
+    return NULL;
+}
+
+// White space that no letter or symbol takes: \s*[\r\n]+|\s+(?!\S)|\s+, or without the first.
+static const char *end_of_space(const char *at, const char *end, bool by_lines)
+{
+    const char *last = at, *line = NULL, *next = at;
+    while (next < end) {
+        const char *start = next;
+        enum kind kind = next_kind(&next, end);
+        if (kind == NEWLINE)
+            line = next;
+        else if (kind != SPACE) {
+            next = start;
+            break;
+        }
+        last = start;
+    }
+    if (by_lines && line)
+        return line;
+    if (next == end || last == at)
+        return next;
+    return last;
+}
+
+static const char *skip_others(const char *at, const char *end)
+{
+    return skip_kind(at, end, OTHER);
+}
+
+static const char *skip_newlines(const char *at, const char *end, bool slashes)
+{
+    while (at < end && (*at == '\r' || *at == '\n' || (slashes && *at == '/')))
+        at++;
+    return at;
+}
+
+static const char *skip_numbers(const char *at, const char *end, int most)
+{
+    for (const char *next = at; most-- > 0 && next < end; at = next)
+        if (next_kind(&next, end) != NUMBER)
+            break;
+    return at;
+}
+
+// --- one word of each pattern ------------------------------------------------
+
+// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+static __attribute__((noinline)) const char *word_gpt2(const char *at, const char *end)
+{
+    if (*at == '\'') {
+        const char *stop = contraction(at, end, false);
+        if (stop)
+            return stop;
+    }
+    const char *next = at + (*at == ' ' && at + 1 < end), *behind = next;
+    switch (next_kind(&behind, end)) {
+    case LETTER: return skip_letters(behind, end);
+    case NUMBER: return skip_kind(behind, end, NUMBER);
+    case OTHER: return skip_others(behind, end);
+    default: return end_of_space(at, end, false);
+    }
+}
+
+// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
+// \s*[\r\n]+|\s+(?!\S)|\s+, with {1,3} or without.
+static __attribute__((noinline)) const char *word_cl100k(const char *at, const char *end,
+                                                         int digits)
+{
+    const char *next = at;
+    enum kind kind = next_kind(&next, end);
+    if (kind == LETTER)
+        return skip_letters(next, end);
+    if (kind == NUMBER)
+        return skip_numbers(next, end, digits - 1);
+    if (*at == '\'') {
+        const char *stop = contraction(at, end, true);
+        if (stop)
+            return stop;
+    }
+    if (kind == NEWLINE || next == end)
+        return kind == OTHER ? next : end_of_space(at, end, true);
+    const char *behind = next;
+    enum kind second = next_kind(&behind, end);
+    if (second == LETTER)
+        return skip_letters(behind, end);
+    if (kind == OTHER)
+        return skip_newlines(second == OTHER ? skip_others(behind, end) : next, end, false);
+    if (*at == ' ' && second == OTHER)
+        return skip_newlines(skip_others(behind, end), end, false);
+    return end_of_space(at, end, true);
+}
+
+// --- many words --------------------------------------------------------------
+
+// The next 64 bytes, a bit each; none is set behind the end.
+struct window {
+    uint64_t letters; // of ASCII
+    uint64_t uppers;
+    uint64_t spaces;
+    uint64_t digits;
+    uint64_t symbols; // of ASCII, but for the apostrophe
+};
+
+// Gathers the lowest bits of eight bytes.
+static inline uint64_t gather(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    return (word & ones) * UINT64_C(0x0102040810204080) >> 56;
+}
+
+static inline struct window read_window(const char *at, size_t left)
+{
+    uint8_t rest[64] = { 0 }, flags[64];
+    const uint8_t *bytes = (const uint8_t *)at;
+    if (left < 64)
+        bytes = memcpy(rest, at, left);
+    for (int i = 0; i < 64; i++) { // compilers make vectors of it
+        uint8_t c = bytes[i];
+        uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
+        uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
+        uint8_t symbol = visible & ~letter & ~digit & (c != '\'');
+        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4);
+    }
+    struct window w = { 0 };
+    for (int i = 0; i < 64; i += 8) {
+        uint64_t word;
+        memcpy(&word, flags + i, 8);
+        w.letters |= gather(word) << i;
+        w.uppers |= gather(word >> 1) << i;
+        w.spaces |= gather(word >> 2) << i;
+        w.digits |= gather(word >> 3) << i;
+        w.symbols |= gather(word >> 4) << i;
+    }
+    return w;
+}
+
+struct scanner {
+    const struct tokenizer *t;
+    struct pattern_stack *stack;
+    const char *end;     // of the text
+    const char **number; // the first one behind the word, where digits stand alone; NULL: not known
+};
+
+// The word at `at` of a text whose digits are cut out before GPT-2's pattern sees the rest.
+static const char *word_between_digits(struct scanner *s, const char *at)
+{
+    const char *next = at;
+    if (next_kind(&next, s->end) == NUMBER)
+        return next;
+    if (!*s->number || *s->number <= at)
+        for (*s->number = next; *s->number < s->end; *s->number = next)
+            if (next_kind(&next, s->end) == NUMBER)
+                break;
+    return word_gpt2(at, *s->number);
+}
+
+static const char *word_of(struct scanner *s, const char *at)
+{
+    switch (s->t->scan) {
+    case SCAN_GPT2: return word_gpt2(at, s->end);
+    case SCAN_GPT2_DIGITS: return word_between_digits(s, at);
+    case SCAN_CL100K: return word_cl100k(at, s->end, 3);
+    case SCAN_CL100K_1: return word_cl100k(at, s->end, 1);
+    default: break;
+    }
+    // The pattern matches everywhere; should its steps run out, the word is one character.
+    struct text text = { at, (size_t)(s->end - at) };
+    size_t stop = pattern_match(s->t->split_steps[0].pattern, s->stack, text, 0);
+    const char *next = at;
+    unicode_next(&next, s->end);
+    return stop != SIZE_MAX && stop ? at + stop : next;
+}
+
+// Where words begin and end in a window, as far as that can be told from the next byte.
+struct borders {
+    uint64_t sure;    // words begin here, or the text ends
+    uint64_t odd;     // a word that holds one of these has to be looked at by itself
+    uint64_t breaks;  // likewise, but not where it is the first of the word
+    uint64_t middles; // likewise, but only there
+};
+
+// What differs between the patterns.
+struct manner {
+    bool symbols_lead; // letters: "-known" is a word
+    bool cased;        // a capital behind a small letter begins a word
+    int digits;        // that a word has at most, 3 or 1; 0: they have to be looked at
+};
+
+// In all patterns a space before a letter or a symbol begins a word, whatever stands before it;
+// where digits are words of their own, so does one before a digit, and the digits themselves.
+// Symbols behind a letter or a digit begin a word, and letters behind symbols do, unless a single
+// one leads them.
+static inline struct borders find_borders(const struct window *w, struct manner manner, size_t left)
+{
+    uint64_t digits = manner.digits ? w->digits : 0, plain = w->letters | digits;
+    uint64_t first = w->symbols & ~(w->symbols << 1); // of several
+    uint64_t leads = manner.symbols_lead ? first & ~(w->spaces << 1) : 0;
+    uint64_t more = digits & digits << 1;
+    uint64_t sure = w->spaces & (plain | w->symbols) >> 1;
+    sure |= first & (plain << 1 | 1);
+    sure |= w->letters & (digits | (w->symbols & ~leads)) << 1;
+    sure |= manner.digits == 1 ? digits : digits & ~more;
+    uint64_t odd = ~(plain | w->symbols | sure);
+    if (manner.digits == 3)
+        odd |= more & more << 2; // the fourth and later
+    // What the last byte is cannot be told, unless the text ends here.
+    uint64_t valid = (UINT64_C(1) << (left < 63 ? left : 63)) - 1;
+    return (struct borders){
+        .sure = (sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
+        .odd = odd & valid,
+        .middles = w->symbols & ~first & valid,
+        .breaks = manner.cased ? w->uppers & (w->letters & ~w->uppers) << 1 & valid : 0,
+    };
+}
+
+static inline uint64_t from_bit(size_t bit)
+{
+    return bit < 64 ? ~UINT64_C(0) << bit : 0;
+}
+
+// Puts words that follow each other, by the places where they end. They are written eight at once,
+// so that the processor need not guess how many there are; those too many are overwritten later.
+enum { UNROLLED = 8 };
+
+static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
+{
+    struct span *behind = span + __builtin_popcountll(ends);
+    uint32_t start = from + (uint32_t)place;
+    do {
+        for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
+            span->start = start;
+            start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
+            span++->end = start;
+        }
+    } while (span < behind);
+    return behind;
+}
+
+// The words of a window, but for one that may go on behind it; returns where that begins.
+static inline size_t scan_window(struct scanner *s, const char *start, struct borders b,
+                                 uint32_t from, struct span **spans)
+{
+    struct span *span = *spans;
+    size_t place = 0;
+    for (;;) {
+        uint64_t odd = (b.odd & from_bit(place)) | (b.breaks & from_bit(place + 1)) |
+                       (b.middles & UINT64_C(1) << place);
+        uint64_t ends = b.sure & from_bit(place + 1) & (odd ^ (odd - 1)); // up to the first odd
+        if (ends) {
+            span = put_words(span, from, place, ends);
+            place = 63 - (size_t)__builtin_clzll(ends);
+        }
+        if (!odd)
+            break;
+        size_t first = (size_t)__builtin_ctzll(odd);
+        do {
+            span->start = from + (uint32_t)place;
+            place = (size_t)(word_of(s, start + place) - start);
+            span++->end = from + (uint32_t)place;
+        } while (place < first);
+        if (place >= 63)
+            break;
+    }
+    *spans = span;
+    return place;
+}
+
+// ASCII letters behind a space are by far the commonest words. Where they begin is read off the
+// bits of 64 bytes at once, so that the search for one does not wait for the one before; what holds
+// anything else goes word by word.
+static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s,
+                                                               struct manner manner,
+                                                               const char *base, const char **at,
+                                                               struct span *spans, size_t room)
+{
+    struct span *span = spans, *full = spans + room;
+    const char *start = *at, *end = s->end;
+    while (start < end && full - span >= 64 + UNROLLED) {
+        struct window window = read_window(start, (size_t)(end - start));
+        struct borders borders = find_borders(&window, manner, (size_t)(end - start));
+        uint32_t from = (uint32_t)(start - base);
+        size_t place = scan_window(s, start, borders, from, &span);
+        if (!place) { // longer than a window
+            place = (size_t)(word_of(s, start) - start);
+            *span++ = (struct span){ from, from + (uint32_t)place };
+        }
+        start += place;
+    }
+    *at = start;
+    return (size_t)(span - spans);
+}
+
+// --- text without a pre-tokenizer --------------------------------------------
+
+// The symbol at `at`: a byte, or MARK for the three bytes of ▁.
+enum { MARK = 0xFF };
+
+static inline unsigned next_symbol(const char **at, const char *end)
+{
+    const char *s = *at;
+    if ((unsigned char)*s == 0xE2 && end - s > 2 && (unsigned char)s[1] == 0x96 &&
+        (unsigned char)s[2] == 0x81) {
+        *at = s + 3;
+        return MARK;
+    }
+    ++*at;
+    return (unsigned char)*s;
+}
+
+static void find_joined(struct tokenizer *t)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    for (int32_t id = 0; id < v->size; id++) {
+        const char *at = v->tokens[id].at, *end = at + v->tokens[id].size;
+        if (at == end)
+            continue;
+        for (unsigned last = next_symbol(&at, end); at < end;) {
+            unsigned symbol = next_symbol(&at, end);
+            t->joined[last][symbol >> 6] |= UINT64_C(1) << (symbol & 63);
+            last = symbol;
+        }
+    }
+}
+
+// Between two characters that no token holds side by side nothing can merge, so that cutting there
+// changes no token. Bytes within a character are never parted.
+static size_t scan_whole(const struct tokenizer *t, const char *base, const char **at,
+                         const char *end, struct span *spans, size_t room)
+{
+    size_t count = 0;
+    const char *word = *at, *next = word;
+    unsigned last = next_symbol(&next, end);
+    while (count < room && word < end) {
+        const char *stop = end;
+        while (next < end) {
+            const char *here = next;
+            unsigned symbol = next_symbol(&next, end);
+            bool joined = t->joined[last][symbol >> 6] >> (symbol & 63) & 1;
+            last = symbol;
+            if (!joined && (symbol & 0xC0) != 0x80) {
+                stop = here;
+                break;
+            }
+        }
+        spans[count++] = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
+        word = stop;
+    }
+    *at = word;
+    return count;
+}
+
+size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
+                      const char **at, const char *end, struct span *spans, size_t room)
+{
+    struct scanner s = { t, &cache->stack, end, &cache->next_number };
+    switch (t->scan) {
+    case SCAN_GPT2:
+    case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
+    case SCAN_CL100K:
+        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
+    case SCAN_CL100K_1:
+        return scan_words(&s, (struct manner){ true, false, 1 }, base, at, spans, room);
+    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 0 }, base, at, spans, room);
+    case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
+    case SCAN_NONE: break;
+    }
+    return 0;
+}
+
+// --- choosing a scanner ------------------------------------------------------
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define CL100K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define O200K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const struct {
+    const char *source;
+    enum scan_kind scan;
+} known_patterns[] = {
+    { LEAD UPPER "*" LOWER "+" CONTRACTIONS "?|" LEAD UPPER "+" LOWER "*" CONTRACTIONS
+                 "?|\\p{N}{1,3}" O200K_TAIL,
+      SCAN_O200K },
+    { LEAD UPPER "*" LOWER "+|" LEAD UPPER "+" LOWER "*|\\p{N}" O200K_TAIL, SCAN_O200K }, // tekken
+    { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL, SCAN_CL100K },
+    { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL, SCAN_CL100K_1 },
+};
+
+// A pattern that matches everywhere cuts the same whether matches are isolated or kept alone.
+static bool keeps_matches(const struct split_step *step)
+{
+    return (step->behavior == SPLIT_ISOLATED && !step->inverted) ||
+           (step->behavior == SPLIT_REMOVED && step->inverted);
+}
+
+// SentencePiece-style: the whole text is one word, or cut at spaces that normalizing left none of.
+static bool is_whole(const struct tokenizer *t)
+{
+    const struct split_step *step = t->split_steps;
+    bool cuts_nothing = t->split_count == 1 && t->marks_spaces && step->kind == SPLIT_PATTERN &&
+                        !step->pattern && text_is(step->literal, " ");
+    bool knows_all = t->byte_fallback;
+    for (int byte = 0; byte < 256; byte++)
+        knows_all = knows_all && t->byte_ids[byte] >= 0;
+    if (t->fuses_unknown && !knows_all)
+        return false; // unknown characters side by side are one token
+    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges &&
+           (!t->split_count || cuts_nothing) &&
+           tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
+}
+
+void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
+{
+    const struct split_step *steps = t->split_steps;
+    if (is_whole(t)) {
+        t->joined = arena_alloc(arena, 256 * sizeof *t->joined);
+        find_joined(t);
+        t->scan = SCAN_WHOLE;
+        return;
+    }
+    if (!t->split_count || steps[t->split_count - 1].kind != SPLIT_BYTE_LEVEL ||
+        steps[t->split_count - 1].prefix_space)
+        return;
+    if (t->split_count == 1 && steps[0].splits)
+        t->scan = SCAN_GPT2;
+    if (t->split_count == 2 && steps[0].kind == SPLIT_DIGITS && steps[0].each && steps[1].splits)
+        t->scan = SCAN_GPT2_DIGITS;
+    if (t->split_count != 2 || steps[0].kind != SPLIT_PATTERN || !steps[0].pattern ||
+        steps[1].splits || !keeps_matches(&steps[0]))
+        return;
+    for (size_t i = 0; i < sizeof known_patterns / sizeof *known_patterns; i++)
+        if (text_is(steps[0].literal, known_patterns[i].source))
+            t->scan = known_patterns[i].scan;
+}

@@ -1,0 +1,380 @@
+// The order: reports that came in bursts are joined, the warm-up is cut off, slow steps are set
+// apart, and what is left is averaged and asked whether it drifts. docs/formulas.md has the
+// sources.
+
+#include "core/trainers/steady.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    STEPS_LEAST = 8,   // ordinary reports, to say anything
+    COSINES_LEAST = 4, // of the variance estimate
+    COSINES_MOST = 64,
+};
+
+#define BURST 0.05         // a report that took less than this share of the mean came with the next
+#define WARM_ALLOWANCE 1.5 // what a step may be slower, in deviations, and not count as warm-up
+#define WARM_LEAST 1.2     // so much must come together to speak of a warm-up
+#define WARM_CLIP 3.0      // the most that one step says
+#define SLOW 5.0           // deviations above the median of the logarithm
+#define SLOW_BEYOND 2.0    // times the 90th percentile is slow in any case
+#define SLOW_LEAST 1.3     // and at least this factor
+#define SCALE_LEAST 0.01   // deviations smaller than this are not believed
+#define MEMORY_MOST 0.9    // of a step in the next
+#define DRIFT_LEAST 0.03   // relative change that matters
+#define DRIFT_LEVEL 0.99
+
+struct report {
+    double seconds, tokens, count;
+    double log_time; // of a step, or of a token if that varies less
+    unsigned flags;
+    bool slow;
+};
+
+struct series {
+    struct report *reports;
+    size_t count;
+    double *scratch;
+};
+
+const char *steady_cause_name(enum steady_cause cause)
+{
+    static const char *const names[] = { "evaluation", "save", "stall" };
+    return names[cause];
+}
+
+const char *steady_verdict_name(enum steady_verdict verdict)
+{
+    static const char *const names[] = { "steady", "too_short", "drifts", "jumps" };
+    return names[verdict];
+}
+
+// --- reading -----------------------------------------------------------------
+
+// Output that is buffered shows several steps at once: what took no time belongs to what follows.
+static void join_bursts(struct series *s, const struct steady_step *steps, size_t count)
+{
+    double seconds = 0, done = 0;
+    for (size_t i = 0; i < count; i++) {
+        seconds += steps[i].seconds > 0 ? steps[i].seconds : 0;
+        done += steps[i].count > 0 ? (double)steps[i].count : 1;
+    }
+    struct report open = { 0 };
+    for (size_t i = 0; i < count; i++) {
+        open.seconds += steps[i].seconds > 0 ? steps[i].seconds : 0;
+        open.tokens += steps[i].tokens > 0 ? steps[i].tokens : 0;
+        open.count += steps[i].count > 0 ? (double)steps[i].count : 1;
+        open.flags |= steps[i].flags;
+        if (!(open.seconds > BURST * seconds / done))
+            continue;
+        s->reports[s->count++] = open;
+        open = (struct report){ 0 };
+    }
+}
+
+// The logarithms from one report on, sorted; those of steps set apart only if wanted.
+static size_t sort_logs(struct series *s, size_t from, bool slow_too)
+{
+    size_t count = 0;
+    for (size_t i = from; i < s->count; i++)
+        if (slow_too || !(s->reports[i].slow || s->reports[i].flags))
+            s->scratch[count++] = s->reports[i].log_time;
+    stats_sort(s->scratch, count);
+    return count;
+}
+
+// A robust deviation: the median distance from the median, in units of the normal's.
+static double scale_of(double *sorted, size_t count, double median)
+{
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = fabs(sorted[i] - median);
+    return fmax(1.4826 * stats_median(sorted, count), SCALE_LEAST);
+}
+
+static double late_median(struct series *s, double *scale)
+{
+    size_t count = sort_logs(s, s->count / 3, true);
+    double median = stats_quantile(s->scratch, count, 0.5);
+    double above = (stats_quantile(s->scratch, count, 0.8) - median) / 0.8416; // of a normal
+    *scale = fmax(above, scale_of(s->scratch, count, median));
+    return median;
+}
+
+// Above this a step is slow: five deviations of the upper half over the median, but not beyond
+// twice the 90th percentile, and at least a factor that matters.
+static double slow_limit(struct series *s, size_t from, bool slow_too)
+{
+    size_t count = sort_logs(s, from, slow_too), half = count / 2;
+    double median = stats_quantile(s->scratch, count, 0.5);
+    double most = stats_quantile(s->scratch, count, 0.9) - median + log(SLOW_BEYOND);
+    double scale = scale_of(s->scratch + half, count - half, median);
+    return median + fmax(log(SLOW_LEAST), fmin(SLOW * scale, most));
+}
+
+// The logarithm of the seconds of a step, or of a token where those vary less.
+static void take_logs(struct series *s)
+{
+    double per_step, per_token;
+    bool known = true;
+    for (size_t i = 0; i < s->count; i++) {
+        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].count);
+        known = known && s->reports[i].tokens > 0;
+    }
+    if (!known)
+        return;
+    late_median(s, &per_step);
+    for (size_t i = 0; i < s->count; i++)
+        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].tokens);
+    late_median(s, &per_token);
+    if (per_token < per_step)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].count);
+}
+
+// --- warm-up and slow steps --------------------------------------------------
+
+// Where the sum of how much slower than the later ones the first steps are, less an allowance,
+// is largest.
+static size_t find_warmup(struct series *s)
+{
+    double scale, median = late_median(s, &scale), sum = 0, best = WARM_LEAST;
+    size_t warmup = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        double slower = (s->reports[i].log_time - median) / scale;
+        if (s->reports[i].flags)
+            continue;
+        sum += fmin(fmax(slower, -WARM_CLIP), WARM_CLIP) - WARM_ALLOWANCE;
+        if (sum > best) {
+            best = sum;
+            warmup = i + 1;
+        }
+    }
+    return warmup;
+}
+
+static void note_slow(struct steady *out, const struct report *report, double ordinary_seconds)
+{
+    struct steady_slow *slow = &out->slow[report->flags & STEADY_EVALUATED ? STEADY_EVALUATION
+                                          : report->flags & STEADY_SAVED   ? STEADY_SAVE
+                                                                           : STEADY_STALL];
+    slow->count++;
+    slow->seconds += report->seconds;
+    slow->extra_seconds += fmax(0, report->seconds - ordinary_seconds * report->count);
+    slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
+}
+
+// What the log says held an evaluation or a save is set apart, fast or not, unless all do.
+static void find_slow(struct series *s, size_t warmup)
+{
+    size_t flagged = 0;
+    for (size_t i = warmup; i < s->count; i++)
+        flagged += s->reports[i].flags != 0;
+    bool believed = 2 * flagged <= s->count - warmup;
+    for (size_t i = warmup; i < s->count; i++)
+        s->reports[i].slow = s->reports[i].flags && believed;
+    double limit = slow_limit(s, warmup, !believed);
+    for (size_t i = warmup; i < s->count; i++)
+        s->reports[i].slow = s->reports[i].slow || s->reports[i].log_time > limit;
+}
+
+// --- interval ----------------------------------------------------------------
+
+// The long-run variance of a series with mean zero, by its weights on the slowest cosines.
+static double long_run_variance(const double *values, size_t count, int first, int last)
+{
+    double sum = 0;
+    for (int j = first; j <= last; j++) {
+        double step = 3.141592653589793 * j / (double)count, weight = 0;
+        double c = cos(step / 2), s = sin(step / 2), turn_c = cos(step), turn_s = sin(step);
+        for (size_t i = 0; i < count; i++) {
+            weight += values[i] * c;
+            double next = c * turn_c - s * turn_s;
+            s = s * turn_c + c * turn_s;
+            c = next;
+        }
+        sum += weight * weight * 2 / (double)count;
+    }
+    return sum / (last - first + 1);
+}
+
+// How much neighbours have in common, corrected for short series; 0 where that may be chance.
+static double find_memory(const double *values, size_t count)
+{
+    double product = 0, square = 0;
+    for (size_t i = 0; i < count; i++) {
+        square += values[i] * values[i];
+        product += i ? values[i] * values[i - 1] : 0;
+    }
+    double memory = square > 0 ? product / square : 0;
+    memory += (1 + 3 * memory) / (double)count;
+    return memory < 2 / sqrt((double)count) ? 0 : fmin(memory, MEMORY_MOST);
+}
+
+// Takes out of a series what each value has from the one before; the variance of what is left, over
+// a long run, is (1 − memory)² times the whole's.
+static void whiten(double *values, size_t count, double memory)
+{
+    for (size_t i = count; i-- > 1;)
+        values[i] -= memory * values[i - 1];
+    values[0] *= 1 - memory;
+}
+
+static int cosines(size_t count)
+{
+    int wanted = (int)(0.4 * pow((double)count, 2.0 / 3));
+    return wanted < COSINES_LEAST ? COSINES_LEAST : wanted > COSINES_MOST ? COSINES_MOST : wanted;
+}
+
+// Of the ratio of two sums: units over seconds.
+static struct range rate_of(const double *units, const double *seconds, size_t count, double level,
+                            double *scratch)
+{
+    double unit_sum = 0, second_sum = 0;
+    for (size_t i = 0; i < count; i++)
+        unit_sum += units[i], second_sum += seconds[i];
+    double rate = unit_sum / second_sum;
+    for (size_t i = 0; i < count; i++)
+        scratch[i] = units[i] - rate * seconds[i];
+    int freedom = cosines(count);
+    double memory = find_memory(scratch, count);
+    whiten(scratch, count, memory);
+    double variance = long_run_variance(scratch, count, 1, freedom);
+    double error = sqrt(variance * (double)count) / (1 - memory) / second_sum;
+    double half = stats_student_quantile(0.5 + level / 2, freedom) * error;
+    return (struct range){ rate - half, rate, rate + half };
+}
+
+// --- drift -------------------------------------------------------------------
+
+static double best_jump(const double *values, size_t count) // squares that one jump explains
+{
+    double sum = 0, total = 0, best = 0;
+    for (size_t i = 0; i < count; i++)
+        total += values[i];
+    for (size_t i = 0; i + 1 < count; i++) {
+        sum += values[i];
+        double below = (double)(i + 1), above = (double)count - below;
+        double square = sum * sum / below + (total - sum) * (total - sum) / above;
+        best = fmax(best, square - total * total / (double)count);
+    }
+    return best;
+}
+
+// Whether the time beyond what the work explains has a trend.
+static enum steady_verdict find_drift(struct steady *out, const double *units,
+                                      const double *seconds, size_t count, double rate,
+                                      double *excess)
+{
+    double middle = (double)(count - 1) / 2, product = 0, square = 0, mean = 0;
+    for (size_t i = 0; i < count; i++) {
+        excess[i] = seconds[i] - units[i] / rate;
+        product += excess[i] * ((double)i - middle);
+        square += ((double)i - middle) * ((double)i - middle);
+        mean += seconds[i] / (double)count;
+    }
+    double slope = product / square, jump = best_jump(excess, count);
+    out->drift = slope * (double)(count - 1) / mean;
+    for (size_t i = 0; i < count; i++)
+        excess[i] -= slope * ((double)i - middle);
+    int freedom = cosines(count) - 1; // without the two slowest cosines: a trend, straight or bent
+    double memory = find_memory(excess, count);
+    whiten(excess, count, memory);
+    double variance = long_run_variance(excess, count, 3, freedom + 2);
+    double error = sqrt(variance / square) / (1 - memory);
+    bool sure = fabs(slope) > stats_student_quantile(DRIFT_LEVEL, freedom) * error;
+    if (!sure || fabs(out->drift) < DRIFT_LEAST)
+        return STEADY_YES;
+    return jump > 1.1 * slope * product ? STEADY_JUMPS : STEADY_DRIFTS;
+}
+
+// --- all ---------------------------------------------------------------------
+
+static const char *reason_of(const struct steady *out, struct arena *arena)
+{
+    const char *way = out->drift > 0 ? "slower" : "faster";
+    const char *change = text_share(arena, fabs(out->drift));
+    switch (out->verdict) {
+    case STEADY_YES: return NULL;
+    case STEADY_TOO_SHORT:
+        return text_format(arena, "only %lld ordinary reports after warm-up, %d are the least",
+                           (long long)out->ordinary_reports, STEPS_LEAST);
+    case STEADY_DRIFTS:
+        return text_format(arena, "steps get %s throughout, by %s over the measurement", way,
+                           change);
+    case STEADY_JUMPS:
+        return text_format(arena, "steps became %s during the measurement, by about %s", way,
+                           change);
+    }
+    return NULL;
+}
+
+static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
+                             size_t warmup, const struct steady_rule *rule)
+{
+    double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
+    double *tokens = ARENA_NEW(arena, double, s->count + 1);
+    double *steps = ARENA_NEW(arena, double, s->count + 1);
+    size_t count = 0;
+    bool known = true;
+    for (size_t i = warmup; i < s->count; i++) {
+        const struct report *report = &s->reports[i];
+        if (report->slow)
+            continue;
+        seconds[count] = report->seconds;
+        tokens[count] = report->tokens;
+        steps[count] = report->count;
+        scratch[count++] = report->seconds / report->count;
+        known = known && report->tokens > 0;
+        out->ordinary_steps += (int64_t)report->count;
+        out->ordinary_seconds += report->seconds;
+        out->ordinary_tokens += report->tokens;
+    }
+    out->ordinary_reports = (int64_t)count;
+    out->spread = stats_range(scratch, count);
+    if (count < STEPS_LEAST) {
+        out->verdict = STEADY_TOO_SHORT;
+        return;
+    }
+    double level = rule->level > 0 ? rule->level : 0.9,
+           wanted = rule->wanted > 0 ? rule->wanted : 0.02;
+    struct range pace = rate_of(steps, seconds, count, level, scratch);
+    out->step_seconds =
+        (struct range){ 1 / pace.high, 1 / pace.mid, pace.low > 0 ? 1 / pace.low : INFINITY };
+    if (known)
+        out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
+    struct range rate = known ? out->tokens_per_s : pace;
+    out->half_width = (rate.high - rate.mid) / rate.mid;
+    double factor = out->half_width / wanted;
+    out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
+    out->verdict = find_drift(out, known ? tokens : steps, seconds, count, rate.mid, scratch);
+}
+
+void steady_measure(struct steady *out, struct arena *arena, const struct steady_step *steps,
+                    size_t count, const struct steady_rule *rule)
+{
+    struct series s = { .reports = ARENA_NEW(arena, struct report, count + 1),
+                        .scratch = ARENA_NEW(arena, double, count + 1) };
+    *out = (struct steady){ .tokens_per_s = { NAN, NAN, NAN },
+                            .step_seconds = { NAN, NAN, NAN },
+                            .half_width = NAN,
+                            .more_steps = NAN,
+                            .drift = NAN };
+    join_bursts(&s, steps, count);
+    take_logs(&s);
+    size_t warmup = find_warmup(&s);
+    for (size_t i = 0; i < warmup; i++) {
+        out->warmup_steps += (int64_t)s.reports[i].count;
+        out->warmup_seconds += s.reports[i].seconds;
+    }
+    find_slow(&s, warmup);
+    measure_ordinary(out, arena, &s, warmup, rule);
+    for (size_t i = warmup; i < s.count; i++)
+        if (s.reports[i].slow)
+            note_slow(out, &s.reports[i], out->spread.mid);
+    out->reason = reason_of(out, arena);
+}

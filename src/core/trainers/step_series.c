@@ -1,0 +1,232 @@
+#include "core/trainers/step_series.h"
+
+#include <math.h>
+
+struct step_series_note {
+    double counter; // tokens so far, as the trainer counts; NAN
+    double tokens;  // of one step, as the trainer says; NAN
+    double rate;    // tokens/s, as the trainer claims; NAN
+};
+
+const char *step_series_origin_name(enum step_series_origin origin)
+{
+    static const char *const names[] = { "none", "counter", "rate", "given" };
+    return names[origin];
+}
+
+void step_series_init(struct step_series *series, struct arena *arena)
+{
+    *series = (struct step_series){ .arena = arena,
+                                    .counter = NAN,
+                                    .first_step = NAN,
+                                    .last_step = NAN,
+                                    .total = NAN,
+                                    .last_seconds = NAN,
+                                    .loss = NAN,
+                                    .rate = NAN,
+                                    .epoch = NAN,
+                                    .evaluation_loss = NAN,
+                                    .tokens = NAN,
+                                    .global_batch = NAN,
+                                    .peak_bytes = NAN,
+                                    .run_seconds = NAN };
+}
+
+static void keep(double *slot, double value)
+{
+    if (!isnan(value))
+        *slot = value;
+}
+
+static void keep_last_said(struct step_series *s, const struct trainer_log_event *event)
+{
+    keep(&s->loss, event->loss);
+    keep(&s->rate, event->rate);
+    keep(&s->epoch, event->epoch);
+    keep(&s->evaluation_loss, event->evaluation_loss);
+    keep(&s->tokens, event->tokens);
+    keep(&s->global_batch, event->global_batch);
+    keep(&s->run_seconds, event->run_seconds);
+    keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax passes over NAN
+    s->total = event->total;
+}
+
+// Several lines tell of one evaluation or save.
+static void flag(struct step_series *s, unsigned flag, int64_t *count)
+{
+    *count += !(s->flags & flag);
+    s->flags |= flag;
+}
+
+static double clock_of(const struct step_series *s, const struct trainer_log_event *event)
+{
+    if (!s->reads_back)
+        return event->seconds;
+    if (!isnan(event->clock_seconds))
+        return event->clock_seconds;
+    if (!isnan(event->step_seconds) && isnan(event->elapsed_seconds)) {
+        double last = isnan(s->last_seconds) ? 0 : s->last_seconds;
+        return event->kind == TRAINER_LOG_BEGIN
+                   ? 0
+                   : last + event->step_seconds * (event->step - s->last_step);
+    }
+    return event->elapsed_seconds;
+}
+
+static void note(struct step_series *s, const struct trainer_log_event *event)
+{
+    double gpus = s->gpus > 0 ? s->gpus : 1;
+    if (!s->count) {
+        keep(&s->counter, event->tokens);
+        return;
+    }
+    struct step_series_note *last = &s->notes[s->count - 1];
+    keep(&last->counter, event->tokens);
+    keep(&last->tokens, event->step_tokens);
+    keep(&last->rate, event->tokens_per_s_gpu * gpus);
+    keep(&last->rate, event->tokens_per_s);
+}
+
+static void grow(struct step_series *s)
+{
+    size_t room = s->room ? s->room * 2 : 256;
+    s->steps = arena_grow(s->arena, s->steps, s->room * sizeof *s->steps, room * sizeof *s->steps);
+    s->notes = arena_grow(s->arena, s->notes, s->room * sizeof *s->notes, room * sizeof *s->notes);
+    s->room = room;
+}
+
+static void append(struct step_series *s, const struct trainer_log_event *event)
+{
+    double now = clock_of(s, event);
+    if (now >= s->last_seconds) { // neither unknown nor begun again
+        if (s->count == s->room)
+            grow(s);
+        s->notes[s->count] = (struct step_series_note){ NAN, NAN, NAN };
+        s->steps[s->count++] = (struct steady_step){ .number = (int64_t)event->step,
+                                                     .count = (int64_t)(event->step - s->last_step),
+                                                     .end_seconds = now,
+                                                     .seconds = now - s->last_seconds,
+                                                     .flags = s->flags };
+        note(s, event);
+    }
+    s->flags = 0;
+    s->last_step = event->step;
+    s->last_seconds = now;
+}
+
+static void begin(struct step_series *s, const struct trainer_log_event *event)
+{
+    s->count = 0;
+    s->flags = 0;
+    s->evaluations = s->saves = 0;
+    s->ended = false;
+    s->counter = event->tokens;
+    s->first_step = s->last_step = event->step;
+    s->last_seconds = clock_of(s, event);
+}
+
+void step_series_add(void *series, const struct trainer_log_event *event)
+{
+    struct step_series *s = series;
+    switch (event->kind) {
+    case TRAINER_LOG_BEGIN: begin(s, event); break;
+    case TRAINER_LOG_STEP: append(s, event); break;
+    case TRAINER_LOG_REPORT: note(s, event); break;
+    case TRAINER_LOG_EVALUATION_BEGIN:
+    case TRAINER_LOG_EVALUATION_END: flag(s, STEADY_EVALUATED, &s->evaluations); break;
+    case TRAINER_LOG_SAVE: flag(s, STEADY_SAVED, &s->saves); break;
+    case TRAINER_LOG_OUT_OF_MEMORY: s->out_of_memory = true; break;
+    case TRAINER_LOG_ERROR: s->failed = true; break;
+    case TRAINER_LOG_END: s->ended = true; break;
+    }
+    keep_last_said(s, event);
+}
+
+// --- tokens ------------------------------------------------------------------
+
+static double steps_between(const struct step_series *s, size_t from, size_t end)
+{
+    double sum = 0;
+    for (size_t i = from; i < end; i++)
+        sum += (double)s->steps[i].count;
+    return sum;
+}
+
+static void spread(struct step_series *s, size_t from, size_t end, double tokens_per_step)
+{
+    for (size_t i = from; i < end; i++)
+        s->steps[i].tokens = tokens_per_step * (double)s->steps[i].count;
+}
+
+// A counter may stand beside every tenth step only: what it grew by is spread evenly over them.
+static bool use_counters(struct step_series *s)
+{
+    double base = s->counter;
+    size_t from = 0, first = 0;
+    if (isnan(base) && s->first_step == 0)
+        base = 0;
+    double start = base, done = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        double counter = s->notes[i].counter;
+        if (isnan(counter))
+            continue;
+        if (isnan(base)) { // the first: only what follows it is known
+            first = i + 1;
+            start = counter;
+        } else if (counter >= base) {
+            spread(s, from, i + 1, (counter - base) / steps_between(s, from, i + 1));
+            done = counter - start;
+        }
+        base = counter;
+        from = i + 1;
+    }
+    double steps = steps_between(s, first, from);
+    if (!(done > 0))
+        return false;
+    spread(s, 0, first, done / steps);
+    spread(s, from, s->count, done / steps);
+    return true;
+}
+
+static bool use_step_tokens(struct step_series *s)
+{
+    bool any = false;
+    double tokens = NAN;
+    for (size_t i = 0; i < s->count; i++) {
+        keep(&tokens, s->notes[i].tokens);
+        any = any || tokens > 0;
+        s->steps[i].tokens = isnan(tokens) ? 0 : tokens * (double)s->steps[i].count;
+    }
+    return any;
+}
+
+static bool use_rates(struct step_series *s)
+{
+    double sum = 0, steps = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        if (isnan(s->notes[i].rate))
+            continue;
+        s->steps[i].tokens = s->notes[i].rate * s->steps[i].seconds;
+        sum += s->steps[i].tokens;
+        steps += (double)s->steps[i].count;
+    }
+    for (size_t i = 0; i < s->count; i++)
+        if (isnan(s->notes[i].rate))
+            s->steps[i].tokens = sum / steps * (double)s->steps[i].count;
+    return sum > 0;
+}
+
+void step_series_finish(struct step_series *s)
+{
+    spread(s, 0, s->count, 0);
+    if (use_step_tokens(s) || use_counters(s)) {
+        s->origin = STEP_SERIES_COUNTER;
+    } else if (s->step_tokens > 0) {
+        s->origin = STEP_SERIES_GIVEN;
+        spread(s, 0, s->count, s->step_tokens);
+    } else {
+        s->origin = use_rates(s) ? STEP_SERIES_RATE : STEP_SERIES_NONE;
+        if (!s->origin)
+            spread(s, 0, s->count, 0);
+    }
+}

@@ -1,0 +1,134 @@
+// What was understood, what was ignored and what contradicts, for people and for programs.
+
+#include "core/trainers/trainer_facts.h"
+
+#include <string.h>
+
+enum { WIDTH = 78 };
+
+static const char *dashed(struct arena *arena, const char *option)
+{
+    char *out = arena_copy(arena, option, strlen(option));
+    for (char *c = out; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    return out;
+}
+
+static void put_understood(const struct trainer_config *config,
+                           const struct trainer_config_item *item, struct out *out)
+{
+    const char *value = item->option ? trainer_config_option(config, item->option) : NULL;
+    const char *pair = text_format(config->arena, "%s = %.40s", item->key, item->value);
+    out_put(out, "  %-42s ", pair);
+    if (item->remark && !strcmp(item->remark, "off"))
+        out_put(out, "off");
+    else if (value)
+        out_put(out, "--%s %s", dashed(config->arena, item->option), value);
+    else
+        out_put(out, "%s", item->remark ? item->remark : "as without it");
+    if (item->beaten)
+        out_put(out, ", beaten by the command line");
+    else if (item->remark && value && strcmp(item->remark, "off"))
+        out_put(out, " (%s: %s)", item->file, item->remark);
+    out_put(out, "\n");
+}
+
+static void put_ignored(const struct trainer_config *config, struct out *out)
+{
+    bool headed = false;
+    for (size_t i = 0; i < config->item_count; i++) {
+        const struct trainer_config_item *item = &config->items[i];
+        if (item->effect != TRAINER_CONFIG_MATTERS)
+            continue;
+        if (!headed)
+            out_put(out, "\n  Ignored, and it matters\n");
+        headed = true;
+        out_put(out, "  %-42s %s\n",
+                text_format(config->arena, "%s = %.40s", item->key, item->value),
+                item->remark ? item->remark : "");
+    }
+}
+
+// The keys of one effect, folded to the width of a terminal.
+static void put_keys(const struct trainer_config *config, enum trainer_config_effect effect,
+                     const char *title, struct out *out)
+{
+    size_t column = 0;
+    for (size_t i = 0; i < config->item_count; i++) {
+        const struct trainer_config_item *item = &config->items[i];
+        if (item->effect != effect)
+            continue;
+        if (!column)
+            out_put(out, "\n  %s\n ", title);
+        size_t size = strlen(item->key) + 1;
+        if (column && column + size > WIDTH) {
+            out_put(out, "\n ");
+            column = 0;
+        }
+        out_put(out, " %s", item->key);
+        column += size;
+    }
+    if (column)
+        out_put(out, "\n");
+}
+
+void trainer_config_text(const struct trainer_config *config, struct out *out)
+{
+    out_put(out, "From");
+    for (size_t i = 0; i < config->file_count; i++)
+        out_put(out, "%s %s (%s)", i ? "," : "", config->files[i].name, config->files[i].trainer);
+    out_put(out, "\n");
+    for (size_t i = 0; i < config->item_count; i++)
+        if (config->items[i].effect == TRAINER_CONFIG_UNDERSTOOD)
+            put_understood(config, &config->items[i], out);
+    put_ignored(config, out);
+    put_keys(config, TRAINER_CONFIG_UNKNOWN, "Ignored, since nobody here knows them", out);
+    put_keys(config, TRAINER_CONFIG_HARMLESS, "Ignored, harmless", out);
+    for (size_t i = 0; i < config->contradiction_count; i++)
+        out_put(out, "%s  %s\n", i ? "" : "\n  Contradicts\n", config->contradictions[i]);
+}
+
+static void put_item(struct json_writer *w, const struct trainer_config *config,
+                     const struct trainer_config_item *item)
+{
+    json_open(w, NULL, '{');
+    json_put_string(w, "file", item->file);
+    json_put_string(w, "key", item->key);
+    json_put_string(w, "value", item->value);
+    if (item->effect == TRAINER_CONFIG_UNDERSTOOD) {
+        bool off = item->remark && !strcmp(item->remark, "off");
+        json_put_string(w, "option", item->option);
+        json_put_string(w, "becomes",
+                        item->option && !off ? trainer_config_option(config, item->option) : NULL);
+        json_put_bool(w, "beaten", item->beaten);
+    } else {
+        json_put_string(w, "effect", trainer_config_effects[item->effect]);
+    }
+    json_put_string(w, "remark", item->remark);
+    json_close(w, '}');
+}
+
+void trainer_config_write(const struct trainer_config *config, struct json_writer *w)
+{
+    json_open(w, "from", '{');
+    json_open(w, "files", '[');
+    for (size_t i = 0; i < config->file_count; i++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", config->files[i].name);
+        json_put_string(w, "trainer", config->files[i].trainer);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    for (int ignored = 0; ignored < 2; ignored++) {
+        json_open(w, ignored ? "ignored" : "understood", '[');
+        for (size_t i = 0; i < config->item_count; i++)
+            if ((config->items[i].effect != TRAINER_CONFIG_UNDERSTOOD) == ignored)
+                put_item(w, config, &config->items[i]);
+        json_close(w, ']');
+    }
+    json_open(w, "contradictions", '[');
+    for (size_t i = 0; i < config->contradiction_count; i++)
+        json_put_string(w, NULL, config->contradictions[i]);
+    json_close(w, ']');
+    json_close(w, '}');
+}

@@ -1,0 +1,496 @@
+// Cuts the output into lines, asks the readers what is in each, and decides what of it is training:
+// which bar counts steps, which is an evaluation inside, whose rank speaks.
+
+#include "core/trainers/trainer_log_internal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum source { SOURCE_NONE, SOURCE_BAR, SOURCE_LINE, SOURCE_PATTERN };
+
+const char *trainer_log_kind_name(enum trainer_log_kind kind)
+{
+    static const char *const names[] = {
+        "begin",         "step",  "report", "evaluation_begin", "evaluation_end", "save",
+        "out_of_memory", "error", "end",
+    };
+    return names[kind];
+}
+
+enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const char *pattern,
+                          trainer_log_callback *call, void *context)
+{
+    memset(log, 0, sizeof *log);
+    log->arena = arena;
+    log->call = call;
+    log->context = context;
+    log->rank = log->speaker = -1;
+    log->step = log->total = log->announced = log->epochs = NAN;
+    log->bar_total = log->other_total = log->evaluation_loss = NAN;
+    log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
+    return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
+}
+
+// --- telling -----------------------------------------------------------------
+
+static void tell(struct trainer_log *log, enum trainer_log_kind kind,
+                 const struct trainer_log_found *found)
+{
+    struct trainer_log_found nothing;
+    trainer_log_clear(&nothing);
+    struct trainer_log_event event = found ? found->event : nothing.event;
+    event.kind = kind;
+    event.rank = log->rank;
+    event.seconds = log->line_seconds;
+    event.line = (struct text){ log->line + log->used, log->size - log->used };
+    if (kind == TRAINER_LOG_REPORT || isnan(event.step))
+        event.step = log->step;
+    if (isnan(event.total))
+        event.total = isnan(log->announced) ? log->total : log->announced;
+    log->call(log->context, &event);
+}
+
+// Ranks that print the same as the one that speaks are heard for errors and for memory only.
+static bool is_foreign(struct trainer_log *log)
+{
+    return log->speaker >= 0 && log->rank >= 0 && log->rank != log->speaker;
+}
+
+static void end_evaluation(struct trainer_log *log, const struct trainer_log_found *found)
+{
+    if (log->evaluates || found)
+        tell(log, TRAINER_LOG_EVALUATION_END, found);
+    log->evaluates = false;
+    if (found)
+        log->evaluation_loss = found->event.evaluation_loss;
+}
+
+static void begin_evaluation(struct trainer_log *log)
+{
+    if (!log->evaluates)
+        tell(log, TRAINER_LOG_EVALUATION_BEGIN, NULL);
+    log->evaluates = true;
+}
+
+static void begin(struct trainer_log *log, struct trainer_log_found *found, enum source source)
+{
+    log->source = source;
+    log->step = found->event.step;
+    log->total = found->event.total;
+    log->evaluates = log->ended = false;
+    if (log->speaker < 0)
+        log->speaker = log->rank;
+    tell(log, TRAINER_LOG_BEGIN, found);
+}
+
+static void report(struct trainer_log *log, const struct trainer_log_found *found)
+{
+    if (found->count)
+        tell(log, TRAINER_LOG_REPORT, found);
+}
+
+// A line or a bar that says how many steps are done.
+static void count(struct trainer_log *log, struct trainer_log_found *found, enum source source)
+{
+    double step = found->event.step, last = log->step;
+    bool agrees = fabs(step - last) <= 1;
+    if (source < (enum source)log->source ||
+        (log->source == SOURCE_BAR && source > SOURCE_BAR && agrees)) {
+        report(log, found);
+    } else if (isnan(last) || source > (enum source)log->source || step <= last / 2 - 1) {
+        begin(log, found, source);
+    } else if (step > last) {
+        end_evaluation(log, NULL);
+        log->step = step;
+        tell(log, TRAINER_LOG_STEP, found);
+    } else if (source != SOURCE_BAR) {
+        report(log, found);
+    }
+}
+
+// --- bars --------------------------------------------------------------------
+
+static void see_evaluation(struct trainer_log *log, const struct trainer_log_bar *bar)
+{
+    log->other_at = bar->at;
+    log->other_total = bar->total;
+    if (bar->at < bar->total)
+        begin_evaluation(log);
+    else
+        end_evaluation(log, NULL);
+}
+
+// transformers names neither its training bar nor its evaluation bars: the first to come is the
+// training's, unless it turns out otherwise.
+static bool is_training(const struct trainer_log *log, const struct trainer_log_bar *bar)
+{
+    if (bar->kind == BAR_TRAINING || isnan(log->bar_total) || bar->total == log->bar_total)
+        return true;
+    bool announced = bar->total == log->announced && log->bar_total != log->announced;
+    bool former_is_done = log->bar_at == log->bar_total && !log->reported && !log->ended;
+    return announced || former_is_done;
+}
+
+static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar,
+                      struct trainer_log_found *found)
+{
+    if (bar->total != log->bar_total) { // another bar than before
+        log->bar_total = bar->total;
+        log->bar_at = log->bar_offset = 0;
+        log->step = log->source == SOURCE_BAR ? NAN : log->step;
+    } else if (bar->at < log->bar_at && bar->at <= 1 && log->bar_at == bar->total) {
+        log->bar_offset += bar->total; // the next epoch
+    } else if (bar->at < log->bar_at && bar->at == 0 && log->bar_at > 2) {
+        log->bar_offset = 0;
+        log->step = NAN; // starts again
+    } else if (bar->at < log->bar_at) {
+        return; // a rank behind
+    }
+    if (log->bar_at == 0 && bar->at > 1 && log->step == 0)
+        log->step = NAN; // resumed: the first step is shown as all that were done before
+    log->bar_at = bar->at;
+    found->event.step = isnan(bar->step) ? log->bar_offset + bar->at : bar->step;
+    bool is_whole = isnan(bar->step) && !log->bar_offset;
+    found->event.total = log->total = is_whole ? bar->total : NAN;
+    count(log, found, SOURCE_BAR);
+}
+
+static void read_words(struct trainer_log_found *found, struct text words)
+{
+    char line[512];
+    size_t size = words.size < sizeof line ? words.size : sizeof line - 1;
+    memcpy(line, words.at, size);
+    line[size] = 0;
+    trainer_log_pairs(found, line);
+}
+
+static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
+{
+    if (bar->kind == BAR_OTHER || is_foreign(log))
+        return;
+    if (bar->kind == BAR_EVALUATION || (bar->kind == BAR_BARE && !is_training(log, bar))) {
+        see_evaluation(log, bar);
+        return;
+    }
+    struct trainer_log_found found;
+    trainer_log_clear(&found);
+    read_words(&found, bar->name); // "2|40|Loss: 1.25"
+    read_words(&found, (struct text){ bar->postfix, (size_t)(bar->end - bar->postfix) });
+    found.event.step = NAN;
+    found.event.step_seconds = bar->step_seconds;
+    found.event.elapsed_seconds = bar->elapsed_seconds;
+    if (bar->kind == BAR_EPOCH) {
+        found.event.step = bar->epoch * bar->total + bar->at;
+        found.event.total = log->total = NAN; // the bar's is an epoch's
+        log->bar_total = bar->total;
+        count(log, &found, SOURCE_BAR);
+    } else {
+        count_bar(log, bar, &found);
+    }
+}
+
+static void see_bars(struct trainer_log *log)
+{
+    struct trainer_log_bar bar;
+    while (trainer_log_read_bar(&bar, log->line + log->used)) {
+        see_bar(log, &bar);
+        log->used = (size_t)(bar.end - log->line);
+    }
+    log->bar = 0;
+}
+
+// --- lines -------------------------------------------------------------------
+
+// A loss under a bar that was taken for an evaluation, while none was under the first: that one is
+// the training's.
+static void promote(struct trainer_log *log)
+{
+    bool moves = log->evaluates && log->other_at > 0 && log->other_at < log->other_total;
+    if (!moves || log->reported || log->source != SOURCE_BAR)
+        return;
+    struct trainer_log_found found;
+    trainer_log_clear(&found);
+    log->bar_total = log->other_total;
+    log->bar_at = log->other_at;
+    log->bar_offset = 0;
+    found.event.step = log->other_at;
+    found.event.total = log->other_total;
+    begin(log, &found, SOURCE_BAR);
+}
+
+static bool is_evaluation(const struct trainer_log_found *found, bool dict)
+{
+    const struct trainer_log_event *event = &found->event;
+    if (isnan(event->evaluation_loss))
+        return false;
+    return isnan(event->loss) ||
+           (!dict && isnan(event->rate) && isnan(event->step_seconds) && isnan(found->micro_step));
+}
+
+static bool is_worth_telling(const struct trainer_log_event *event)
+{
+    return !isnan(event->loss) || !isnan(event->tokens) || !isnan(event->tokens_per_s) ||
+           !isnan(event->tokens_per_s_gpu) || !isnan(event->peak_bytes) || !isnan(event->rate) ||
+           !isnan(event->samples);
+}
+
+static void see_values(struct trainer_log *log, struct trainer_log_found *found, bool dict,
+                       bool numbered)
+{
+    struct trainer_log_event *event = &found->event;
+    int base = trainer_log_find_base(log->line + log->used);
+    if (isnan(event->step))
+        event->step = found->micro_step;
+    if (dict && isnan(event->step) && !isnan(log->announced) && log->epochs > 0 &&
+        log->source != SOURCE_BAR)
+        event->step = round(event->epoch * log->announced / log->epochs);
+    event->step += base;
+    event->total += base;
+    numbered = numbered || (!isnan(event->step) && found->count >= 2 && is_worth_telling(event));
+    if (!isnan(event->loss)) {
+        promote(log);
+        log->reported = true;
+    }
+    if (is_evaluation(found, dict)) {
+        end_evaluation(log, found);
+    } else if (!isnan(event->run_seconds) && isnan(event->rate)) {
+        log->ended = true;
+        tell(log, TRAINER_LOG_END, found);
+    } else if (numbered && !isnan(event->step)) {
+        if (!isnan(event->evaluation_loss) && event->evaluation_loss != log->evaluation_loss)
+            end_evaluation(log, found);
+        count(log, found, SOURCE_LINE);
+    } else if (is_worth_telling(event)) {
+        report(log, found);
+    }
+}
+
+// "[epoch=2][batch=12/100]:", then a value a line.
+static void see_block(struct trainer_log *log, struct trainer_log_found *found)
+{
+    trainer_log_pairs(found, log->line + log->used);
+    double epoch = found->event.epoch;
+    if (!isnan(epoch)) {
+        found->micro_step += (epoch - 1) * found->event.total;
+        found->event.total = NAN;
+    }
+    log->in_block = true;
+    see_values(log, found, false, true);
+}
+
+static bool see_traceback(struct trainer_log *log, const char *line, bool out_of_memory)
+{
+    if (!strncmp(line, "Traceback (most recent call last)", 33)) {
+        log->in_traceback = true;
+        return true;
+    }
+    if (!log->in_traceback || *line == ' ' || *line == '^')
+        return log->in_traceback;
+    log->in_traceback = false;
+    if (!strncmp(line, "KeyboardInterrupt", 17) || !strncmp(line, "SystemExit", 10))
+        return true;
+    tell(log, out_of_memory ? TRAINER_LOG_OUT_OF_MEMORY : TRAINER_LOG_ERROR, NULL);
+    return true;
+}
+
+static bool has(const char *line, const char *word)
+{
+    size_t size = strlen(word);
+    for (; *line; line++)
+        if ((*line | 32) == *word && !strncasecmp(line, word, size))
+            return true;
+    return false;
+}
+
+static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phrase)
+{
+    const char *line = log->line + log->used;
+    struct trainer_log_found found;
+    trainer_log_clear(&found);
+    switch (phrase) {
+    case PHRASE_EVALUATION_BEGIN:
+        begin_evaluation(log);
+        log->in_block = true;
+        break;
+    case PHRASE_EVALUATION_END: end_evaluation(log, NULL); break;
+    case PHRASE_SAVE: tell(log, TRAINER_LOG_SAVE, NULL); break;
+    case PHRASE_END:
+        trainer_log_pairs(&found, line);
+        if (!log->ended)
+            tell(log, TRAINER_LOG_END, &found);
+        log->ended = true;
+        break;
+    case PHRASE_BANNER:
+        trainer_log_pairs(&found, line);
+        if (!isnan(found.announced))
+            log->announced = found.announced;
+        if (!isnan(found.epochs))
+            log->epochs = found.epochs;
+        break;
+    case PHRASE_BLOCK: see_block(log, &found); break;
+    case PHRASE_VALUES:
+        trainer_log_pairs(&found, line);
+        see_values(log, &found, false, false);
+        break;
+    case PHRASE_NONE:
+    case PHRASE_OUT_OF_MEMORY: break;
+    }
+}
+
+static void see_others_memory(struct trainer_log *log)
+{
+    struct trainer_log_found found, memory;
+    trainer_log_clear(&found);
+    trainer_log_clear(&memory);
+    trainer_log_pairs(&found, log->line + log->used);
+    memory.event.peak_bytes = found.event.peak_bytes;
+    memory.count = 1;
+    if (!isnan(memory.event.peak_bytes))
+        tell(log, TRAINER_LOG_REPORT, &memory);
+}
+
+static void see_text(struct trainer_log *log)
+{
+    const char *line = log->line + log->used;
+    struct trainer_log_found found;
+    trainer_log_clear(&found);
+    enum trainer_log_phrase_kind phrase = trainer_log_find_phrase(line);
+    bool out_of_memory = phrase == PHRASE_OUT_OF_MEMORY;
+    if (see_traceback(log, line, out_of_memory))
+        return;
+    if (*line != ' ' && *line != '\t')
+        log->in_block = false;
+    if (out_of_memory) {
+        tell(log, TRAINER_LOG_OUT_OF_MEMORY, NULL);
+    } else if (is_foreign(log)) {
+        see_others_memory(log);
+    } else if (phrase) {
+        see_phrase(log, phrase);
+    } else if (log->pattern && trainer_log_match(log->pattern, &found,
+                                                 (struct text){ line, log->size - log->used })) {
+        count(log, &found, SOURCE_PATTERN);
+    } else if (trainer_log_dict(&found, line)) {
+        see_values(log, &found, true, false);
+    } else if (log->in_block || has(line, "step") || has(line, "iter")) {
+        trainer_log_pairs(&found, line);
+        if (log->in_block || !isnan(found.event.step) || !isnan(found.micro_step) ||
+            !isnan(found.event.evaluation_loss))
+            see_values(log, &found, false, false);
+    }
+}
+
+// --- ranks -------------------------------------------------------------------
+
+static const char *const rank_prefixes[] = { "[rank", "[Rank ", "[default", "" };
+
+// "[rank3]:", "[default3]:", "3: " as torchrun, Megatron and srun write it.
+static void read_rank(struct trainer_log *log)
+{
+    const char *line = log->line;
+    for (size_t i = 0; i < sizeof rank_prefixes / sizeof *rank_prefixes; i++) {
+        size_t size = strlen(rank_prefixes[i]), at = size;
+        if (strncmp(line, rank_prefixes[i], size))
+            continue;
+        at += size ? 0 : strspn(line, " ");
+        size_t first = at;
+        int rank = 0;
+        while (isdigit((unsigned char)line[at]) && at < first + 6)
+            rank = rank * 10 + (line[at++] - '0');
+        if (at == first || line[at] != (size ? ']' : ':') || (!size && line[at + 1] != ' '))
+            continue;
+        at++;
+        at += line[at] == ':';
+        at += line[at] == ' ';
+        log->rank = rank;
+        log->used = at;
+        return;
+    }
+}
+
+// --- bytes -------------------------------------------------------------------
+
+static void look(struct trainer_log *log, bool whole)
+{
+    log->line[log->size] = 0;
+    if (!log->used)
+        read_rank(log);
+    see_bars(log);
+    if (whole && log->line[log->used + strspn(log->line + log->used, " \t")])
+        see_text(log);
+}
+
+static void end_line(struct trainer_log *log)
+{
+    if (log->size > log->used)
+        look(log, true);
+    log->size = log->used = log->bar = 0;
+}
+
+enum { ESCAPE_NONE, ESCAPE_BEGUN, ESCAPE_CODE, ESCAPE_TITLE, ESCAPE_TITLE_END };
+
+// Eats terminal codes. One that moves the cursor ends the line, colours do not.
+static bool eat_escape(struct trainer_log *log, char c)
+{
+    switch (log->escape) {
+    case ESCAPE_NONE:
+        if (c != '\x1b')
+            return false;
+        log->escape = ESCAPE_BEGUN;
+        return true;
+    case ESCAPE_BEGUN:
+        log->escape = c == '[' ? ESCAPE_CODE : c == ']' ? ESCAPE_TITLE : ESCAPE_NONE;
+        return c != '\n' && c != '\r';
+    case ESCAPE_CODE:
+        if (c >= '@' && c <= '~') {
+            log->escape = ESCAPE_NONE;
+            if (strchr("ABEFGHJ", c))
+                end_line(log);
+        } else if (c == '\n' || c == '\r') {
+            log->escape = ESCAPE_NONE;
+            return false;
+        }
+        return true;
+    case ESCAPE_TITLE:
+        log->escape = c == '\a' || c == '\n' ? ESCAPE_NONE
+                      : c == '\x1b'          ? ESCAPE_TITLE_END
+                                             : ESCAPE_TITLE;
+        return c != '\n';
+    default: log->escape = ESCAPE_NONE; return true;
+    }
+}
+
+static void add(struct trainer_log *log, char c, double seconds)
+{
+    if (eat_escape(log, c))
+        return;
+    if (c == '\n' || c == '\r') {
+        end_line(log);
+        if (c == '\n')
+            log->rank = -1;
+        return;
+    }
+    if (log->size + 1 >= TRAINER_LOG_LINE)
+        return;
+    log->line[log->size++] = c ? c : ' ';
+    log->line_seconds = seconds;
+    if (c == '|' && log->size > 1 && log->line[log->size - 2] == '%')
+        log->bar = log->size;
+    else if (c == ']' && log->bar) // a bar is drawn without an end of line behind it
+        look(log, false);
+}
+
+void trainer_log_feed(struct trainer_log *log, const char *bytes, size_t size, double seconds)
+{
+    for (size_t i = 0; i < size; i++)
+        add(log, bytes[i], seconds);
+}
+
+void trainer_log_end(struct trainer_log *log)
+{
+    while (log->size && strchr("0123456789.eE+-", log->line[log->size - 1]))
+        log->size--; // a number without an end may lack digits
+    end_line(log);
+}

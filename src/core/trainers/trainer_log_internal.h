@@ -1,0 +1,75 @@
+// trainer_log_internal: what the files of trainer_log share: tables, bars, numbers in a line.
+
+#pragma once
+
+#include "core/trainers/trainer_log.h"
+
+// --- tables (trainer_log_tables.c) -------------------------------------------
+
+// What a line says, and a little more than an event passes on.
+struct trainer_log_found {
+    struct trainer_log_event event;
+    double micro_step; // "iter" where "step" is something else; else the step
+    double announced;  // total steps, of a banner
+    double epochs;     // likewise
+    int count;         // values known
+};
+
+enum trainer_log_key_rule { KEY_PLAIN, KEY_INVERSE, KEY_WITH_UNIT, KEY_CLOCK, KEY_DURATION };
+
+struct trainer_log_key {
+    const char *name; // in lower case; ends in '*' if more may follow
+    size_t offset;    // of the value in struct trainer_log_found
+    double scale;
+    enum trainer_log_key_rule rule;
+};
+
+// NULL if nobody knows it. The name is in lower case.
+const struct trainer_log_key *trainer_log_find_key(const char *name);
+
+enum trainer_log_bar_kind { BAR_BARE, BAR_TRAINING, BAR_EPOCH, BAR_EVALUATION, BAR_OTHER };
+enum trainer_log_bar_kind trainer_log_find_bar_kind(struct text name, double *epoch, double *step);
+
+enum trainer_log_phrase_kind {
+    PHRASE_NONE,
+    PHRASE_EVALUATION_BEGIN,
+    PHRASE_EVALUATION_END,
+    PHRASE_SAVE,
+    PHRASE_OUT_OF_MEMORY,
+    PHRASE_END,
+    PHRASE_BANNER, // has totals
+    PHRASE_VALUES, // has values, but no step
+    PHRASE_BLOCK,  // Composer: "[batch=12/100]:", then a value a line
+};
+enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line);
+int trainer_log_find_base(const char *line); // what its step numbers lack: 1 if the first is 0
+
+// --- values in a line (trainer_log_values.c) ---------------------------------
+
+void trainer_log_clear(struct trainer_log_found *found);
+void trainer_log_pairs(struct trainer_log_found *found, const char *line); // "loss: 0.5 | lr 1e-4"
+bool trainer_log_dict(struct trainer_log_found *found, const char *line);  // {'loss': 0.5}
+const char *trainer_log_number(const char *at, double *value); // behind it; NULL if there is none
+double trainer_log_duration(const char *at);                   // "00:12", "1:02:03"; else NAN
+
+// --- progress bars (trainer_log_bar.c) ---------------------------------------
+
+struct trainer_log_bar {
+    enum trainer_log_bar_kind kind;
+    double at, total;
+    double epoch, step; // of its description; NAN
+    double step_seconds, elapsed_seconds;
+    struct text name;
+    const char *postfix, *end; // "…, loss=0.5]", and behind it
+};
+
+// The first whole bar in the text from `at` on; false if there is none.
+bool trainer_log_read_bar(struct trainer_log_bar *bar, const char *at);
+
+// --- the user's pattern (trainer_log_pattern.c) ------------------------------
+
+struct trainer_log_pattern;
+enum err trainer_log_read_pattern(struct trainer_log_pattern **out, struct arena *arena,
+                                  const char *source);
+bool trainer_log_match(struct trainer_log_pattern *pattern, struct trainer_log_found *found,
+                       struct text line);

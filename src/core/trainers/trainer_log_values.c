@@ -1,0 +1,233 @@
+#include "core/trainers/trainer_log_internal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_SIZE = 80 };
+
+void trainer_log_clear(struct trainer_log_found *found)
+{
+    *found = (struct trainer_log_found){ .event = { .rank = -1 } };
+    double *value = &found->event.step, *end = &found->event.clock_seconds + 1;
+    while (value < end)
+        *value++ = NAN;
+    found->micro_step = found->announced = found->epochs = NAN;
+}
+
+// --- numbers -----------------------------------------------------------------
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
+}
+
+static const char *digits(const char *at)
+{
+    while (isdigit((unsigned char)*at))
+        at++;
+    return at;
+}
+
+// "1,760", "-0.5", "1e-05", "1.500000E-04", "nan". Not hexadecimal, and not a word's tail.
+const char *trainer_log_number(const char *at, double *value)
+{
+    static const char *const nothing[] = { "nan", "None", "n/a", "null", "inf" };
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+        size_t size = strlen(nothing[i]);
+        if (!strncmp(at, nothing[i], size) && !is_word(at[size])) {
+            *value = NAN;
+            return at + size;
+        }
+    }
+    const char *first = at + (*at == '-' || *at == '+'), *end = digits(first);
+    while (end > first && *end == ',' && digits(end + 1) == end + 4) // thousands
+        end += 4;
+    bool known = end > first;
+    if (*end == '.' && (known || isdigit((unsigned char)end[1])))
+        end = digits(end + 1), known = true;
+    if (!known)
+        return NULL;
+    const char *exponent = end + 1 + (*end && (end[1] == '-' || end[1] == '+'));
+    if ((*end == 'e' || *end == 'E') && digits(exponent) > exponent)
+        end = digits(exponent);
+    char text[64];
+    size_t size = 0;
+    for (const char *c = at; c < end && size + 1 < sizeof text; c++)
+        if (*c != ',')
+            text[size++] = *c;
+    text[size] = 0;
+    *value = strtod(text, NULL);
+    return isfinite(*value) ? end : NULL;
+}
+
+double trainer_log_duration(const char *at)
+{
+    double sum = 0, part;
+    const char *end;
+    while ((end = isdigit((unsigned char)*at) ? trainer_log_number(at, &part) : NULL)) {
+        sum = sum * 60 + part;
+        if (*end != ':')
+            return sum;
+        at = end + 1;
+    }
+    return NAN;
+}
+
+// --- units -------------------------------------------------------------------
+
+static const struct {
+    const char *text;
+    double scale;
+} units[] = {
+    { "ms", 1e-3 },          { "s", 1 },    { "sec", 1 },         { "secs", 1 },
+    { "GiB", 1073741824.0 }, { "GB", 1e9 }, { "MiB", 1048576.0 }, { "MB", 1e6 },
+};
+
+static const char *unit(const char *at, double *scale)
+{
+    const char *from = at + (*at == ' '), *end = from;
+    while (is_word(*end))
+        end++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].text) == (size_t)(end - from) &&
+            !strncmp(units[i].text, from, (size_t)(end - from))) {
+            *scale = units[i].scale;
+            return end;
+        }
+    *scale = NAN;
+    return at;
+}
+
+// --- keys --------------------------------------------------------------------
+
+static void put(struct trainer_log_found *found, const struct trainer_log_key *key, double value,
+                double scale)
+{
+    bool has_unit = !isnan(scale);
+    if (isnan(value) || (key->rule == KEY_WITH_UNIT && !has_unit) ||
+        (key->rule == KEY_CLOCK && value < 1e9) || (key->rule == KEY_INVERSE && value <= 0))
+        return;
+    value = key->rule == KEY_INVERSE ? 1 / value : value;
+    value *= key->rule == KEY_WITH_UNIT ? scale : key->scale;
+    *(double *)((char *)found + key->offset) = value;
+    found->count++;
+}
+
+// The words before a number that name it, in lower case: behind the last mark that ends something.
+static const struct trainer_log_key *key_before(const char *from, const char *end)
+{
+    while (end > from && strchr(" :=\t", end[-1]))
+        end--;
+    for (const char *at = from; at < end; at++)
+        if (strchr("|;]>}[{%", *at) || (strchr(",:", *at) && (at + 1 == end || at[1] == ' ')) ||
+            (*at == '-' && at[1] == ' ') || (*at == '(' && !memchr(at, ')', (size_t)(end - at))))
+            from = at + 1;
+    while (from < end && strchr(" \t'\"(*.:)", *from))
+        from++;
+    char name[KEY_SIZE];
+    size_t size = (size_t)(end - from);
+    if (!size || size >= sizeof name)
+        return NULL;
+    for (size_t i = 0; i < size; i++)
+        name[i] = (char)tolower((unsigned char)from[i]);
+    name[size] = 0;
+    return trainer_log_find_key(name);
+}
+
+static bool is_step(const struct trainer_log_key *key)
+{
+    return key->offset == offsetof(struct trainer_log_found, event.step) ||
+           key->offset == offsetof(struct trainer_log_found, micro_step);
+}
+
+// "/ 500" behind a step.
+static const char *total_behind(struct trainer_log_found *found, const char *at)
+{
+    double total;
+    const char *number = at + strspn(at, " ");
+    if (*number != '/')
+        return at;
+    number += 1 + strspn(number + 1, " ");
+    const char *end = isdigit((unsigned char)*number) ? trainer_log_number(number, &total) : NULL;
+    if (!end)
+        return at;
+    found->event.total = total;
+    return end;
+}
+
+void trainer_log_pairs(struct trainer_log_found *found, const char *line)
+{
+    const char *from = line, *at = line;
+    while (*at) {
+        double value, scale;
+        bool starts = at == line || !(is_word(at[-1]) || at[-1] == '.');
+        const char *end = starts ? trainer_log_number(at, &value) : NULL;
+        if (!end || (end > at && *end == '.') || (is_word(*end) && unit(end, &scale) == end)) {
+            at++;
+            continue;
+        }
+        const struct trainer_log_key *key = key_before(from, at);
+        end = unit(end, &scale);
+        if (key)
+            put(found, key, value, scale);
+        if (key && is_step(key))
+            end = total_behind(found, end);
+        if (!key && !isnan(value) && !strncmp(end, " tok/s", 6))
+            found->event.tokens_per_s = value;
+        from = at = end > at ? end : at + 1;
+    }
+}
+
+// --- dicts -------------------------------------------------------------------
+
+// Behind the closing quote; NULL if there is none.
+static const char *string_end(const char *at)
+{
+    char quote = *at++;
+    while (*at && *at != quote)
+        at += *at == '\\' && at[1] ? 2 : 1;
+    return *at ? at + 1 : NULL;
+}
+
+// {'loss': 0.5, 'epoch': '0.1'} of Python, {"loss": 0.5} of JSON. What is inside other braces
+// counts as well.
+bool trainer_log_dict(struct trainer_log_found *found, const char *line)
+{
+    const char *at = line;
+    while ((at = strchr(at, '{')) && at[1 + strspn(at + 1, " ")] != '\'' &&
+           at[1 + strspn(at + 1, " ")] != '"')
+        at++;
+    if (!at)
+        return false;
+    while (*at) {
+        if (*at != '\'' && *at != '"') {
+            at++;
+            continue;
+        }
+        const char *end = string_end(at);
+        if (!end)
+            break;
+        const char *colon = end + strspn(end, " ");
+        const struct trainer_log_key *key = *colon == ':' ? key_before(at + 1, end - 1) : NULL;
+        at = end;
+        if (*colon != ':')
+            continue;
+        at = colon + 1 + strspn(colon + 1, " ");
+        double value;
+        bool quoted = *at == '\'' || *at == '"';
+        const char *number = trainer_log_number(at + quoted, &value);
+        if (number && quoted && *number != *at)
+            number = NULL;
+        if (key && key->rule == KEY_DURATION && quoted)
+            put(found, key, trainer_log_duration(at + 1), NAN);
+        else if (number && key)
+            put(found, key, value, NAN);
+        if (number)
+            at = number + quoted;
+        else if (quoted)
+            at = string_end(at) ? string_end(at) : at + strlen(at);
+    }
+    return true;
+}

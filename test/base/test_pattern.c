@@ -1,0 +1,94 @@
+// Patterns with the meaning they have in Oniguruma; test_tokenizer.c holds more of them against it.
+
+#include "base/pattern.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// All matches, with bars around them.
+static const char *matches(const char *source, struct text text)
+{
+    struct pattern *pattern;
+    if (pattern_read(&pattern, &test_arena, text_of(source), "t"))
+        return error_text();
+    struct pattern_stack stack = { .arena = &test_arena };
+    struct pattern_match match;
+    struct out out = { .arena = &test_arena };
+    for (size_t at = 0; at <= text.size && pattern_find(pattern, &stack, text, at, &match);) {
+        out_put(&out, "|%.*s", (int)(match.end - match.start), text.at + match.start);
+        at = match.end > match.start ? match.end : match.end + 1;
+    }
+    return out_string(&out);
+}
+
+static bool gives(const char *source, const char *text, const char *wanted)
+{
+    const char *got = matches(source, text_of(text));
+    if (strcmp(got, wanted))
+        printf("/%s/ on \"%s\" gives %s\n", source, text, got);
+    return !strcmp(got, wanted);
+}
+
+TEST(patterns_match_as_oniguruma_does)
+{
+    CHECK(gives("a|ab", "abab", "|a|a"));
+    CHECK(gives("a*b", "aaab b ac", "|aaab|b"));
+    CHECK(gives("a+?", "aaa", "|a|a|a"));
+    CHECK(gives("a{2,3}", "aaaaaa a", "|aaa|aaa"));
+    CHECK(gives("a++a|b", "aaab", "|b"));
+    CHECK(gives("(?>a+)a|b", "aab", "|b"));
+    CHECK(gives("(?:ab){2}", "ababab", "|abab"));
+    CHECK(gives("(?:a|b)+c", "ababc", "|ababc"));
+    CHECK(gives("(?:ab){1,2}c|x", "abababc x", "|ababc|x"));
+    CHECK(gives("\\s+(?!\\S)", "a   b  ", "|  |  "));
+    CHECK(gives("(?<=a)b|(?<!a)c", "ab c ac", "|b|c"));
+    CHECK(gives("(?i:straSSe)", "STRASSE strasse", "|STRASSE|strasse"));
+    CHECK(gives("(?i:'s)", "'S 's '\u017f", "|'S|'s|'\u017f"));
+    CHECK(gives("^b|a$", "a\nb", "|a|b"));
+    CHECK(gives("\\bfoo\\b", "foo food", "|foo"));
+    CHECK(gives("[^\\r\\n\\p{L}]?\\p{L}+", "a -b\nc", "|a|-b|c"));
+    CHECK(gives("[\\p{Lu}\\d_-]+", "aB1_-x", "|B1_-"));
+    CHECK(gives("[]a]+", "a]b", "|a]"));
+    CHECK(gives(".", "a\n\u4e2d", "|a|\u4e2d"));
+    CHECK(gives("\\p{^L}+|\\P{N}", "a1", "|a|1"));
+    CHECK(gives("x{,2}y", "xxxy", "|xxy"));
+    CHECK(gives("a{b", "a{b", "|a{b"));
+    CHECK(gives("", "ab", "|||"));
+}
+
+TEST(patterns_refuse_by_name_what_they_do_not_know)
+{
+    static const char *const bad[][2] = {
+        { "(a", "a group without its closing bracket" },
+        { "a)", "a closing bracket too many" },
+        { "[a", "a set without its closing bracket" },
+        { "\\1", "the escape \\1" },
+        { "(?<n>a)", "the group (?<" },
+        { "\\p{Klingon}", "the property \\p{Klingon}" },
+        { "[a&&b]", "an intersection of sets, &&" },
+        { "[[:alpha:]]", "a POSIX class [:..:]" },
+        { "(?<=ab)c", "a lookbehind of more than one character" },
+        { "*a", "a quantifier behind nothing" },
+        { "(?:a*)*", "a repeated group that may be empty" },
+        { "a\\", "a backslash at the end" },
+        { "(?:(?:(?:(?:a{999}){999}){999}){999}){999}", "a pattern of too many parts" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct pattern *pattern;
+        CHECK(pattern_read(&pattern, &test_arena, text_of(bad[i][0]), "t") == ERR_INPUT);
+        if (!strstr(error_text(), bad[i][1]))
+            printf("%s\n", error_text());
+        CHECK(strstr(error_text(), bad[i][1]));
+    }
+}
+
+TEST(no_pattern_runs_without_end)
+{
+    char text[4000];
+    memset(text, 'a', sizeof text);
+    const char *got = matches("(?:a+)+b", (struct text){ text, 200 });
+    CHECK(!strcmp(got, ""));
+    got = matches("(?:a|aa)+$", (struct text){ text, sizeof text });
+    CHECK(strlen(got) == sizeof text + 1);
+}

@@ -1,0 +1,100 @@
+// Unicode facts are held against the standard's own examples (UAX 15) and tables.
+
+#include "base/unicode.h"
+#include "test/test.h"
+
+#include <string.h>
+
+static bool becomes(enum unicode_form form, const char *from, const char *to)
+{
+    struct unicode_points points = { ARENA_NEW(&test_arena, struct unicode_point, 64), 0 };
+    for (const char *at = from, *end = from + strlen(from); at < end;) {
+        uint32_t origin = (uint32_t)(at - from);
+        points.at[points.count++] = (struct unicode_point){ unicode_next(&at, end), origin };
+    }
+    points = unicode_normalize(&test_arena, form, points);
+    char bytes[512];
+    size_t size = 0;
+    for (size_t i = 0; i < points.count; i++)
+        size += (size_t)unicode_put(bytes + size, points.at[i].code);
+    return size == strlen(to) && !memcmp(bytes, to, size);
+}
+
+TEST(normal_forms_are_those_of_the_standard)
+{
+    CHECK(becomes(UNICODE_NFC, "e\u0301", "\u00e9"));
+    CHECK(becomes(UNICODE_NFD, "\u00e9", "e\u0301"));
+    CHECK(becomes(UNICODE_NFC, "\u212b", "\u00c5"));
+    CHECK(becomes(UNICODE_NFD, "\u1e69", "s\u0323\u0307"));
+    CHECK(becomes(UNICODE_NFC, "s\u0307\u0323", "\u1e69"));
+    CHECK(becomes(UNICODE_NFC, "\u1e9b\u0323", "\u1e9b\u0323"));
+    CHECK(becomes(UNICODE_NFKC, "\u1e9b\u0323", "\u1e69"));
+    CHECK(becomes(UNICODE_NFKD, "\ufb01", "fi"));
+    CHECK(becomes(UNICODE_NFC, "\ufb01", "\ufb01"));
+    CHECK(becomes(UNICODE_NFC, "\u1112\u1161\u11ab", "\ud55c"));
+    CHECK(becomes(UNICODE_NFD, "\ud55c", "\u1112\u1161\u11ab"));
+    CHECK(becomes(UNICODE_NFC, "\u0958", "\u0915\u093c")); // excluded from composing
+}
+
+TEST(normal_forms_change_nothing_the_second_time)
+{
+    for (uint32_t code = 0x80; code < 0x30000; code++) {
+        if (code >= 0xD800 && code < 0xE000)
+            continue;
+        char bytes[8] = { 0 }, once[256] = { 0 };
+        bytes[unicode_put(bytes, code)] = 0;
+        struct unicode_point point = { code, 0 };
+        struct unicode_points nfc =
+            unicode_normalize(&test_arena, UNICODE_NFC, (struct unicode_points){ &point, 1 });
+        size_t size = 0;
+        for (size_t i = 0; i < nfc.count; i++)
+            size += (size_t)unicode_put(once + size, nfc.at[i].code);
+        struct unicode_points again = unicode_normalize(&test_arena, UNICODE_NFC, nfc);
+        CHECK(again.count == nfc.count && again.at[0].code == nfc.at[0].code);
+        // The quick look may be unsure, but never wrong.
+        if (unicode_is_nfc(bytes, strlen(bytes)))
+            CHECK(size == strlen(bytes) && !memcmp(bytes, once, size));
+        if (code % 4096 == 0)
+            arena_release(&test_arena);
+    }
+}
+
+TEST(classes_are_those_of_unicode_16)
+{
+    CHECK(unicode_is('a', UNICODE_LETTER) && unicode_is(0x4E2D, UNICODE_SET(LO)));
+    CHECK(unicode_is(0x1C89, UNICODE_SET(LU))); // new in 16.0
+    CHECK(unicode_is(0x2168, UNICODE_SET(NL)) && unicode_is(0xBD, UNICODE_SET(NO)));
+    CHECK(unicode_is(0x301, UNICODE_MARK) && unicode_is(0x1F600, UNICODE_SET(SO)));
+    static const uint32_t spaces[] = { 9, 0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x3000 };
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        CHECK(unicode_class(spaces[i]) & UNICODE_SPACE);
+    CHECK(!(unicode_class(0x200B) & UNICODE_SPACE) && !unicode_class(UNICODE_BAD + 200));
+    CHECK(unicode_class('_') & UNICODE_WORD && !(unicode_class('-') & UNICODE_WORD));
+}
+
+TEST(case_maps_and_folds)
+{
+    CHECK(unicode_lower('Q') == 'q' && unicode_lower(0xC9) == 0xE9 &&
+          unicode_lower(0x42F) == 0x44F);
+    CHECK(unicode_fold(0x17F) == 's' && unicode_fold(0x212A) == 'k' &&
+          unicode_fold(0x3C2) == 0x3C3);
+}
+
+TEST(bytes_that_are_no_utf8_are_read_one_by_one)
+{
+    static const char *const bad[] = { "\x80",     "\xC0\x80", "\xC3",         "\xE2\x82",
+                                       "\xED\xA0", "\xF5\x80", "\xF4\x90\x80", "\xE0\x80\x80" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *at = bad[i], *end = bad[i] + strlen(bad[i]);
+        CHECK(unicode_next(&at, end) == (uint32_t)UNICODE_BAD + (unsigned char)bad[i][0]);
+        CHECK(at == bad[i] + 1 && !unicode_valid(bad[i], strlen(bad[i])));
+    }
+    for (uint32_t code = 0; code < 0x110000; code += 7) {
+        if (code >= 0xD800 && code < 0xE000)
+            continue;
+        char bytes[UNICODE_BYTES];
+        const char *at = bytes, *end = bytes + unicode_put(bytes, code);
+        CHECK(unicode_before(bytes, end) == code);
+        CHECK(unicode_next(&at, end) == code && at == end);
+    }
+}

@@ -1,0 +1,50 @@
+#include "core/data/counting.h"
+
+#include "test/test.h"
+
+static struct example example(int64_t tokens, int64_t labelled, uint64_t hash)
+{
+    return (struct example){ .file = "a.jsonl",
+                             .line = 1,
+                             .tokens = tokens,
+                             .labelled = labelled,
+                             .text_bytes = 4 * tokens,
+                             .hash = hash };
+}
+
+TEST(counting_tells_duplicates_from_others_whatever_their_number)
+{
+    struct profile profile = { 0 };
+    struct lengths lengths = { .arena = &test_arena };
+    struct counting counting = { .profile = &profile, .lengths = &lengths };
+    for (int round = 0; round < 2; round++)
+        for (uint64_t i = 0; i < 20000; i++) {
+            struct example next = example(10, 5, i * UINT64_C(0x9E3779B97F4A7C15));
+            counting_add(&counting, &next);
+        }
+    counting_end(&counting);
+    CHECK(profile.rows == 40000 && lengths.count == 40000);
+    CHECK(profile.spots[PROFILE_DUPLICATE].count == 20000 && profile.duplicates_exact);
+    CHECK(counting_check(&counting, "a.jsonl") == OK);
+}
+
+TEST(counting_notes_rows_without_text_labels_or_sense)
+{
+    struct profile profile = { 0 };
+    struct lengths lengths = { .arena = &test_arena };
+    struct counting counting = { .profile = &profile, .lengths = &lengths };
+    struct example bad = { .file = "a.jsonl", .line = 3, .problem = "is a number" };
+    counting_add(&counting, &bad);
+    CHECK(counting_check(&counting, "a.jsonl") == ERR_INPUT);
+    struct example unlabelled = example(7, 0, 1), empty = example(2, 2, 2),
+                   second = example(9, 9, 3);
+    empty.is_empty = second.is_second = true;
+    counting_add(&counting, &unlabelled);
+    counting_add(&counting, &empty);
+    counting_add(&counting, &second);
+    counting_end(&counting);
+    CHECK(profile.rows == 3 && lengths.count == 3);
+    CHECK(profile.spots[PROFILE_BAD].count == 1 && profile.spots[PROFILE_EMPTY].count == 1);
+    CHECK(profile.spots[PROFILE_UNLABELLED].count == 1);
+    CHECK(!profile.spots[PROFILE_DUPLICATE].count);
+}

@@ -1,0 +1,61 @@
+#include "core/data/example.h"
+
+#include "test/test.h"
+
+#include <string.h>
+
+// Counts the rows of a text with the built-in vocabulary; -1 for a row that cannot be used.
+static int64_t count_rows(const char *name, const char *text, int64_t *tokens, int64_t *labelled,
+                          enum chat_labels labels)
+{
+    struct example_rule rule = { .chat.labels = labels };
+    struct chat_format format = { 0 };
+    struct example_worker worker;
+    CHECK(example_rule_estimate(&rule, &test_arena, &format, "llama-3.1-8b") == OK);
+    CHECK(example_rule_format(&rule, &test_arena, &format) == OK);
+    CHECK(example_worker_init(&worker, &rule) == OK);
+    struct lines rows = { .cutter.format = lines_guess(name, text_of(text)),
+                          .at = text,
+                          .end = text + strlen(text),
+                          .next_line = 1 };
+    struct record_schema schema;
+    struct example_table table = { .schema = &schema };
+    CHECK(example_detect(&schema, &test_arena, &rows, &table, RECORD_AUTO, (struct text){ 0 }) ==
+          OK);
+    int64_t count = 0;
+    for (struct text row; lines_next(&rows, &row); count++) {
+        struct record record;
+        struct chat_text said;
+        struct example example = { 0 };
+        if (example_read(&record, &test_arena, &table, &rows, row))
+            continue;
+        CHECK(chat_render(&worker.chat, &said, &record.sequences[0]) == OK);
+        example_count(&worker, &example, &said);
+        *tokens += example.tokens;
+        *labelled += example.labelled;
+    }
+    example_worker_release(&worker);
+    return count;
+}
+
+TEST(example_counts_what_is_labelled_within_what_there_is)
+{
+    const char *rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"one two three\"},"
+                       "{\"role\":\"assistant\",\"content\":\"four\"}]}\n{\"messages\":5}\n";
+    int64_t tokens = 0, all = 0, same = 0, answer = 0;
+    CHECK(count_rows("a.jsonl", rows, &tokens, &all, CHAT_ALL) == 2);
+    CHECK(tokens > 4 && all == tokens);
+    CHECK(count_rows("a.jsonl", rows, &same, &answer, CHAT_ASSISTANT) == 2);
+    CHECK(same == tokens && answer > 0 && answer < tokens);
+}
+
+TEST(example_names_templates_apart)
+{
+    struct example_rule rule = { .template_name = "folder/chat_template.jinja" }, other = rule;
+    struct chat_format a = { .source = TEXT("{{ messages }}") }, b = { .source = TEXT("{{ 1 }}") };
+    CHECK(example_rule_format(&rule, &test_arena, &a) == OK);
+    CHECK(example_rule_format(&other, &test_arena, &b) == OK);
+    CHECK(!strncmp(rule.template_name, "chat_template.jinja (", 21));
+    CHECK(strcmp(rule.template_name, other.template_name));
+    CHECK(example_hash(TEXT("abc")) != example_hash(TEXT("abd")));
+}

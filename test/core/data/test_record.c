@@ -1,0 +1,179 @@
+// Rows of every format, good and bad.
+
+#include "core/data/record.h"
+#include "test/test.h"
+
+#include <string.h>
+
+static struct record_schema schema;
+static struct record record;
+
+static enum err detect(const char *row, enum record_format format, const char *fields)
+{
+    struct text text = text_of(row);
+    return record_detect(&schema, &test_arena, &text, 1, format, text_of(fields));
+}
+
+// Detects the format of a row and reads it.
+static bool reads_as(const char *row, enum record_format format)
+{
+    return !detect(row, RECORD_AUTO, "") && schema.format == format &&
+           !record_read(&record, &schema, &test_arena, text_of(row));
+}
+
+static struct template_value message(int sequence, size_t index)
+{
+    return record.sequences[sequence].messages.list->items[index];
+}
+
+static bool says(struct template_value of, const char *key, const char *wanted)
+{
+    const struct template_value *value = template_value_find(of.dict, text_of(key));
+    return value && value->kind == TEMPLATE_STRING && text_is(value->string, wanted);
+}
+
+TEST(messages_are_read_with_their_tools)
+{
+    CHECK(
+        reads_as("{\"tools\": \"[{\\\"name\\\": \\\"f\\\"}]\", \"messages\": [{\"role\": \"user\", "
+                 "\"content\": \"a\\nb\"}, {\"role\": \"assistant\", \"content\": null, "
+                 "\"tool_calls\": []}]}",
+                 RECORD_MESSAGES));
+    CHECK(record.count == 1 && record.sequences[0].kind == RECORD_CHAT);
+    CHECK(says(message(0, 0), "role", "user") && says(message(0, 0), "content", "a\nb"));
+    CHECK(record.sequences[0].tools.list->count == 1);
+    CHECK(!strcmp(schema.sentence, "messages: messages from \"messages\", tools from \"tools\""));
+}
+
+TEST(content_in_parts_becomes_text_reasoning_and_calls)
+{
+    CHECK(reads_as(
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": [{\"type\": \"reasoning\", "
+        "\"value\": \"hm\"}, {\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", "
+        "\"value\": \"b\"}, {\"type\": \"tool_call\", \"value\": \"{\\\"name\\\": "
+        "\\\"f\\\", \\\"arguments\\\": {}}\"}]}]}",
+        RECORD_MESSAGES));
+    CHECK(says(message(0, 0), "content", "ab") && says(message(0, 0), "reasoning_content", "hm"));
+    const struct template_value *calls =
+        template_value_find(message(0, 0).dict, TEXT("tool_calls"));
+    CHECK(calls && calls->list->count == 1);
+    CHECK(reads_as("{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image\"}]}]}",
+                   RECORD_MESSAGES));
+    CHECK(template_value_find(message(0, 0).dict, TEXT("content"))->kind == TEMPLATE_LIST);
+}
+
+TEST(sharegpt_speakers_become_roles)
+{
+    CHECK(reads_as("{\"conversations\": [{\"from\": \"system\", \"value\": \"s\"}, {\"from\": "
+                   "\"human\", \"value\": \"q\"}, {\"from\": \"function_call\", \"value\": "
+                   "\"{\\\"name\\\": \\\"f\\\", \\\"arguments\\\": {\\\"x\\\": 1}}\"}, {\"from\": "
+                   "\"observation\", \"value\": \"1\"}, {\"from\": \"gpt\", \"value\": \"a\"}], "
+                   "\"tools\": \"[]\"}",
+                   RECORD_SHAREGPT));
+    CHECK(says(message(0, 0), "role", "system") && says(message(0, 1), "role", "user"));
+    CHECK(says(message(0, 2), "role", "assistant") && says(message(0, 3), "role", "tool"));
+    CHECK(template_value_find(message(0, 2).dict, TEXT("tool_calls")) != NULL);
+    CHECK(says(message(0, 4), "content", "a"));
+    CHECK(record.sequences[0].tools.kind == TEMPLATE_NONE);
+    CHECK(reads_as("{\"conversations\": [{\"role\": \"user\", \"content\": \"q\"}]}",
+                   RECORD_MESSAGES));
+}
+
+TEST(alpaca_rows_have_an_optional_input_and_history)
+{
+    CHECK(
+        reads_as("{\"instruction\": \"i\", \"input\": \"\", \"response\": \"o\"}", RECORD_ALPACA));
+    CHECK(record.sequences[0].kind == RECORD_INSTRUCTION);
+    CHECK(text_is(record.sequences[0].completion, "o") && !record.sequences[0].input.size);
+    CHECK(reads_as("{\"instruction\": \"i\", \"input\": \"x\", \"output\": \"o\", \"history\": "
+                   "[[\"q\", \"a\"]]}",
+                   RECORD_ALPACA));
+    CHECK(record.sequences[0].kind == RECORD_CHAT && record.sequences[0].prompt_count == 3);
+    CHECK(says(message(0, 2), "content", "i\nx"));
+}
+
+TEST(prompts_and_completions_are_strings_or_messages)
+{
+    CHECK(reads_as("{\"prompt\": \"p\", \"completion\": \" c\"}", RECORD_COMPLETION));
+    CHECK(record.sequences[0].kind == RECORD_PAIR && text_is(record.sequences[0].prompt, "p"));
+    CHECK(reads_as("{\"prompt\": [{\"role\": \"user\", \"content\": \"p\"}], \"completion\": "
+                   "[{\"role\": \"assistant\", \"content\": \"c\"}]}",
+                   RECORD_COMPLETION));
+    CHECK(record.sequences[0].kind == RECORD_CHAT && record.sequences[0].prompt_count == 1);
+    CHECK(reads_as("{\"question\": \"p\", \"answer\": \"c\"}", RECORD_QUESTION));
+    CHECK(reads_as("{\"text\": \"t\", \"meta\": {\"x\": [1, 2]}}", RECORD_TEXT));
+    CHECK(text_is(record.sequences[0].completion, "t"));
+}
+
+TEST(a_preference_pair_is_two_sequences)
+{
+    CHECK(
+        reads_as("{\"prompt\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\"}", RECORD_PREFERENCE));
+    CHECK(record.count == 2 && text_is(record.sequences[1].completion, "r"));
+    CHECK(reads_as(
+        "{\"chosen\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "
+        "\"content\": \"c\"}], \"rejected\": [{\"role\": \"user\", \"content\": \"q\"}, "
+        "{\"role\": \"assistant\", \"content\": \"r\"}]}",
+        RECORD_PREFERENCE));
+    CHECK(record.sequences[0].prompt_count == 1 && says(message(1, 1), "content", "r"));
+    CHECK(reads_as("{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}], \"chosen\": "
+                   "{\"from\": \"gpt\", \"value\": \"c\"}, \"rejected\": {\"from\": \"gpt\", "
+                   "\"value\": \"r\"}}",
+                   RECORD_PREFERENCE));
+    CHECK(record.sequences[0].prompt_count == 1 && says(message(0, 1), "content", "c"));
+}
+
+TEST(fields_and_format_override_what_is_found)
+{
+    const char *row = "{\"query\": \"q\", \"reply\": \"r\", \"text\": \"t\"}";
+    CHECK(!detect(row, RECORD_AUTO, "instruction=query,output=reply"));
+    CHECK(schema.format == RECORD_ALPACA);
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(text_is(record.sequences[0].prompt, "q") && text_is(record.sequences[0].completion, "r"));
+    CHECK(!detect(row, RECORD_TEXT, "text=reply"));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(text_is(record.sequences[0].completion, "r"));
+    CHECK(detect(row, RECORD_MESSAGES, "") == ERR_INPUT && strstr(error_text(), "--fields"));
+    CHECK(detect(row, RECORD_AUTO, "nonsense=x") == ERR_USAGE);
+    CHECK(detect("{\"a\": 1, \"b\": 2}", RECORD_AUTO, "") == ERR_INPUT);
+    CHECK(strstr(error_text(), "a, b") != NULL);
+}
+
+TEST(columns_of_a_table_are_read_with_their_nested_json)
+{
+    struct text names[] = { TEXT("id"), TEXT("messages") };
+    struct text cells[] = { TEXT("7"), TEXT("[{\"role\": \"user\", \"content\": \"x\"}]") };
+    CHECK(!record_detect_columns(&schema, &test_arena, names, 2, RECORD_AUTO, TEXT("")));
+    CHECK(!record_read_columns(&record, &schema, &test_arena, names, cells, 2));
+    CHECK(says(message(0, 0), "content", "x"));
+}
+
+TEST(a_bad_row_is_refused_with_its_reason)
+{
+    static const char *const cases[][2] = {
+        { "{\"messages\": \"text\"}", "messages" },
+        { "{\"messages\": 7}", "is a int, must be a list" },
+        { "{\"messages\": []}", "empty list" },
+        { "{\"messages\": [{\"content\": \"x\"}]}", "message 1 has no role" },
+        { "{\"messages\": [{\"role\": \"user\", \"content\": 3}]}", "message 1 has a content" },
+        { "{\"messages\": [\"x\"]}", "message 1 is a str" },
+        { "{\"messages\": [{\"from\": \"nobody\", \"value\": \"x\"}]}", "is from \"nobody\"" },
+        { "{\"other\": 1}", "has no \"messages\"" },
+        { "{\"messages\": [{\"role\": \"user\"}], \"tools\": \"{broken\"}", "tools" },
+        { "{\"messages\": [{\"role\": \"user\"}]", "ends too early" },
+        { "{\"messages\": [{\"role\": \"user\"}]} trailing", "behind the row's end" },
+        { "[1, 2]", "is a list, must be an object" },
+        { "", "no JSON" },
+        { "{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}", "valid UTF-8" },
+        { "{\"messages\": [{\"role\": \"user\", \"content\": \"\xed\xa0\x80\"}]}", "valid UTF-8" },
+    };
+    CHECK(!detect("{\"messages\": [], \"tools\": []}", RECORD_AUTO, ""));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(record_read(&record, &schema, &test_arena, text_of(cases[i][0])) == ERR_INPUT);
+        CHECK(strstr(error_text(), cases[i][1]) != NULL);
+    }
+    struct out deep = { .arena = &test_arena };
+    out_put(&deep, "{\"messages\": ");
+    out_repeat(&deep, '[', 100000);
+    CHECK(record_read(&record, &schema, &test_arena, out_view(&deep)) == ERR_INPUT);
+}

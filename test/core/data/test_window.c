@@ -1,0 +1,131 @@
+#include "core/data/window.h"
+
+#include "test/real_lengths.h"
+
+#include <string.h>
+
+static struct window_plan plan_of(const char *path, enum batching batching)
+{
+    struct lengths list = real_lengths(path);
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    struct window_request request = { .batching = batching, .seed = 1 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    return plan;
+}
+
+static const struct window *row(const struct window_plan *plan, int64_t context)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->rows[i].context == context)
+            return &plan->rows[i];
+    CHECK(!"the window is a candidate");
+    return &plan->rows[0];
+}
+
+TEST(window_candidates_rise_and_larger_ones_never_cut_more)
+{
+    struct window_plan plan = plan_of("test/data/c4_lengths.csv", BATCHING_LONGEST);
+    for (size_t i = 1; i < plan.count; i++) {
+        const struct window *a = &plan.rows[i - 1], *b = &plan.rows[i];
+        CHECK(a->context < b->context);
+        CHECK(a->truncated_examples >= b->truncated_examples);
+        CHECK(a->truncated_tokens >= b->truncated_tokens);
+        CHECK(a->relative_cost <= b->relative_cost);
+    }
+    CHECK(row(&plan, 16384)->truncated_examples == 0);
+}
+
+TEST(window_efficiencies_are_those_of_simulating_each_window)
+{
+    struct lengths list = real_lengths("test/data/gsm8k_lengths.csv"), shuffled;
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    struct window_request request = { .context = 200, .seed = 4, .micro_batch = 16 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    lengths_unroll(&shuffled, &test_arena, &tally, 4);
+    const struct packing_trainer *trainer;
+    packing_trainer_find(&trainer, "hf", NULL);
+    static const int64_t contexts[] = { 200, 512, 4096 };
+    for (size_t i = 0; i < 3; i++) {
+        const struct window *window = row(&plan, contexts[i]);
+        struct packing_setup setup = { .window = contexts[i], .micro_batch = 16, .seed = 4 };
+        struct packing packing;
+        struct packing_rule rule = packing_rule(trainer, BATCHING_LONGEST);
+        packing_plan(&packing, &test_arena, &shuffled, &rule, &setup);
+        CHECK_NEAR(window->padded_efficiency, 1 - packing.sums.padding_share, 1e-12);
+        CHECK(window->truncated_examples == packing.sums.cut_examples);
+        CHECK(window->truncated_tokens == packing.sums.lost_tokens);
+        rule = packing_rule(trainer, BATCHING_GROUPED);
+        packing_plan(&packing, &test_arena, &shuffled, &rule, &setup);
+        CHECK_NEAR(window->grouped_efficiency, 1 - packing.sums.padding_share, 1e-3);
+        rule = packing_rule(trainer, BATCHING_PACKED);
+        packing_plan(&packing, &test_arena, &shuffled, &rule, &setup);
+        CHECK(window->packs == packing.sums.rows);
+        CHECK_NEAR(window->packed_efficiency, packing.sums.fill, 1e-12);
+    }
+}
+
+TEST(window_recommended_cuts_nothing_where_that_is_cheap)
+{
+    struct window_plan plan = plan_of("test/data/gsm8k_lengths.csv", BATCHING_LONGEST);
+    const struct window *window = &plan.rows[plan.recommended];
+    CHECK(window->truncated_examples == 0);
+    CHECK(window->context == 512); // the longest record has 469 tokens
+    CHECK(strstr(plan.reason, "nothing"));
+}
+
+TEST(window_recommended_leaves_a_costly_tail)
+{
+    struct lengths list = { .arena = &test_arena };
+    for (int i = 0; i < 10000; i++)
+        lengths_add(&list, 200 + i % 300, 100);
+    for (int i = 0; i < 10; i++)
+        lengths_add(&list, 30000, 100); // 5 % of all tokens in ten examples
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    struct window_request request = { .batching = BATCHING_LONGEST, .seed = 1 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    CHECK(plan.rows[plan.recommended].context == 512);
+    CHECK(plan.rows[plan.recommended].truncated_examples == 10);
+    CHECK(strstr(plan.reason, "cuts 0.1"));
+}
+
+TEST(window_recommended_keeps_answers_that_stand_behind_long_prompts)
+{
+    struct lengths list = { .arena = &test_arena };
+    for (int i = 0; i < 10000; i++)
+        lengths_add(&list, 300, 20);
+    for (int i = 0; i < 60; i++) // 0.6 % of the examples, but a quarter of what is learned
+        lengths_add(&list, 6000, 1100);
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    struct window_request request = { .batching = BATCHING_LONGEST, .seed = 1 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    CHECK(plan.rows[plan.recommended].context == 6016);
+}
+
+TEST(window_recommended_for_packing_fills_its_rows)
+{
+    struct lengths list = { .arena = &test_arena };
+    for (int i = 0; i < 5000; i++)
+        lengths_add(&list, 330 + i % 20, 100); // one fits 512, and 170 are lost
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    struct window_request request = { .batching = BATCHING_PACKED, .seed = 1 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    CHECK(plan.rows[plan.recommended].packed_efficiency >= 0.95);
+}
+
+TEST(window_of_no_examples_is_no_crash)
+{
+    struct lengths_tally none = { 0 };
+    struct window_plan plan;
+    CHECK(window_plan(&plan, &test_arena, &none, &(struct window_request){ 0 }) == OK);
+    CHECK(plan.count == 7 && plan.rows[0].packs == 0);
+}

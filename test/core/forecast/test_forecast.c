@@ -1,0 +1,113 @@
+#include "core/forecast/forecast.h"
+#include "test/core/knowledge.h"
+
+// A run of 1e9 tokens at 1e5 tokens/s, nothing unknown but the efficiency.
+static struct forecast_input input_of(double log_spread)
+{
+    struct knowledge k = knowledge_open();
+    struct forecast_input input = {
+        .roofline_tokens_per_s = 1e5,
+        .efficiency = { .stack = "x", .family = "y", .log_mid = -0.2, .log_spread = log_spread },
+        .processed_tokens = 1e9,
+        .processed_factor = { 1, 1, 1 },
+        .price = price_given(&test_arena, 2),
+        .seed = 1,
+    };
+    struct overheads *o = &input.overheads;
+    CHECK(!overhead_assume(o, &k.catalog, NULL));
+    o->startup_seconds = assumption_given(o->startup_seconds, 0);
+    o->eval_share = assumption_given(o->eval_share, 0);
+    o->storage_bytes_per_s = assumption_given(o->storage_bytes_per_s, 1e9);
+    o->failures_per_gpu_hour = assumption_given(o->failures_per_gpu_hour, 0);
+    o->gpus = 8;
+    return input;
+}
+
+static struct forecast forecast_of(const struct forecast_input *input)
+{
+    struct forecast forecast;
+    forecast_make(&forecast, &test_arena, input);
+    return forecast;
+}
+
+TEST(forecast_without_unknowns_is_one_number)
+{
+    struct forecast_input input = input_of(0);
+    struct forecast f = forecast_of(&input);
+    double hours = 1e9 / (1e5 * exp(-0.2)) / 3600;
+    CHECK_NEAR(f.wall_hours.low, hours, 1e-9);
+    CHECK_NEAR(f.wall_hours.high, hours, 1e-9);
+    CHECK_NEAR(f.gpu_hours.mid, 8 * hours, 1e-9);
+    CHECK_NEAR(f.cost_usd.mid, 16 * hours, 1e-9);
+}
+
+TEST(forecast_of_a_lognormal_efficiency_has_its_quantiles)
+{
+    struct forecast_input input = input_of(0.3);
+    struct forecast f = forecast_of(&input);
+    const double p90 = 1.2815515655446004;
+    CHECK_NEAR(f.tokens_per_s.low, 1e5 * exp(-0.2 - 0.3 * p90), 0.01);
+    CHECK_NEAR(f.tokens_per_s.mid, 1e5 * exp(-0.2), 0.01);
+    CHECK_NEAR(f.tokens_per_s.high, 1e5 * exp(-0.2 + 0.3 * p90), 0.01);
+    CHECK_NEAR(f.wall_hours.high, 1e9 / f.tokens_per_s.low / 3600, 1e-3);
+}
+
+TEST(forecast_with_the_same_seed_is_the_same)
+{
+    struct forecast_input input = input_of(0.3);
+    struct forecast a = forecast_of(&input), b = forecast_of(&input);
+    CHECK(a.gpu_hours.high == b.gpu_hours.high && a.cost_usd.low == b.cost_usd.low);
+    input.seed = 2;
+    b = forecast_of(&input);
+    CHECK(a.gpu_hours.high != b.gpu_hours.high);
+    CHECK_NEAR(a.gpu_hours.high, b.gpu_hours.high, 0.02);
+}
+
+TEST(forecast_widens_with_every_unknown)
+{
+    struct forecast_input input = input_of(0.2);
+    double before = forecast_of(&input).gpu_hours.high;
+    input.processed_factor = (struct range){ 0.7, 1, 1.5 };
+    double lengths = forecast_of(&input).gpu_hours.high;
+    CHECK(lengths > before);
+    input.overheads.retries = assumption_given(input.overheads.retries, 0.5);
+    CHECK(forecast_of(&input).gpu_hours.high > lengths);
+}
+
+TEST(forecast_names_what_drives_the_range_first)
+{
+    struct forecast_input input = input_of(0.3);
+    input.processed_factor = (struct range){ 0.95, 1, 1.05 };
+    struct forecast f = forecast_of(&input);
+    CHECK(f.drivers[0].kind == FORECAST_EFFICIENCY);
+    CHECK(f.drivers[1].kind == FORECAST_LENGTHS);
+    CHECK(f.drivers[0].low < f.gpu_hours.mid && f.drivers[0].high > f.gpu_hours.mid);
+    // Knowing the first leaves only the second.
+    struct range left = f.drivers[0].gpu_hours_known;
+    CHECK_NEAR(left.high / left.low, f.drivers[1].high / f.drivers[1].low, 0.01);
+    input.processed_factor = (struct range){ 0.3, 1, 3 };
+    CHECK(forecast_of(&input).drivers[0].kind == FORECAST_LENGTHS);
+}
+
+TEST(forecast_of_prices_spans_the_offers)
+{
+    struct knowledge k = knowledge_open();
+    const struct gpu *gpu;
+    CHECK(!catalog_gpu(&gpu, &k.catalog, "h100-sxm"));
+    struct price price = price_find(&test_arena, &k.catalog, gpu, 8);
+    CHECK(price.offers >= 3);
+    for (size_t i = 1; i < price.offers; i++)
+        CHECK(price.usd_per_gpu_hour[i - 1] <= price.usd_per_gpu_hour[i]);
+    CHECK(price.usd_per_gpu_hour[0] > 0.5 && price.usd_per_gpu_hour[price.offers - 1] < 20);
+    CHECK(price.oldest && price.newest && strcmp(price.oldest, price.newest) <= 0);
+    // Whole instances are billed: one GPU of a machine of eight costs the machine.
+    double whole = price_median(&price);
+    struct price half = price_find(&test_arena, &k.catalog, gpu, 12);
+    CHECK(price_median(&half) >= whole);
+    struct forecast_input input = input_of(0);
+    input.price = price;
+    struct forecast f = forecast_of(&input);
+    CHECK(f.cost_usd.low < f.cost_usd.mid && f.cost_usd.mid < f.cost_usd.high);
+    input.price = (struct price){ 0 };
+    CHECK(isnan(forecast_of(&input).cost_usd.mid));
+}

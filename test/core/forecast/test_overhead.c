@@ -1,0 +1,155 @@
+#include "core/forecast/overhead.h"
+#include "test/core/knowledge.h"
+
+static struct overheads assumed(const struct knowledge *k)
+{
+    struct overheads overheads;
+    CHECK(!overhead_assume(&overheads, &k->catalog, NULL));
+    return overheads;
+}
+
+static double wall(const struct overheads *overheads, double train_seconds)
+{
+    struct overhead_draw middle = overhead_middle(overheads);
+    struct overhead_times times;
+    overhead_run(&times, overheads, &middle, train_seconds, 1e6);
+    return times.wall_seconds;
+}
+
+TEST(overhead_save_interval_is_young_dalys)
+{
+    // One minute to save, one failure a day: √(2 · 60 · 86,400) s.
+    CHECK_NEAR(overhead_save_interval(60, 86400), 3219.938, 1e-6);
+    // Nothing else loses less: saving costs save/τ, failures undo τ/2 each.
+    double best = overhead_save_interval(60, 86400);
+    for (double factor = 0.5; factor < 2; factor += 0.1) {
+        double other = best * factor;
+        CHECK(60 / best + best / 2 / 86400 <= 60 / other + other / 2 / 86400 + 1e-15);
+    }
+}
+
+TEST(overhead_counts_events_as_poisson_does)
+{
+    enum { DRAWS = 20000 };
+    for (double mean = 0.3; mean < 200; mean *= 5) {
+        double sum = 0, squares = 0;
+        for (int i = 0; i < DRAWS; i++) {
+            double count = overhead_count(mean, (i + 0.5) / DRAWS);
+            sum += count;
+            squares += count * count;
+        }
+        CHECK_NEAR(sum / DRAWS, mean, 0.01);
+        CHECK_NEAR(squares / DRAWS - sum / DRAWS * sum / DRAWS, mean, 0.02);
+    }
+    CHECK(overhead_count(2.5, NAN) == 2.5);
+    CHECK(overhead_count(0, 0.999) == 0);
+}
+
+TEST(overhead_of_evaluation_is_the_forward_share_of_a_step)
+{
+    // A third of a full step, half of a LoRA step; a quarter and a third where all is recomputed.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "llmq", 4, 2048);
+    const struct {
+        int method, checkpointing;
+        double share;
+    } cases[] = {
+        { RECIPE_FULL, RECIPE_KEEP_ALL, 1.0 / 3 },
+        { RECIPE_LORA, RECIPE_KEEP_ALL, 1.0 / 2 },
+        { RECIPE_FULL, RECIPE_RECOMPUTE, 1.0 / 4 },
+        { RECIPE_LORA, RECIPE_RECOMPUTE, 1.0 / 3 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup.recipe.method = cases[i].method;
+        setup.recipe.checkpointing = cases[i].checkpointing;
+        struct estimate estimate = knowledge_estimate(&setup);
+        CHECK_NEAR(overhead_eval_cost(&estimate.step), cases[i].share, 0.12);
+    }
+}
+
+TEST(overhead_saves_adapters_or_the_whole_state)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads overheads = assumed(&k);
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 2048);
+    setup.recipe.method = RECIPE_FULL;
+    struct estimate estimate = knowledge_estimate(&setup);
+    overhead_configure(&overheads, &setup, &estimate.step);
+    // Public decompositions of the training state: 12 to 16 bytes a parameter.
+    double per_parameter = overheads.save_bytes / (double)model_parameters(setup.model);
+    CHECK(per_parameter >= 12 && per_parameter <= 16);
+    setup.recipe.method = RECIPE_LORA;
+    estimate = knowledge_estimate(&setup);
+    overhead_configure(&overheads, &setup, &estimate.step);
+    CHECK(overheads.save_bytes < 1e9);
+    CHECK_NEAR(overheads.load_bytes, 2.0 * 8030261248, 1e-9);
+}
+
+TEST(overhead_of_every_kind_only_lengthens_a_run)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads plain = assumed(&k);
+    plain.save_bytes = 1e9;
+    plain.load_bytes = 1e10;
+    plain.eval_cost = 0.5;
+    double before = wall(&plain, 3600);
+    CHECK(before > 3600);
+    struct overheads changed = plain;
+    changed.retries = assumption_given(changed.retries, 2);
+    CHECK_NEAR(wall(&changed, 3600), 3 * before, 1e-9);
+    changed = plain;
+    changed.failed_runs = assumption_given(changed.failed_runs, 1);
+    CHECK_NEAR(wall(&changed, 3600), 1.5 * before, 1e-9);
+    changed = plain;
+    changed.compiles = true;
+    CHECK(wall(&changed, 3600) > before);
+    changed = plain;
+    changed.storage_bytes_per_s = assumption_given(changed.storage_bytes_per_s, 1e8);
+    CHECK(wall(&changed, 3600) > before);
+    changed = plain;
+    changed.gpus = 1024;
+    CHECK(wall(&changed, 360000) > wall(&plain, 360000));
+}
+
+TEST(overhead_stalls_only_when_storage_is_slower_than_training)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads overheads = assumed(&k);
+    struct overhead_draw draw = overhead_middle(&overheads);
+    struct overhead_times times;
+    overhead_run(&times, &overheads, &draw, 100, 1e6);
+    CHECK(times.seconds[OVERHEAD_STALLS] == 0);
+    draw.storage_bytes_per_s = 8e6; // a million tokens a second
+    overhead_run(&times, &overheads, &draw, 100, 1e9);
+    CHECK_NEAR(times.seconds[OVERHEAD_STALLS], 900, 1e-9);
+}
+
+TEST(overhead_assumptions_all_have_a_source)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads o = assumed(&k);
+    const struct assumption *all[] = { &o.startup_seconds,       &o.compile_seconds,
+                                       &o.storage_bytes_per_s,   &o.eval_share,
+                                       &o.evals_per_epoch,       &o.failures_per_gpu_hour,
+                                       &o.save_interval_seconds, &o.retries,
+                                       &o.failed_runs,           &o.data_bytes_per_token };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        CHECK(all[i]->name && all[i]->unit && all[i]->source);
+        CHECK(all[i]->origin != ASSUMPTION_CATALOG || all[i]->as_of);
+        CHECK(!(all[i]->value.low > all[i]->value.mid || all[i]->value.mid > all[i]->value.high));
+    }
+}
+
+TEST(assumption_draws_its_own_quantiles)
+{
+    const double p90 = 1.2815515655446004;
+    struct assumption lognormal = { .value = { 60, 180, 600 } };
+    CHECK_NEAR(assumption_draw(&lognormal, -p90), 60, 1e-12);
+    CHECK_NEAR(assumption_draw(&lognormal, 0), 180, 1e-12);
+    CHECK_NEAR(assumption_draw(&lognormal, p90), 600, 1e-12);
+    struct assumption cut = { .value = { 0, 0.05, 0.1 } };
+    CHECK_NEAR(assumption_draw(&cut, p90), 0.1, 1e-12);
+    CHECK(assumption_draw(&cut, -5) == 0);
+    struct assumption given = assumption_given(lognormal, 7);
+    CHECK(assumption_draw(&given, 3) == 7 && given.origin == ASSUMPTION_GIVEN);
+}

@@ -1,0 +1,160 @@
+#include "core/forecast/search.h"
+#include "test/core/knowledge.h"
+
+struct world {
+    struct knowledge knowledge;
+    struct overheads overheads;
+    struct search_space space;
+};
+
+static void open_world(struct world *w, const char *model, const char *stack, int method)
+{
+    w->knowledge = knowledge_open();
+    CHECK(!overhead_assume(&w->overheads, &w->knowledge.catalog, NULL));
+    w->space = (struct search_space){
+        .catalog = &w->knowledge.catalog,
+        .recipe = recipe_default(),
+        .rule = workload_rule(),
+        .efficiency = { .log_mid = -0.1, .log_spread = 0.2 },
+        .overheads = &w->overheads,
+        .global_batch = 64,
+        .usd_per_gpu_hour = NAN,
+        .vendor = "nvidia",
+    };
+    w->space.rule.tokens = 2e8;
+    w->space.recipe.method = method;
+    CHECK(!catalog_model(&w->space.model, w->space.catalog, model));
+    CHECK(!stack_find(&w->space.stack, w->knowledge.stacks, w->knowledge.stack_count, stack));
+}
+
+static struct search run(const struct search_space *space)
+{
+    struct search search;
+    CHECK(!search_run(&search, &test_arena, space));
+    return search;
+}
+
+TEST(search_results_all_fit_and_come_in_order)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_LORA);
+    struct search search = run(&w.space);
+    CHECK(search.count > 50);
+    for (size_t i = 0; i < search.count; i++) {
+        const struct search_result *r = &search.best[i];
+        CHECK(r->memory.fits && r->memory.allocated_bytes <= r->gpu->memory_bytes);
+        CHECK(layout_gpus(&r->layout) == r->gpus);
+        CHECK_NEAR(r->gpu_hours, r->wall_hours * (double)r->gpus, 1e-12);
+        CHECK(i == 0 || search.best[i - 1].gpu_hours <= r->gpu_hours);
+        struct setup setup = search_setup(r, w.space.model, w.space.stack);
+        CHECK(knowledge_estimate(&setup).memory.fits);
+    }
+}
+
+TEST(search_pareto_set_holds_exactly_what_nothing_beats)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf", RECIPE_FULL);
+    struct search search = run(&w.space);
+    size_t members = 0;
+    for (size_t i = 0; i < search.count; i++) {
+        const struct search_result *a = &search.best[i];
+        bool beaten = false;
+        for (size_t k = 0; k < search.count; k++)
+            beaten |= search.best[k].wall_hours < a->wall_hours &&
+                      search.best[k].gpu_hours < a->gpu_hours;
+        bool member = search_is_pareto(&search, a);
+        members += member;
+        CHECK(!(member && beaten));
+    }
+    CHECK(members >= 2 && members < search.count);
+}
+
+TEST(search_shows_efficiency_falling_with_more_gpus)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf", RECIPE_FULL);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "h100-sxm"));
+    w.space.parallel = "fsdp";
+    w.space.micro_batch = 1;
+    w.space.global_batch = 512;
+    w.space.rule.batching = WORKLOAD_PACKED;
+    w.space.recipe.checkpointing = RECIPE_RECOMPUTE;
+    double before = INFINITY, hours = 0;
+    for (int64_t gpus = 8; gpus <= 64; gpus *= 2) {
+        w.space.gpus = gpus;
+        struct search search = run(&w.space);
+        CHECK(search.count == 1);
+        double each = search.best[0].tokens_per_s / (double)gpus;
+        CHECK(each < before);
+        CHECK(search.best[0].gpu_hours > hours);
+        before = each;
+        hours = search.best[0].gpu_hours;
+    }
+}
+
+TEST(search_chooses_settings_no_slower_than_any_by_hand)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_LORA);
+    w.space.rule.batching = WORKLOAD_PACKED;
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "a100-sxm-80gb"));
+    w.space.gpus = 8;
+    struct search chosen = run(&w.space);
+    CHECK(chosen.count == 1 && chosen.best[0].stable);
+    struct search_space by_hand = w.space;
+    for (int again = RECIPE_KEEP_ALL; again <= RECIPE_RECOMPUTE; again++)
+        for (int rows = 1; rows <= 8; rows *= 2) {
+            by_hand.recipe.checkpointing = again;
+            by_hand.micro_batch = rows;
+            struct search search = run(&by_hand);
+            if (search.count && search.best[0].stable)
+                CHECK(chosen.best[0].wall_hours <= 1.03 * search.best[0].wall_hours);
+        }
+}
+
+TEST(search_recomputes_only_under_pressure)
+{
+    struct world w;
+    open_world(&w, "llama-3.2-1b", "hf-peft", RECIPE_LORA);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "h200"));
+    w.space.gpus = 1;
+    struct search search = run(&w.space);
+    CHECK(search.best[0].recipe.checkpointing == RECIPE_KEEP_ALL);
+    open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_QLORA);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "rtx-4090"));
+    w.space.gpus = 1;
+    w.space.rule.context = 4096;
+    search = run(&w.space);
+    CHECK(search.count == 1 && search.best[0].recipe.checkpointing != RECIPE_KEEP_ALL);
+}
+
+TEST(search_finds_the_smallest_configuration_in_time)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_LORA);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "h100-sxm"));
+    struct search search = run(&w.space);
+    const struct search_result *one = search_smallest(&search, INFINITY, INFINITY);
+    CHECK(one && one->gpus == 1);
+    const struct search_result *faster = search_smallest(&search, one->wall_hours / 3, INFINITY);
+    CHECK(faster && faster->wall_hours <= one->wall_hours / 3);
+    for (size_t i = 0; faster && i < search.count; i++)
+        CHECK(search.best[i].gpus >= faster->gpus || !search.best[i].stable ||
+              search.best[i].wall_hours > one->wall_hours / 3);
+    CHECK(!search_smallest(&search, 1e-6, NAN));
+    CHECK(!search_smallest(&search, NAN, 0));
+}
+
+TEST(search_spreads_large_models_over_what_the_stack_can_split)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-405b", "nemo", RECIPE_FULL);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "h200"));
+    w.space.gpus = 64;
+    struct search search = run(&w.space);
+    CHECK(search.count == 1 && layout_gpus(&search.best[0].layout) == 64);
+    open_world(&w, "llama-3.1-405b", "hf", RECIPE_FULL);
+    w.space.gpus = 1;
+    CHECK(run(&w.space).count == 0);
+}

@@ -1,0 +1,418 @@
+#include "base/embedded.h"
+#include "core/forecast/transfer.h"
+
+#include "core/measured/validate.h"
+#include "test/core/planning.h"
+
+#include <math.h>
+
+// A pilot of what a plan chose: its batches at that rate.
+static struct pilot *pilot_of(const struct plan *plan, double tokens_per_s, double relative_half)
+{
+    struct pilot *pilot = ARENA_NEW(&test_arena, struct pilot, 1);
+    const struct search_result *chosen = &plan->chosen;
+    const struct workload *w = &chosen->workload;
+    double steps = w->accumulation * (double)chosen->layout.data;
+    pilot_clear(pilot);
+    pilot->tokens_per_s = (struct pilot_rate){ tokens_per_s, tokens_per_s * (1 - relative_half),
+                                               tokens_per_s * (1 + relative_half) };
+    pilot->steady = true, pilot->steps = 100;
+    pilot->stack = plan->stack->name;
+    pilot->composition =
+        (struct pilot_composition){ steps * w->batch.tokens, steps * w->batch.squares,
+                                    steps * w->batch.labelled };
+    pilot->peak_bytes = chosen->memory.total_bytes;
+    pilot->configuration = (struct pilot_configuration){
+        .model = plan->model->name,
+        .stack = plan->stack->name,
+        .gpu = chosen->gpu->name,
+        .gpus = chosen->gpus,
+        .parallel = layout_spell(&chosen->layout, &test_arena),
+        .context = plan->rule.context,
+        .batching = workload_batchings[w->batching],
+        .micro_batch = w->micro_batch,
+        .accumulation = w->accumulation,
+        .global_batch = w->global_batch,
+        .recipe = chosen->recipe,
+    };
+    return pilot;
+}
+
+static enum err try_with(struct plan *plan, const char *json, const struct pilot *pilot)
+{
+    struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
+    TRY(plan_request_read(request, &test_arena, text_of(json), "request"));
+    request->pilot = pilot;
+    request->pilot_name = "pilot.json";
+    return plan_make(plan, &test_arena, planning_data(), request);
+}
+
+static const struct plan *plan_with(const char *json, const struct pilot *pilot)
+{
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    enum err err = try_with(plan, json, pilot);
+    test_check(!err, err ? error_text() : "", json, 0);
+    return plan;
+}
+
+#define JOB(rest)                                                                                 \
+    "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h200\",\"stack\":\"hf-peft\","    \
+    "\"micro_batch\":\"2\",\"global_batch\":64,\"checkpointing\":\"none\",\"search\":false," rest \
+    "}"
+static const char one_gpu[] = JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\"");
+static const char eight_gpus[] = JOB("\"context\":4096,\"gpus\":8,\"parallel\":\"ddp\","
+                                     "\"batching\":\"packed\"");
+
+static double relative_width(const struct range *range)
+{
+    return (range->high - range->low) / range->mid;
+}
+
+TEST(transfer_to_the_same_configuration_gives_the_pilots_own_rate)
+{
+    const struct plan *before = planning_make(one_gpu);
+    const double factors[] = { 0.5, 0.9, 1.3 };
+    for (int i = 0; i < 3; i++) {
+        double rate = before->forecast.tokens_per_s.mid * factors[i];
+        const struct plan *after = plan_with(one_gpu, pilot_of(before, rate, 0.004));
+        CHECK_NEAR(after->forecast.tokens_per_s.mid, rate, 0.005);
+        CHECK(after->carried.alike && after->carried.weight == 1);
+        CHECK(after->chosen.gpus == 1);
+    }
+}
+
+TEST(transfer_leaves_the_interval_and_the_spread_between_runs)
+{
+    const struct plan *before = planning_make(one_gpu);
+    double rate = before->forecast.tokens_per_s.mid;
+    const struct plan *after = plan_with(one_gpu, pilot_of(before, rate, 0.004));
+    // A 90 % interval of ± 0.4 % is a deviation of 0.4 / 1.645; run to run has 2 %.
+    double interval = 0.004 / 1.6448536, left = hypot(interval, 0.02);
+    CHECK_NEAR(after->efficiency.log_spread, left, 1e-4);
+    CHECK_NEAR(log(after->forecast.tokens_per_s.high / after->forecast.tokens_per_s.mid),
+               1.2815516 * left, 0.05);
+    CHECK(relative_width(&after->forecast.tokens_per_s) <
+          0.2 * relative_width(&before->forecast.tokens_per_s));
+}
+
+TEST(transfer_of_a_tighter_pilot_is_tighter_and_of_a_wide_one_never_wider_than_none)
+{
+    const struct plan *before = planning_make(one_gpu);
+    double rate = before->forecast.tokens_per_s.mid, last = 0;
+    const double halves[] = { 0.001, 0.01, 0.05, 0.2, 0.6, 0.95 };
+    for (int i = 0; i < 6; i++) {
+        const struct plan *after = plan_with(one_gpu, pilot_of(before, rate, halves[i]));
+        double width = relative_width(&after->forecast.tokens_per_s);
+        CHECK(width >= last);
+        CHECK(width <= relative_width(&before->forecast.tokens_per_s) * (1 + 1e-9));
+        last = width;
+    }
+}
+
+TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 9000, 0.004);
+    pilot->steady = false;
+    const struct plan *after = plan_with(one_gpu, pilot);
+    CHECK_NEAR(after->efficiency.log_spread, hypot(0.05, 0.02), 1e-9);
+    bool warned = false;
+    for (size_t i = 0; i < after->advice.count; i++)
+        warned |= !strcmp(after->advice.items[i].code, "pilot_not_steady");
+    CHECK(warned);
+}
+
+TEST(transfer_to_more_epochs_scales_the_training_exactly)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    const struct plan *once = plan_with(one_gpu, pilot);
+    const struct plan *thrice =
+        plan_with(JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\",\"epochs\":3"), pilot);
+    CHECK_NEAR(thrice->forecast.middle.seconds[OVERHEAD_TRAINING],
+               3 * once->forecast.middle.seconds[OVERHEAD_TRAINING], 1e-12);
+    CHECK(thrice->carried.alike);
+    CHECK_NEAR(once->forecast.middle.seconds[OVERHEAD_TRAINING],
+               once->chosen.workload.processed_tokens / 8000, 1e-9);
+}
+
+TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
+{
+    const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                             "\"mean_length\":400");
+    const struct plan *before = planning_make(padded);
+    double without = before->forecast.middle.seconds[OVERHEAD_ALLOCATION];
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    CHECK(without > 0);
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without / 2,
+               1e-9);
+    pilot->configuration.batching = workload_batchings[WORKLOAD_PACKED]; // it met one width
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without,
+               1e-9);
+}
+
+TEST(transfer_to_eight_gpus_keeps_what_the_communication_model_says_of_scaling)
+{
+    const struct plan *one = planning_make(one_gpu), *eight = planning_make(eight_gpus);
+    struct pilot *pilot = pilot_of(one, 0.8 * one->forecast.tokens_per_s.mid, 0.004);
+    const struct plan *one_after = plan_with(one_gpu, pilot);
+    const struct plan *eight_after = plan_with(eight_gpus, pilot);
+    double model = eight->forecast.tokens_per_s.mid / one->forecast.tokens_per_s.mid;
+    double carried = eight_after->forecast.tokens_per_s.mid / one_after->forecast.tokens_per_s.mid;
+    CHECK(model > 6 && model < 8);
+    CHECK_NEAR(carried, model, 0.005);
+    CHECK(!eight_after->carried.alike && eight_after->carried.spreads[TRANSFER_GPUS] > 0);
+    CHECK(eight_after->efficiency.log_spread > one_after->efficiency.log_spread);
+    CHECK(eight_after->efficiency.log_spread < eight->efficiency.log_spread);
+}
+
+TEST(transfer_grows_less_sure_with_the_distance)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    double same = plan_with(one_gpu, pilot)->efficiency.log_spread;
+    static const char *const near[] = {
+        JOB("\"context\":3072,\"gpus\":1,\"batching\":\"packed\""),
+        JOB("\"context\":2048,\"gpus\":1,\"batching\":\"packed\""),
+        JOB("\"context\":2048,\"gpus\":2,\"parallel\":\"ddp\",\"batching\":\"packed\""),
+        JOB("\"context\":2048,\"gpus\":8,\"parallel\":\"ddp\",\"batching\":\"packed\""),
+        JOB("\"context\":2048,\"gpus\":8,\"parallel\":\"ddp\",\"batching\":\"packed\","
+            "\"method\":\"qlora\""),
+    };
+    double last = same;
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        const struct plan *after = plan_with(near[i], pilot);
+        CHECK(i < 3 ? after->efficiency.log_spread > last
+                    : after->efficiency.log_spread >= last); // then it is the stack's own
+        CHECK(after->efficiency.log_spread <= after->prior.log_spread);
+        last = after->efficiency.log_spread;
+    }
+}
+
+TEST(transfer_to_another_method_is_drawn_towards_the_stacks_own)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 0.6 * before->forecast.tokens_per_s.mid, 0.004);
+    const char *full = JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\","
+                           "\"method\":\"full\"");
+    const struct plan *after = plan_with(full, pilot), *without = planning_make(full);
+    CHECK(after->carried.weight > 0 && after->carried.weight < 1);
+    double measured = after->carry.log_measured, prior = without->efficiency.log_mid;
+    CHECK(after->efficiency.log_mid > measured && after->efficiency.log_mid < prior);
+    // Two runs of deviation s each that differ by d: correlation 1 - d² / 2 s².
+    double s = without->efficiency.log_spread, weight = 1 - 0.24 * 0.24 / (2 * s * s);
+    CHECK_NEAR(after->carried.weight, weight, 1e-9);
+    CHECK_NEAR(after->efficiency.log_mid, prior + weight * (measured - prior), 1e-9);
+}
+
+// Ten milliseconds and 100 µs a token, nothing for lengths: a flat machine.
+static struct pilot *flat_pilot(const struct plan *plan)
+{
+    const struct step_batch *batch = &plan->chosen.workload.batch;
+    double seconds = 0.01 + 1e-4 * batch->tokens;
+    struct pilot *pilot = pilot_of(plan, batch->tokens / seconds, 0.002);
+    pilot->fit = (struct pilot_fit){ .constant_seconds = 0.01,
+                                     .seconds_per_token = 1e-4,
+                                     .seconds_per_square = 0,
+                                     .seconds_per_labelled = 0,
+                                     .spread = 0.01,
+                                     .samples = 400,
+                                     .tokens_low = 1000,
+                                     .tokens_high = 9000,
+                                     .attended_low = 100,
+                                     .attended_high = 8192 };
+    return pilot;
+}
+
+TEST(transfer_to_other_lengths_goes_by_the_pilots_fit)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = flat_pilot(before);
+    const char *shorter = JOB("\"context\":1024,\"gpus\":1,\"batching\":\"packed\"");
+    const struct plan *after = plan_with(shorter, pilot);
+    CHECK(after->carried.by_fit);
+    double tokens = after->chosen.workload.batch.tokens;
+    CHECK(tokens == 2048);
+    CHECK_NEAR(after->forecast.tokens_per_s.mid, tokens / (0.01 + 1e-4 * tokens), 0.005);
+    CHECK_NEAR(after->carried.spreads[TRANSFER_LENGTHS], 0.005, 1e-9);
+    pilot->fit.samples = 0;
+    const struct plan *by_list = plan_with(shorter, pilot);
+    CHECK(!by_list->carried.by_fit);
+    CHECK(by_list->efficiency.log_spread > after->efficiency.log_spread);
+}
+
+TEST(transfer_beyond_what_the_fit_spanned_is_less_sure)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = flat_pilot(before);
+    const char *longer = JOB("\"context\":8192,\"gpus\":1,\"batching\":\"packed\"");
+    double outside = plan_with(longer, pilot)->carried.spreads[TRANSFER_LENGTHS];
+    pilot->fit.tokens_high = 20000;
+    double inside = plan_with(longer, pilot)->carried.spreads[TRANSFER_LENGTHS];
+    CHECK(outside > inside && inside > 0);
+}
+
+TEST(transfer_of_another_stack_changes_no_number_and_warns)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 5000, 0.004);
+    const char *other = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h200\","
+                        "\"gpus\":1,\"stack\":\"unsloth\",\"search\":false}";
+    const struct plan *with = plan_with(other, pilot), *without = planning_make(other);
+    CHECK(with->forecast.gpu_hours.mid == without->forecast.gpu_hours.mid);
+    CHECK(with->forecast.gpu_hours.high == without->forecast.gpu_hours.high);
+    bool warned = false;
+    for (size_t i = 0; i < with->advice.count; i++)
+        warned |= !strcmp(with->advice.items[i].code, "pilot_of_another_stack");
+    CHECK(warned);
+}
+
+TEST(transfer_of_more_memory_than_predicted_warns_where_the_run_would_not_fit)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 9000, 0.004);
+    pilot->peak_bytes = before->chosen.memory.total_bytes;
+    const struct plan *as_predicted = plan_with(one_gpu, pilot);
+    CHECK_NEAR(transfer_memory_ratio(&as_predicted->carry), 1, 1e-9);
+    pilot->peak_bytes = 1.05 * before->chosen.memory.device_bytes;
+    const struct plan *more = plan_with(one_gpu, pilot);
+    for (int i = 0; i < 2; i++) {
+        const struct plan *plan = i ? more : as_predicted;
+        bool warned = false;
+        for (size_t k = 0; k < plan->advice.count; k++)
+            warned |= !strcmp(plan->advice.items[k].code, "pilot_needs_more_memory");
+        CHECK(warned == (i == 1));
+    }
+}
+
+TEST(transfer_shows_as_measured_assumptions_and_in_words)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 8939, 0.004);
+    pilot->as_of = "2026-11-15";
+    const struct plan *after = plan_with(eight_gpus, pilot);
+    int measured = 0;
+    for (size_t i = 0; i < after->assumption_count; i++) {
+        const struct assumption *a = &after->assumptions[i];
+        measured += a->origin == ASSUMPTION_MEASURED && a->source &&
+                    (!strcmp(a->source, "pilot.json") || !strcmp(a->name, "other number of GPUs"));
+        CHECK(a->origin == ASSUMPTION_GIVEN || a->source);
+    }
+    CHECK(measured == 4);
+    struct out out = { .arena = &test_arena };
+    plan_text(after, &test_arena, &out);
+    const char *text = out_string(&out);
+    CHECK(strstr(text, "8,939 tokens/s measured on 1 × h200-sxm"));
+    CHECK(strstr(text, "is left: other number of GPUs"));
+    CHECK(!strstr(text, "a pilot of five minutes"));
+    out.size = 0;
+    plan_write(after, &test_arena, &out);
+    struct json tree;
+    CHECK(!json_read(&tree, &test_arena, out_view(&out), "plan"));
+    const struct json *member = json_get(&tree, "pilot");
+    CHECK(member && json_get_number(member, "tokens_per_second", 0) == 8939);
+    CHECK(json_get(member, "left")->count == 3);
+}
+
+// Packs of short documents: without data of its own, a plan takes the run's rows to be the pilot's.
+TEST(transfer_takes_unknown_lengths_to_be_those_of_the_pilot)
+{
+    const char *native = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h200\","
+                         "\"gpus\":1,\"stack\":\"native\",\"micro_batch\":\"2\","
+                         "\"global_batch\":16,\"context\":4096,\"checkpointing\":\"none\","
+                         "\"search\":false}";
+    const struct plan *before = planning_make(native);
+    struct pilot *pilot = pilot_of(before, 14000, 0.004);
+    pilot->composition = (struct pilot_composition){ 8 * 8000, 8 * 8000 * 150.0, 8 * 4000 };
+    const struct plan *after = plan_with(native, pilot);
+    CHECK_NEAR(after->forecast.tokens_per_s.mid, 14000, 0.005);
+    CHECK(after->carried.alike);
+    CHECK_NEAR(after->chosen.workload.batch.tokens, 8000, 1e-9);
+    CHECK_NEAR(after->chosen.workload.batch.squares, 8000 * 150.0, 1e-9);
+    CHECK_NEAR(after->chosen.workload.batch.labelled, 4000, 1e-9);
+    CHECK_NEAR(after->chosen.workload.processed_tokens, 21.4e6, 1e-9);
+    CHECK(after->chosen.workload.worst.width == 4096);
+}
+
+TEST(transfer_refuses_pilots_of_what_is_not_known)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 50, 0.1);
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    pilot->gpu.name = "cpu";
+    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "CPU"));
+    pilot->gpu.name = NULL;
+    pilot->configuration.gpu = NULL;
+    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "which GPU"));
+    pilot->configuration.gpu = "abacus-9000";
+    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "pilot.json"));
+    pilot->configuration.gpu = "h200";
+    pilot->configuration.model = "hal-9000";
+    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "hal-9000"));
+}
+
+TEST(transfer_takes_the_drivers_name_of_a_gpu)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 8939, 0.004);
+    pilot->configuration.gpu = NULL;
+    pilot->gpu.name = "NVIDIA H200";
+    CHECK(plan_with(one_gpu, pilot)->carried.alike);
+}
+
+// --- against measured runs ---------------------------------------------------
+
+// Takes each measured run as the pilot of each other of its source and stack, and counts how often
+// the other's rate lies within P10 to P90 of what is carried; sources weigh the same.
+TEST(transfer_holds_eight_in_ten_of_the_pairs_of_measured_runs)
+{
+    const struct plan_data *data = planning_data();
+    struct run *runs;
+    size_t count, used = 0;
+    CHECK(!run_read(&runs, &count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
+    struct transfer *carries = ARENA_NEW(&test_arena, struct transfer, count);
+    const struct run **of = ARENA_NEW(&test_arena, const struct run *, count);
+    static const struct pilot no_fit;
+    for (size_t i = 0; i < count; i++) {
+        struct transfer *c = &carries[used];
+        struct estimate estimate;
+        double measured = runs[i].tokens_per_s_total;
+        if (!(measured > 0) ||
+            run_setup(&c->setup, &test_arena, &runs[i], &data->catalog, data->stacks,
+                      data->stack_count) ||
+            !c->setup.gpu || estimate_make(&estimate, &test_arena, &c->setup))
+            continue;
+        c->pilot = &no_fit;
+        c->recipe = estimate_recipe(&c->setup);
+        c->prior = calibration_of(data->efficiencies, data->efficiency_count, c->setup.stack);
+        c->roofline_tokens_per_s = estimate.tokens_per_s;
+        c->log_measured = log(measured / estimate.tokens_per_s);
+        c->log_interval = 0.02;
+        of[used++] = &runs[i];
+    }
+    CHECK(used > 300);
+    double covered = 0, sources = 0;
+    for (size_t first = 0; first < used; first++) {
+        bool seen = false;
+        for (size_t i = 0; i < first; i++)
+            seen |= text_equal(run_source(of[i]), run_source(of[first]));
+        double inside = 0, pairs = 0;
+        for (size_t i = first; !seen && i < used; i++)
+            for (size_t k = first; k < used; k++) {
+                struct transferred carried;
+                if (k == i || !text_equal(run_source(of[i]), run_source(of[first])) ||
+                    !text_equal(run_source(of[k]), run_source(of[first])))
+                    continue;
+                transfer_to(&carried, &carries[i], &test_arena, &carries[k].setup);
+                const struct efficiency *e = &carried.efficiency;
+                if (!carried.same_stack)
+                    continue;
+                inside += fabs(carries[k].log_measured - e->log_mid) <= 1.2815516 * e->log_spread;
+                pairs += 1;
+            }
+        if (pairs > 0)
+            covered += inside / pairs, sources += 1;
+    }
+    CHECK(sources > 20);
+    CHECK(covered / sources > 0.75 && covered / sources < 0.9);
+}

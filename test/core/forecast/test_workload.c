@@ -1,0 +1,182 @@
+#include "core/forecast/workload.h"
+#include "test/test.h"
+
+static struct workload_rule rule_of(double tokens, int batching)
+{
+    struct workload_rule rule = workload_rule();
+    rule.tokens = tokens;
+    rule.batching = batching;
+    return rule;
+}
+
+TEST(workload_processes_every_token_once_an_epoch_and_padding_on_top)
+{
+    for (int batching = WORKLOAD_MAX; batching <= WORKLOAD_PACKED; batching++) {
+        struct workload_rule rule = rule_of(21.4e6, batching);
+        rule.epochs = 3;
+        struct workload workload;
+        workload_make(&workload, &rule, 8, 4, 64);
+        CHECK_NEAR(workload.processed_tokens * (1 - workload.padding_share), 3 * 21.4e6, 1e-12);
+        CHECK(workload.padding_share >= 0 && workload.padding_share < 1);
+        CHECK(workload.processed_factor.low <= 1 && workload.processed_factor.high >= 1);
+    }
+}
+
+TEST(workload_longest_of_two_lognormals_has_its_closed_form)
+{
+    // E[max] / E[x] of two is 2 Φ(σ / √2).
+    for (double spread = 0.1; spread < 1.3; spread += 0.3)
+        CHECK_NEAR(workload_longest(spread, 2), 2 * stats_normal_below(spread / sqrt(2)), 1e-7);
+    CHECK(workload_longest(0.7, 1) == 1);
+    CHECK_NEAR(workload_longest(0, 8), 1, 1e-7);
+}
+
+TEST(workload_fills_padded_batches_as_simulated_data_sets_do)
+{
+    // research: eight random rows padded to the longest, Alpaca 48 %, GSM8K 64 %, T0 31 %.
+    struct workload_rule rule = workload_rule();
+    CHECK_NEAR(1 / workload_longest(rule.length_spread.mid, 8), 0.48, 0.01);
+    CHECK_NEAR(1 / workload_longest(rule.length_spread.low, 8), 0.642, 0.01);
+    CHECK_NEAR(1 / workload_longest(rule.length_spread.high, 8), 0.31, 0.01);
+}
+
+TEST(workload_of_single_rows_has_no_padding)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload workload;
+    workload_make(&workload, &rule, 1, 1, 0);
+    CHECK(workload.padding_share == 0);
+    CHECK(workload.processed_tokens == 1e6);
+    CHECK(workload.accumulation == 1);
+}
+
+TEST(workload_padded_to_the_context_wastes_what_examples_leave)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_MAX);
+    rule.context = 4096;
+    rule.mean_length = 1024;
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 1, 0);
+    CHECK_NEAR(workload.padding_share, 0.75, 1e-12);
+    CHECK(workload.batch.width == 4096);
+    CHECK(workload.processed_factor.low == 1 && workload.processed_factor.high == 1);
+}
+
+TEST(workload_has_a_mask_where_rows_of_a_batch_differ)
+{
+    static const struct {
+        int batching;
+        double rows;
+        bool padded;
+    } cases[] = {
+        { WORKLOAD_LONGEST, 8, true },  { WORKLOAD_GROUPED, 8, true }, { WORKLOAD_MAX, 1, true },
+        { WORKLOAD_LONGEST, 1, false }, { WORKLOAD_PACKED, 8, false },
+    };
+    struct workload workload;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct workload_rule rule = rule_of(1e6, cases[i].batching);
+        workload_make(&workload, &rule, cases[i].rows, 1, 0);
+        CHECK(workload.batch.padded == cases[i].padded);
+        CHECK(workload.worst.padded == cases[i].padded);
+    }
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    rule.full_rows = true;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(!workload.batch.padded);
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 64; i++)
+        lengths_add(&lengths, 500, 500);
+    rule.full_rows = false;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(!workload.batch.padded); // transformers leaves out a mask that hides nothing
+    lengths_add(&lengths, 300, 300);
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(workload.batch.padded);
+}
+
+TEST(workload_plans_memory_for_the_widest_rows)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 1, 0);
+    CHECK(workload.worst.width == rule.context);
+    CHECK(workload.batch.width < workload.worst.width);
+    CHECK(workload.varied_widths);
+}
+
+TEST(workload_steps_follow_from_rows_and_global_batch)
+{
+    struct workload_rule rule = rule_of(64e3, WORKLOAD_LONGEST);
+    rule.examples = 640;
+    rule.epochs = 2;
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 2, 64);
+    CHECK(workload.accumulation == 8);
+    CHECK(workload.global_batch == 64);
+    CHECK(workload.steps == 20);
+    CHECK(workload.mean_length == 100);
+}
+
+TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_PACKED);
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 8, 16);
+    CHECK(workload.accumulation == 1);
+    CHECK(workload.global_batch == 32);
+}
+
+TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
+{
+    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, 1 },
+                                             { 4, 0.6, 500, 500, 900, 1000, 9 } };
+    struct workload_rule rule = rule_of(6e5, WORKLOAD_LONGEST);
+    rule.shapes = shapes;
+    rule.shape_count = 2;
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 1, 0);
+    CHECK_NEAR(workload.padding_share, 0.4, 1e-12);
+    CHECK_NEAR(workload.processed_tokens, 1e6, 1e-12);
+    CHECK(workload.worst.width == 900);
+    CHECK(workload.batch.width == 500);
+    CHECK(workload.processed_factor.low == workload.processed_factor.high);
+    workload_make(&workload, &rule, 2, 1, 0);
+    CHECK(workload.padding_share > 0 && workload.padding_share < 0.4);
+}
+
+TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
+{
+    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    rule.full_rows = true;
+    struct workload workload;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK(workload.processed_tokens == 1e6 && workload.padding_share == 0);
+    CHECK(workload.batch.width == rule.context && !workload.varied_widths);
+    CHECK(workload.batch.squares == workload.worst.squares);
+    CHECK(workload.processed_factor.low == 1);
+    CHECK_NEAR(workload.processed_factor.high, 1 / 0.48, 0.01);
+    rule.batching = WORKLOAD_PACKED;
+    workload_make(&workload, &rule, 8, 1, 0);
+    CHECK_NEAR(workload.padding_share, 0.02, 1e-9);
+    CHECK(workload.processed_factor.high < 1.05);
+}
+
+TEST(workload_refuses_what_no_run_has)
+{
+    struct workload_rule rule = rule_of(0, WORKLOAD_PACKED);
+    CHECK(workload_check(&rule) == ERR_USAGE);
+    rule.tokens = 1e30;
+    CHECK(workload_check(&rule) == ERR_USAGE);
+    rule.tokens = 1e6;
+    CHECK(workload_check(&rule) == OK);
+    rule.epochs = -1;
+    CHECK(workload_check(&rule) == ERR_USAGE);
+    rule.epochs = 1;
+    rule.context = 0;
+    CHECK(workload_check(&rule) == ERR_USAGE);
+    rule.context = 2048;
+    rule.examples = 2e6;
+    CHECK(workload_check(&rule) == ERR_USAGE);
+}

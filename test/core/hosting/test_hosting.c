@@ -1,0 +1,710 @@
+#include "core/hosting/hosting_internal.h"
+#include "base/embedded.h"
+#include "test/core/planning.h"
+
+#include <math.h>
+
+static const char usual[] = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":3,"
+                            "\"gpu\":\"h100-sxm\",\"gpus\":8,\"stack\":\"hf-peft\","
+                            "\"search\":false}";
+
+// A comparison of the usual plan; fields of the request are set by the test.
+struct asked {
+    struct hosting_request request;
+    struct hosting_input input;
+    struct offers offers;
+    struct hosting hosting;
+};
+
+static struct asked *ask(const char *plan)
+{
+    struct asked *a = ARENA_NEW(&test_arena, struct asked, 1);
+    struct billing *billing = NULL;
+    a->request = hosting_request_default();
+    a->request.today = "2026-11-15";
+    CHECK(!offers_billing(&billing, &a->input.billing_count, &test_arena,
+                          embedded_file("billing.csv"), "billing.csv"));
+    offers_of_catalog(&a->offers, &test_arena, &planning_data()->catalog);
+    a->input.plan = planning_make(plan);
+    a->input.offers = &a->offers;
+    a->input.billing = billing;
+    a->input.request = &a->request;
+    return a;
+}
+
+static const struct hosting *answer(struct asked *a)
+{
+    enum err err = hosting_make(&a->hosting, &test_arena, &a->input);
+    test_check(!err, err ? error_text() : "", "hosting_make", 0);
+    return &a->hosting;
+}
+
+static void add_own(struct asked *a, const char *csv)
+{
+    struct offers own;
+    struct offers_report report;
+    struct offers_source source = { .catalog = &planning_data()->catalog,
+                                    .text = text_of(csv),
+                                    .name = "mine.csv",
+                                    .as_of = "2026-11-15" };
+    enum err err = offers_read(&own, &report, &test_arena, &source);
+    test_check(!err, err ? error_text() : "", "offers_read", 0);
+    offers_append(&a->offers, &test_arena, &own);
+}
+
+static const struct hosting_row *row_of(const struct hosting *h, const char *provider,
+                                        const char *instance, enum offers_kind kind)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (!strcmp(h->rows[i].provider, provider) && h->rows[i].kind == kind &&
+            (!instance || !strcmp(h->rows[i].instance, instance)))
+            return &h->rows[i];
+    test_check(false, "there is such a row", provider, 0);
+    return NULL;
+}
+
+static bool is_said(const struct hosting *h, const char *words)
+{
+    for (size_t i = 0; i < h->advice_count; i++)
+        if (strstr(h->advice[i], words))
+            return true;
+    return false;
+}
+
+// --- the arithmetic, by hand -------------------------------------------------
+
+TEST(hosting_rents_whole_instances)
+{
+    CHECK(hosting_instances(12, 8) == 2); // 12 GPUs on nodes of 8 are two nodes
+    CHECK(hosting_instances(8, 8) == 1);
+    CHECK(hosting_instances(9, 8) == 2);
+    CHECK(hosting_instances(1, 8) == 1);
+}
+
+TEST(hosting_bills_started_units_and_minimum_terms)
+{
+    CHECK(hosting_billed_seconds(3700, 3600, 0) == 7200); // 1 h 1 min 40 s are two hours
+    CHECK(hosting_billed_seconds(3600, 3600, 0) == 3600); // an hour is one
+    CHECK(hosting_billed_seconds(3700, 1, 60) == 3700);
+    CHECK(hosting_billed_seconds(30, 1, 60) == 60);      // at least a minute
+    CHECK(hosting_billed_seconds(100, 1, 3600) == 3600); // bare metal: at least an hour
+    CHECK(hosting_billed_seconds(61, 60, 0) == 120);
+}
+
+// Work of 10 h, saves of 30 s, restarts of 300 s, 0.3 preemptions an hour, half an hour of waiting.
+static const struct hosting_preemption often = {
+    .work_seconds = 36000,
+    .save_seconds = 30,
+    .restart_seconds = 300,
+    .rate_per_second = 0.3 / 3600,
+    .wait_seconds = 1800,
+};
+
+TEST(hosting_spot_time_is_the_closed_form)
+{
+    // λ = 8.3333e-5/s, ten intervals of 3,600 s + 30 s: λR = 0.025, λs = 0.3025.
+    // (e^0.025 − 1 + 10 · e^0.025 · (e^0.3025 − 1)) / λ
+    // = (0.025315 + 10 · 1.025315 · 0.353237) / 8.3333e-5 = 43,765 s.
+    CHECK_NEAR(hosting_spot_seconds(&often, 10), 43765.373, 1e-6);
+    struct hosting_preemption never = often;
+    never.rate_per_second = 0;
+    CHECK(hosting_spot_seconds(&never, 10) == 300 + 36000 + 10 * 30);
+}
+
+TEST(hosting_spot_time_agrees_with_a_simulation_within_one_per_cent)
+{
+    static const struct hosting_preemption cases[] = {
+        { 36000, 30, 300, 0.3 / 3600, 1800 },    // the one above
+        { 3600, 0.4, 192, 0.303 / 3600, 13200 }, // an adapter on a node of eight
+        { 180000, 120, 900, 0.05 / 3600, 600 },  // a long run on calm instances
+        { 7200, 60, 600, 2.0 / 3600, 60 },       // taken away every half hour
+    };
+    enum { RUNS = 100000 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hosting_spot best = hosting_spot_best(&cases[i]);
+        struct rng rng = rng_seeded(7 + i);
+        double billed = 0, wall = 0;
+        for (int run = 0; run < RUNS; run++) {
+            double one;
+            billed += hosting_spot_simulate(&cases[i], best.saves, &rng, &one) / RUNS;
+            wall += one / RUNS;
+        }
+        CHECK_NEAR(billed, best.billed_seconds, 0.01);
+        CHECK_NEAR(wall, best.wall_seconds, 0.01);
+    }
+}
+
+TEST(hosting_saves_as_often_as_young_and_daly_say)
+{
+    // √(2 · 30 s / (0.3/3600 s)) = 848.5 s; the exact optimum is 43 intervals of 837.2 s.
+    struct hosting_spot best = hosting_spot_best(&often);
+    CHECK_NEAR(best.young_daly_seconds, 848.528, 1e-5);
+    CHECK(best.saves == 43);
+    CHECK_NEAR(best.interval_seconds, 837.209, 1e-5);
+    CHECK_NEAR(best.billed_seconds, 39953.209, 1e-6);
+    for (double saves = 1; saves < 400; saves++)
+        CHECK(hosting_spot_seconds(&often, saves) >= best.billed_seconds);
+    // 39,953 s · 0.3 / 3,600 s = 3.329 preemptions, each half an hour of waiting: 45,946 s.
+    CHECK_NEAR(best.preemptions, 3.32943, 1e-5);
+    CHECK_NEAR(best.wall_seconds, 39953.209 + 3.32943 * 1800, 1e-6);
+}
+
+TEST(hosting_commitments_pay_from_their_break_even_on)
+{
+    // $34.60 committed over $54.92 on demand: 63 % of 730 hours are 459.9 hours a month.
+    double share = hosting_break_even(0.63 * 55.04, 55.04);
+    CHECK_NEAR(share, 0.63, 1e-12);
+    CHECK_NEAR(share * HOSTING_HOURS_PER_MONTH, 459.9, 1e-12);
+    CHECK(hosting_sets(HOSTING_STEADY, 300, 2) == 1); // 600 of 730 hours
+    CHECK(hosting_sets(HOSTING_STEADY, 500, 2) == 2); // 1,000 hours
+    CHECK(hosting_sets(HOSTING_STEADY, 365, 2) == 1); // 730 hours
+    CHECK(hosting_sets(HOSTING_BURST, 5, 2) == 5);    // five at once
+    CHECK(hosting_sets(HOSTING_STEADY, 0.1, 1) == 1);
+}
+
+// Round figures, so that the month can be added up by hand.
+static struct hosting_ownership owned(void)
+{
+    return (struct hosting_ownership){
+        .gpus = 8,
+        .server_usd = { 240000, 240000, 240000 },
+        .years = { 5, 5, 5 },
+        .kilowatts = { 10, 10, 10 },
+        .pue = { 1.5, 1.5, 1.5 },
+        .usd_per_kwh = { 0.1, 0.1, 0.1 },
+        .usd_per_kw_month = { 150, 150, 150 },
+        .resale_share = 0.1,
+        .operations_per_year = 0.08,
+        .network_per_month = 300,
+        .staff_per_month = 1000,
+        .idle_share = 0.3,
+        .draw_share = 0.9,
+    };
+}
+
+TEST(hosting_ownership_adds_up_by_the_month)
+{
+    // Write-off 240,000 · 0.9 / 60 = 3,600; operations 240,000 · 0.08 / 12 = 1,600; rack
+    // 10 · 150 = 1,500; power at half use 10 · (0.3 + 0.6 · 0.5) · 1.5 = 9 kW, · 730 h · $0.1 =
+    // 657; network 300; staff 1,000. Together 8,657.
+    struct hosting_ownership o = owned();
+    struct hosting_term terms[HOSTING_TERMS];
+    struct range month = hosting_ownership_month(&o, 0.5, terms);
+    CHECK_NEAR(terms[0].usd_per_month.mid, 3600, 1e-12);
+    CHECK_NEAR(terms[2].usd_per_month.mid, 1600, 1e-12);
+    CHECK_NEAR(terms[3].usd_per_month.mid, 1500, 1e-12);
+    CHECK_NEAR(terms[4].usd_per_month.mid, 657, 1e-12);
+    CHECK_NEAR(month.mid, 8657, 1e-12);
+    CHECK(month.low == month.mid && month.high == month.mid);
+    // Capital at 8 %: on (240,000 + 24,000) / 2 = 132,000 on average, 880 a month.
+    o.capital_per_year = 0.08;
+    CHECK_NEAR(hosting_ownership_month(&o, 0.5, NULL).mid, 8657 + 880, 1e-12);
+}
+
+TEST(hosting_ownership_breaks_even_against_rental)
+{
+    // Idle a month costs 8,000 + 10 · 0.3 · 1.5 · 73 = 8,328.5; full use adds 657. Renting eight at
+    // $2.50 is 14,600 a month: u = 8,328.5 / (14,600 − 657) = 59.73 %.
+    struct hosting_ownership o = owned();
+    CHECK_NEAR(hosting_ownership_break_even(&o, 2.5), 8328.5 / 13943, 1e-9);
+    // At that use a month of owning costs what renting does.
+    double share = hosting_ownership_break_even(&o, 2.5);
+    CHECK_NEAR(hosting_ownership_month(&o, share, NULL).mid, 14600 * share, 1e-9);
+    CHECK(isnan(hosting_ownership_break_even(&o, 1))); // 5,840 a month never pay for it
+    // At 90 % use it saves 13,140 of rent and costs 5,319.8 to run: 240,000 / 7,820.2 = 30.7
+    // months.
+    CHECK_NEAR(hosting_ownership_months(&o, 0.9, 2.5), 240000 / 7820.2, 1e-9);
+    CHECK(isinf(hosting_ownership_months(&o, 0.1, 2.5)));
+}
+
+TEST(hosting_ownership_of_the_catalog_has_a_range_and_a_confidence)
+{
+    const struct catalog *catalog = &planning_data()->catalog;
+    struct hosting_request request = hosting_request_default();
+    struct hosting_ownership o;
+    const struct gpu *gpu;
+    CHECK(!catalog_gpu(&gpu, catalog, "h100-sxm"));
+    CHECK(hosting_ownership_of(&o, catalog, gpu, &request));
+    // Four sources: 200,000 to 400,000, 250,000 and 300,000; the middle of the two is 275,000.
+    CHECK(o.server_usd.low == 200000 && o.server_usd.mid == 275000 && o.server_usd.high == 400000);
+    CHECK(o.kilowatts.mid == 10.2);
+    CHECK(!strcmp(o.confidence, "low"));
+    struct range month = hosting_ownership_month(&o, 0.7, NULL);
+    CHECK(month.low < month.mid && month.mid < month.high);
+    CHECK(!catalog_gpu(&gpu, catalog, "t4") && !hosting_ownership_of(&o, catalog, gpu, &request));
+}
+
+TEST(hosting_moves_data_for_hours_and_dollars)
+{
+    // 500 GB at $0.09 leave for $45; with 16 GB of weights over 1 Gb/s they take
+    // 516e9 / 125e6 = 4,128 s = 1.1467 h. 2 GB of results come back for $0.18 in 16 s.
+    struct hosting_move move = { .dataset_bytes = 500e9,
+                                 .model_bytes = 16e9,
+                                 .result_bytes = 2e9,
+                                 .in_usd_per_gb = 0.09,
+                                 .out_usd_per_gb = 0.09,
+                                 .link_bytes_per_s = 125e6 };
+    hosting_move_cost(&move);
+    CHECK_NEAR(move.in_usd, 45, 1e-12);
+    CHECK_NEAR(move.in_hours, 4128.0 / 3600, 1e-12);
+    CHECK_NEAR(move.out_usd, 0.18, 1e-12);
+    CHECK_NEAR(move.out_hours, 16.0 / 3600, 1e-12);
+}
+
+TEST(hosting_prices_grow_uncertain_with_age)
+{
+    CHECK(hosting_price_spread(30) == 0);
+    CHECK_NEAR(hosting_price_spread(365), 0.25, 1e-12);
+    CHECK_NEAR(hosting_price_spread(4 * 365), 0.5, 1e-12);
+}
+
+TEST(hosting_quantiles_are_those_of_sorting)
+{
+    struct rng rng = rng_seeded(3);
+    for (int round = 0; round < 20; round++) {
+        double values[2000], sorted[2000];
+        for (int i = 0; i < 2000; i++)
+            values[i] = sorted[i] = round % 3 ? rng_normal(&rng) : (double)rng_below(&rng, 7);
+        stats_sort(sorted, 2000);
+        struct range range = hosting_range(values, 2000);
+        CHECK(range.low == sorted[200] && range.mid == sorted[1000] && range.high == sorted[1799]);
+    }
+}
+
+// --- the comparison ----------------------------------------------------------
+
+TEST(hosting_time_on_the_plans_own_gpus_is_the_plans)
+{
+    struct asked *a = ask(usual);
+    a->request.gpu = "h100-sxm";
+    a->request.gpus = 8;
+    const struct hosting_row *row = row_of(answer(a), "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    const struct range *wall = &a->input.plan->forecast.wall_hours;
+    CHECK_NEAR(row->run_hours.low, wall->low, 0.03);
+    CHECK_NEAR(row->run_hours.mid, wall->mid, 0.03);
+    CHECK_NEAR(row->run_hours.high, wall->high, 0.03);
+}
+
+TEST(hosting_bills_two_nodes_for_twelve_gpus)
+{
+    struct asked *a = ask(usual);
+    a->request.gpus = 12;
+    a->request.gpu = "h100-sxm";
+    const struct hosting_row *row = row_of(answer(a), "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    CHECK(row->instances == 2 && row->gpus == 12);
+    CHECK_NEAR(row->compute_usd.mid, 2 * row->usd_per_hour * row->billed_hours.mid, 1e-9);
+}
+
+TEST(hosting_estimates_the_job_on_each_gpu_anew)
+{
+    struct asked *a = ask(usual);
+    const struct hosting *h = answer(a);
+    double a100 = row_of(h, "aws", "p4d.24xlarge", OFFERS_ON_DEMAND)->run_hours.mid;
+    double h100 = row_of(h, "aws", "p5.48xlarge", OFFERS_ON_DEMAND)->run_hours.mid;
+    double b200 = row_of(h, "aws", "p6-b200.48xlarge", OFFERS_ON_DEMAND)->run_hours.mid;
+    CHECK(a100 > h100 && h100 > b200);
+    CHECK(h->count > 800 && h->evaluated > 600);
+}
+
+TEST(hosting_feeds_network_and_storage_of_an_offer_into_the_estimate)
+{
+    struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h100-sxm\","
+                          "\"gpus\":16,\"method\":\"full\",\"search\":false}");
+    a->request.gpus = 16;
+    a->request.provider = "fast,slow,idle";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,network_bytes_per_s_per_gpu,"
+               "storage_bytes_per_s\n"
+               "fast,h100-sxm,8,20,50 GB/s,5 GB/s\n"
+               "slow,h100-sxm,8,20,0.5 GB/s,5 GB/s\n"
+               "idle,h100-sxm,8,20,50 GB/s,0.05 GB/s\n");
+    const struct hosting *h = answer(a);
+    const struct hosting_row *fast = row_of(h, "fast", NULL, OFFERS_ON_DEMAND);
+    const struct hosting_row *slow = row_of(h, "slow", NULL, OFFERS_ON_DEMAND);
+    const struct hosting_row *idle = row_of(h, "idle", NULL, OFFERS_ON_DEMAND);
+    CHECK(slow->group->network_share > 2 * fast->group->network_share);
+    CHECK(slow->run_hours.mid > fast->run_hours.mid);
+    CHECK(!strcmp(slow->limit, "interconnect"));
+    // 16 GB of weights at 0.05 GB/s take over five minutes to load.
+    CHECK(idle->group->middle.seconds[OVERHEAD_LOADING] > 300);
+    CHECK(!strcmp(idle->limit, "storage"));
+}
+
+TEST(hosting_leaves_out_hosts_with_too_little_memory)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "thin,thick";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,host_memory_bytes\n"
+               "thin,h100-sxm,8,20,4 GiB\nthick,h100-sxm,8,20,1 TiB\n");
+    const struct hosting *h = answer(a);
+    CHECK(h->count > 0);
+    for (size_t i = 0; i < h->count; i++)
+        CHECK(!strcmp(h->rows[i].provider, "thick"));
+    CHECK(h->left_out[HOSTING_NO_HOST_MEMORY] == 1);
+}
+
+TEST(hosting_range_of_an_old_price_is_that_of_drawing_it)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "old";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,granularity_seconds,as_of\n"
+               "old,h100-sxm,8,20,1,2024-11-15\n");
+    const struct hosting_row *row = row_of(answer(a), "old", NULL, OFFERS_ON_DEMAND);
+    CHECK(row->stale && row->age_days == 730);
+    CHECK_NEAR(row->price_spread, 0.25 * sqrt(2), 1e-9);
+    struct rng rng = rng_seeded(11);
+    double *usd = ARENA_NEW(&test_arena, double, HOSTING_DRAWS);
+    for (size_t i = 0; i < HOSTING_DRAWS; i++)
+        usd[i] =
+            row->group->wall_seconds[i] / 3600 * 20 * exp(row->price_spread * rng_normal(&rng));
+    struct range drawn = hosting_range(usd, HOSTING_DRAWS);
+    CHECK_NEAR(row->compute_usd.low, drawn.low, 0.03);
+    CHECK_NEAR(row->compute_usd.mid, drawn.mid, 0.03);
+    CHECK_NEAR(row->compute_usd.high, drawn.high, 0.03);
+    CHECK(is_said(&a->hosting, "older than 180 days"));
+}
+
+TEST(hosting_spot_rows_show_the_bad_tail_and_their_expectation)
+{
+    struct asked *a = ask(usual);
+    const struct hosting *h = answer(a);
+    const struct hosting_row *spot = row_of(h, "aws", "p5.48xlarge", OFFERS_SPOT);
+    const struct hosting_row *firm = row_of(h, "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    CHECK(spot->run_hours.high / spot->run_hours.mid > firm->run_hours.high / firm->run_hours.mid);
+    CHECK_NEAR(spot->expected_usd,
+               spot->spot.billed_seconds / 3600 * spot->usd_per_hour * (double)spot->instances,
+               1e-12);
+    CHECK(spot->expected_usd < spot->on_demand_usd);
+}
+
+TEST(hosting_says_when_on_demand_is_cheaper_than_spot_in_expectation)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "flaky";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,spot_usd_per_hour,preemptions_per_hour\n"
+               "flaky,h100-sxm,8,20,18,6\n");
+    const struct hosting *h = answer(a);
+    const struct hosting_row *spot = row_of(h, "flaky", NULL, OFFERS_SPOT);
+    CHECK(spot->expected_usd > spot->on_demand_usd);
+    CHECK(is_said(h, "On demand is cheaper in expectation"));
+}
+
+TEST(hosting_commitments_cost_their_share_of_the_month)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "firm";
+    a->request.runs_per_month = 10;
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,reserved_1y_usd_per_hour\n"
+               "firm,h100-sxm,8,20,12\n");
+    const struct hosting_row *row = row_of(answer(a), "firm", NULL, OFFERS_RESERVED_1Y);
+    // Ten runs share 730 h · $12 = $8,760; a year binds 8,760 h · $12 = $105,120.
+    CHECK_NEAR(row->compute_usd.mid, 876, 1e-9);
+    CHECK_NEAR(row->commitment_usd, 105120, 1e-9);
+    CHECK_NEAR(row->break_even, 0.6, 1e-12);
+    CHECK(is_said(&a->hosting, "Stay elastic"));
+    a->request.runs_per_month = 730 / row->run_hours.mid * 0.9; // nine tenths of the time
+    CHECK(is_said(answer(a), "Reserve: "));
+}
+
+TEST(hosting_burst_needs_its_gpus_at_once)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "firm";
+    a->request.runs_per_month = 10;
+    a->request.pattern = HOSTING_BURST;
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,reserved_1y_usd_per_hour\n"
+               "firm,h100-sxm,8,20,12\n");
+    const struct hosting_row *row = row_of(answer(a), "firm", NULL, OFFERS_RESERVED_1Y);
+    CHECK(row->sets == 10);
+    CHECK_NEAR(row->compute_usd.mid, 8760, 1e-9); // each run pays a month of its own GPUs
+}
+
+TEST(hosting_says_when_the_data_move_costs_more_than_the_compute)
+{
+    struct asked *a = ask(usual);
+    a->request.data_at = "aws";
+    a->request.data_bytes = 1e13; // ten terabytes at $0.09 are $900
+    a->request.provider = "lambda";
+    const struct hosting *h = answer(a);
+    CHECK_NEAR(h->recommended->move.in_usd, 900, 1e-9);
+    CHECK(is_said(h, "data move costs more than the compute"));
+    a->request.provider = "aws";
+    a->request.data_at = "aws:us-east-1";
+    a->request.region = "us-east-1";
+    h = answer(a);
+    CHECK(h->recommended->move.in_usd == 0 && !is_said(h, "data move"));
+}
+
+TEST(hosting_carries_home_weights_without_the_states_of_the_optimizer)
+{
+    // Full training of 8.03 B weights: 2 bytes each come back, whatever a save holds.
+    struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h100-sxm\","
+                          "\"gpus\":8,\"method\":\"full\",\"search\":false}");
+    a->request.provider = "aws";
+    const struct hosting_row *row = row_of(answer(a), "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    CHECK_NEAR(row->move.result_bytes, 2 * 8030261248.0, 0.001);
+    CHECK(row->group->overheads.save_bytes > 2 * row->move.result_bytes);
+}
+
+TEST(hosting_compares_managed_services_by_the_token)
+{
+    struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"examples\":10000,\"mean_length\":500,"
+                          "\"context\":2048,\"epochs\":3,\"gpu\":\"h100-sxm\",\"gpus\":8,"
+                          "\"search\":false}");
+    a->request.managed_price = 0.48;
+    // 10,000 · 500 · 3 = 15 M tokens: $7.20.
+    CHECK_NEAR(row_of(answer(a), "managed", NULL, OFFERS_MANAGED)->cost_usd.mid, 7.2, 1e-6);
+    // Billed as rows × maximum length, 10,000 · 2,048 · 3 = 61.44 M: $29.49.
+    a->request.managed_billing = HOSTING_BY_MAXIMUM_LENGTH;
+    CHECK_NEAR(row_of(answer(a), "managed", NULL, OFFERS_MANAGED)->cost_usd.mid, 29.4912, 1e-6);
+}
+
+TEST(hosting_counts_the_queue_against_the_deadline)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "today,tomorrow";
+    a->request.deadline = 12 * 3600;
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,queue_low_seconds,queue_seconds,"
+               "queue_high_seconds\n"
+               "today,h100-sxm,8,30,,,\ntomorrow,h100-sxm,8,10,12h,24h,36h\n");
+    const struct hosting *h = answer(a);
+    const struct hosting_row *late = row_of(h, "tomorrow", NULL, OFFERS_ON_DEMAND);
+    CHECK(!late->in_time && late->chance_in_time < 0.1 && !strcmp(late->limit, "queue"));
+    CHECK(late->elapsed_hours.mid > 24 && late->elapsed_hours.high > 36);
+    CHECK(!strcmp(h->recommended->provider, "today")); // dearer, and in time
+    a->request.deadline = NAN;
+    CHECK(!strcmp(answer(a)->recommended->provider, "tomorrow"));
+}
+
+TEST(hosting_filters_by_region_provider_kind_and_tag)
+{
+    struct asked *a = ask(usual);
+    a->request.region = "us-east";
+    a->request.provider = "aws,azure";
+    a->request.kind = "spot";
+    const struct hosting *h = answer(a);
+    CHECK(h->count > 0);
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        CHECK(r->kind == OFFERS_SPOT && !strcmp(offers_area(r->region), "us-east"));
+        CHECK(!strcmp(r->provider, "aws") || !strcmp(r->provider, "azure"));
+    }
+    a->request = hosting_request_default();
+    a->request.today = "2026-11-15";
+    a->request.compliance = "hipaa";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,compliance\n"
+               "safe,h100-sxm,8,30,soc2|hipaa\nopen,h100-sxm,8,10,soc2\n");
+    h = answer(a);
+    CHECK(h->count > 0);
+    for (size_t i = 0; i < h->count; i++)
+        CHECK(!strcmp(h->rows[i].provider, "safe"));
+}
+
+TEST(hosting_discounts_list_prices_and_adds_ones_own)
+{
+    struct asked *a = ask(usual);
+    a->request.discount = 0.2;
+    a->request.price = "2.49/gpu-h";
+    const struct hosting *h = answer(a);
+    const struct hosting_row *list = row_of(h, "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+    CHECK_NEAR(list->usd_per_hour, 0.8 * list->list_usd_per_hour, 1e-12);
+    const struct hosting_row *own = row_of(h, "yours", NULL, OFFERS_ON_DEMAND);
+    CHECK_NEAR(own->list_usd_per_hour, 8 * 2.49, 1e-12);
+}
+
+TEST(hosting_recommends_within_deadline_and_budget)
+{
+    struct asked *a = ask(usual);
+    a->request.deadline = 2 * 3600;
+    a->request.budget = 100;
+    const struct hosting *h = answer(a);
+    const struct hosting_row *r = h->recommended;
+    CHECK(r && r->chance_in_time >= 0.9 && r->cost_usd.mid <= 100 && !r->stale);
+    CHECK(h->fastest_in_budget->elapsed_hours.mid <= r->elapsed_hours.mid);
+    CHECK(h->cheapest_in_time->cost_usd.mid <= r->cost_usd.mid);
+    CHECK(h->smallest->gpus <= r->gpus);
+    CHECK(is_said(h, "price 10 % higher") && is_said(h, "packing"));
+    size_t front = 0;
+    for (size_t i = 0; i < h->count; i++)
+        front += h->rows[i].pareto;
+    CHECK(front >= 2 && front < h->count);
+}
+
+TEST(hosting_without_a_result_says_what_to_relax)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "lambda";
+    a->request.kind = "spot";
+    const char *said = hosting_nothing(answer(a), &test_arena);
+    CHECK(!a->hosting.count && strstr(said, "--kind") && strstr(said, "--provider"));
+    a->request = hosting_request_default();
+    a->request.today = "2026-11-15";
+    a->request.deadline = 60;
+    said = hosting_nothing(answer(a), &test_arena);
+    CHECK(!a->hosting.recommended && strstr(said, "--deadline") && strstr(said, "would"));
+    a->request.deadline = NAN;
+    a->request.budget = 0.01;
+    said = hosting_nothing(answer(a), &test_arena);
+    CHECK(!a->hosting.recommended && strstr(said, "--budget"));
+}
+
+TEST(hosting_refuses_words_that_name_nothing)
+{
+    static const struct {
+        const char *provider, *region, *kind, *price, *queue, *gpu, *data_at, *said;
+    } cases[] = {
+        { .provider = "awz", .said = "aws" },         { .region = "us-esat", .said = "us-east" },
+        { .kind = "sopt", .said = "spot" },           { .price = "-2", .said = "above 0" },
+        { .price = "2/month", .said = "2.49/gpu-h" }, { .queue = "3h,1h", .said = "rise" },
+        { .gpu = "h1000", .said = "h100" },           { .data_at = "lamda:us", .said = "lambda" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct asked *a = ask(usual);
+        a->request.provider = cases[i].provider;
+        a->request.region = cases[i].region;
+        a->request.kind = cases[i].kind;
+        a->request.price = cases[i].price;
+        a->request.queue = cases[i].queue;
+        a->request.gpu = cases[i].gpu;
+        a->request.data_at = cases[i].data_at;
+        CHECK(hosting_make(&a->hosting, &test_arena, &a->input) == ERR_USAGE);
+        CHECK(strstr(error_text(), cases[i].said));
+    }
+}
+
+TEST(hosting_trusts_a_measurement_only_on_the_gpu_it_was_made_on)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "aws";
+    a->request.kind = "on-demand";
+    a->input.elsewhere_log_spread = 1;
+    const struct hosting *h = answer(a);
+    struct range same = row_of(h, "aws", "p5.48xlarge", OFFERS_ON_DEMAND)->run_hours;
+    struct range other = row_of(h, "aws", "p4d.24xlarge", OFFERS_ON_DEMAND)->run_hours;
+    CHECK(other.high / other.low > 3 * same.high / same.low);
+}
+
+// --- documents ---------------------------------------------------------------
+
+TEST(hosting_reads_a_plans_document_back)
+{
+    const struct plan *plan = planning_make(
+        "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":2,\"gpu\":\"a100-sxm-80gb\","
+        "\"gpus\":4,\"method\":\"qlora\",\"rank\":32,\"context\":4096,\"packing\":\"on\","
+        "\"retries\":2,\"startup\":\"5min\",\"search\":false}");
+    struct out out = { .arena = &test_arena };
+    struct plan_request request;
+    struct hosting_document document;
+    plan_write(plan, &test_arena, &out);
+    CHECK(!hosting_read_plan(&request, &document, &test_arena, out_view(&out), "plan.json"));
+    CHECK(!strcmp(request.model, "llama-3.1-8b") && request.tokens == 21400000);
+    CHECK(request.epochs == 2 && request.context == 4096 && request.gpus == 4);
+    CHECK(request.recipe.method == RECIPE_QLORA && request.recipe.rank == 32);
+    CHECK(request.batching == WORKLOAD_PACKED);
+    CHECK(request.retries == 2 && request.startup == 300);
+    CHECK_NEAR(document.efficiency.log_mid, plan->efficiency.log_mid, 1e-6);
+    CHECK_NEAR(document.efficiency.log_spread, plan->efficiency.log_spread, 1e-3);
+    struct plan *again = ARENA_NEW(&test_arena, struct plan, 1);
+    CHECK(!plan_make(again, &test_arena, planning_data(), &request));
+    struct hosting_input input = { .plan = again };
+    hosting_adopt(&input, again, &document);
+    CHECK_NEAR(input.processed_scale, 1, 1e-9);
+    CHECK(input.processed_factor.low <= 1 && input.processed_factor.mid == 1);
+    document.processed_tokens *= 1.5; // as a profile may have found
+    hosting_adopt(&input, again, &document);
+    CHECK_NEAR(input.processed_scale, 1.5, 1e-9);
+    CHECK(hosting_read_plan(&request, &document, &test_arena, TEXT("{\"kind\":\"profile\"}"),
+                            "p.json") == ERR_INPUT);
+}
+
+static double number(const struct json *row, const char *object, const char *key)
+{
+    const struct json *inner = object ? json_get(row, object) : row;
+    return inner ? json_get_number(inner, key, NAN) : NAN;
+}
+
+static double widened(double mid, double hours, double mid_hours, double spread)
+{
+    double log_hours = log(hours / mid_hours), log_price = 1.2815515655446004 * spread;
+    double width = sqrt(log_hours * log_hours + log_price * log_price);
+    return mid * exp(hours < mid_hours ? -width : width);
+}
+
+// As with a calculator: only what the document says.
+static void check_row(const struct json *row, double runs)
+{
+    struct text kind = json_get_text(row, "kind");
+    if (text_is(kind, "managed")) {
+        CHECK_NEAR(number(row, "cost_usd", "p50"),
+                   number(row, NULL, "managed_tokens") / 1e6 *
+                       number(row, NULL, "usd_per_million_tokens"),
+                   1e-9);
+        return;
+    }
+    const struct json *seconds = json_get(json_get(row, "time"), "seconds");
+    double sum = 0, instances = number(row, NULL, "instances");
+    for (size_t i = 0; i < seconds->count; i++)
+        sum += json_get_number(&seconds->items[i], "seconds", NAN);
+    CHECK_NEAR(number(row, "time", "run_seconds"), sum, 1e-9);
+    CHECK_NEAR(json_get_number(&seconds->items[0], "seconds", NAN),
+               number(row, "time", "processed_tokens") / number(row, "time", "tokens_per_second"),
+               1e-9);
+    CHECK(instances == ceil(number(row, NULL, "gpus") / number(row, NULL, "instance_gpus")));
+    double billed = number(row, "billed_hours", "p50");
+    double usd = number(row, "compute_usd", "p50");
+    CHECK_NEAR(usd, instances * number(row, "price", "usd_per_instance_hour") * billed, 1e-9);
+    if (text_is(kind, "on-demand")) {
+        double step = number(row, "price", "granularity_seconds");
+        double least = number(row, "price", "minimum_seconds");
+        double run = number(row, "run_hours", "p50") * 3600;
+        CHECK_NEAR(billed * 3600, fmax(least, ceil(run / step) * step), 1e-9);
+    }
+    if (text_is(kind, "reserved-1y") || text_is(kind, "reserved-3y"))
+        CHECK_NEAR(billed, number(row, "commitment", "sets") * 730 / runs, 1e-9);
+    if (!text_is(kind, "colocation"))
+        CHECK_NEAR(number(row, "compute_usd", "p90"),
+                   widened(usd, number(row, "billed_hours", "p90"), billed,
+                           number(row, "price", "log_spread")),
+                   1e-9);
+    double moved = number(row, "move", "in_usd") + number(row, "move", "out_usd");
+    CHECK_NEAR(number(row, "cost_usd", "p50"), usd + moved, 1e-9);
+    CHECK_NEAR(number(row, "elapsed_hours", "p50"),
+               number(row, "run_hours", "p50") + number(row, "move", "in_hours") +
+                   number(row, "move", "out_hours"),
+               1e-9);
+}
+
+TEST(hosting_rows_are_derived_again_from_their_document)
+{
+    struct asked *a = ask(usual);
+    a->request.managed_price = 0.5;
+    a->request.runs_per_month = 20;
+    a->request.data_at = "gcp";
+    a->request.data_bytes = 1e11;
+    struct out out = { .arena = &test_arena };
+    hosting_write(answer(a), &test_arena, &out);
+    struct json tree;
+    CHECK(!json_read(&tree, &test_arena, out_view(&out), "hosts"));
+    CHECK(text_is(json_get_text(&tree, "kind"), "hosts"));
+    const struct json *rows = json_get(&tree, "rows");
+    CHECK(rows && rows->count == a->hosting.count && rows->count > 1000);
+    for (size_t i = 0; rows && i < rows->count; i++)
+        check_row(&rows->items[i], 20);
+}
+
+TEST(hosting_table_fits_a_hundred_columns)
+{
+    struct asked *a = ask(usual);
+    a->request.deadline = 3600;
+    a->request.budget = 50;
+    a->request.rows = 1000;
+    a->request.managed_price = 0.5;
+    struct out out = { .arena = &test_arena };
+    hosting_text(answer(a), &test_arena, &out);
+    struct text rest = out_view(&out), line;
+    while (text_next(&rest, '\n', &line)) {
+        size_t columns = 0;
+        for (size_t i = 0; i < line.size; i++)
+            columns += (line.at[i] & 0xC0) != 0x80;
+        CHECK(columns <= 100);
+    }
+}

@@ -1,0 +1,225 @@
+#include "base/embedded.h"
+#include "core/hosting/offers.h"
+#include "test/test.h"
+
+#include <string.h>
+
+static const struct catalog *catalog(void)
+{
+    struct catalog *opened = ARENA_NEW(&test_arena, struct catalog, 1);
+    CHECK(!catalog_open(opened, &test_arena, NULL, 0));
+    return opened;
+}
+
+static enum err read(struct offers *out, struct offers_report *report, const char *name,
+                     const char *text)
+{
+    struct offers_source source = {
+        .catalog = catalog(), .text = text_of(text), .name = name, .as_of = "2026-11-01"
+    };
+    return offers_read(out, report, &test_arena, &source);
+}
+
+static const char skypilot[] =
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,"
+    "AvailabilityZone,GpuInfo\n"
+    "p4d.24xlarge,A100,8.0,96,1152,32.77,12.1,us-east-1,us-east-1a,"
+    "\"{'Gpus': [{'Name': 'A100', 'MemoryInfo': {'SizeInMiB': 40960}}]}\"\n"
+    "p4d.24xlarge,A100,8.0,96,1152,32.77,14.5,us-east-1,us-east-1b,\n"
+    "p4de.24xlarge,A100-80GB,8.0,96,1152,40.96,,us-west-2,us-west-2a,\n"
+    "p5.48xlarge,H100,8.0,192,2048,0,,us-east-1,us-east-1a,\n"
+    "p5.48xlarge,H100,8.0,192,2048,,,us-east-2,us-east-2a,\n"
+    "p5.48xlarge,H100,8.0,192,2048,99999,,us-west-2,us-west-2a,\n"
+    "p5.48xlarge,H100,8.0,192,2048,-3,,us-west-1,us-west-1a,\n"
+    "m5.large,,,2,8,0.096,,us-east-1,us-east-1a,\n"
+    "x1.large,Quantum9000,4,2,8,1.5,,us-east-1,us-east-1a,\n"
+    "p4d.24xlarge,A100,8.0,96,1152,35.4,,eu-west-1,eu-west-1a,\n";
+
+TEST(offers_of_a_skypilot_catalog_are_read_and_its_zones_merged)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "catalogs/v7/aws/vms.csv", skypilot));
+    CHECK(offers.count == 2 && report.rows == 10 && report.kept == 2 && report.merged == 1);
+    const struct offer *first = &offers.rows[0].offer;
+    CHECK(!strcmp(first->provider, "aws") && !strcmp(first->gpu, "a100-sxm-40gb"));
+    CHECK(first->gpus == 8 && first->host_cores == 96);
+    CHECK(first->on_demand_usd_per_hour == 32.77);
+    CHECK(first->spot_usd_per_hour == 12.1 && first->spot_high_usd_per_hour == 14.5);
+    CHECK(first->host_memory_bytes == 1152.0 * 1024 * 1024 * 1024);
+    CHECK(!strcmp(offers.rows[1].offer.gpu, "a100-sxm-80gb"));
+    CHECK(isnan(offers.rows[1].offer.spot_usd_per_hour));
+}
+
+TEST(offers_of_other_catalogs_mean_the_card_that_their_memory_tells)
+{
+    static const char csv[] =
+        "InstanceType,AcceleratorName,AcceleratorCount,Price,Region,GpuInfo\n"
+        "a,A100,1,2,us-east-1,\n"
+        "b,A100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\"\n"
+        "c,H100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 81920}}]}\"\n"
+        "d,H100,1,2,us-east-1,\"{'Gpus': [{'MemoryInfo': {'SizeInMiB': 96256}}]}\"\n"
+        "e,RTXPRO6000,1,2,us-east-1,\n";
+    static const char *const gpus[] = { "a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "h100-nvl",
+                                        "rtx-pro-6000-se" };
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv", csv) && offers.count == 5);
+    for (size_t i = 0; i < offers.count; i++)
+        CHECK(!strcmp(offers.rows[i].offer.gpu, gpus[i]));
+}
+
+TEST(offers_without_a_believable_price_are_left_out_and_reported)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv", skypilot));
+    CHECK(report.unpriced == 2); // zero and missing: never free
+    CHECK(report.absurd == 2);   // 99,999 / 8 and −3 / 8 dollars per GPU hour
+    CHECK_NEAR(report.absurd_usd, 99999.0 / 8, 1e-12);
+    CHECK(report.without_gpu == 1 && report.unknown_gpu == 1 && report.abroad == 1);
+    CHECK(!strcmp(report.unknown_name, "Quantum9000"));
+    const char *said = offers_report_spell(&report, &test_arena);
+    CHECK(strstr(said, "2 offers of 10 rows") && strstr(said, "zero or missing"));
+    CHECK(strstr(said, "absurd") && strstr(said, "Quantum9000") && strstr(said, "--all-regions"));
+}
+
+TEST(offers_of_gpuhunt_are_read_from_lists_and_lines)
+{
+    static const char list[] =
+        "[{\"provider\":\"lambda\",\"instance_name\":\"gpu_8x_h100_sxm5\",\"location\":\"us-east-"
+        "1\","
+        "\"price\":23.92,\"cpu\":208,\"memory\":1800,\"gpu_count\":8,\"gpu_name\":\"H100\","
+        "\"gpu_memory\":80,\"spot\":false},"
+        "{\"provider\":\"gcp\",\"instance_name\":\"a2-ultragpu-1g\",\"location\":\"us-central1\","
+        "\"price\":2.1,\"cpu\":12,\"memory\":170,\"gpu_count\":1,\"gpu_name\":\"A100\","
+        "\"gpu_memory\":80,\"spot\":true},"
+        "{\"provider\":\"x\",\"instance_name\":\"free\",\"price\":0,\"gpu_count\":1,"
+        "\"gpu_name\":\"T4\"}]";
+    static const char lines[] =
+        "{\"provider\":\"lambda\",\"instance_name\":\"a\",\"price\":1,\"gpu_count\":1,"
+        "\"gpu_name\":\"L4\"}\n"
+        "{\"provider\":\"lambda\",\"instance_name\":\"b\",\"price\":2,\"gpu_count\":1,"
+        "\"gpu_name\":\"T4\"}\n";
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "gpuhunt.json", list));
+    CHECK(offers.count == 2 && report.unpriced == 1);
+    CHECK(!strcmp(offers.rows[0].offer.gpu, "h100-sxm"));
+    CHECK(!strcmp(offers.rows[1].offer.gpu, "a100-sxm-80gb"));
+    CHECK(isnan(offers.rows[1].offer.on_demand_usd_per_hour));
+    CHECK(offers.rows[1].offer.spot_usd_per_hour == 2.1);
+    CHECK(!read(&offers, &report, "gpuhunt.json", lines) && offers.count == 2);
+}
+
+TEST(offers_written_are_read_back_the_same)
+{
+    struct offers first, again;
+    struct offers_report report;
+    struct out out = { .arena = &test_arena };
+    CHECK(!read(&first, &report, "aws.csv", skypilot));
+    first.rows[0].offer.note = "negotiated, \"signed\"";
+    offers_write(&first, &out);
+    CHECK(!read(&again, &report, "own.csv", out_string(&out)));
+    CHECK(again.count == first.count && report.kept == report.rows);
+    for (size_t i = 0; i < first.count; i++) {
+        const struct offer *a = &first.rows[i].offer, *b = &again.rows[i].offer;
+        CHECK(!strcmp(a->instance, b->instance) && !strcmp(a->gpu, b->gpu));
+        CHECK(a->on_demand_usd_per_hour == b->on_demand_usd_per_hour);
+        CHECK(!strcmp(a->as_of, b->as_of));
+    }
+    CHECK(!strcmp(again.rows[0].offer.note, first.rows[0].offer.note));
+}
+
+TEST(offers_of_ones_own_need_little_and_may_say_much)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "mine.csv",
+                "provider,gpu,gpus,on_demand_usd_per_hour,compliance,queue_seconds,"
+                "granularity_seconds,network_bytes_per_s_per_gpu\n"
+                "acme,H100 SXM,8,16,hipaa|soc2,6h,1h,50 GB/s\n"));
+    CHECK(offers.count == 1);
+    CHECK(!strcmp(offers.rows[0].offer.gpu, "h100-sxm"));
+    CHECK(!strcmp(offers.rows[0].compliance, "hipaa|soc2"));
+    CHECK(offers.rows[0].queue_seconds == 6 * 3600 && offers.rows[0].granularity_seconds == 3600);
+    CHECK(offers.rows[0].network_bytes_per_s_per_gpu == 50e9);
+    CHECK(!strcmp(offers.rows[0].offer.as_of, "2026-11-01"));
+}
+
+TEST(offers_of_ones_own_are_refused_with_a_sentence)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(read(&offers, &report, "mine.csv",
+               "provider,gpu,gpus,on_demand_usd_per_hour\nacme,h100,8,-5\n") == ERR_INPUT);
+    CHECK(strstr(error_text(), "negative"));
+    CHECK(read(&offers, &report, "mine.csv",
+               "provider,gpu,gpus,on_demand_usd_per_hour\nacme,h1000,8,5\n") == ERR_INPUT);
+    CHECK(strstr(error_text(), "h100"));
+    CHECK(read(&offers, &report, "mine.csv", "") == ERR_INPUT);
+    CHECK(read(&offers, &report, "mine.json", "{\"a\":1}") == ERR_INPUT);
+    CHECK(read(&offers, &report, "a.csv", "InstanceType,Price\nx,1\n") == ERR_INPUT);
+    CHECK(strstr(error_text(), "AcceleratorName"));
+}
+
+TEST(offers_age_in_days_across_leap_days_and_coarse_dates)
+{
+    CHECK(offers_days("2026-08-22", "2026-11-15") == 85); // 9 of August, 30, 31, 15
+    CHECK(offers_days("2024-02-28", "2024-03-01") == 2);  // a leap year
+    CHECK(offers_days("2025-02-28", "2025-03-01") == 1);
+    CHECK(offers_days("2025-12-31", "2026-01-01") == 1);
+    CHECK(offers_days("2026-10", "2026-10-15") == 0); // a month counts from its middle
+    CHECK(offers_days("2026", "2026-07-01") == 0);    // a year likewise
+    CHECK(isnan(offers_days("soon", "2026-07-01")) && isnan(offers_days(NULL, "2026")));
+}
+
+TEST(offers_lie_in_the_area_that_the_providers_name_says)
+{
+    static const struct {
+        const char *region, *area;
+    } known[] = {
+        { "us-east-1", "us-east" },
+        { "eastus2", "us-east" },
+        { "us-ashburn-1", "us-east" },
+        { "us-east4", "us-east" },
+        { "westus3", "us-west" },
+        { "westcentralus", "us-west" },
+        { "us-phoenix-1", "us-west" },
+        { "southcentralus", "us-south" },
+        { "houston-usa-1", "us-south" },
+        { "northcentralus", "us-central" },
+        { "us-central1", "us-central" },
+        { "North Carolina", "us-east" },
+        { "US", "us" },
+        { "global", "us" },
+        { "eu-west-1", NULL },
+        { "jerusalem-israel-1", NULL },
+        { "australiaeast", NULL },
+        { "westeurope", NULL },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *area = offers_area(known[i].region);
+        CHECK(known[i].area ? area && !strcmp(area, known[i].area) : !area);
+    }
+    CHECK(offers_in_region(&(struct offer){ .region = "eastus" }, "us-east"));
+    CHECK(offers_in_region(&(struct offer){ .region = "US" }, "us-west"));
+    CHECK(offers_in_region(&(struct offer){ .region = "us-east-1" }, "us-east-1"));
+    CHECK(!offers_in_region(&(struct offer){ .region = "us-east-1" }, "us-west"));
+    CHECK(!offers_in_region(&(struct offer){ .region = "eu-west-1" }, "us-west"));
+}
+
+TEST(offers_are_billed_by_the_providers_terms_or_by_the_cautious_ones)
+{
+    struct billing *rows;
+    size_t count;
+    CHECK(!offers_billing(&rows, &count, &test_arena, embedded_file("billing.csv"), "billing.csv"));
+    CHECK(offers_terms(rows, count, "aws", "p5.48xlarge")->granularity_seconds == 1);
+    CHECK(offers_terms(rows, count, "oci", "BM.GPU.H100.8")->minimum_seconds == 3600);
+    CHECK(offers_terms(rows, count, "oci", "VM.GPU.A10.1")->minimum_seconds == 60);
+    CHECK(offers_terms(rows, count, "nobody", "x")->granularity_seconds == 3600);
+    CHECK(offers_billing(&rows, &count, &test_arena,
+                         text_of("provider,granularity_seconds,minimum_seconds,egress_usd_per_gb,"
+                                 "confidence,source,as_of\nx,0,0,0,low,y,2026\n"),
+                         "mine.csv") == ERR_INPUT);
+}

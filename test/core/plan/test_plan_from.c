@@ -1,0 +1,354 @@
+// Configurations of every trainer become options (test/data/from/SOURCES.md says where formats are
+// from).
+
+#include "core/plan/plan_from.h"
+
+#include "host/file.h"
+#include "host/yaml.h"
+#include "test/test.h"
+
+#include <string.h>
+
+static void add(struct trainer_config *config, const char *name)
+{
+    struct file file;
+    struct json tree;
+    const char *path = text_format(&test_arena, "test/data/from/%s", name);
+    bool open = !file_open(&file, path);
+    CHECK(open);
+    if (!open)
+        return;
+    struct text text = { arena_copy(&test_arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    enum err err = text_ends(text_of(name), ".json") ? json_read(&tree, &test_arena, text, name)
+                                                     : yaml_read(&tree, &test_arena, text, name);
+    CHECK(!err && !trainer_config_add(config, &tree, name));
+}
+
+static struct trainer_config read_files(const char *names, int64_t gpus,
+                                        struct plan_request *request)
+{
+    struct trainer_config config = { .arena = &test_arena };
+    struct text rest = text_of(names), name;
+    *request = plan_request_default();
+    while (text_next(&rest, ' ', &name))
+        add(&config, text_copy(&test_arena, name));
+    CHECK(!plan_from(&config, request, gpus));
+    return config;
+}
+
+static struct trainer_config read_text(const char *yaml, struct plan_request *request)
+{
+    struct trainer_config config = { .arena = &test_arena };
+    struct json tree;
+    *request = plan_request_default();
+    CHECK(!yaml_read(&tree, &test_arena, text_of(yaml), "test.yaml"));
+    CHECK(!trainer_config_add(&config, &tree, "test.yaml"));
+    CHECK(!plan_from(&config, request, PLAN_UNSAID));
+    return config;
+}
+
+static const char *refusal(const char *yaml)
+{
+    struct trainer_config config = { .arena = &test_arena };
+    struct json tree;
+    CHECK(!yaml_read(&tree, &test_arena, text_of(yaml), "test.yaml"));
+    CHECK(trainer_config_add(&config, &tree, "test.yaml") == ERR_INPUT);
+    return error_text();
+}
+
+// "rank=32;method=qlora": all of them stand in the result.
+static void expect(const struct trainer_config *config, const char *options)
+{
+    struct text rest = text_of(options), pair;
+    while (text_next(&rest, ';', &pair)) {
+        struct text value = text_trim(pair), name;
+        text_next(&value, '=', &name);
+        const char *found = trainer_config_option(config, text_copy(&test_arena, name));
+        bool same = found && text_is(value, found);
+        test_check(same,
+                   text_format(&test_arena, "%.*s is %.*s, found %s", TEXT_ARGS(name),
+                               TEXT_ARGS(value), found ? found : "nothing"),
+                   __FILE__, __LINE__);
+    }
+}
+
+static bool contradicts(const struct trainer_config *config, const char *words)
+{
+    for (size_t i = 0; i < config->contradiction_count; i++)
+        if (strstr(config->contradictions[i], words))
+            return true;
+    return false;
+}
+
+static enum trainer_config_effect effect_of(const struct trainer_config *config, const char *key)
+{
+    for (size_t i = 0; i < config->item_count; i++)
+        if (!strcmp(config->items[i].key, key))
+            return config->items[i].effect;
+    CHECK(!"the key is in a list");
+    return TRAINER_CONFIG_UNKNOWN;
+}
+
+// --- one file each -----------------------------------------------------------
+
+TEST(trainer_config_reads_axolotl)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files("axolotl.yml", 4, &request);
+    expect(&config, "model=NousResearch/Meta-Llama-3.1-8B;method=qlora;quantization=nf4-nested;"
+                    "rank=32;alpha=16;dropout=0.05;targets=all-linear;context=4096;"
+                    "batching=packed;micro_batch=2;global_batch=32;epochs=3;precision=bf16;"
+                    "optimizer=adamw-8bit;checkpointing=full;eval_share=0.02;evals_per_epoch=2;"
+                    "parallel=ddp;stack=axolotl");
+    CHECK(request.recipe.rank == 32 && request.recipe.method == RECIPE_QLORA);
+    CHECK(request.global_batch == 32 && request.context == 4096);
+    CHECK(request.gpus == PLAN_UNSAID); // the command line's own
+    CHECK(!config.contradiction_count);
+    CHECK(effect_of(&config, "max_steps") == TRAINER_CONFIG_MATTERS);
+    CHECK(effect_of(&config, "my_own_switch") == TRAINER_CONFIG_UNKNOWN);
+    CHECK(effect_of(&config, "learning_rate") == TRAINER_CONFIG_HARMLESS);
+    CHECK(effect_of(&config, "lora_r") == TRAINER_CONFIG_UNDERSTOOD);
+}
+
+TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_files("llama_factory.yaml deepspeed_zero2.json", 4, &request);
+    expect(&config, "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
+                    "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
+                    "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
+                    "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1");
+    CHECK(!config.contradiction_count); // "auto" contradicts nobody
+    CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
+}
+
+TEST(trainer_config_reads_torchtune)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files("torchtune.yaml", 2, &request);
+    expect(&config, "model=llama3.1-8b;method=lora;rank=16;alpha=32;dropout=0;targets=q,v,o,mlp;"
+                    "context=8192;batching=packed;micro_batch=2;global_batch=32;epochs=1;"
+                    "precision=bf16;optimizer=adamw;checkpointing=full;parallel=fsdp;"
+                    "stack=torchtune-eager");
+}
+
+TEST(trainer_config_reads_litgpt)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files("litgpt.yaml", PLAN_UNSAID, &request);
+    expect(&config, "method=qlora;quantization=nf4-nested;rank=32;targets=q,v,o;context=512;"
+                    "batching=longest;micro_batch=2;global_batch=8;gpus=2;epochs=4;"
+                    "eval_share=0.05;seed=1337;optimizer=adamw;parallel=fsdp;stack=litgpt");
+    CHECK(request.gpus == 2 && !config.contradiction_count);
+}
+
+TEST(trainer_config_merges_peft_transformers_and_accelerate)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files(
+        "adapter_config.json training_args.json accelerate_fsdp.yaml", PLAN_UNSAID, &request);
+    expect(&config, "model=Qwen/Qwen2.5-7B-Instruct;method=lora;rank=24;targets=q,k,v,o;"
+                    "trains_embeddings=yes;micro_batch=4;global_batch=128;gpus=16;nodes=2;"
+                    "epochs=2;batching=grouped;checkpointing=full;parallel=zero2;"
+                    "precision=bf16;optimizer=adamw;stack=hf-peft");
+    CHECK(!config.contradiction_count);
+}
+
+TEST(trainer_config_reads_accelerate_with_deepspeed)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files(
+        "adapter_config.json training_args.json accelerate_deepspeed.yaml", PLAN_UNSAID, &request);
+    expect(&config, "gpus=8;global_batch=64;parallel=zero3 offload weights;stack=hf-deepspeed");
+    CHECK(!config.contradiction_count);
+}
+
+TEST(trainer_config_reads_a_command_line_of_trl)
+{
+    static char *words[] = { "accelerate",
+                             "launch",
+                             "--num_processes",
+                             "4",
+                             "-m",
+                             "trl",
+                             "sft",
+                             "--model_name_or_path",
+                             "Qwen/Qwen2.5-0.5B",
+                             "--use_peft",
+                             "--lora_r",
+                             "32",
+                             "--lora_target_modules",
+                             "all-linear",
+                             "--load_in_4bit",
+                             "--packing",
+                             "--max-length=2048",
+                             "--per_device_train_batch_size",
+                             "2",
+                             "--gradient_accumulation_steps",
+                             "8",
+                             "--bf16",
+                             "true",
+                             "--optim",
+                             "paged_adamw_8bit",
+                             "--dataset_name",
+                             "someone/rows",
+                             "--something_new",
+                             NULL };
+    struct trainer_config config = { .arena = &test_arena };
+    struct plan_request request = plan_request_default();
+    CHECK(!trainer_config_words(&config, words));
+    CHECK(!plan_from(&config, &request, PLAN_UNSAID));
+    expect(&config, "model=Qwen/Qwen2.5-0.5B;method=qlora;quantization=nf4;rank=32;"
+                    "targets=all-linear;batching=packed;context=2048;micro_batch=2;"
+                    "global_batch=64;gpus=4;precision=bf16;optimizer=adamw-8bit;epochs=3;"
+                    "parallel=ddp;stack=hf-peft");
+}
+
+TEST(trainer_config_of_trl_without_peft_trains_the_whole_model)
+{
+    static char *words[] = { "trl", "sft", "--model_name_or_path", "Qwen/Qwen2.5-0.5B", NULL };
+    struct trainer_config config = { .arena = &test_arena };
+    struct plan_request request = plan_request_default();
+    CHECK(!trainer_config_words(&config, words));
+    CHECK(!plan_from(&config, &request, PLAN_UNSAID));
+    expect(&config, "method=full;context=1024;micro_batch=8;stack=hf");
+}
+
+// --- what contradicts --------------------------------------------------------
+
+TEST(trainer_config_finds_deepspeed_beside_fsdp)
+{
+    struct plan_request request;
+    struct trainer_config config = { .arena = &test_arena };
+    request = plan_request_default();
+    add(&config, "axolotl_fsdp.yml");
+    trainer_config_missing(&config, config.references[0]);
+    CHECK(!plan_from(&config, &request, 8));
+    expect(&config, "parallel=zero3 offload weights;targets=q,k,v,o;batching=max;context=2048");
+    CHECK(contradicts(&config, "of which a run has one"));
+    CHECK(contradicts(&config, "both recompute activations"));
+}
+
+TEST(trainer_config_finds_batches_that_do_not_multiply)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_files("adapter_config.json training_args.json deepspeed_batch.json", 4, &request);
+    CHECK(contradicts(&config, "train_batch_size of deepspeed_batch.json is 64, but 4 rows × 1 "
+                               "passes × 4 GPUs are 16"));
+    CHECK(contradicts(&config, "bf16 of training_args.json says bf16, fp16.enabled"));
+    CHECK(contradicts(&config, "gradient_accumulation_steps of training_args.json says 2"));
+    expect(&config, "global_batch=16;parallel=zero3;stack=hf-deepspeed");
+    config = read_files("adapter_config.json deepspeed_batch.json", 16, &request);
+    expect(&config, "global_batch=64");
+    CHECK(!config.contradiction_count); // 4 × 1 × 16
+}
+
+TEST(trainer_config_finds_two_precisions_and_reads_merged_keys)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files("merged.yaml", PLAN_UNSAID, &request);
+    expect(&config, "rank=8;context=2048;micro_batch=1;global_batch=16;epochs=2;method=qlora;"
+                    "quantization=int8;batching=longest;targets=all-linear");
+    CHECK(config.contradiction_count == 1);
+    CHECK(contradicts(&config, "says bf16, fp16 of merged.yaml says fp16"));
+}
+
+TEST(trainer_config_finds_what_else_cannot_be)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text(
+        "base_model: x\nload_in_4bit: true\nload_in_8bit: true\nadapter: lora\n", &request);
+    CHECK(contradicts(&config, "load_in_4bit of test.yaml says nf4-nested, load_in_8bit"));
+    config = read_text("base_model: x\nadapter: qlora\nload_in_4bit: false\n", &request);
+    CHECK(contradicts(&config, "is qlora and load_in_4bit is off"));
+    config = read_text("base_model: x\nload_in_4bit: true\n", &request);
+    CHECK(contradicts(&config, "quantized weights cannot be"));
+    config = read_text("base_model: x\nsample_packing: true\ngroup_by_length: true\n", &request);
+    CHECK(contradicts(&config, "packed is taken"));
+    config = read_text("finetuning_type: full\nlora_rank: 8\nmodel_name_or_path: x\n", &request);
+    CHECK(contradicts(&config, "sets a rank and"));
+    config =
+        read_text("base_model: x\nsample_packing: true\npad_to_sequence_len: false\n", &request);
+    CHECK(!config.contradiction_count);
+}
+
+// --- traps -------------------------------------------------------------------
+
+TEST(trainer_config_tells_models_of_torchtune_by_their_builders)
+{
+    static const char *const names[][2] = {
+        { "torchtune.models.llama3_1.lora_llama3_1_8b", "llama3.1-8b" },
+        { "torchtune.models.llama3.qlora_llama3_70b", "llama3-70b" },
+        { "torchtune.models.llama3_2.llama3_2_1b", "llama3.2-1b" },
+        { "torchtune.models.qwen2_5.lora_qwen2_5_7b_instruct", "qwen2.5-7b" },
+        { "torchtune.models.qwen2.qwen2_1_5b", "qwen2-1.5b" },
+        { "torchtune.models.mistral.mistral_7b", "mistral-7b" },
+        { "torchtune.models.gemma2.lora_gemma2_9b", "gemma2-9b" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct plan_request request;
+        struct trainer_config config = read_text(
+            text_format(&test_arena, "model:\n  _component_: %s\n", names[i][0]), &request);
+        expect(&config, text_format(&test_arena, "model=%s", names[i][1]));
+    }
+}
+
+TEST(trainer_config_takes_targets_in_any_form_but_a_pattern)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("peft_type: LORA\ntarget_modules: all-linear\n", &request);
+    expect(&config, "targets=all-linear");
+    config = read_text("peft_type: LORA\ntarget_modules: [c_attn, dense]\n", &request);
+    expect(&config, "targets=q,k,v,o");
+    config = read_text("finetuning_type: lora\nlora_target: q_proj, v_proj\n", &request);
+    expect(&config, "targets=q,v");
+    config = read_text("peft_type: LORA\ntarget_modules: '.*layers.(q|v)_proj'\n", &request);
+    CHECK(effect_of(&config, "target_modules") == TRAINER_CONFIG_MATTERS);
+    CHECK(!trainer_config_option(&config, "targets"));
+}
+
+TEST(trainer_config_says_what_a_value_must_be)
+{
+    CHECK(strstr(refusal("base_model: x\nlora_r: many\n"),
+                 "test.yaml: lora_r is \"many\", must be a whole number"));
+    CHECK(strstr(refusal("base_model: x\nlora_r: 2.5\n"), "must be a whole number"));
+    CHECK(strstr(refusal("base_model: x\nsample_packing: perhaps\n"), "must be true or false"));
+    CHECK(strstr(refusal("base_model: [a]\n"), "must be a text"));
+    CHECK(strstr(refusal("base_model: x\nmicro_batch_size: true\n"), "must be a whole number"));
+}
+
+TEST(trainer_config_refuses_what_no_trainer_wrote)
+{
+    CHECK(strstr(refusal("name: left-pad\nversion: 1\n"), "has no key that tells its trainer"));
+    CHECK(strstr(refusal("architectures: [LlamaForCausalLM]\n"), "--model takes"));
+    CHECK(strstr(refusal("- a\n- b\n"), "is a list"));
+    CHECK(strstr(refusal(""), "is empty"));
+}
+
+TEST(trainer_config_loses_an_optimizer_it_has_no_word_for)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text("base_model: x\noptimizer: muon\n", &request);
+    CHECK(effect_of(&config, "optimizer") == TRAINER_CONFIG_MATTERS);
+    CHECK(request.recipe.optimizer == RECIPE_ADAMW);
+}
+
+TEST(trainer_config_knows_fsdp_2_by_its_version)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text("base_model: x\nfsdp_version: 2\nfsdp_config:\n"
+                                             "  offload_params: false\n",
+                                             &request);
+    expect(&config, "parallel=fsdp");
+    config = read_text("base_model: x\nfsdp_config:\n  fsdp_version: 2\n"
+                       "  reshard_after_forward: false\n  offload_params: true\n",
+                       &request);
+    expect(&config, "parallel=zero2 offload weights");
+    CHECK(!config.contradiction_count);
+    config = read_text("distributed_type: FSDP\nnum_processes: 4\nmixed_precision: no\n", &request);
+    expect(&config, "parallel=fsdp;gpus=4");
+}

@@ -1,0 +1,73 @@
+#include "core/step/network.h"
+#include "test/core/knowledge.h"
+
+// Two nodes of eight, plain numbers: 100 GB/s inside, 10 GB/s between.
+static const struct links plain = { 8, 100e9, 10e9, 0, 0, 25e9 };
+
+static struct network_seconds timed(struct setup *setup)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    struct step_request request = { setup->model, &recipe,      &setup->layout,
+                                    setup->stack, setup->batch, setup->accumulation };
+    struct step step;
+    CHECK(!step_list(&step, &test_arena, &request));
+    return network_time(&step, &request, &plain);
+}
+
+TEST(network_ddp_moves_the_gradients_twice_around_the_ring)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    setup.layout.data = 8;
+    double gradients = 41943040.0 * 2; // bf16 adapters
+    CHECK_NEAR(timed(&setup).per_step, 2 * gradients * 7 / 8 / 100e9, 1e-9);
+    CHECK(timed(&setup).per_layer == 0);
+}
+
+TEST(network_crosses_nodes_with_each_gpus_share)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    setup.layout.data = 16;
+    double gradients = 41943040.0 * 2;
+    double inside = 2 * gradients * 7 / 8 / 100e9, outside = 2 * gradients / 8 / 2 / 10e9;
+    CHECK_NEAR(timed(&setup).per_step, inside + outside, 1e-9);
+}
+
+TEST(network_fsdp_gathers_frozen_weights_in_both_passes)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    double weights = (double)model_parameters(setup.model) * 2;
+    CHECK_NEAR(timed(&setup).per_layer, 2 * weights * 7 / 8 / 100e9, 1e-3);
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    CHECK_NEAR(timed(&setup).per_layer, 3 * weights * 7 / 8 / 100e9, 1e-3);
+}
+
+TEST(network_tensor_parallelism_sums_hidden_states_four_times_a_layer)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    setup.layout.tensor = 4;
+    double hidden = 1024.0 * 4096 * 2;
+    CHECK_NEAR(timed(&setup).per_layer, 32 * 4 * 2 * hidden * 3 / 4 / 100e9, 1e-9);
+}
+
+TEST(network_efficiency_falls_with_more_gpus)
+{
+    struct knowledge k = knowledge_open();
+    double before = INFINITY;
+    for (int64_t gpus = 8; gpus <= 512; gpus *= 4) {
+        struct setup setup = knowledge_setup(&k, "llama-3.1-70b", "torchtitan", 1, 2048);
+        setup.recipe.method = RECIPE_FULL;
+        setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+        setup.layout.data = gpus;
+        setup.layout.zero = 3;
+        setup.node = catalog_node_of(&k.catalog, setup.gpu);
+        double per_gpu = knowledge_estimate(&setup).tokens_per_s / (double)gpus;
+        CHECK(per_gpu < before);
+        before = per_gpu;
+    }
+}

@@ -1,0 +1,226 @@
+// Holds the tokenizer against test/data/tokenizers: small tokenizers of every kind, and what
+// Hugging Face's library made of test/data/nasty.json with each (test/oracles/fixtures.mjs wrote
+// both).
+
+#include "base/rng.h"
+#include "core/tokenizer/tokenizer_internal.h"
+#include "host/file.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const fixtures[] = {
+    "gpt2",    "llama3", "qwen",   "o200k", "tekken",    "deepseek",
+    "digits",  "prefix", "llama2", "gemma", "unknown",   "unfused",
+    "unigram", "bert",   "words",  "added", "behaviors", "patterns",
+};
+enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
+
+static struct text slurp(const char *path)
+{
+    struct file file;
+    if (file_open(&file, path)) {
+        printf("%s\n", error_text());
+        CHECK(!"the fixture can be read");
+        return (struct text){ "", 0 };
+    }
+    struct text copy = { arena_copy(&test_arena, file.text.at, file.text.size), file.text.size };
+    file_close(&file);
+    return copy;
+}
+
+static struct tokenizer *read_fixture(const char *name)
+{
+    const char *path = text_format(&test_arena, "test/data/tokenizers/%s.json", name);
+    struct tokenizer *tokenizer = NULL;
+    if (tokenizer_read(&tokenizer, &test_arena, slurp(path), path)) {
+        printf("%s\n", error_text());
+        return NULL;
+    }
+    return tokenizer;
+}
+
+static struct json nasty(void)
+{
+    struct json list = { 0 };
+    CHECK(!json_read(&list, &test_arena, slurp("test/data/nasty.json"), "nasty.json"));
+    return list;
+}
+
+static const char *spell(const struct tokens *tokens)
+{
+    struct out out = { .arena = &test_arena };
+    for (size_t i = 0; i < tokens->count; i++) {
+        out_put(&out, i ? " %d" : "%d", tokens->ids[i]);
+        if (tokens->places)
+            out_put(&out, ":%u-%u", tokens->starts[i], tokens->ends[i]);
+    }
+    return out_string(&out);
+}
+
+static void check_fixture(const char *name, const struct json *strings)
+{
+    const struct tokenizer *t = read_fixture(name);
+    CHECK(t);
+    if (!t)
+        return;
+    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct text lines = slurp(text_format(&test_arena, "test/data/tokenizers/%s.ids", name)), line;
+    for (size_t i = 0; i < strings->count; i++) {
+        struct text text = strings->items[i].string;
+        struct tokens tokens = { .arena = &test_arena, .places = true };
+        CHECK(text_next(&lines, '\n', &line));
+        tokenizer_encode(t, cache, text, 0, &tokens);
+        if (!text_is(line, spell(&tokens)))
+            printf("%s, string %zu: \"%.*s\"\n got  %s\n want %.*s\n", name, i, TEXT_ARGS(text),
+                   spell(&tokens), TEXT_ARGS(line));
+        CHECK(text_is(line, spell(&tokens)));
+        CHECK(tokenizer_count(t, cache, text, 0) == (int64_t)tokens.count);
+    }
+    struct tokens whole = { .arena = &test_arena };
+    CHECK(text_next(&lines, '\n', &line));
+    tokenizer_encode(t, cache, TEXT("the fox"), TOKENIZER_SPECIAL, &whole);
+    CHECK(text_is(line, spell(&whole)));
+    CHECK(tokenizer_count(t, cache, TEXT("the fox"), TOKENIZER_SPECIAL) == (int64_t)whole.count);
+    tokenizer_cache_release(cache);
+}
+
+TEST(tokens_and_their_places_are_those_of_the_library)
+{
+    struct json strings = nasty();
+    for (int i = 0; i < FIXTURES; i++)
+        check_fixture(fixtures[i], &strings);
+}
+
+TEST(scanners_cut_as_the_patterns_they_stand_for)
+{
+    struct json strings = nasty();
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *fast = read_fixture(fixtures[i]), slow;
+        if (!fast || !fast->scan)
+            continue;
+        slow = *fast;
+        slow.scan = SCAN_NONE;
+        struct tokenizer_cache *a = tokenizer_cache_init(fast), *b = tokenizer_cache_init(&slow);
+        for (size_t k = 0; k < strings.count; k++) {
+            struct tokens left = { .arena = &test_arena }, right = { .arena = &test_arena };
+            tokenizer_encode(fast, a, strings.items[k].string, 0, &left);
+            tokenizer_encode(&slow, b, strings.items[k].string, 0, &right);
+            CHECK(!strcmp(spell(&left), spell(&right)));
+        }
+        tokenizer_cache_release(a);
+        tokenizer_cache_release(b);
+    }
+}
+
+// A text of pieces that the patterns tell apart, in runs.
+static struct text random_text(struct rng *rng)
+{
+    static const char *const pieces[] = {
+        "a",  "Bc", "s",    "\xC3\xA9", "\xC3\x89", "\xE4\xB8\xAD", " ",    " ",    " ",
+        "\t", "\n", "\r\n", "'",        "'s",       "'L",           "(",    ".",    "/",
+        "//", "-",  "1",    "234",      "\xC2\xBD", "\xC2\xA0",     "\x01", ".\n/("
+    };
+    struct out out = { .arena = &test_arena };
+    uint64_t first = rng_below(rng, 26), kinds = 2 + rng_below(rng, 25);
+    for (uint64_t left = rng_below(rng, 90); left; left--) {
+        const char *piece = pieces[(first + rng_below(rng, kinds) * 7) % 26];
+        for (uint64_t times = rng_below(rng, 4) ? 1 : rng_below(rng, 6); times; times--)
+            out_put(&out, "%s", piece);
+    }
+    return out_view(&out);
+}
+
+TEST(scanners_cut_random_texts_as_the_patterns_do)
+{
+    struct rng rng = rng_seeded(3);
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *fast = read_fixture(fixtures[i]), slow;
+        if (!fast || !fast->scan || fast->scan == SCAN_WHOLE)
+            continue;
+        slow = *fast;
+        slow.scan = SCAN_NONE;
+        struct tokenizer_cache *cache = tokenizer_cache_init(fast);
+        for (int k = 0; k < 400; k++) {
+            struct stretch stretch = { .text = random_text(&rng) };
+            const char *at = stretch.text.at, *end = at + stretch.text.size;
+            struct span words[TOKENIZER_BATCH], *want;
+            size_t wanted = tokenizer_split(&slow, cache, &stretch, false, &want), count = 0;
+            cache->next_number = NULL;
+            while (at < end) {
+                const char *base = at;
+                size_t got = tokenizer_scan(fast, cache, base, &at, end, words, TOKENIZER_BATCH);
+                size_t offset = (size_t)(base - stretch.text.at);
+                for (size_t w = 0; w < got && count < wanted; w++, count++)
+                    CHECK(words[w].start + offset == want[count].start &&
+                          words[w].end + offset == want[count].end);
+            }
+            CHECK(count == wanted);
+        }
+        tokenizer_cache_release(cache);
+    }
+}
+
+TEST(long_words_merge_as_short_ones_do)
+{
+    // Beyond 48 symbols the queue takes over; both must agree where a cut cannot change a thing.
+    const struct tokenizer *t = read_fixture("gpt2");
+    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    char letters[4096];
+    memset(letters, 'a', sizeof letters);
+    int64_t all = tokenizer_count(t, cache, (struct text){ letters, sizeof letters }, 0);
+    struct tokens one = { .arena = &test_arena };
+    tokenizer_encode(t, cache, (struct text){ letters, 40 }, 0, &one);
+    size_t widest = 0;
+    for (size_t i = 0; i < one.count; i++)
+        if (tokenizer_token(t, one.ids[i]).size > widest)
+            widest = tokenizer_token(t, one.ids[i]).size;
+    CHECK(widest > 1);
+    CHECK(all == (int64_t)(sizeof letters / widest));
+    tokenizer_cache_release(cache);
+}
+
+TEST(a_cache_changes_no_count)
+{
+    const struct tokenizer *t = read_fixture("llama3");
+    struct json strings = nasty();
+    struct tokenizer_cache *warm = tokenizer_cache_init(t);
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < strings.count; i++) {
+            struct tokenizer_cache *cold = tokenizer_cache_init(t);
+            CHECK(tokenizer_count(t, warm, strings.items[i].string, 0) ==
+                  tokenizer_count(t, cold, strings.items[i].string, 0));
+            tokenizer_cache_release(cold);
+        }
+    tokenizer_cache_release(warm);
+}
+
+TEST(tokens_are_found_by_text_and_by_id)
+{
+    const struct tokenizer *t = read_fixture("llama3");
+    int32_t bos = tokenizer_find(t, TEXT("<s>")), the = tokenizer_find(t, TEXT(" the"));
+    CHECK(bos >= 0 && bos < tokenizer_size(t) && the >= 0);
+    CHECK(text_is(tokenizer_token(t, bos), "<s>") && text_is(tokenizer_token(t, the), " the"));
+    CHECK(tokenizer_find(t, TEXT("no such token")) < 0 && !tokenizer_token(t, -1).at);
+    CHECK(!tokenizer_token(t, tokenizer_size(t)).at);
+    CHECK(!strcmp(tokenizer_kind(t), "byte-level BPE"));
+}
+
+TEST(bytes_that_are_no_text_are_tokens_too)
+{
+    for (int i = 0; i < FIXTURES; i++) {
+        const struct tokenizer *t = read_fixture(fixtures[i]);
+        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        char bytes[512];
+        for (size_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (char)(k * 7 + k / 256);
+        struct tokens tokens = { .arena = &test_arena, .places = true };
+        tokenizer_encode(t, cache, (struct text){ bytes, sizeof bytes }, 0, &tokens);
+        CHECK(tokenizer_count(t, cache, (struct text){ bytes, sizeof bytes }, 0) ==
+              (int64_t)tokens.count);
+        for (size_t k = 0; k < tokens.count; k++)
+            CHECK(tokens.starts[k] <= tokens.ends[k] && tokens.ends[k] <= sizeof bytes);
+        tokenizer_cache_release(cache);
+    }
+}

@@ -1,0 +1,51 @@
+// The vocabulary that is compiled in, and the families it stands in for.
+
+#include "core/tokenizer/tokenizer.h"
+#include "test/test.h"
+
+#include <string.h>
+
+TEST(builtin_tokens_put_together_are_the_text)
+{
+    static const char *const texts[] = {
+        "The quick brown fox jumps over the lazy dog.", "def f(x):\n    return x * 2\n",
+        "Gr\u00fc\u00dfe aus M\u00fcnchen, \u65e5\u672c\u8a9e \xF0\x9F\x91\x8D", "", "\x01\xff\x00x"
+    };
+    struct tokenizer *t = NULL;
+    CHECK(!tokenizer_builtin(&t, &test_arena));
+    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct text text = text_of(texts[i]);
+        struct tokens tokens = { .arena = &test_arena };
+        struct out whole = { .arena = &test_arena };
+        tokenizer_encode(t, cache, text, 0, &tokens);
+        for (size_t k = 0; k < tokens.count; k++) {
+            struct text token = tokenizer_token(t, tokens.ids[k]);
+            out_bytes(&whole, token.at, token.size);
+        }
+        CHECK(whole.size == text.size && !memcmp(out_string(&whole), text.at, text.size));
+        CHECK(tokenizer_count(t, cache, text, 0) == (int64_t)tokens.count);
+    }
+    // English words of everyday are tokens of their own.
+    CHECK(tokenizer_count(t, cache, TEXT("and this is what they would have"), 0) == 7);
+    tokenizer_cache_release(cache);
+}
+
+TEST(families_are_found_by_the_name_of_a_model)
+{
+    static const char *const names[][2] = {
+        { "meta-llama/Llama-3.1-8B-Instruct", "Llama 3" },
+        { "Qwen/Qwen2.5-7B", "Qwen" },
+        { "mistralai/Mistral-Nemo-Base-2407", "Mistral Nemo" },
+        { "mistralai/Mistral-7B-v0.1", "Mistral" },
+        { "google/gemma-3-4b-it", "Gemma 3" },
+        { "google/gemma-2b", "Gemma" },
+        { "somebody/thing", "others" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tokenizer_family family;
+        CHECK(!tokenizer_family(&family, &test_arena, names[i][0]));
+        CHECK(!strcmp(family.family, names[i][1]));
+        CHECK(family.factor > 0.5 && family.factor < 2 && family.spread > 0 && family.spread < 0.5);
+    }
+}

@@ -1,0 +1,98 @@
+// What a tokenizer file may hold that is wrong, and what is said about it.
+
+#include "core/tokenizer/tokenizer.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum err read_text(const char *text)
+{
+    struct tokenizer *tokenizer;
+    return tokenizer_read(&tokenizer, &test_arena, text_of(text), "t.json");
+}
+
+#define BPE(vocab, merges, rest)                                                               \
+    "{\"added_tokens\":[],\"pre_tokenizer\":null,\"model\":{\"type\":\"BPE\",\"vocab\":" vocab \
+    ",\"merges\":" merges "}" rest "}"
+
+TEST(a_broken_tokenizer_is_refused_with_a_sentence)
+{
+    static const struct {
+        const char *file, *sentence;
+    } cases[] = {
+        { "", "t.json:1: column 1: wants an object here" },
+        { "{}", "t.json: has no \"model\"; a tokenizer.json is wanted" },
+        { BPE("{\"a\":0,\"b\":1}", "[\"a b\"]", ""),
+          "t.json: merge 0, \"a\" + \"b\", names a token that is not in the vocabulary" },
+        { BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[\"ab\"]", ""),
+          "t.json:1: column 106: wants two tokens with a space between them" },
+        { BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[[\"a\"]]", ""),
+          "t.json:1: column 107: wants a string here" },
+        { BPE("{\"a\":-1}", "[]", ""),
+          "t.json: token \"a\" has the id -1, must be a whole number below 2097152" },
+        { BPE("{\"a\":4294967296}", "[]", ""),
+          "t.json: token \"a\" has the id 4294967296, must be a whole number below 2097152" },
+        { BPE("{\"a\":0.5}", "[]", ""),
+          "t.json: token \"a\" has the id 0.5, must be a whole number below 2097152" },
+        { BPE("{\"a\":0,\"b\":0}", "[]", ""),
+          "t.json: token \"b\" or its id 0 stands in the vocabulary twice" },
+        { BPE("{\"a\":0", "[]", ""), "t.json:1: column 87: wants a number here" },
+        { "{\"model\":{\"type\":\"Chars\",\"vocab\":{}}}",
+          "t.json: the model is a \"Chars\"; BPE, Unigram, WordPiece and WordLevel are known" },
+        { "{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}",
+          "t.json: the Unigram model has no vocabulary of its kind" },
+        { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1]]}}",
+          "t.json: unk_id is 7, but there are 1 tokens" },
+        { BPE("{\"a\":0}", "[]", ",\"normalizer\":{\"type\":\"Magic\"}"),
+          "t.json: the normalizer Magic is not supported" },
+        { BPE("{\"a\":0}", "[]", ",\"post_processor\":{\"type\":\"Magic\"}"),
+          "t.json: the post-processor Magic is not supported" },
+        { "{\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}}",
+          "t.json: the pre-tokenizer UnicodeScripts is not supported" },
+        { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?<x>a)\"},"
+          "\"behavior\":\"Isolated\"}}",
+          "t.json: the pattern (?<x>a) has the group (?<, which is not supported" },
+        { "IQ== 0\nIg== 0\n", "t.json:2: the token or its rank 0 stands in the file twice" },
+        { "IQ== 0\n",
+          "t.json: 1 ranks are of no published rank file (GPT-2, cl100k, o200k, Llama 3, "
+          "Qwen); give the model's tokenizer.json instead" },
+        { "\nxx",
+          "t.json: is not a SentencePiece model, a tokenizer.json or a tiktoken rank file" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(read_text(cases[i].file) == ERR_INPUT);
+        if (strcmp(error_text(), cases[i].sentence))
+            printf("case %zu says: %s\n", i, error_text());
+        CHECK(!strcmp(error_text(), cases[i].sentence));
+    }
+}
+
+TEST(a_tokenizer_cut_short_anywhere_is_refused)
+{
+    static const char file[] =
+        BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[\"a b\"]", ",\"normalizer\":{\"type\":\"NFC\"}");
+    CHECK(!read_text(file));
+    for (size_t size = 0; size + 1 < sizeof file; size++) {
+        struct tokenizer *tokenizer;
+        CHECK(tokenizer_read(&tokenizer, &test_arena, (struct text){ file, size }, "t") ==
+              ERR_INPUT);
+    }
+}
+
+TEST(merges_in_a_circle_end)
+{
+    // Each of the two makes what the other takes apart: ranks decide, and every merge shortens.
+    CHECK(!read_text(BPE("{\"a\":0,\"aa\":1,\"aaa\":2,\"aaaa\":3}",
+                         "[\"aaa a\",\"a aaa\",\"aa aa\",\"a aa\",\"aa a\",\"a a\"]", "")));
+    struct tokenizer *t;
+    CHECK(!tokenizer_read(
+        &t, &test_arena,
+        TEXT(BPE("{\"a\":0,\"aa\":1,\"aaa\":2}", "[\"a aa\",\"aa a\",\"a a\"]", "")), "t"));
+    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    char letters[1001];
+    memset(letters, 'a', sizeof letters);
+    for (size_t size = 1; size <= sizeof letters; size += 10)
+        CHECK(tokenizer_count(t, cache, (struct text){ letters, size }, 0) > 0);
+    tokenizer_cache_release(cache);
+}

@@ -1,0 +1,333 @@
+// What real trainers print, recorded or written to their formats (test/data/logs/SOURCES.md says
+// which).
+
+#include "core/trainers/step_series.h"
+#include "core/trainers/trainer_files.h"
+#include "core/trainers/trainer_log.h"
+
+#include "host/file.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GIB 1073741824.0
+#define MIB 1048576.0
+
+// --- reading a log in pieces -------------------------------------------------
+
+struct seen {
+    struct step_series series;
+    struct out text; // every event, a line each
+    int steps;
+    double every, last; // between steps; NAN if they differ
+};
+
+static void on_event(void *context, const struct trainer_log_event *event)
+{
+    struct seen *seen = context;
+    step_series_add(&seen->series, event);
+    if (event->kind == TRAINER_LOG_STEP) {
+        double every = event->step - seen->last;
+        seen->every = seen->steps && every != seen->every ? NAN : every;
+        seen->steps++;
+    }
+    if (event->kind == TRAINER_LOG_BEGIN)
+        seen->steps = 0;
+    if (event->kind <= TRAINER_LOG_STEP)
+        seen->last = event->step;
+    out_put(&seen->text, "%s %d", trainer_log_kind_name(event->kind), event->rank);
+    for (const double *value = &event->step; value <= &event->clock_seconds; value++)
+        out_put(&seen->text, " %.9g", *value);
+    out_put(&seen->text, " <%.*s>\n", TEXT_ARGS(event->line));
+}
+
+static struct text content_of(const char *name)
+{
+    struct file file;
+    struct text text = { 0 };
+    bool open = !file_open(&file, text_format(&test_arena, "test/data/logs/%s", name));
+    CHECK(open);
+    if (open) {
+        text =
+            (struct text){ arena_copy(&test_arena, file.text.at, file.text.size), file.text.size };
+        file_close(&file);
+    }
+    return text;
+}
+
+static struct seen *start(struct trainer_log *log, const char *pattern)
+{
+    struct seen *seen = ARENA_NEW(&test_arena, struct seen, 1);
+    seen->text.arena = &test_arena;
+    step_series_init(&seen->series, &test_arena);
+    CHECK(!trainer_log_init(log, &test_arena, pattern, on_event, seen));
+    return seen;
+}
+
+static struct seen *read_in_pieces(const char *name, const char *pattern, size_t piece)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, pattern);
+    struct text text = content_of(name);
+    size_t used;
+    if (text_ends(text_of(name), "trainer_state.json"))
+        CHECK(!trainer_files_state(log, text, name));
+    else if (text_ends(text_of(name), ".csv"))
+        CHECK(!trainer_files_csv(log, text, name, 0));
+    else if (!strncmp(name, "events.out", 10))
+        CHECK(!trainer_files_tensorboard(log, &used, text, name) && used < text.size);
+    else
+        for (size_t at = 0; at < text.size; at += piece)
+            trainer_log_feed(log, text.at + at, text.size - at < piece ? text.size - at : piece,
+                             (double)at);
+    trainer_log_end(log);
+    return seen;
+}
+
+// --- what is in each ---------------------------------------------------------
+
+struct expectation {
+    const char *file, *pattern;
+    double first, last, total;
+    int steps;
+    double every;
+    double loss;   // the last said
+    double tokens; // the last count
+    double peak_bytes;
+    int evaluations, saves;
+    bool ended, out_of_memory, failed;
+};
+
+#define MINE "update#(\\d+) of (?<total>\\d+) done; ce (?<loss>[\\d.]+); (?<tokens>\\d+) tok"
+
+static const struct expectation expectations[] = {
+    { "transformers.log", 0, 0, 60, 60, 60, 1, 1.98, NAN, NAN, 3, 0, true, 0, 0 },
+    { "transformers_resumed.log", 0, 201, 212, 300, 11, 1, 0.988, NAN, NAN, 0, 1, 0, 0, 0 },
+    { "transformers_strings.log", 0, 5, 80, 80, 15, 5, 1.58, NAN, NAN, 1, 1, true, 0, 0 },
+    { "transformers_5.log", 0, 0, 150, 1989, 150, 1, 2.579, 1336224, NAN, 0, 0, 0, 0, 0 },
+    { "transformers_5_end.log", 0, 1953, 1989, 1989, 36, 1, 2.469, 18807264, NAN, 0, 0, true, 0,
+      0 },
+    { "nested_bars.log", 0, 0, 60, NAN, 60, 1, 1.0333, NAN, NAN, 3, 0, 0, 0, 0 },
+    { "trl_truncated.log", 0, 0, 22, 123, 22, 1, 1.46, 1310320, NAN, 0, 0, 0, 0, 0 },
+    { "axolotl.log", 0, 0, 12, 950, 12, 1, 1.28, 98304, 10.97 * GIB, 1, 0, 0, 0, 0 },
+    { "llama_factory.log", 0, 5, 30, 183, 5, 5, 1.3, NAN, NAN, 0, 1, true, 0, 0 },
+    { "llama_factory_trainer_log.jsonl", 0, 5, 45, 183, 8, 5, 1.15, 506025, NAN, 1, 0, 0, 0, 0 },
+    { "unsloth.log", 0, 0, 30, 30, 30, 1, 13.45, 477000, NAN, 0, 0, true, 0, 0 },
+    { "torchtune.log", 0, 0, 20, NAN, 20, 1, 1, NAN, NAN, 0, 2, 0, 0, 0 },
+    { "torchtune_disk.txt", 0, 1, 25, NAN, 24, 1, 1, NAN, 15.07 * GIB, 0, 0, 0, 0, 0 },
+    { "litgpt.log", 0, 0, 10, NAN, 10, 1, 1.3, NAN, 14.49e9, 1, 2, true, 0, 0 },
+    { "litgpt_metrics.csv", 0, 1, 10, NAN, 9, 1, 1.3, 81920, NAN, 1, 0, 0, 0, 0 },
+    { "composer.log", 0, 1, 12, 40, 11, 1, 9.175, 5767168, 44.642e9, 1, 0, 0, 0, 0 },
+    { "nemo.log", 0, 1, 24, 100, 23, 1, 8.72, NAN, NAN, 1, 1, 0, 0, 0 },
+    { "lightning.log", 0, 0, 40, NAN, 40, 1, 1.2, NAN, NAN, 2, 0, true, 0, 0 },
+    { "lightning_rich.log", 0, 0, 30, NAN, 30, 1, 2, NAN, NAN, 0, 0, 0, 0, 0 },
+    { "megatron.log", 0, 1, 12, 100, 11, 1, 2.12, NAN, 54250.98583984375 * MIB, 1, 1, true, 0, 0 },
+    { "torchtitan_ranks.log", 0, 1, 15, NAN, 14, 1, 6.15, NAN, 9.76 * GIB, 0, 0, 0, 0, 0 },
+    { "llama_recipes.log", 0, 1, 24, NAN, 23, 1, 0.86, NAN, NAN, 2, 0, 0, 0, 0 },
+    { "engine_metrics.jsonl", 0, 1, 10, NAN, 9, 1, 2.5, NAN, NAN, 2, 0, 0, 0, 0 },
+    { "nanogpt.log", 0, 0, 11, NAN, 11, 1, 9.8, NAN, NAN, 1, 0, 0, 0, 0 },
+    { "mlx.log", 0, 10, 50, NAN, 4, 10, 2.7, 9550, 5.404e9, 0, 1, 0, 0, 0 },
+    { "maxtext.log", 0, 0, 8, NAN, 8, 1, 10, NAN, NAN, 0, 0, 0, 0, 0 },
+    { "pattern.log", MINE, 1, 8, 64, 7, 1, 3, 131072, NAN, 0, 0, 0, 0, 0 },
+    { "trainer_state.json", 0, 10, 50, 50, 4, 10, 1.4, 204800, NAN, 1, 0, true, 0, 0 },
+    { "events.out.tfevents.1741684442.host.1.0", 0, 5, 60, NAN, 11, 5, 1.4, 1800000, NAN, 1, 0, 0,
+      0, 0 },
+    { "out_of_memory.log", 0, 0, 2, 500, 2, 1, NAN, NAN, NAN, 0, 0, 0, true, 0 },
+    { "crash.log", 0, NAN, NAN, NAN, 0, NAN, NAN, NAN, NAN, 0, 0, 0, 0, true },
+};
+
+static bool same(const char *file, const char *what, double got, double wanted)
+{
+    bool is = (isnan(got) && isnan(wanted)) || fabs(got - wanted) <= 1e-6 * fabs(wanted);
+    if (!is)
+        printf("%s: %s is %.9g, not %.9g\n", file, what, got, wanted);
+    return is;
+}
+
+TEST(trainer_log_reads_what_trainers_print_and_write)
+{
+    for (size_t i = 0; i < sizeof expectations / sizeof *expectations; i++) {
+        const struct expectation *e = &expectations[i];
+        const struct seen *seen = read_in_pieces(e->file, e->pattern, SIZE_MAX / 2);
+        const struct step_series *series = &seen->series;
+        CHECK(same(e->file, "the first step", series->first_step, e->first));
+        CHECK(same(e->file, "the last step", series->last_step, e->last));
+        CHECK(same(e->file, "the total", series->total, e->total));
+        CHECK(same(e->file, "the count of steps", seen->steps, e->steps));
+        CHECK(same(e->file, "the interval", seen->steps ? seen->every : NAN, e->every));
+        CHECK(same(e->file, "the loss", series->loss, e->loss));
+        CHECK(same(e->file, "the count of tokens", series->tokens, e->tokens));
+        CHECK(same(e->file, "the peak", series->peak_bytes, e->peak_bytes));
+        CHECK(same(e->file, "evaluations", (double)series->evaluations, e->evaluations));
+        CHECK(same(e->file, "saves", (double)series->saves, e->saves));
+        CHECK(same(e->file, "the end", series->ended, e->ended));
+        CHECK(same(e->file, "memory running out", series->out_of_memory, e->out_of_memory));
+        CHECK(same(e->file, "the failure", series->failed, e->failed));
+    }
+}
+
+TEST(trainer_log_does_not_care_how_bytes_are_cut)
+{
+    for (size_t i = 0; i < sizeof expectations / sizeof *expectations; i++) {
+        const struct expectation *e = &expectations[i];
+        struct text whole = out_view(&read_in_pieces(e->file, e->pattern, SIZE_MAX / 2)->text);
+        const size_t pieces[] = { 1, 7, 1000 };
+        for (int k = 0; k < 3; k++) {
+            struct text cut = out_view(&read_in_pieces(e->file, e->pattern, pieces[k])->text);
+            CHECK(text_equal(whole, cut));
+        }
+    }
+}
+
+// --- time --------------------------------------------------------------------
+
+// Plays a recording of script(1) with its times.
+TEST(trainer_log_times_a_recorded_run)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    struct text text = content_of("transformers.log"), times = content_of("transformers.times");
+    struct text line, word;
+    double now = 0;
+    size_t at = 0;
+    while (text_next(&times, '\n', &line) && line.size) {
+        double delay = 0, size = 0;
+        text_next(&line, ' ', &word);
+        CHECK(!text_read_number(&delay, word) && !text_read_number(&size, line));
+        now += delay;
+        trainer_log_feed(log, text.at + at, (size_t)size, now);
+        at += (size_t)size;
+    }
+    CHECK(at == text.size);
+    seen->series.step_tokens = 1000;
+    step_series_finish(&seen->series);
+    struct steady steady;
+    steady_measure(&steady, &test_arena, seen->series.steps, seen->series.count,
+                   &(struct steady_rule){ 0 });
+    CHECK(steady.verdict == STEADY_YES && steady.warmup_steps == 3);
+    CHECK_NEAR(steady.warmup_seconds, 0.9 + 0.35 + 0.35, 0.05);
+    CHECK_NEAR(steady.step_seconds.mid, 0.12, 0.03); // the sleep, and what the bar takes
+    CHECK_NEAR(steady.tokens_per_s.mid, 1000 / 0.12, 0.03);
+    CHECK(steady.slow[STEADY_EVALUATION].count == 2 && steady.slow[STEADY_STALL].count == 2);
+    CHECK_NEAR(steady.slow[STEADY_EVALUATION].extra_seconds, 2 * 8 * 0.11, 0.05);
+    CHECK_NEAR(steady.slow[STEADY_STALL].extra_seconds, 2 * 0.5, 0.05);
+}
+
+static void feed(struct trainer_log *log, const char *text)
+{
+    trainer_log_feed(log, text, strlen(text), 0);
+}
+
+static const struct seen *read_text(const char *text, bool reads_back)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    seen->series.reads_back = reads_back;
+    feed(log, text);
+    trainer_log_end(log);
+    step_series_finish(&seen->series);
+    return seen;
+}
+
+TEST(step_series_takes_time_and_tokens_from_the_trainer_when_read_back)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    seen->series.reads_back = true;
+    struct text text = content_of("engine_metrics.jsonl");
+    trainer_log_feed(log, text.at, text.size, 0);
+    step_series_finish(&seen->series);
+    CHECK(seen->series.origin == STEP_SERIES_COUNTER && seen->series.count == 9);
+    CHECK(seen->series.steps[0].seconds == 1.25 && seen->series.steps[8].tokens == 4096);
+    CHECK(seen->series.steps[3].flags == STEADY_EVALUATED && seen->series.steps[4].flags == 0);
+
+    seen = start(log, NULL); // "elapsed_time": "0:00:45", a second a step
+    seen->series.reads_back = true;
+    text = content_of("llama_factory_trainer_log.jsonl");
+    trainer_log_feed(log, text.at, text.size, 0);
+    step_series_finish(&seen->series);
+    CHECK(seen->series.count == 8 && seen->series.steps[7].seconds == 5);
+    CHECK(seen->series.steps[7].tokens == 5 * 11245);
+
+    seen = start(log, NULL);
+    seen->series.reads_back = true;
+    size_t used;
+    text = content_of("events.out.tfevents.1741684442.host.1.0");
+    CHECK(!trainer_files_tensorboard(log, &used, text, "events"));
+    step_series_finish(&seen->series);
+    CHECK(seen->series.count == 11 && seen->series.steps[0].count == 5);
+    CHECK_NEAR(seen->series.steps[0].seconds, 7.5, 1e-6);
+    CHECK_NEAR(seen->series.steps[5].seconds, 11.5, 1e-6); // an evaluation in it
+    CHECK(seen->series.steps[5].flags == STEADY_EVALUATED);
+    CHECK_NEAR(seen->series.steps[10].tokens, 150000, 1e-6);
+}
+
+TEST(step_series_spreads_a_counter_over_the_steps_between)
+{
+    const struct seen *seen = read_text("{'step': 0, 'loss': 1, 'num_tokens': 0}\n"
+                                        "{'step': 1, 'loss': 1}\n{'step': 2, 'loss': 1}\n"
+                                        "{'step': 4, 'loss': 1, 'num_tokens': 4000}\n"
+                                        "{'step': 5, 'loss': 1}\n",
+                                        false);
+    const struct steady_step *steps = seen->series.steps;
+    CHECK(seen->series.origin == STEP_SERIES_COUNTER && seen->series.count == 4);
+    CHECK(steps[0].tokens == 1000 && steps[2].tokens == 2000 && steps[2].count == 2 &&
+          steps[3].tokens == 1000);
+}
+
+// --- odd lines ---------------------------------------------------------------
+
+TEST(trainer_log_bounds_lines_without_an_end)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    char block[4096];
+    memset(block, 'x', sizeof block);
+    block[7] = '{', block[8] = '\'', block[100] = ']';
+    for (int i = 0; i < 4096; i++)
+        trainer_log_feed(log, block, sizeof block, i);
+    feed(log, "\nstep 4 loss 0.5\n\x1b[2Kstep 5 loss 0.25\r\n");
+    CHECK(seen->series.first_step == 4 && seen->series.last_step == 5 && seen->series.loss == 0.25);
+}
+
+TEST(trainer_log_does_not_take_other_bars_and_lines_for_training)
+{
+    const struct seen *seen =
+        read_text("Map (num_proc=8):  50%|#####     | 500/1000 [00:01<00:01, 512.20 examples/s]\r"
+                  "Downloading shards: 100%|##########| 4/4 [00:09<00:00,  2.4s/it]\n"
+                  "model.safetensors:  12%|#2        | 1.2G/9.9G [00:11<01:20, 108MB/s]\r"
+                  "Loading checkpoint shards: 100%|##########| 4/4 [00:02<00:00,  1.68it/s]\n"
+                  "Step 3 of the installation took 12 minutes\n"
+                  "{'input_ids': [1, 2], 'step': 3}\n"
+                  "{\"step\": 3, \"text\": \"loss: 3\"}\n"
+                  "see iteration 9 of https://example.org/step/4\n"
+                  "step\n{'}\n{\n'loss': 3\n%|\n%|| 1/ [\n100%|| 1/0 [00:00<?]\n",
+                  false);
+    CHECK(seen->text.size == 0);
+    // A loop of the user's own before training, left early: the loss tells which bar trains.
+    seen =
+        read_text("\r  1%|  | 1/99 [00:01<01:00,  1.0it/s]\r  0%|  | 0/50 [00:00<?, ?it/s]"
+                  "\r  2%|  | 1/50 [00:01<00:49,  1.0it/s]{'loss': 2.5, 'epoch': 0.1}\n"
+                  "\r  4%|  | 2/50 [00:02<00:48,  1.0it/s]\r  6%|  | 3/50 [00:03<00:47,  1.0it/s]",
+                  false);
+    CHECK(seen->series.first_step == 1 && seen->series.last_step == 3 && seen->series.total == 50);
+    CHECK(seen->series.evaluations == 0 && seen->series.loss == 2.5);
+}
+
+TEST(trainer_log_refuses_patterns_that_name_no_step)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    static const char *const bad[] = { "step \\d+",          "(?<loss>\\d+)", "(?<stepp>\\d+)",
+                                       "(\\d+)|x",           "(\\d+",         "(\\d)+",
+                                       "(?:a(?<step>\\d+))", "(\\d+)[" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(trainer_log_init(log, &test_arena, bad[i], on_event, NULL));
+        CHECK(strstr(error_text(), "--pattern"));
+    }
+    CHECK(!trainer_log_init(log, &test_arena, "(?:x|y)[(|](?<step>\\d+(?:,\\d+)*)\\)", on_event,
+                            NULL));
+    struct seen *seen = start(log, "(?:x|y)[(|](?<step>\\d+(?:,\\d+)*)\\) (?<seconds>[\\d.]+)s");
+    feed(log, "x(1,000) 2.5s\ny|1,001) 2.0s\n{'step': 7, 'loss': 1}\n");
+    CHECK(seen->series.first_step == 1000 && seen->series.last_step == 1001);
+}
