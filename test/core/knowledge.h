@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "base/embedded.h"
 #include "core/measured/calibration.h"
 #include "core/step/estimate.h"
 #include "test/test.h"
