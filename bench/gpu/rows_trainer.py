@@ -1,12 +1,14 @@
-"""Fine-tunes the rows of a file with transformers' Trainer and PEFT, as a user's own script does; for pilot_wrapped_run.sh
-and record_logs.sh.
+"""Fine-tunes rows with transformers' Trainer and PEFT, as a user's own script does; for the pilots' scripts and record_logs.sh.
 
     python3 bench/gpu/rows_trainer.py --rows rows.jsonl --out FOLDER [--shape llama-3.2-1b] [--micro-batch 8] …
+    python3 bench/gpu/rows_trainer.py --lengths test/data/gsm8k_lengths.csv --out FOLDER [--group] [--accumulation 4] …
 
-LoRA of rank 16 on all linears over random weights, bf16. A row's ids are its bytes and END, as gpuhours counts them with
-test/data/tiny_model/tokenizer.json; rows come in random order and are padded to the longest of their micro-batch, labels
-with -100. --mask on hands the model an attention mask too: transformers then leaves its causal kernel for one with a mask.
+LoRA of rank 16 on all linears over random weights, bf16. With --rows a row's ids are its bytes and END, as gpuhours counts
+them with test/data/tiny_model/tokenizer.json; with --lengths they are random tokens of these lengths. Rows come in random
+order (--group: grouped by length) and are padded to the longest of their micro-batch, labels with -100. --mask on hands the
+model an attention mask too, as transformers' collators do: it then leaves its causal kernel for one with a mask.
 FOLDER/stamps.jsonl gets a line when training begins and at each step's end: seconds on the clock, tokens with padding.
+FOLDER/result.json gets the seconds of train(), and rows and width of each micro-batch in order.
 """
 import argparse
 import importlib.util
@@ -25,12 +27,19 @@ from shapes import SHAPES, build
 
 def parse():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", required=True)
+    parser.add_argument("--rows", help="JSON lines with a text each")
+    parser.add_argument("--lengths", help="CSV whose first column is the tokens of each row")
+    parser.add_argument("--first", type=int, default=None, help="use only so many rows")
     parser.add_argument("--out", required=True)
     parser.add_argument("--shape", default="llama-3.2-1b", choices=SHAPES)
     parser.add_argument("--micro-batch", type=int, default=8)
+    parser.add_argument("--accumulation", type=int, default=1)
+    parser.add_argument("--group", action="store_true", help="group rows by length")
+    parser.add_argument("--multiple", type=int, default=1, help="round widths up to a multiple of this")
+    parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--steps", type=int, default=-1, help="at most; else as the epochs say")
     parser.add_argument("--epochs", type=float, default=1)
+    parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--log-every", type=int, default=10)
     parser.add_argument("--evaluate-every", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=0)
@@ -53,17 +62,22 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Collator:
-    """Pads to the longest row."""
+    """Pads to the longest row, and remembers rows and width of each micro-batch."""
 
-    def __init__(self, mask):
-        self.mask = mask
+    def __init__(self, mask, multiple):
+        self.mask, self.multiple, self.seen = mask, multiple, []
 
     def __call__(self, rows):
         rows = [row["input_ids"] for row in rows]
         batch = {"input_ids": pad_sequence(rows, batch_first=True, padding_value=END),
                  "labels": pad_sequence(rows, batch_first=True, padding_value=-100)}
+        missing = -batch["labels"].shape[1] % self.multiple
+        if missing:
+            for name, value in (("input_ids", END), ("labels", -100)):
+                batch[name] = torch.nn.functional.pad(batch[name], (0, missing), value=value)
         if self.mask:
             batch["attention_mask"] = (batch["labels"] != -100).long()
+        self.seen.append(list(batch["labels"].shape))
         return batch
 
 
@@ -82,28 +96,48 @@ class Stamps(TrainerCallback):
         self.stamp(state)
 
 
+def read_rows(given):
+    if given.rows:
+        with open(given.rows) as file:
+            return [torch.tensor(ids_of(json.loads(line)["text"])) for line in file][:given.first]
+    with open(given.lengths) as file:
+        lines = [line.split(",")[0] for line in file if line[0] != "#"]
+    maker = torch.Generator().manual_seed(1)
+    return [torch.randint(0, SHAPES[given.shape]["vocab_size"], (int(length),), generator=maker)
+            for length in lines if length.strip().isdigit()][:given.first]
+
+
 def main():
-    said = parse()
+    given = parse()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    with open(said.rows) as file:
-        rows = [torch.tensor(ids_of(json.loads(line)["text"])) for line in file]
-    held_out = rows[:64] if said.evaluate_every else []
-    os.makedirs(said.out, exist_ok=True)
-    events = said.tensorboard and importlib.util.find_spec("tensorboard")
-    wanted = dict(output_dir=said.out, per_device_train_batch_size=said.micro_batch,
-                  per_device_eval_batch_size=said.micro_batch, max_steps=said.steps, num_train_epochs=said.epochs,
-                  learning_rate=1e-4, logging_steps=said.log_every, report_to=["tensorboard"] if events else "none",
-                  eval_strategy="steps" if said.evaluate_every else "no", eval_steps=said.evaluate_every or None,
-                  save_strategy="steps" if said.save_every else "no", save_steps=said.save_every or 500,
+    rows = read_rows(given)
+    held_out = rows[:64] if given.evaluate_every else []
+    os.makedirs(given.out, exist_ok=True)
+    events = given.tensorboard and importlib.util.find_spec("tensorboard")
+    wanted = dict(output_dir=given.out, per_device_train_batch_size=given.micro_batch,
+                  per_device_eval_batch_size=given.micro_batch, max_steps=given.steps, num_train_epochs=given.epochs,
+                  gradient_accumulation_steps=given.accumulation, seed=given.seed,
+                  gradient_checkpointing=given.checkpointing, gradient_checkpointing_kwargs={"use_reentrant": False},
+                  group_by_length=given.group, train_sampling_strategy="group_by_length" if given.group else "random",
+                  learning_rate=1e-4, logging_steps=given.log_every, report_to=["tensorboard"] if events else "none",
+                  eval_strategy="steps" if given.evaluate_every else "no", eval_steps=given.evaluate_every or None,
+                  save_strategy="steps" if given.save_every else "no", save_steps=given.save_every or 500,
                   bf16=device == "cuda", optim="adamw_torch_fused" if device == "cuda" else "adamw_torch",
                   include_num_input_tokens_seen=True, label_names=["labels"], prediction_loss_only=True,
-                  remove_unused_columns=False, disable_tqdm=said.bars == "off")
+                  remove_unused_columns=False, disable_tqdm=given.bars == "off")
     known = inspect.signature(TrainingArguments.__init__).parameters
     arguments = TrainingArguments(**{name: value for name, value in wanted.items() if name in known})
-    trainer = Trainer(model=build(said.shape, device=device), args=arguments, train_dataset=Rows(rows),
-                      eval_dataset=Rows(held_out) if held_out else None, data_collator=Collator(said.mask == "on"),
-                      callbacks=[Stamps(os.path.join(said.out, "stamps.jsonl"))])
-    trainer.train(resume_from_checkpoint=said.resume)
+    collator = Collator(given.mask == "on", given.multiple)
+    model = build(given.shape, device=device)
+    if given.checkpointing:
+        model.enable_input_require_grads()
+    trainer = Trainer(model=model, args=arguments, train_dataset=Rows(rows),
+                      eval_dataset=Rows(held_out) if held_out else None, data_collator=collator,
+                      callbacks=[Stamps(os.path.join(given.out, "stamps.jsonl"))])
+    begin = time.monotonic()
+    trainer.train(resume_from_checkpoint=given.resume)
+    with open(os.path.join(given.out, "result.json"), "w") as file:
+        json.dump({"train_seconds": time.monotonic() - begin, "micro_batches": collator.seen}, file)
 
 
 main()
