@@ -153,6 +153,8 @@ void columns_write(const struct columns *columns, struct out *out)
         struct out line = { .arena = columns->arena };
         out_put(&line, "%*s", columns->indent, row && row == columns->marked ? "> " : "");
         put_row(columns, &widths, row, &line);
+        while (line.size && line.at[line.size - 1] == ' ')
+            line.size--; // an empty row
         if (row)
             out_put(out, "%s\n", out_string(&line));
         else

@@ -32,14 +32,16 @@ static int hanging_indent(struct text line, int columns)
 static void fold_line(struct out *out, struct text line, int columns)
 {
     int indent = hanging_indent(line, columns), column = 0;
+    int left = (int)skip(line, 0, true) + 2; // for a word that is too long to start at the indent
     for (size_t at = 0; at < line.size;) {
         size_t start = skip(line, at, true), end = skip(line, start, false);
         struct text word = { line.at + start, end - start };
         int gap = (int)(start - at), width = text_columns(word);
-        if (column > indent && column + gap + width > columns) {
+        int next = indent + width > columns && left < indent ? left : indent;
+        if (column + gap > next && column + gap + width > columns) {
             out_char(out, '\n');
             column = 0;
-            gap = indent;
+            gap = next;
         }
         out_repeat(out, ' ', gap);
         out_bytes(out, word.at, word.size);

@@ -18,7 +18,7 @@
 
 // Breaks lines of more than so many columns at blanks; they go on below their text: after the label
 // where the line has one ("  memory      fits, …"), else two columns right of their indentation.
-// A word that is longer than a line is left whole.
+// A word that does not fit there starts further left; one that is longer than a line is left whole.
 void terminal_fold(struct out *out, struct text text, int columns);
 
 void terminal_ascii(struct out *out, struct text text);

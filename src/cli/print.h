@@ -21,7 +21,7 @@
 enum { PRINT_LEAST_COLUMNS = 60, PRINT_MOST_COLUMNS = 200 };
 
 void print_start(void);
-int print_end(enum err err); // the exit code: err, or that of a failed write where err is OK
+int print_end(enum err err); // the exit code: err, unless only a failed write is wrong
 
 struct out print_out(struct arena *arena); // styled and as wide as standard output
 

@@ -94,6 +94,7 @@ TEST(terminal_fold_goes_on_below_the_text_and_keeps_short_lines)
         is(folded("  memory  fits: 48 of 80 GiB", 20), "  memory  fits: 48\n          of 80 GiB"));
     CHECK(
         is(folded("  code: some words that go on", 16), "  code: some\n    words that\n    go on"));
+    CHECK(is(folded("  key     llama/lora/hf", 18), "  key\n    llama/lora/hf"));
     CHECK(is(folded("plain words that go on", 12), "plain words\nthat go on"));
     CHECK(is(folded("a/path/longer/than/a/line x", 12), "a/path/longer/than/a/line\nx"));
 }
