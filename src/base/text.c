@@ -270,7 +270,7 @@ struct spelling {
 };
 
 static enum err scaled(double *out, struct text text, const struct spelling *spellings,
-                       const char *wanted)
+                       const char *expected)
 {
     double value;
     struct text unit = { 0 };
@@ -280,7 +280,7 @@ static enum err scaled(double *out, struct text text, const struct spelling *spe
             *out = value * s->factor;
             return isfinite(*out) ? OK : fail(ERR_INPUT, "\"%.*s\" is too large", TEXT_BRIEF(text));
         }
-    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, wanted %s", TEXT_BRIEF(text), wanted);
+    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, expected %s", TEXT_BRIEF(text), expected);
 }
 
 enum err text_read_number(double *out, struct text text)

@@ -18,7 +18,7 @@ struct show {
     struct out out;
     struct json_writer json;
     bool is_json;
-    const char *name; // of the row asked for, or NULL
+    const char *name; // of the row to show in full; NULL: all rows
 };
 
 // --- cells -------------------------------------------------------------------
@@ -333,7 +333,7 @@ static enum err filter(struct show *show, const char **gpu)
     return OK;
 }
 
-static bool is_wanted(const struct show *show, const struct offer *offer, const char *gpu)
+static bool is_shown(const struct show *show, const struct offer *offer, const char *gpu)
 {
     if (!show->name)
         return true;
@@ -365,7 +365,7 @@ static enum err show_offers(struct show *show)
     struct columns columns = { .arena = show->arena, .align = "LLlrLrrrl", .spare = "000030021" };
     columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->offer_count; i++) {
-        if (!is_wanted(show, &c->offers[i], gpu))
+        if (!is_shown(show, &c->offers[i], gpu))
             continue;
         if (show->is_json)
             put_row(show, offer_fields, &c->offers[i]);

@@ -1,3 +1,5 @@
+// What all charts share: their data, alternative texts, labels and their widths in pixels.
+
 #include "core/chart/chart_internal.h"
 
 #include "base/markup.h"

@@ -45,7 +45,7 @@ struct chart_axis {
     const char *title;
     enum chart_unit unit;
     bool log;
-    double low, high; // wanted ends; both 0: from the data
+    double low, high; // ends of the axis; both 0: those of the data
 };
 
 struct chart_point {
