@@ -86,6 +86,9 @@ static const char *beside(const char *script, const char *ending)
 static void run_script(const char *script)
 {
     setenv("XDG_DATA_HOME", files_path(script), 1); // an empty ledger, and never the user's own
+    unsetenv("COLUMNS");
+    unsetenv("NO_COLOR");
+    setenv("LC_ALL", "C.UTF-8", 1); // other locales are asked for by name
     char *command = arena_alloc(&test_arena, strlen(script) + 32);
     snprintf(command, strlen(script) + 32, "sh %s 2>&1", script);
     FILE *child = popen(command, "r");

@@ -188,7 +188,7 @@ static enum err make(void)
     struct plan *made = ARENA_NEW(&passing, struct plan, 1);
     TRY(plan_make(made, &passing, &data, &request));
     plan_write(made, &passing, &out);
-    return made->fits ? OK : ERR_ANSWER;
+    return plan_verdict(made);
 }
 
 int plan(void)

@@ -5,8 +5,8 @@
 //
 //     if (!row) return fail(ERR_INPUT, "%s:%d: row has no text", path, line);
 //
-// The sentence names what, where, what was found, what was wanted, and the way out. Only cli/ and
-// web/ ever print it. The codes are the program's exit codes; ERR_ANSWER is an answer of "no".
+// The sentence says what failed, where, what was found, what was expected, and how to fix it. Only
+// cli/ and web/ print it. The codes are the program's exit codes; error_codes[] explains them.
 
 #pragma once
 
@@ -16,13 +16,20 @@ extern "C" {
 
 enum err {
     OK = 0,
-    ERR_ANSWER = 1,      // done, and the answer is no: does not fit, outside its bound
-    ERR_USAGE = 2,       // the command line is wrong
-    ERR_INPUT = 3,       // a file, a row or a catalog is wrong
-    ERR_UNAVAILABLE = 4, // this build or machine cannot do it
+    ERR_ANSWER = 1,
+    ERR_USAGE = 2,
+    ERR_INPUT = 3,
+    ERR_UNAVAILABLE = 4,
     ERR_DEVICE_MEMORY = 5,
     ERR_BUG = 70,
 };
+
+// Every exit code, in the order of its number; ended by a NULL name.
+struct error_code {
+    int number;
+    const char *name, *meaning;
+};
+extern const struct error_code error_codes[];
 
 enum err fail(enum err code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

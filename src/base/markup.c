@@ -1,33 +1,8 @@
+// Escapes text for HTML, Markdown, CSV and terminals, one character at a time.
+
 #include "base/markup.h"
 
 #include <string.h>
-
-// --- reading characters ------------------------------------------------------
-
-// One character of UTF-8; what is none is U+FFFD and one byte long.
-static uint32_t next(const char **at, const char *end)
-{
-    const unsigned char *p = (const unsigned char *)*at;
-    size_t left = (size_t)(end - *at), size = 0;
-    uint32_t code = p[0];
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    if (code < 0x80)
-        size = 1;
-    else if (code >= 0xC2 && code < 0xE0)
-        size = 2, code &= 0x1F;
-    else if (code >= 0xE0 && code < 0xF0)
-        size = 3, code &= 0x0F;
-    else if (code >= 0xF0 && code < 0xF5)
-        size = 4, code &= 0x07;
-    bool good = size > 0 && size <= left;
-    for (size_t i = 1; good && i < size; i++) {
-        good = (p[i] & 0xC0) == 0x80;
-        code = code << 6 | (p[i] & 0x3F);
-    }
-    good = good && code >= least[size] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
-    *at += good ? size : 1;
-    return good ? code : 0xFFFD;
-}
 
 // Controls, and what is not seen but changes how the rest is seen.
 static bool is_hidden(uint32_t c)
@@ -106,14 +81,14 @@ void markup_put(struct out *out, enum markup_form form, struct text text, size_t
     for (size_t i = 0; at < end; i++) {
         if (i + 1 >= most) { // one more fits only if it is the last
             const char *last = at;
-            uint32_t c = next(&last, end);
+            uint32_t c = text_next_code(&last, end);
             if (last < end)
                 out_put(out, "…");
             else
                 put_one(out, form, c);
             break;
         }
-        uint32_t c = next(&at, end);
+        uint32_t c = text_next_code(&at, end);
         if (form == MARKUP_MARKDOWN && c == ':' && at < end && *at == '/') // no link by itself
             out_char(out, '\\');
         put_one(out, form, c);
@@ -127,30 +102,4 @@ const char *markup_plain(struct arena *arena, struct text text, size_t most)
     struct out out = { .arena = arena };
     markup_put(&out, MARKUP_PLAIN, text, most);
     return out_string(&out);
-}
-
-// Ranges of Unicode's East Asian width W and F that fonts show two columns wide.
-static bool is_wide(uint32_t c)
-{
-    return (c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0x303E) ||
-           (c >= 0x3041 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
-           (c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFE30 && c <= 0xFE6F) ||
-           (c >= 0xFF00 && c <= 0xFF60) || (c >= 0xFFE0 && c <= 0xFFE6) ||
-           (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
-}
-
-static bool is_combining(uint32_t c)
-{
-    return (c >= 0x300 && c <= 0x36F) || (c >= 0x1AB0 && c <= 0x1AFF) ||
-           (c >= 0x20D0 && c <= 0x20FF) || (c >= 0xFE00 && c <= 0xFE0F);
-}
-
-int markup_columns(struct text plain)
-{
-    int columns = 0;
-    for (const char *at = plain.at, *end = plain.at + plain.size; plain.size && at < end;) {
-        uint32_t c = next(&at, end);
-        columns += is_combining(c) ? 0 : is_wide(c) ? 2 : 1;
-    }
-    return columns;
 }

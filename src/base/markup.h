@@ -26,6 +26,3 @@ void markup_put(struct out *out, enum markup_form form, struct text text, size_t
 
 // The same as a string of the arena, for a label that is laid out before it is written.
 const char *markup_plain(struct arena *arena, struct text text, size_t most);
-
-// Columns that a terminal needs for plain text: wide East Asian characters take two.
-int markup_columns(struct text plain);

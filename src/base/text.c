@@ -1,8 +1,9 @@
+// Views of strings, string building, spelling and reading numbers; see text_columns.c for widths.
+
 #include "base/text.h"
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,30 +65,6 @@ bool text_next(struct text *rest, char separator, struct text *piece)
     return true;
 }
 
-size_t text_put_utf8(char *out, uint32_t code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 63));
-        out[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 63));
-    out[2] = (char)(0x80 | (code >> 6 & 63));
-    out[3] = (char)(0x80 | (code & 63));
-    return 4;
-}
-
 // --- building ----------------------------------------------------------------
 
 static void reserve(struct out *out, size_t more)
@@ -121,12 +98,12 @@ void out_repeat(struct out *out, char c, int count)
         out_char(out, c);
 }
 
-static void put_args(struct out *out, const char *format, va_list args)
+void out_put_args(struct out *out, const char *format, va_list args)
 {
-    va_list again;
-    va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, again);
-    va_end(again);
+    va_list measured;
+    va_copy(measured, args);
+    int size = vsnprintf(NULL, 0, format, measured);
+    va_end(measured);
     if (size < 0)
         return;
     reserve(out, (size_t)size);
@@ -138,7 +115,7 @@ void out_put(struct out *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    put_args(out, format, args);
+    out_put_args(out, format, args);
     va_end(args);
 }
 
@@ -156,50 +133,12 @@ struct text out_view(const struct out *out)
 
 // --- spelling ----------------------------------------------------------------
 
-int text_columns(struct text text)
-{
-    int columns = 0;
-    for (size_t i = 0; i < text.size; i++)
-        columns += (text.at[i] & 0xC0) != 0x80; // bytes that continue a character take no column
-    return columns;
-}
-
-void out_wrapped(struct out *out, int indent, int column, const char *text)
-{
-    const int width = out->columns ? out->columns : 80;
-    struct text rest = text_of(text), word;
-    bool first = true;
-    while (text_next(&rest, ' ', &word)) {
-        int size = text_columns(word);
-        if (!first && column + 1 + size > width) {
-            out_char(out, '\n');
-            out_repeat(out, ' ', indent);
-            column = indent;
-        } else if (!first) {
-            out_char(out, ' ');
-            column++;
-        }
-        for (; column + size > width; size = text_columns(word)) {
-            size_t piece = (size_t)(width - column); // a word longer than a line: an address
-            out_bytes(out, word.at, piece);
-            word = (struct text){ word.at + piece, word.size - piece };
-            out_char(out, '\n');
-            out_repeat(out, ' ', indent);
-            column = indent;
-        }
-        out_bytes(out, word.at, word.size);
-        column += size;
-        first = false;
-    }
-    out_char(out, '\n');
-}
-
 const char *text_format(struct arena *arena, const char *format, ...)
 {
     struct out out = { .arena = arena };
     va_list args;
     va_start(args, format);
-    put_args(&out, format, args);
+    out_put_args(&out, format, args);
     va_end(args);
     return out_string(&out);
 }
@@ -331,7 +270,7 @@ struct spelling {
 };
 
 static enum err scaled(double *out, struct text text, const struct spelling *spellings,
-                       const char *wanted)
+                       const char *expected)
 {
     double value;
     struct text unit = { 0 };
@@ -341,7 +280,7 @@ static enum err scaled(double *out, struct text text, const struct spelling *spe
             *out = value * s->factor;
             return isfinite(*out) ? OK : fail(ERR_INPUT, "\"%.*s\" is too large", TEXT_BRIEF(text));
         }
-    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, wanted %s", TEXT_BRIEF(text), wanted);
+    return fail(ERR_INPUT, "\"%.*s\" has an unknown unit, expected %s", TEXT_BRIEF(text), expected);
 }
 
 enum err text_read_number(double *out, struct text text)

@@ -7,6 +7,12 @@
 //
 // The text_* functions spell base units for people ("41.2 GiB", "4 h 12 min", "21.4 M");
 // text_read_* read such spellings back.
+//
+// Code that writes for people need not know the terminal: it asks the struct out for a style, and
+// gets plain text where the out is not styled.
+//
+//     out_wrapped(&out, 2, 2, text_format(arena, "memory: %s, %s of %s",
+//                                         out_styled(&out, OUT_GOOD, "fits"), peak, device));
 
 #pragma once
 
@@ -14,6 +20,7 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,21 +46,54 @@ struct text text_trim(struct text text);
 const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
 bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end
 
-int text_columns(struct text text);             // on a terminal: characters, not bytes
+// --- characters --------------------------------------------------------------
+
 size_t text_put_utf8(char *out, uint32_t code); // room for 4 bytes; returns how many it took
+
+// The next character of UTF-8. A byte that starts none is U+FFFD.
+uint32_t text_next_code(const char **at, const char *end);
+
+// Columns of a terminal: East Asian wide characters take two, combining ones and the escape
+// sequences of out_styled() none.
+int text_code_columns(uint32_t code);
+int text_columns(struct text text);
+size_t text_fit(struct text text, int columns); // how many bytes fill at most so many columns
+
+// The text, or its beginning and "…", in at most so many columns. NULL is "".
+const char *text_cut(struct arena *arena, const char *text, int columns);
+
+// --- building ----------------------------------------------------------------
+
+// What a piece of text is to its reader; the terminal's colours follow from it.
+enum out_style {
+    OUT_HEADING, // titles of sections and tables: bold
+    OUT_NUMBER,  // the number that was asked for: bold
+    OUT_NOTE,    // what may be skipped: dim
+    OUT_GOOD,    // "fits": green
+    OUT_WARNING, // yellow
+    OUT_BAD,     // "DOES NOT FIT": bold red
+};
 
 struct out {
     struct arena *arena;
     char *at;
     size_t size, room;
-    int columns; // width of the lines that out_wrapped makes; 0: 80
+    int columns; // width of lines, tables and charts; 0: 80
+    bool styled; // colours and bold may be written
 };
 
+int out_columns(const struct out *out);
+
+// The text between the escape sequences of the style, or the text itself where out is not styled.
+const char *out_styled(const struct out *out, enum out_style style, const char *text);
+
 void out_put(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void out_put_args(struct out *out, const char *format, va_list args);
 void out_bytes(struct out *out, const char *at, size_t size);
 void out_char(struct out *out, char c);
 void out_repeat(struct out *out, char c, int count);
-// Puts words, broken into lines; the cursor stands at column, later lines start at indent.
+void out_heading(struct out *out, const char *title); // a line of its own
+// Puts words, broken into lines; the cursor is at column, later lines start at indent.
 void out_wrapped(struct out *out, int indent, int column, const char *text);
 const char *out_string(struct out *out); // NUL-terminated
 struct text out_view(const struct out *out);

@@ -2,6 +2,7 @@
 
 #include "base/embedded.h"
 #include "cli/data.h"
+#include "cli/print.h"
 #include "core/hosting/hosting.h"
 #include "host/folder.h"
 
@@ -99,7 +100,7 @@ static enum err read_offers(struct offers *offers, struct arena *arena,
     struct offers_report report;
     enum err err = offers_read(&more, &report, arena, &source);
     if (!err && report.kept < report.rows)
-        fprintf(stderr, "gpuhours: %s: %s\n", own.offers, offers_report_spell(&report, arena));
+        print_note("%s: %s", own.offers, offers_report_spell(&report, arena));
     file_close(&file);
     if (!err)
         offers_append(offers, arena, &more);
@@ -121,7 +122,7 @@ static enum err read_billing(struct billing **out, size_t *count, struct command
 
 static enum err print(const struct hosting *hosting, struct command_line *line)
 {
-    struct out out = { .arena = line->arena };
+    struct out out = print_out(line->arena);
     if (own.explain) {
         const struct hosting_row *row = hosting_find(hosting, own.explain);
         if (!row)
@@ -135,7 +136,10 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
     } else {
         hosting_text(hosting, line->arena, &out);
     }
-    fwrite(out.at, 1, out.size, stdout);
+    if (line->common.json && !own.explain)
+        print_data(out_view(&out));
+    else
+        print_text(&out);
     return OK;
 }
 

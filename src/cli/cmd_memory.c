@@ -2,6 +2,7 @@
 
 #include "cli/data.h"
 #include "cli/from.h"
+#include "cli/print.h"
 #include "core/plan/fit.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ static enum err run(struct command_line *line)
     TRY(data_request(&request, &data));
     struct fit fit;
     TRY(fit_make(&fit, line->arena, &data, &request));
-    struct out out = { .arena = line->arena };
+    struct out out = print_out(line->arena);
     if (line->common.json)
         fit_write(&fit, line->arena, &out);
     else
@@ -48,7 +49,10 @@ static enum err run(struct command_line *line)
         out_put(&out, "\n");
         trainer_config_text(from.config, &out);
     }
-    fwrite(out.at, 1, out.size, stdout);
+    if (line->common.json)
+        print_data(out_view(&out));
+    else
+        print_text(&out);
     return fit.memory.fits ? OK : ERR_ANSWER;
 }
 

@@ -1,6 +1,7 @@
 // gpuhours merge: folds an adapter into its base and writes the model that results.
 
 #include "cli/command.h"
+#include "cli/print.h"
 #include "train/merge.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static const struct options *list_options(void)
 static void print_report(const struct command_line *line, const struct merge_options *options,
                          const struct merge_report *report)
 {
-    struct out out = { .arena = line->arena };
+    struct out out = print_out(line->arena);
     if (line->common.json) {
         struct json_writer w = { .out = &out };
         json_open(&w, NULL, '{');
@@ -43,7 +44,10 @@ static void print_report(const struct command_line *line, const struct merge_opt
                 (long long)report->copied, report->dequantized ? ", dequantized" : "",
                 text_bytes(line->arena, report->bytes));
     }
-    fwrite(out.at, 1, out.size, stdout);
+    if (line->common.json)
+        print_data(out_view(&out));
+    else
+        print_text(&out);
 }
 
 static enum err run(struct command_line *line)

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/dataset.h"
+#include "cli/print.h"
 #include "host/file.h"
 #include "host/npy.h"
 
@@ -213,19 +214,20 @@ static void print_result(struct job *job)
 {
     struct arena *arena = job->arena;
     const struct batches *sums = &job->packing.sums;
-    printf("  rows        %s of up to %s tokens, %s full\n",
-           text_commas(arena, (int64_t)job->packing.rows), text_commas(arena, settings.context),
-           text_share(arena, sums->fill));
-    printf("  tokens      %s in %s documents, %s of them labelled\n",
-           text_commas(arena, job->tokens), text_commas(arena, job->documents),
-           text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
+    print_put("  rows        %s of up to %s tokens, %s full\n",
+              text_commas(arena, (int64_t)job->packing.rows), text_commas(arena, settings.context),
+              text_share(arena, sums->fill));
+    print_put("  tokens      %s in %s documents, %s of them labelled\n",
+              text_commas(arena, job->tokens), text_commas(arena, job->documents),
+              text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
     if (sums->cut_examples + sums->dropped_examples + job->bad_rows)
-        printf("  lost        %s cut, %s left out, %s unusable rows: %s tokens\n",
-               text_commas(arena, sums->cut_examples), text_commas(arena, sums->dropped_examples),
-               text_commas(arena, job->bad_rows), text_commas(arena, sums->lost_tokens));
-    printf("  written     %s: ids.npy (int32), labels.npy (uint8), rows.npy and\n"
-           "              documents.npy (int64: where each begins), index.json\n",
-           request.out);
+        print_put("  lost        %s cut, %s left out, %s unusable rows: %s tokens\n",
+                  text_commas(arena, sums->cut_examples),
+                  text_commas(arena, sums->dropped_examples), text_commas(arena, job->bad_rows),
+                  text_commas(arena, sums->lost_tokens));
+    print_put("  written     %s: ids.npy (int32), labels.npy (uint8), rows.npy and\n"
+              "              documents.npy (int64: where each begins), index.json\n",
+              request.out);
 }
 
 // --- the command -------------------------------------------------------------
@@ -306,7 +308,7 @@ static enum err run(struct command_line *line)
         return err;
     }
     if (line->common.json)
-        fwrite(document.at, 1, document.size, stdout);
+        print_data(out_view(&document));
     else
         print_result(&job);
     return OK;

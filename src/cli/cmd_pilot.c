@@ -7,6 +7,7 @@
 #include "cli/pilot_forecast.h"
 #include "cli/pilot_from.h"
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 #include "cli/wrapped_pilot.h"
 #include "host/file.h"
 
@@ -111,16 +112,16 @@ static enum err write_result(const struct pilot *pilot, const struct outlook_pla
     if (pilot->tokens_per_s.mean > 0)
         ledger_entry_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
-        fwrite(document.at, 1, document.size, stdout);
+        print_data(out_view(&document));
     else
-        printf("  written      %s, for gpuhours plan --pilot\n", asked.out);
+        print_put("  written      %s, for gpuhours plan --pilot\n", asked.out);
     return err ? error_prefix(err, "the result stands above, since ") : OK;
 }
 
 static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
                      struct command_line *line)
 {
-    struct out out = { .arena = line->arena };
+    struct out out = print_out(line->arena);
     if (!line->common.json) {
         out_put(&out, "\n");
         pilot_text(pilot, line->arena, &out);
@@ -130,7 +131,7 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
             out_put(&out, "\n");
             trainer_config_text(pilot->from, &out);
         }
-        fwrite(out.at, 1, out.size, stdout);
+        print_text(&out);
     }
     return write_result(pilot, plan, line);
 }
@@ -295,7 +296,7 @@ static enum err run_wrapped(struct command_line *line)
     if (from.from)
         name_gpus(&pilot);
     wrapped_end(run);
-    fputs(out_string(&remarks), stderr);
+    print_error(out_string(&remarks));
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
         TRY(show(&pilot, asked.plan ? &plan : NULL, line));
     return verdict ? fail(verdict, "%s", why) : OK;

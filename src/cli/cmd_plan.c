@@ -4,6 +4,7 @@
 #include "cli/dataset.h"
 #include "cli/from.h"
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -112,17 +113,17 @@ static enum err run(struct command_line *line)
     ledger_entry_learn(&data, &request, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     TRY(plan_make(plan, line->arena, &data, &request));
-    struct out out = { .arena = line->arena }, document = { .arena = line->arena };
+    struct out out = print_out(line->arena), document = { .arena = line->arena };
     plan_write(plan, line->arena, &document);
     if (line->common.json)
-        out = document;
+        print_data(out_view(&document));
     else if (line->common.explain)
         plan_explain(plan, line->arena, &out);
     else
         plan_text(plan, line->arena, &out);
-    fwrite(out.at, 1, out.size, stdout);
+    print_text(&out);
     ledger_entry_document(line, out_view(&document));
-    return plan->fits ? OK : ERR_ANSWER;
+    return plan_verdict(plan);
 }
 
 const struct command command_plan = {

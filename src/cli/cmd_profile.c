@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/dataset.h"
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 #include "host/file.h"
 
 #include <stdio.h>
@@ -84,15 +85,15 @@ static enum err count(struct profile *out, struct command_line *line)
 
 static enum err put_out(struct profile *profile, struct command_line *line)
 {
-    struct out document = { .arena = line->arena }, text = { .arena = line->arena };
+    struct out document = { .arena = line->arena }, text = print_out(line->arena);
     struct json_writer w = { .out = &document };
     profile_write(profile, &w);
     out_char(&document, '\n');
     if (line->common.json) {
-        fwrite(document.at, 1, document.size, stdout);
+        print_data(out_view(&document));
     } else if (!request.out || strcmp(request.out, "-")) {
         profile_print(profile, line->arena, &text);
-        fwrite(text.at, 1, text.size, stdout);
+        print_text(&text);
     }
     ledger_entry_document(line, out_view(&document));
     const char *path = request.out ? request.out : line->common.json ? NULL : "profile.json";
@@ -100,8 +101,9 @@ static enum err put_out(struct profile *profile, struct command_line *line)
         return OK;
     TRY(file_write(path, out_view(&document)));
     if (!line->common.json && strcmp(path, "-"))
-        printf("\n  written     %s: no text in it; gpuhours plan --profile %s goes on from here\n",
-               path, path);
+        print_put(
+            "\n  written     %s: no text in it; gpuhours plan --profile %s goes on from here\n",
+            path, path);
     return OK;
 }
 

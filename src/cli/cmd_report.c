@@ -2,6 +2,7 @@
 
 #include "base/embedded.h"
 #include "cli/command.h"
+#include "cli/print.h"
 #include "core/step/catalog.h"
 #include "core/report/report.h"
 #include "host/file.h"
@@ -27,14 +28,6 @@ static const struct options *list_options(void)
 {
     static const struct options groups[] = { { "Output", own_fields, &request }, { 0 } };
     return groups;
-}
-
-// 256 colours where a person looks at a terminal that has them and did not say no.
-static bool has_colours(void)
-{
-    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) && !(no && *no) && term &&
-           (strstr(term, "256color") || strstr(term, "kitty") || strstr(term, "alacritty"));
 }
 
 static enum err read_documents(struct report_input *input, struct command_line *line)
@@ -73,7 +66,8 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "--html, --markdown, --csv and --json: one of them");
     struct report_input *input = ARENA_NEW(line->arena, struct report_input, 1);
     TRY(read_documents(input, line));
-    struct out out = { .arena = line->arena };
+    struct out out = print_out(line->arena);
+    bool for_people = !request.markdown && !request.csv && !line->common.json;
     if (request.html) {
         struct report_live live;
         report_html(&out, line->arena, input, find_live(&live));
@@ -86,8 +80,11 @@ static enum err run(struct command_line *line)
     else if (line->common.json)
         report_json(&out, line->arena, input);
     else
-        report_text(&out, line->arena, input, 80, has_colours());
-    fwrite(out.at, 1, out.size, stdout);
+        report_text(&out, line->arena, input, out.columns, out.styled);
+    if (for_people)
+        print_text(&out);
+    else
+        print_data(out_view(&out));
     return OK;
 }
 

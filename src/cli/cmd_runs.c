@@ -1,5 +1,6 @@
 // gpuhours runs: the ledger: past plans, pilots and runs, and how often their ranges held.
 
+#include "cli/print.h"
 #include "cli/runs.h"
 #include "host/file.h"
 
@@ -107,9 +108,12 @@ static enum err find_one(const struct history_entry **out, struct ledger *ledger
     return OK;
 }
 
-static enum err print(const struct out *out)
+static enum err print(const struct out *out, const struct command_line *line)
 {
-    fwrite(out->at, 1, out->size, stdout);
+    if (line->common.json)
+        print_data(out_view(out));
+    else
+        print_text(out);
     return OK;
 }
 
@@ -212,7 +216,7 @@ static enum err import_ledger(struct entries *out, struct arena *arena, const ch
     TRY(err);
     out->at = rows;
     if (lost)
-        fprintf(stderr, "gpuhours: %s: %zu entries could not be read any more\n", path, lost);
+        print_note("%s: %zu entries could not be read any more", path, lost);
     return OK;
 }
 
@@ -334,7 +338,7 @@ static enum err run(struct command_line *line)
     enum err err = action->run(line, ledger, &out);
     ledger_close(ledger);
     TRY(err);
-    return print(&out);
+    return print(&out, line);
 }
 
 const struct command command_runs = {

@@ -1,13 +1,15 @@
 // gpuhours show: the catalogs, whole or one row in full.
 
-#include "cli/columns.h"
+#include "base/columns.h"
 #include "cli/data.h"
+#include "cli/print.h"
 #include "core/hosting/offers.h"
 #include "host/file.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+
+enum { VALUE_COLUMN = 32 }; // where the values of one row in full begin
 
 struct show {
     struct arena *arena;
@@ -16,7 +18,7 @@ struct show {
     struct out out;
     struct json_writer json;
     bool is_json;
-    const char *name; // of the row asked for, or NULL
+    const char *name; // of the row to show in full; NULL: all rows
 };
 
 // --- cells -------------------------------------------------------------------
@@ -50,43 +52,13 @@ static const char *rate(struct arena *arena, double value, double unit)
     return isnan(value) ? "" : text_format(arena, "%.4g", value / unit);
 }
 
-static const char *shortened(struct arena *arena, const char *text, size_t most)
+static void put_note(struct show *show, const char *text)
 {
-    size_t size = text ? strlen(text) : 0;
-    if (size <= most)
-        return text;
-    for (size = most - 1; size && (text[size] & 0xC0) == 0x80;)
-        size--;
-    return text_format(arena, "%.*s…", (int)size, text);
-}
-
-static void heading(struct columns *columns, const char *const *titles)
-{
-    for (; *titles; titles++)
-        columns_add(columns, *titles);
+    out_char(&show->out, '\n');
+    out_wrapped(&show->out, 0, 0, text);
 }
 
 // --- a row in full -----------------------------------------------------------
-
-// Long texts go on in the next line, under where they began.
-static void put_wrapped(struct out *out, const char *text, int indent)
-{
-    int column = indent;
-    struct text rest = text_of(text), word;
-    while (text_next(&rest, ' ', &word)) {
-        if (column > indent && column + 1 + (int)word.size > 100) {
-            out_char(out, '\n');
-            out_repeat(out, ' ', indent);
-            column = indent;
-        } else if (column > indent) {
-            out_char(out, ' ');
-            column++;
-        }
-        out_bytes(out, word.at, word.size);
-        column += (int)word.size;
-    }
-    out_char(out, '\n');
-}
 
 static bool is_worth_showing(const struct field *field, const void *row)
 {
@@ -118,10 +90,10 @@ static void put_row(struct show *show, const struct field *fields, const void *r
     for (const struct field *f = fields; f->name; f++) {
         if (!is_worth_showing(f, row))
             continue;
-        out_put(&show->out, "%-30s  ", f->name);
+        out_put(&show->out, "%-*s", VALUE_COLUMN, f->name);
         const char *value = field_spell(f, row, show->arena);
-        put_wrapped(&show->out, strcmp(f->name, "aliases") ? value : listed(show->arena, value),
-                    32);
+        out_wrapped(&show->out, VALUE_COLUMN, VALUE_COLUMN,
+                    strcmp(f->name, "aliases") ? value : listed(show->arena, value));
     }
 }
 
@@ -143,8 +115,8 @@ static void put_linears(struct show *show, const struct model *model)
         int64_t layers = model_layers(model, (enum model_layer)kind);
         if (!layers)
             continue;
-        struct columns columns = { .arena = show->arena, .align = "lrrrrr" };
-        heading(&columns, titles);
+        struct columns columns = { .arena = show->arena, .align = "Lrrrrr", .spare = "000120" };
+        columns_add_row(&columns, titles);
         size_t found = model_linears(model, (enum model_layer)kind, linears);
         for (size_t i = 0; i < found; i++) {
             const struct model_linear *l = &linears[i];
@@ -206,8 +178,8 @@ static enum err show_models(struct show *show)
         put_rows_json(show, model_fields, c->models, sizeof *c->models, c->model_count);
         return OK;
     }
-    struct columns columns = { .arena = show->arena, .align = "lrrrrrrrr" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = show->arena, .align = "Lrrrrrrrr", .spare = "001230045" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->model_count; i++)
         add_model(show, &columns, &c->models[i]);
     columns_write(&columns, &show->out);
@@ -232,8 +204,8 @@ static enum err show_gpus(struct show *show)
         put_rows_json(show, gpu_fields, c->gpus, sizeof *c->gpus, c->gpu_count);
         return OK;
     }
-    struct columns columns = { .arena = show->arena, .align = "lrrrrrrrrl" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = show->arena, .align = "lrrrrrrrrl", .spare = "0070645231" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->gpu_count; i++) {
         const struct gpu *g = &c->gpus[i];
         double half = g->supports_bf16 ? g->bf16_flops_per_s : NAN;
@@ -249,8 +221,8 @@ static enum err show_gpus(struct show *show)
         columns_add(&columns, g->as_of);
     }
     columns_write(&columns, &show->out);
-    out_put(&show->out, "\nbf16, measured (the best product found) and fp8 in dense TFLOP/s; links "
-                        "per direction.\n");
+    put_note(show, "bf16, measured (the fastest matrix product found) and fp8 in dense TFLOP/s; "
+                   "link and PCIe GB/s per direction.");
     return OK;
 }
 
@@ -269,8 +241,8 @@ static enum err show_nodes(struct show *show)
         put_rows_json(show, node_fields, c->nodes, sizeof *c->nodes, c->node_count);
         return OK;
     }
-    struct columns columns = { .arena = show->arena, .align = "llrrrrr" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = show->arena, .align = "LLrrrrr", .spare = "0001002" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->node_count; i++) {
         const struct node *n = &c->nodes[i];
         columns_add(&columns, n->name);
@@ -282,8 +254,8 @@ static enum err show_nodes(struct show *show)
         columns_add(&columns, bytes(show->arena, n->host_memory_bytes));
     }
     columns_write(&columns, &show->out);
-    out_put(&show->out, "\nlinked: GPUs that share the link; link and network in GB/s per GPU and "
-                        "direction.\n");
+    put_note(show, "linked: GPUs that share the link; link and network in GB/s per GPU and "
+                   "direction.");
     return OK;
 }
 
@@ -307,9 +279,9 @@ static enum err show_facts(struct show *show, const struct fact *facts, size_t f
 {
     static const char *const titles[] = { "topic", "fact",  "low",   "typical", "high",
                                           "unit",  "trust", "as of", NULL };
-    struct columns columns = { .arena = show->arena, .align = "llrrrlll" };
+    struct columns columns = { .arena = show->arena, .align = "LLrrrLll", .spare = "30000021" };
     size_t found = 0;
-    heading(&columns, titles);
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < fact_count; i++) {
         const struct fact *f = &facts[i];
         if (show->name && strcmp(show->name, f->topic))
@@ -319,12 +291,12 @@ static enum err show_facts(struct show *show, const struct fact *facts, size_t f
             put_row(show, fact_fields, f);
             continue;
         }
-        columns_add(&columns, shortened(show->arena, f->topic, 13));
-        columns_add(&columns, shortened(show->arena, f->item, 26));
+        columns_add(&columns, f->topic);
+        columns_add(&columns, f->item);
         columns_add(&columns, number(show->arena, f->low));
         columns_add(&columns, number(show->arena, f->typical));
         columns_add(&columns, number(show->arena, f->high));
-        columns_add(&columns, shortened(show->arena, f->unit, 12));
+        columns_add(&columns, f->unit);
         columns_add(&columns, f->confidence);
         columns_add(&columns, text_format(show->arena, "%.7s", f->as_of));
     }
@@ -361,7 +333,7 @@ static enum err filter(struct show *show, const char **gpu)
     return OK;
 }
 
-static bool is_wanted(const struct show *show, const struct offer *offer, const char *gpu)
+static bool is_shown(const struct show *show, const struct offer *offer, const char *gpu)
 {
     if (!show->name)
         return true;
@@ -371,11 +343,11 @@ static bool is_wanted(const struct show *show, const struct offer *offer, const 
 
 static void add_offer(struct show *show, struct columns *columns, const struct offer *o)
 {
-    columns_add(columns, shortened(show->arena, o->provider, 10));
-    columns_add(columns, shortened(show->arena, o->instance, 15));
+    columns_add(columns, o->provider);
+    columns_add(columns, o->instance);
     columns_add(columns, o->gpu);
     columns_add(columns, count(show->arena, o->gpus));
-    columns_add(columns, shortened(show->arena, o->region, 11));
+    columns_add(columns, o->region);
     columns_add(columns, usd(show->arena, o->on_demand_usd_per_hour));
     columns_add(columns, usd(show->arena, o->spot_usd_per_hour));
     columns_add(columns, usd(show->arena, o->reserved_1y_usd_per_hour));
@@ -390,10 +362,10 @@ static enum err show_offers(struct show *show)
     const char *gpu = NULL;
     if (show->name)
         TRY(filter(show, &gpu));
-    struct columns columns = { .arena = show->arena, .align = "lllrlrrrl" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = show->arena, .align = "LLlrLrrrl", .spare = "000030021" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->offer_count; i++) {
-        if (!is_wanted(show, &c->offers[i], gpu))
+        if (!is_shown(show, &c->offers[i], gpu))
             continue;
         if (show->is_json)
             put_row(show, offer_fields, &c->offers[i]);
@@ -403,7 +375,7 @@ static enum err show_offers(struct show *show)
     if (show->is_json)
         return OK;
     columns_write(&columns, &show->out);
-    out_put(&show->out, "\nUSD per hour of the whole instance, as of the date shown.\n");
+    put_note(show, "USD per hour for the whole instance, as of the date shown.");
     return OK;
 }
 
@@ -414,14 +386,14 @@ static const char *spelled(struct show *show, const struct stack *stack, const c
     return field_spell(field_find(stack_fields, text_of(field)), stack, show->arena);
 }
 
-// What a stack reaches of its own roofline: the middle, and the range that holds eight in ten.
+// What share of its roofline a stack reaches: the median and the 80 % range.
 static const char *reached(struct show *show, const struct stack *stack, int64_t *runs)
 {
     struct efficiency e =
         calibration_of(show->data.efficiencies, show->data.efficiency_count, stack);
     double z = stats_normal_quantile(0.9) * e.log_spread;
     *runs = e.runs;
-    return text_format(show->arena, "%.2f (%.2f to %.2f)", exp(e.log_mid), exp(e.log_mid - z),
+    return text_format(show->arena, "%.2f (%.2f – %.2f)", exp(e.log_mid), exp(e.log_mid - z),
                        exp(e.log_mid + z));
 }
 
@@ -441,8 +413,8 @@ static enum err show_stacks(struct show *show)
         put_rows_json(show, stack_fields, data->stacks, sizeof *data->stacks, data->stack_count);
         return OK;
     }
-    struct columns columns = { .arena = show->arena, .align = "llllrrlr" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = show->arena, .align = "llllrrlr", .spare = "00342100" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < data->stack_count; i++) {
         const struct stack *stack = &data->stacks[i];
         int64_t runs;
@@ -457,9 +429,9 @@ static enum err show_stacks(struct show *show)
         columns_add(&columns, count(show->arena, runs));
     }
     columns_write(&columns, &show->out);
-    out_put(&show->out,
-            "\nloss: bytes alive per logit; launch: µs of the host per operation; runs: "
-            "measured ones behind\nthe share, else it is the family's.\n");
+    put_note(show, "loss: bytes alive per logit; launch: µs of host time per operation; of its "
+                   "roofline: median and 80 % range; runs: measured runs that the share is fitted "
+                   "on, else it is that of the stack's family.");
     return OK;
 }
 
@@ -504,7 +476,7 @@ static enum err import_offers(struct show *show)
     file_close(&file);
     if (err)
         return err;
-    fprintf(stderr, "gpuhours: %s: %s\n", import.import, offers_report_spell(&report, show->arena));
+    print_note("%s: %s", import.import, offers_report_spell(&report, show->arena));
     offers_write(&offers, &show->out);
     return file_write(import.out ? import.out : "-", out_view(&show->out));
 }
@@ -545,7 +517,7 @@ static enum err run(struct command_line *line)
     import = (struct import){ 0 };
     TRY(command_read(line, groups));
     if (line->positional_count < 1 || line->positional_count > 2)
-        return fail(ERR_USAGE, "say which catalog: gpuhours show "
+        return fail(ERR_USAGE, "show needs a catalog: gpuhours show "
                                "models|gpus|nodes|operations|offers|colocation|stacks [NAME]");
     const struct view *view = NULL;
     TRY(find_view(&view, line->positional[0]));
@@ -554,10 +526,10 @@ static enum err run(struct command_line *line)
                          .name = line->positional_count > 1 ? line->positional[1] : NULL };
     TRY(data_plan(&show.data, line));
     show.catalog = show.data.catalog;
-    show.out.arena = line->arena;
+    show.out = print_out(line->arena);
     show.json.out = &show.out;
     if (import.import && strcmp(view->name, "offers"))
-        return fail(ERR_USAGE, "--import reads offers; wanted is gpuhours show offers --import %s",
+        return fail(ERR_USAGE, "--import reads offers: gpuhours show offers --import %s",
                     import.import);
     if (import.import)
         return import_offers(&show);
@@ -572,8 +544,10 @@ static enum err run(struct command_line *line)
         json_close(&show.json, ']');
         json_close(&show.json, '}');
         out_char(&show.out, '\n');
+        print_data(out_view(&show.out));
+    } else {
+        print_text(&show.out);
     }
-    fwrite(show.out.at, 1, show.out.size, stdout);
     return OK;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 #include "cli/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
@@ -182,8 +183,7 @@ static enum err fit(struct job *job)
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
-        fprintf(stderr, "gpuhours: under this --memory-limit the base is held in NF4, as with "
-                        "--method qlora\n");
+        print_note("under this --memory-limit the base is held in NF4, as with --method qlora");
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -349,7 +349,7 @@ static enum err run(struct command_line *line)
     engine_model_close(&job.model);
     loader_release(&job.loader);
     if (err && err != ERR_ANSWER && job.group.size > 1) { // the others wait for this one
-        fprintf(stderr, "gpuhours: %s\n", error_text());
+        print_note("%s", error_text());
         group_abort(&job.group, err);
     }
     group_close(&job.group);

@@ -1,13 +1,16 @@
-// validate: prints how far the model is from measured runs, leaving out each run's own source.
+// gpuhours validate: how far the forecast is from measured runs, each without its own source.
 
+#include "base/columns.h"
 #include "base/embedded.h"
 #include "cli/data.h"
+#include "cli/print.h"
 #include "core/measured/validate.h"
 #include "host/file.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+
+static const double GIB = 1073741824.0;
 
 struct options_validate {
     bool fit;  // print the efficiencies fitted on all reference runs
@@ -118,71 +121,118 @@ static size_t distinct(const char **out, size_t room, const struct job *job,
 
 // --- text --------------------------------------------------------------------
 
-static void print_line(const struct job *job, const char *name,
-                       bool (*keep)(const struct validate_row *, const char *), const char *key)
+static const char *count(struct arena *arena, int64_t value)
 {
+    return text_format(arena, "%lld", (long long)value);
+}
+
+static const char *factor(struct arena *arena, double value)
+{
+    return text_format(arena, "%.2f", value);
+}
+
+static const char *percent(struct arena *arena, double share)
+{
+    return text_format(arena, "%.0f %%", 100 * share);
+}
+
+static void add_summary(struct columns *columns, const struct job *job, const char *name,
+                        bool (*keep)(const struct validate_row *, const char *), const char *key)
+{
+    struct arena *arena = job->arena;
     struct validate_summary t = summary(job, VALIDATE_TOKENS, keep, key);
     struct validate_summary m = summary(job, VALIDATE_MEMORY, keep, key);
     if (!t.n && !m.n)
         return;
-    printf("  %-34.34s", name);
-    if (t.n)
-        printf(" %5lld  %5.2f  %5.2f  %4.0f %%", (long long)t.n, t.median_error, t.p90_error,
-               100 * t.coverage);
-    else
-        printf(" %5s  %5s  %5s  %6s", "-", "-", "-", "-");
-    if (m.n)
-        printf("  %5lld  %5.2f  %4.0f %%", (long long)m.n, m.median_error, 100 * m.coverage);
-    printf("\n");
+    columns_add(columns, name);
+    columns_add(columns, t.n ? count(arena, t.n) : "-");
+    columns_add(columns, t.n ? factor(arena, t.median_error) : "-");
+    columns_add(columns, t.n ? factor(arena, t.p90_error) : "-");
+    columns_add(columns, t.n ? percent(arena, t.coverage) : "-");
+    columns_add(columns, m.n ? count(arena, m.n) : "");
+    columns_add(columns, m.n ? factor(arena, m.median_error) : "");
+    columns_add(columns, m.n ? percent(arena, m.coverage) : "");
 }
 
-static void print_rows(const struct job *job)
+static void put_summary(const struct job *job, struct out *out)
 {
-    printf("%-10s %-16s %-14s %10s %10s %6s %-3s %7s %7s %6s\n", "run", "stack", "GPU", "tok/s",
-           "measured", "factor", "in", "GiB", "meas.", "factor");
+    static const char *const titles[] = { "",       "speed",  "median", "P90", "inside",
+                                          "memory", "median", "inside", NULL };
+    static const char *const blank[] = { "", "", "", "", "", "", "", "", NULL };
+    static const char *const rest[] = { "", "", "", "", "", "", "", NULL };
+    struct columns columns = {
+        .arena = job->arena, .align = "Lrrrrrrr", .spare = "00010020", .indent = 2
+    };
+    const char *keys[256];
+    columns_add_row(&columns, titles);
+    add_summary(&columns, job, "all", NULL, NULL);
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        columns_add_row(&columns, blank);
+        columns_add(&columns, out_styled(out, OUT_HEADING,
+                                         text_format(job->arena, "by %s", groups[g].title)));
+        columns_add_row(&columns, rest);
+        size_t found = distinct(keys, 256, job, &groups[g]);
+        for (size_t k = 0; k < found; k++)
+            add_summary(&columns, job, keys[k], groups[g].keep, keys[k]);
+    }
+    columns_write(&columns, out);
+}
+
+static void put_rows(const struct job *job, struct out *out)
+{
+    static const char *const titles[] = { "run",      "stack", "GPU",    "tokens/s",
+                                          "measured", "error", "inside", "GiB",
+                                          "measured", "error", NULL };
+    struct arena *arena = job->arena;
+    struct columns columns = { .arena = arena, .align = "LLLrrrlrrr", .spare = "0100002345" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < job->run_count; i++) {
         const struct validate_row *row = &job->rows[i];
         if (!row->setup)
             continue;
         const struct validate_value *t = &row->tokens_per_s, *m = &row->memory_bytes;
-        printf("%-10.10s %-16.16s %-14.14s", row->run->id, row->setup->stack->name,
-               row->setup->gpu ? row->setup->gpu->name : "-");
-        if (t->error > 0)
-            printf(" %10.0f %10.0f %6.2f %-3s", t->predicted.mid, t->measured, t->error,
-                   t->inside ? "yes" : "no");
-        else
-            printf(" %10s %10s %6s %-3s", "-", "-", "-", "-");
-        if (m->error > 0)
-            printf(" %7.1f %7.1f %6.2f", m->predicted.mid / 1073741824.0,
-                   m->measured / 1073741824.0, m->error);
-        printf("\n");
+        bool timed = t->error > 0, sized = m->error > 0;
+        columns_add(&columns, row->run->id);
+        columns_add(&columns, row->setup->stack->name);
+        columns_add(&columns, row->setup->gpu ? row->setup->gpu->name : "-");
+        columns_add(&columns, timed ? text_format(arena, "%.0f", t->predicted.mid) : "-");
+        columns_add(&columns, timed ? text_format(arena, "%.0f", t->measured) : "-");
+        columns_add(&columns, timed ? factor(arena, t->error) : "-");
+        columns_add(&columns, !timed ? "-" : t->inside ? "yes" : "no");
+        columns_add(&columns, sized ? text_format(arena, "%.1f", m->predicted.mid / GIB) : "");
+        columns_add(&columns, sized ? text_format(arena, "%.1f", m->measured / GIB) : "");
+        columns_add(&columns, sized ? factor(arena, m->error) : "");
     }
-    printf("\n");
+    columns_write(&columns, out);
+    out_char(out, '\n');
 }
 
-static void print_text(const struct job *job, bool rows)
+static void put_text(const struct job *job, bool rows, struct out *out)
 {
     if (rows)
-        print_rows(job);
-    size_t understood = 0;
+        put_rows(job, out);
+    size_t usable = 0;
     for (size_t i = 0; i < job->run_count; i++)
-        understood += job->rows[i].setup != NULL;
-    printf("%zu runs, %zu understood (%.1f %%); each predicted without its own source\n",
-           job->run_count, understood, 100.0 * (double)understood / (double)job->run_count);
+        usable += job->rows[i].setup != NULL;
+    out_wrapped(out, 0, 0,
+                text_format(job->arena,
+                            "%zu runs, %zu usable (%.1f %%); each is forecast without the runs of "
+                            "its own source",
+                            job->run_count, usable,
+                            100.0 * (double)usable / (double)job->run_count));
     for (size_t i = 0; i < job->run_count; i++)
-        if (!job->rows[i].setup)
-            printf("  not understood: %s: %s\n", job->rows[i].run->id, job->rows[i].reason);
-    printf("\n  %-34s  tokens per second            memory\n", "");
-    printf("  %-34s  runs  median  P90  inside   runs  median inside\n", "");
-    print_line(job, "all", NULL, NULL);
-    const char *keys[256];
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        printf("\n  by %s\n", groups[g].title);
-        size_t count = distinct(keys, 256, job, &groups[g]);
-        for (size_t k = 0; k < count; k++)
-            print_line(job, keys[k], groups[g].keep, keys[k]);
-    }
-    printf("\nErrors are factors: 1.08 is 8 %% off. Inside: within P10 to P90.\n");
+        if (!job->rows[i].setup) {
+            out_put(out, "  ");
+            out_wrapped(out, 4, 2,
+                        text_format(job->arena, "not usable: %s: %s", job->rows[i].run->id,
+                                    job->rows[i].reason));
+        }
+    out_char(out, '\n');
+    put_summary(job, out);
+    out_char(out, '\n');
+    out_wrapped(out, 0, 0,
+                "Errors are factors: 1.08 is 8 % off. median and P90: of the runs' errors. "
+                "inside: runs within the forecast's 80 % range; speed and memory: how many runs.");
 }
 
 // --- JSON --------------------------------------------------------------------
@@ -274,7 +324,8 @@ static void write_json(const struct job *job)
         write_row(&w, &job->rows[i]);
     json_close(&w, ']');
     json_close(&w, '}');
-    printf("%s\n", out_string(&out));
+    out_char(&out, '\n');
+    print_data(out_view(&out));
 }
 
 static void print_fit(const struct job *job, const struct validate_model *model)
@@ -284,10 +335,12 @@ static void print_fit(const struct job *job, const struct validate_model *model)
         validate_residuals(&residuals, job->arena, job->reference, job->reference_count, model);
     const struct efficiency *rows =
         calibration_fit(job->arena, job->stacks, job->stack_count, residuals, count);
-    printf("stack,family,log_mid,log_spread,runs,sources\n");
+    struct out out = { .arena = job->arena };
+    out_put(&out, "stack,family,log_mid,log_spread,runs,sources\n");
     for (size_t i = 0; i < job->stack_count; i++)
-        printf("%s,%s,%.6f,%.6f,%lld,%lld\n", rows[i].stack, rows[i].family, rows[i].log_mid,
-               rows[i].log_spread, (long long)rows[i].runs, (long long)rows[i].sources);
+        out_put(&out, "%s,%s,%.6f,%.6f,%lld,%lld\n", rows[i].stack, rows[i].family, rows[i].log_mid,
+                rows[i].log_spread, (long long)rows[i].runs, (long long)rows[i].sources);
+    print_data(out_view(&out));
 }
 
 // --- the command -------------------------------------------------------------
@@ -314,7 +367,7 @@ static enum err run(struct command_line *line)
     struct options read[] = { { "Output", validate_fields, &options }, { 0 } };
     TRY(command_read(line, read));
     if (line->positional_count > 1)
-        return fail(ERR_USAGE, "validate takes one file of runs, there are %d",
+        return fail(ERR_USAGE, "validate takes one file of runs, %d are given",
                     line->positional_count);
     struct job job = { .arena = line->arena };
     TRY(read_inputs(&job, line));
@@ -325,10 +378,13 @@ static enum err run(struct command_line *line)
     }
     TRY(validate_runs(&job.rows, job.arena, job.runs, job.run_count, job.reference,
                       job.reference_count, &model));
-    if (line->common.json)
+    if (line->common.json) {
         write_json(&job);
-    else
-        print_text(&job, options.rows);
+        return OK;
+    }
+    struct out out = print_out(line->arena);
+    put_text(&job, options.rows, &out);
+    print_text(&out);
     return OK;
 }
 

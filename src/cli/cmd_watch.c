@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 #include "cli/wrapped_pilot.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -248,21 +249,21 @@ static enum err record(struct watch *watch)
 {
     struct arena *arena = watch->line->arena;
     struct pilot pilot;
-    struct out text = { .arena = arena }, document = { .arena = arena }, remarks = text;
+    struct out text = print_out(arena), document = { .arena = arena }, remarks = document;
     struct outlook end = look(watch);
     wrapped_pilot_fill(&pilot, arena, &watch->run, &watch->plan);
     wrapped_remarks(&watch->run, arena, &remarks);
     write_summary(watch, &pilot, &end, &text);
     write_record(watch, &pilot, &end, &document);
     wrapped_end(&watch->run);
-    fputs(out_string(&remarks), stderr);
+    print_error(out_string(&remarks));
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
     if (is_complete(watch, &end))
         ledger_entry_answer(watch->line, out_view(&document), watch->plan.document);
     if (!watch->line->common.json)
-        fwrite(text.at, 1, text.size, stdout);
+        print_text(&text);
     if (watch->line->common.json || err) // a full disk loses no record
-        fwrite(document.at, 1, document.size, stdout);
+        print_data(out_view(&document));
     return err ? error_prefix(err, "the record stands above, since ") : OK;
 }
 
@@ -292,7 +293,7 @@ static enum err run(struct command_line *line)
     if (!code)
         return err;
     if (err)
-        fprintf(stderr, "gpuhours: %s\n", error_text());
+        print_note("%s", error_text());
     return fail((enum err)code, "the trainer's exit code is %d", code);
 }
 

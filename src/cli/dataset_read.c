@@ -1,6 +1,7 @@
 // How a dataset is read: blocks of rows to workers, examples back in order.
 
 #include "cli/dataset.h"
+#include "cli/print.h"
 
 #include "base/embedded.h"
 #include "cli/progress.h"
@@ -102,7 +103,7 @@ static struct result *add_result(struct item *item, int64_t line)
         item->room = item->room ? item->room * 2 : 1024;
         item->results = realloc(item->results, item->room * sizeof *item->results);
         if (!item->results) {
-            fprintf(stderr, "gpuhours: this machine has no memory left for %zu rows\n", item->room);
+            print_note("this machine has no memory left for %zu rows", item->room);
             abort();
         }
     }

@@ -1,4 +1,5 @@
 #include "cli/from.h"
+#include "cli/print.h"
 
 #include "host/file.h"
 #include "host/folder.h"
@@ -164,5 +165,5 @@ void from_warn(const struct from *from, const struct command_line *line)
                 config->items[i].beaten = true;
         }
     for (size_t i = 0; i < config->contradiction_count; i++)
-        fprintf(stderr, "gpuhours: --from: %s\n", config->contradictions[i]);
+        print_note("--from: %s", config->contradictions[i]);
 }

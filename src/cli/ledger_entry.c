@@ -1,4 +1,5 @@
 #include "cli/ledger_entry.h"
+#include "cli/print.h"
 
 #include "core/measured/prior.h"
 
@@ -55,7 +56,7 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     options.copied = !to_write && (access(path, W_OK) || !can_be_made(line->arena, path));
     TRY(ledger_open(out, &options));
     if (ledger_notice(*out))
-        fprintf(stderr, "gpuhours: %s\n", ledger_notice(*out));
+        print_note("%s", ledger_notice(*out));
     return OK;
 }
 
@@ -126,9 +127,9 @@ void ledger_entry_answer(const struct command_line *line, struct text document, 
     if (is_off(line))
         return;
     const char *before = text_format(line->arena, "%s", error_text());
-    fflush(stdout); // the result is out before anything waits for a lock
+    print_flush(); // the result is out before anything waits for a lock
     if (add_documents(line, document, plan))
-        fprintf(stderr, "gpuhours: not remembered: %s\n", error_text());
+        print_note("not remembered: %s", error_text());
     fail(OK, "%s", before);
 }
 

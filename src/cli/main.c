@@ -1,6 +1,7 @@
 // The table of commands; the only place that exits.
 
 #include "cli/command.h"
+#include "cli/print.h"
 #include "host/pages.h"
 #include "train/cpu/product.h"
 
@@ -20,39 +21,50 @@ const struct command *const commands[] = {
     &command_template, &command_show,    &command_validate, NULL,
 };
 
-static void print_option(const struct field *f)
+static void put_option(struct out *out, const struct field *f)
 {
+    enum { HELP = 25 }; // column where the explanations start
     char spelled[64];
     size_t size = 0;
     for (; f->name[size] && size < sizeof spelled - 1; size++)
         spelled[size] = f->name[size] == '_' ? '-' : f->name[size];
     spelled[size] = 0;
-    printf("  --%-20s %s", spelled, f->help);
+    struct out help = { .arena = out->arena };
+    out_put(&help, "%s", f->help);
     for (int i = 0; f->choices && f->choices[i]; i++)
-        printf("%s%s", i ? ", " : ": ", f->choices[i]);
-    printf("\n");
+        out_put(&help, "%s%s", i ? ", " : ": ", f->choices[i]);
+    out_put(out, "  --%-20s ", spelled);
+    out_wrapped(out, HELP, size > 20 ? (int)size + 5 : HELP, out_string(&help));
 }
 
-static void print_help(const struct command *command)
+static void print_help(const struct command *command, struct arena *arena)
 {
-    printf("gpuhours %s: %s\n\n  %s\n", command->name, command->summary, command->example);
+    struct out out = print_out(arena);
+    out_put(&out, "gpuhours %s: %s\n\n  %s\n", command->name, command->summary, command->example);
     const struct options *groups = command->options ? command->options() : NULL;
     for (const struct options *g = groups; g && g->fields; g++) {
-        printf("\n%s\n", g->title);
+        out_char(&out, '\n');
+        out_heading(&out, g->title);
         for (const struct field *f = g->fields; f->name; f++)
-            print_option(f);
+            put_option(&out, f);
     }
-    printf("\nCommon\n");
+    out_char(&out, '\n');
+    out_heading(&out, "Common");
     for (const struct field *f = common_fields; f->name; f++)
-        print_option(f);
+        put_option(&out, f);
+    print_text(&out);
 }
 
-static void print_guide(void)
+static void print_guide(struct arena *arena)
 {
-    printf("gpuhours forecasts how many GPU hours a fine-tuning run takes, and what it costs.\n\n");
+    struct out out = print_out(arena);
+    out_put(
+        &out,
+        "gpuhours forecasts how many GPU hours a fine-tuning run takes, and what it costs.\n\n");
     for (const struct command *const *c = commands; *c; c++)
-        printf("  gpuhours %-10s %s\n", (*c)->name, (*c)->summary);
-    printf("\ngpuhours COMMAND --help says more.\n");
+        out_put(&out, "  gpuhours %-10s %s\n", (*c)->name, (*c)->summary);
+    out_put(&out, "\ngpuhours COMMAND --help says more.\n");
+    print_text(&out);
 }
 
 // Without arguments: the guide, and the whole chain on the data set that ships with the program.
@@ -62,11 +74,13 @@ static enum err show_example(struct arena *arena)
                              "3",        "--method", "lora",         "--gpu",
                              "h100-sxm", "--stack",  "hf-peft",      "--quiet" };
     enum { COUNT = sizeof words / sizeof *words };
-    print_guide();
-    printf("\nAn example:\n\n$ gpuhours plan");
+    print_guide(arena);
+    struct out out = print_out(arena);
+    out_put(&out, "\nAn example:\n\n$ gpuhours plan");
     for (int i = 0; i < COUNT - 1; i++)
-        printf("%s %s", i == 7 ? " \\\n   " : "", words[i]);
-    printf("\n\n");
+        out_put(&out, "%s %s", i == 7 ? " \\\n   " : "", words[i]);
+    out_put(&out, "\n\n");
+    print_text(&out);
     struct command_line line = {
         .arena = arena, .count = COUNT, .words = words, .common.ledger = "off"
     };
@@ -90,7 +104,7 @@ static enum err run(struct arena *arena, int argc, char **argv)
     if (argc < 2)
         return show_example(arena);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        print_guide();
+        print_guide(arena);
         return OK;
     }
     const char *names[64];
@@ -101,7 +115,7 @@ static enum err run(struct arena *arena, int argc, char **argv)
             continue;
         for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
             if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-                print_help(*c);
+                print_help(*c, arena);
                 return OK;
             }
         if (*c == &command_train || *c == &command_pilot)
@@ -117,10 +131,11 @@ static enum err run(struct arena *arena, int argc, char **argv)
 int main(int argc, char **argv)
 {
     pages_init();
+    print_start();
     struct arena arena = { 0 };
     enum err err = run(&arena, argc, argv);
     if (err && *error_text())
-        fprintf(stderr, "gpuhours: %s\n", error_text());
+        print_note("%s", error_text());
     arena_release(&arena);
-    return (int)err;
+    return print_end(err);
 }

@@ -4,6 +4,7 @@
 #include "cli/data.h"
 #include "cli/engine_model.h"
 #include "cli/pilot_rows.h"
+#include "cli/print.h"
 #include "cli/stop.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -225,20 +226,19 @@ static bool is_enough(const struct job *job)
 
 static void show_progress(const struct job *job, bool ends)
 {
-    if (job->line->common.quiet || job->line->common.json || !isatty(STDERR_FILENO))
+    if (job->line->common.quiet || job->line->common.json || !print_redraws())
         return;
     struct arena scratch = { 0 };
     const struct steady *steady = &job->steady;
     if (ends)
-        fprintf(stderr, "\r\033[K");
+        print_redraw("");
     else
-        fprintf(stderr, "\r\033[Kstep %zu, %zu probes, %s tokens/s ± %.1f %%  %s",
-                job->steps.step_count, job->steps.sample_count,
-                steady->tokens_per_s.mid > 0
-                    ? text_commas(&scratch, llround(steady->tokens_per_s.mid))
-                    : "-",
-                100 * steady->half_width, text_seconds(&scratch, clock_seconds() - job->began));
-    fflush(stderr);
+        print_redraw(text_format(
+            &scratch, "step %zu, %zu probes, %s tokens/s ± %.1f %%  %s", job->steps.step_count,
+            job->steps.sample_count,
+            steady->tokens_per_s.mid > 0 ? text_commas(&scratch, llround(steady->tokens_per_s.mid))
+                                         : "-",
+            100 * steady->half_width, text_seconds(&scratch, clock_seconds() - job->began)));
     arena_release(&scratch);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/pilot_from.h"
 
 #include "cli/pilot_rows.h"
+#include "cli/print.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,8 +63,8 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     if (request->gpus > 0)
         plan.gpus = request->gpus;
     if (plan.gpus < 1 && !line->common.quiet)
-        fprintf(stderr, "gpuhours: --from says nothing of GPUs, one is taken; --gpus N says how "
-                        "many the trainer uses\n");
+        print_note("--from says nothing of GPUs, one is taken; --gpus N says how many the trainer "
+                   "uses");
     TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
                     plan.gpus > 0 ? plan.gpus : 1));
     TRY(plan_request_rows(&micro, &plan));

@@ -1,15 +1,13 @@
+// Draws the bar of a long read on standard error.
+
 #include "cli/progress.h"
 
 #include "base/text.h"
+#include "cli/print.h"
 #include "host/clock.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#define QUIET_SECONDS 0.5
-#define STEP_SECONDS 0.2
+static const double QUIET_SECONDS = 0.5; // before the bar appears
+static const double STEP_SECONDS = 0.2;  // between two drawings
 
 enum { BAR_CELLS = 24 };
 
@@ -19,7 +17,7 @@ struct progress progress_start(const char *what, int64_t total_bytes, bool quiet
     return (struct progress){
         .what = what,
         .total_bytes = total_bytes,
-        .on = !quiet && isatty(STDERR_FILENO),
+        .on = !quiet && print_redraws(),
         .began_seconds = now,
         .last_seconds = now + QUIET_SECONDS - STEP_SECONDS,
     };
@@ -44,7 +42,7 @@ void progress_show(struct progress *p, int64_t done_bytes)
     struct arena arena = { 0 };
     struct out line = { .arena = &arena };
     double rate = (double)done_bytes / (now - p->began_seconds);
-    out_put(&line, "\r%s ", p->what);
+    out_put(&line, "%s ", p->what);
     if (p->total_bytes > 0) {
         double share = (double)done_bytes / (double)p->total_bytes;
         share = share > 1 ? 1 : share;
@@ -57,15 +55,13 @@ void progress_show(struct progress *p, int64_t done_bytes)
     if (p->total_bytes > done_bytes && rate > 0)
         out_put(&line, ", %s left",
                 text_seconds(&arena, (double)(p->total_bytes - done_bytes) / rate));
-    out_put(&line, "\033[K");
-    fwrite(line.at, 1, line.size, stderr);
-    fflush(stderr);
+    print_redraw(out_string(&line));
     arena_release(&arena);
 }
 
 void progress_end(struct progress *p)
 {
     if (p->shown)
-        fputs("\r\033[K", stderr);
+        print_redraw("");
     p->on = p->shown = false;
 }

@@ -1,10 +1,12 @@
-// progress: a bar on standard error while a command reads: how much, how fast, how long still.
+// progress: a bar on standard error while a command reads: how much, how fast, how long it will
+// still take.
 //
-//     struct progress bar = progress_start("reading", source.inputs.total_bytes,
-//     line->common.quiet); progress_show(&bar, block->done_bytes); progress_end(&bar);
+//     struct progress bar = progress_start("reading", total_bytes, line->common.quiet);
+//     progress_show(&bar, block->done_bytes);
+//     progress_end(&bar);
 //
-// It shows only on a terminal, not with --quiet, only after half a second, and at most five times
-// a second; progress_end() wipes it away. A total of 0 means that it is not known.
+// It appears after half a second and is drawn at most five times a second; progress_end() wipes it
+// away. There is none with --quiet, without a terminal, or with TERM=dumb. A total of 0 is unknown.
 
 #pragma once
 
@@ -14,8 +16,8 @@
 struct progress {
     const char *what;
     int64_t total_bytes;
-    bool on;
-    bool shown;
+    bool on;    // may be drawn
+    bool shown; // was drawn, and has to be wiped away
     double began_seconds, last_seconds;
 };
 

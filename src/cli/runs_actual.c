@@ -1,3 +1,4 @@
+#include "cli/print.h"
 #include "cli/runs.h"
 
 #include "core/trainers/step_series.h"
@@ -194,11 +195,8 @@ enum err runs_actual_document(struct out *out, struct arena *arena,
         TRY(read_log(told, arena, &a, plan));
     complete(&a, told, plan);
     if (told->is_log && !told->finished && isnan(actual->wall_hours) && isnan(actual->gpu_hours))
-        fprintf(
-            stderr,
-            "gpuhours: %s ends at step %.0f, before its last: the rate is remembered, hours are "
-            "not\n",
-            a.log, told->series.last_step);
+        print_note("%s ends at step %.0f, before its last: the rate is remembered, hours are not",
+                   a.log, told->series.last_step);
     struct json_writer w = { .out = out };
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "run");

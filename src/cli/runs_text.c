@@ -1,20 +1,12 @@
-#include "cli/columns.h"
+// The ledger's entries as tables: the list, one in full, several side by side, coverage.
+
+#include "base/columns.h"
 #include "cli/runs.h"
 
 #include <math.h>
 #include <string.h>
 
 // --- cells -------------------------------------------------------------------
-
-static const char *cut(struct arena *arena, const char *text, size_t most)
-{
-    size_t size = text ? strlen(text) : 0;
-    if (size <= most)
-        return text ? text : "";
-    for (size = most - 1; size && (text[size] & 0xC0) == 0x80;)
-        size--;
-    return text_format(arena, "%.*s…", (int)size, text);
-}
 
 // The end of a path says more than its beginning.
 static const char *last_part(const char *path)
@@ -50,12 +42,6 @@ static const char *between(struct arena *arena, const struct range *range,
     return text_format(arena, "%s–%s", spell(arena, range->low), spell(arena, range->high));
 }
 
-static void heading(struct columns *columns, const char *const *titles)
-{
-    for (; *titles; titles++)
-        columns_add(columns, *titles);
-}
-
 // --- the list ----------------------------------------------------------------
 
 void runs_list(const struct history_entry *entries, size_t count, struct arena *arena,
@@ -63,8 +49,8 @@ void runs_list(const struct history_entry *entries, size_t count, struct arena *
 {
     static const char *const titles[] = { "id",   "date",  "kind",      "model",  "stack", "method",
                                           "GPUs", "tok/s", "GPU hours", "actual", "name",  NULL };
-    struct columns columns = { .arena = arena, .align = "rllllllrrrl" };
-    heading(&columns, titles);
+    struct columns columns = { .arena = arena, .align = "rllLLlLrrrL", .spare = "05402103000" };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < count; i++) {
         const struct history_entry *e = &entries[i];
         double speed = isnan(e->actual_tokens_per_second) ? e->tokens_per_second.mid
@@ -72,14 +58,14 @@ void runs_list(const struct history_entry *entries, size_t count, struct arena *
         columns_add(&columns, text_format(arena, "%lld", (long long)e->id));
         columns_add(&columns, text_format(arena, "%.10s", e->at));
         columns_add(&columns, history_kinds[e->kind]);
-        columns_add(&columns, cut(arena, last_part(e->model), 16));
-        columns_add(&columns, cut(arena, e->stack, 10));
+        columns_add(&columns, last_part(e->model));
+        columns_add(&columns, e->stack);
         columns_add(&columns, e->method);
-        columns_add(&columns, cut(arena, gpus_of(arena, e), 12));
+        columns_add(&columns, gpus_of(arena, e));
         columns_add(&columns, rate(arena, speed));
         columns_add(&columns, between(arena, &e->gpu_hours, hours));
         columns_add(&columns, hours(arena, e->actual_gpu_hours));
-        columns_add(&columns, cut(arena, e->name, 8));
+        columns_add(&columns, e->name);
     }
     columns_write(&columns, out);
 }
@@ -107,7 +93,7 @@ static void put_numbers(const struct history_entry *e, struct arena *arena, stru
 {
     static const char *const titles[] = { "", "P50", "P10–P90", "actual", "", NULL };
     struct columns columns = { .arena = arena, .align = "lrrrl" };
-    heading(&columns, titles);
+    columns_add_row(&columns, titles);
     put_forecast(&columns, "tokens/s", &e->tokens_per_second, e->actual_tokens_per_second, rate);
     put_forecast(&columns, "wall hours", &e->wall_hours, e->actual_wall_hours, hours);
     put_forecast(&columns, "GPU hours", &e->gpu_hours, e->actual_gpu_hours, hours);
@@ -234,7 +220,7 @@ void runs_compare(const struct history_entry *const *entries, size_t count, stru
     for (size_t i = 0; i < count; i++)
         add_fields(&c, entries[i], i);
     char *align = arena_alloc(arena, count + 2);
-    memset(align, 'l', count + 1);
+    memset(align, 'L', count + 1);
     struct columns columns = { .arena = arena, .align = align };
     columns_add(&columns, "id");
     for (size_t i = 0; i < count; i++)
@@ -244,7 +230,7 @@ void runs_compare(const struct history_entry *const *entries, size_t count, stru
             continue;
         columns_add(&columns, c.names[row]);
         for (size_t i = 0; i < count; i++)
-            columns_add(&columns, c.cells[row][i] ? cut(arena, c.cells[row][i], 24) : "–");
+            columns_add(&columns, c.cells[row][i] ? c.cells[row][i] : "–");
     }
     columns_write(&columns, out);
     out_put(out, "\nthe same in all\n");
@@ -317,10 +303,10 @@ void runs_coverage(const struct history_entry *entries, size_t count, struct are
 {
     static const char *const titles[] = { "stack", "GPU",       "tokens/s", "error", "wall hours",
                                           "error", "GPU hours", "error",    NULL };
-    struct columns columns = { .arena = arena, .align = "llrrrrrr" };
+    struct columns columns = { .arena = arena, .align = "LLrrrrrr", .spare = "00023010" };
     struct json_writer w = { .out = out };
     struct history_coverage all = history_coverage(arena, entries, count, NULL, NULL);
-    heading(&columns, titles);
+    columns_add_row(&columns, titles);
     if (is_json) {
         json_open(&w, NULL, '{');
         json_put_string(&w, "kind", "coverage");

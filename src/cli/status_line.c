@@ -1,5 +1,8 @@
+// Draws the bottom row of the terminal, which the trainer's output does not scroll over.
+
 #include "cli/status_line.h"
 
+#include "cli/print.h"
 #include "host/clock.h"
 
 #include <stdio.h>
@@ -8,22 +11,22 @@
 #include <unistd.h>
 
 static const double TERMINAL_SECONDS = 0.25, BUSY_SECONDS = 1, PLAIN_SECONDS = 30;
-static const double QUIET_SECONDS = 0.03; // that the command must not have written for
+static const double QUIET_SECONDS = 0.03; // without output before the line is drawn
 
 int status_line_rows(bool quiet)
 {
-    const char *terminal = getenv("TERM");
     int rows, columns;
-    return !quiet && isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") &&
-           child_window(&rows, &columns) && rows > 4;
+    return !quiet && print_redraws() && child_window(&rows, &columns) && rows > 4;
 }
 
 static void put(struct status_line *status, const char *text)
 {
-    child_print(status->child, true, text_of(text));
+    struct arena arena = { 0 };
+    child_print(status->child, true, text_of(print_spelled(&arena, text)));
+    arena_release(&arena);
 }
 
-// Saves the place, as setting the region moves it, and makes room below.
+// Saves the cursor, since setting the region moves it, and makes room below.
 static void take_row(struct status_line *status)
 {
     char text[64];
@@ -53,16 +56,6 @@ bool status_line_due(const struct status_line *status)
     return now - status->shown_seconds >= (quiet ? TERMINAL_SECONDS : BUSY_SECONDS);
 }
 
-// How many bytes of UTF-8 fill so many columns.
-static int fitting(const char *text, int columns)
-{
-    int size = 0;
-    for (; text[size]; size++)
-        if ((text[size] & 0xC0) != 0x80 && columns-- <= 0)
-            break;
-    return size;
-}
-
 void status_line_show(struct status_line *status, const char *text)
 {
     char line[1024];
@@ -78,7 +71,7 @@ void status_line_show(struct status_line *status, const char *text)
         take_row(status);
     status->columns = columns;
     snprintf(line, sizeof line, "\0337\033[%d;1H\033[2K%.*s\0338", status->rows,
-             fitting(text, columns - 1), text);
+             (int)text_fit(text_of(text), columns - 1), text);
     put(status, line);
 }
 

@@ -1,9 +1,10 @@
+// Notes SIGINT and SIGTERM in a flag that the work looks at.
+
 #include "cli/stop.h"
 
-#include <signal.h>
 #include <stddef.h>
 
-volatile int stop_asked;
+volatile sig_atomic_t stop_asked;
 
 static void on_signal(int number)
 {

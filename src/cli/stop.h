@@ -1,4 +1,4 @@
-// stop: whether the user asked to stop: SIGINT or SIGTERM, answered when it suits the work.
+// stop: whether SIGINT or SIGTERM arrived; long work checks it between two steps.
 //
 //     stop_listen();
 //     while (!stop_asked)
@@ -6,6 +6,8 @@
 
 #pragma once
 
-extern volatile int stop_asked;
+#include <signal.h>
 
-void stop_listen(void); // from here on; nothing was asked yet
+extern volatile sig_atomic_t stop_asked;
+
+void stop_listen(void); // installs the handlers and clears stop_asked

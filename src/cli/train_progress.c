@@ -1,3 +1,4 @@
+#include "cli/print.h"
 #include "cli/train_progress.h"
 
 #include "host/clock.h"
@@ -14,7 +15,7 @@ struct train_progress train_progress_start(const struct command_line *line, stru
     struct train_progress progress = { .json = line->common.json,
                                        .explain = line->common.explain,
                                        .silent = rank != 0 };
-    progress.on = !rank && !line->common.quiet && isatty(STDERR_FILENO);
+    progress.on = !rank && !line->common.quiet && print_redraws();
     progress.limit_flops_per_s = progress.on ? device_peak(device) : NAN;
     progress.gpu = device->index;
     if (progress.on && device_is_gpu(device) && gpu_monitor_start(&progress.monitor, 0.5))
@@ -25,7 +26,7 @@ struct train_progress train_progress_start(const struct command_line *line, stru
 void train_progress_plan(struct train_progress *progress, const struct trainer *trainer)
 {
     struct arena arena = { 0 };
-    struct out out = { .arena = &arena };
+    struct out out = print_out(&arena);
     const struct transformer *t = trainer->transformer;
     const struct loader *loader = trainer->loader;
     int64_t trained = 0;
@@ -53,8 +54,8 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
             text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
     if (progress->explain)
         blocks_print(&t->blocks, &out);
-    fwrite(out.at, 1, out.size, stdout);
-    fflush(stdout);
+    print_text(&out);
+    print_flush();
     arena_release(&arena);
 }
 
@@ -70,8 +71,9 @@ static void print_json(const struct trainer_report *r)
     json_put_number(&w, "rate", r->rate);
     json_put_number(&w, "norm", r->norm);
     json_close(&w, '}');
-    printf("%s\n", out_string(&out));
-    fflush(stdout);
+    out_char(&out, '\n');
+    print_data(out_view(&out));
+    print_flush();
     arena_release(&arena);
 }
 
@@ -91,17 +93,15 @@ static void print_line(struct train_progress *p, const struct trainer *trainer,
     double step = p->seconds / (double)(r->step - p->first_step);
     double left = step * (double)(trainer->steps - r->step);
     double used = trainer->state.seconds * trainer->group.size / 3600;
-    fprintf(stderr,
-            "\rstep %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s "
-            "left\033[K",
-            (long long)r->step, (long long)trainer->steps, r->loss,
-            text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
-            r->flops / r->seconds / 1e12,
-            text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s),
-            driver_says(p, &arena), text_hours(&arena, used),
-            text_hours(&arena, used + left * trainer->group.size / 3600),
-            text_seconds(&arena, left));
-    fflush(stderr);
+    print_redraw(text_format(
+        &arena,
+        "step %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s left",
+        (long long)r->step, (long long)trainer->steps, r->loss,
+        text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
+        r->flops / r->seconds / 1e12,
+        text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), driver_says(p, &arena),
+        text_hours(&arena, used), text_hours(&arena, used + left * trainer->group.size / 3600),
+        text_seconds(&arena, left)));
     arena_release(&arena);
 }
 
@@ -121,7 +121,7 @@ void train_progress_report(void *progress, const struct trainer *trainer,
 void train_progress_end(struct train_progress *progress)
 {
     if (progress->on)
-        fputs("\r\033[K", stderr);
+        print_redraw("");
     progress->on = false;
     gpu_monitor_end(progress->monitor);
     progress->monitor = NULL;
@@ -132,15 +132,15 @@ void train_progress_result(const struct train_progress *progress, const struct t
     struct arena arena = { 0 };
     if (progress->silent || progress->json)
         return;
-    printf("  trained on  %s tokens in %s, %s GPU hours\n",
-           text_commas(&arena, trainer->state.trained_tokens),
-           text_seconds(&arena, trainer->state.seconds),
-           text_hours(&arena, trainer->state.seconds * trainer->group.size / 3600));
+    print_put("  trained on  %s tokens in %s, %s GPU hours\n",
+              text_commas(&arena, trainer->state.trained_tokens),
+              text_seconds(&arena, trainer->state.seconds),
+              text_hours(&arena, trainer->state.seconds * trainer->group.size / 3600));
     if (!isnan(trainer->state.best_loss))
-        printf("  held out    loss %.4f at best\n", trainer->state.best_loss);
-    printf("  written     %s: %s, metrics.jsonl, checkpoints\n", trainer->out,
-           trainer->transformer->setup.recipe->method == RECIPE_FULL
-               ? "model.safetensors, config.json"
-               : "adapter_model.safetensors, adapter_config.json");
+        print_put("  held out    loss %.4f at best\n", trainer->state.best_loss);
+    print_put("  written     %s: %s, metrics.jsonl, checkpoints\n", trainer->out,
+              trainer->transformer->setup.recipe->method == RECIPE_FULL
+                  ? "model.safetensors, config.json"
+                  : "adapter_model.safetensors, adapter_config.json");
     arena_release(&arena);
 }

@@ -1,3 +1,4 @@
+#include "cli/print.h"
 #include "cli/wrapped.h"
 
 #include "core/trainers/trainer_files.h"
@@ -246,7 +247,9 @@ void wrapped_finish(struct wrapped *run)
 
 void wrapped_end(struct wrapped *run)
 {
+    bool watches = run->child.settings.manner == CHILD_FORWARDS;
     child_end(&run->child);
+    print_survive_closed_pipe(watches); // its exit status outlives our reader
     gpu_monitor_end(run->gpu);
     for (int i = 0; i < run->follow.count; i++)
         if (run->files[i])

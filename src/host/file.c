@@ -87,9 +87,11 @@ enum err file_read(struct text *out, struct arena *arena, const char *path)
 enum err file_write(const char *path, struct text content)
 {
     if (!strcmp(path, "-")) {
-        if (fwrite(content.at, 1, content.size, stdout) != content.size || fflush(stdout))
-            return fail(ERR_INPUT, "standard output: cannot be written: %s", strerror(errno));
-        return OK;
+        if (fwrite(content.at, 1, content.size, stdout) == content.size && !fflush(stdout))
+            return OK;
+        enum err lost = fail(ERR_INPUT, "cannot write standard output: %s", strerror(errno));
+        clearerr(stdout); // reported
+        return lost;
     }
     char temporary[4096];
     int size = snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());

@@ -36,3 +36,16 @@ TEST(error_text_sends_no_escape_sequence_to_a_terminal)
     fail(ERR_INPUT, "\"%s\" is odd", "\033[2J\a\x7F");
     CHECK(!strcmp(error_text(), "\"?[2J??\" is odd"));
 }
+
+TEST(error_codes_are_listed_once_each_with_a_meaning)
+{
+    static const int codes[] = { OK,        ERR_ANSWER,      ERR_USAGE,
+                                 ERR_INPUT, ERR_UNAVAILABLE, ERR_DEVICE_MEMORY,
+                                 ERR_BUG };
+    size_t count = 0;
+    for (const struct error_code *code = error_codes; code->name; code++, count++) {
+        CHECK(count < sizeof codes / sizeof *codes && code->number == codes[count]);
+        CHECK(*code->name && *code->meaning);
+    }
+    CHECK(count == sizeof codes / sizeof *codes);
+}

@@ -52,10 +52,3 @@ TEST(markup_in_csv_is_one_cell_and_no_formula)
     CHECK(!strcmp(put(MARKUP_CSV, "a,\"b\"\nc", 99), "\"a,\"\"b\"\" c\""));
     CHECK(!strcmp(put(MARKUP_CSV, "=HYPERLINK(1)", 99), "\"'=HYPERLINK(1)\""));
 }
-
-TEST(markup_counts_the_columns_of_a_terminal)
-{
-    CHECK(markup_columns(TEXT("abc")) == 3);
-    CHECK(markup_columns(TEXT("数据")) == 4);
-    CHECK(markup_columns(TEXT("e\xCC\x81")) == 1);
-}

@@ -1,6 +1,6 @@
-# No line of any list has more than 100 characters.
+# In a pipe no line of any list has more than 80 columns.
 export LC_ALL=C.UTF-8
 for catalog in models gpus nodes operations offers colocation; do
-    $GPUHOURS show $catalog | grep -nE '^.{101,}$'
+    $GPUHOURS show $catalog | grep -nE '^.{81,}$'
 done
 true

@@ -1,3 +1,5 @@
+// What all charts share: their data, alternative texts, labels and their widths in pixels.
+
 #include "core/chart/chart_internal.h"
 
 #include "base/markup.h"
@@ -204,7 +206,7 @@ double chart_text_width(const char *plain, double size)
         while ((at[bytes] & 0xC0) == 0x80)
             bytes++;
         width += bytes == 1 ? letter_width((unsigned char)*at)
-                            : 0.84 * markup_columns((struct text){ at, bytes });
+                            : 0.84 * text_columns((struct text){ at, bytes });
         at += bytes;
     }
     return width * size * (size > BODY ? 1.1 : 1); // titles are bold

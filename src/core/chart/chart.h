@@ -12,8 +12,8 @@
 //     chart_svg(out, arena, &chart, 720);
 //     chart_text(out, arena, &chart, 80, false);
 //
-// Points that are not finite, or not positive on a logarithmic axis, are left out. Labels may be
-// anything: they are shortened and escaped. Keeps no pointer.
+// Points that are not finite, or not positive on a logarithmic axis, are left out. Labels may hold
+// any text: they are shortened and escaped. Keeps no pointer.
 
 #pragma once
 
@@ -25,7 +25,7 @@ enum chart_kind {
     CHART_TORNADO, // a bar from low to high in each row, around the reference
     CHART_FAN,     // nested bands: row i of each series is one band from low to high, with x in it
     CHART_HISTOGRAM, // columns from low to high along x, y tall; series stand on each other
-    CHART_LINE,      // lines through x, y; a band from low to high (of y) behind it
+    CHART_LINE,      // lines through x, y, over a band from low to high (of y)
     CHART_SCATTER,   // marks at x, y
     CHART_ROOFLINE,  // series 0 is a line, the others are marks
 };
@@ -45,7 +45,7 @@ struct chart_axis {
     const char *title;
     enum chart_unit unit;
     bool log;
-    double low, high; // wanted ends; both 0: from the data
+    double low, high; // ends of the axis; both 0: those of the data
 };
 
 struct chart_point {
@@ -83,17 +83,17 @@ enum { CHART_WIDE = 720, CHART_NARROW = 344 }; // pixels at which labels have th
 // A <svg> element without styles of its own: data/page.css has them.
 void chart_svg(struct out *out, struct arena *arena, const struct chart *chart, double width);
 
-// At most that many columns, at least 40; 256 colours where asked for.
+// At most so many columns, and at least 40; colour: in the 256 colours of terminals.
 void chart_text(struct out *out, struct arena *arena, const struct chart *chart, int columns,
                 bool colour);
 
-// A bar of eighths of a block, so many columns long at most.
+// A bar drawn in eighths of a column, at most so many columns long.
 void chart_put_bar(struct out *out, double share, int columns);
 
 // The alternative text.
 const char *chart_alt(const struct chart *chart, struct arena *arena);
 
-// --- scales, also for those who draw by themselves ----------------------------
+// --- scales, also for callers that draw by themselves --------------------------
 
 enum { CHART_TICKS = 12 };
 
@@ -105,7 +105,8 @@ struct chart_scale {
     int tick_count;
 };
 
-// Ticks at honest places: at most so many. Always a scale that can be drawn, whatever came in.
+// Ticks at 1, 2 and 5 times powers of ten, at most so many. Any input gives a scale that can be
+// drawn.
 struct chart_scale chart_scale(double low, double high, bool log, enum chart_unit unit, int most);
 double chart_place(const struct chart_scale *scale, double value); // 0 to 1; NAN outside
 const char *chart_spell(struct arena *arena, double value, enum chart_unit unit); // "12 k", "$40"

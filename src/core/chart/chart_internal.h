@@ -1,4 +1,4 @@
-// chart_internal: what the files of chart share: a drawing of marks with places.
+// chart_internal: what the files of chart share: a drawing is a list of marks with coordinates.
 
 #pragma once
 
@@ -28,7 +28,7 @@ struct chart_drawing {
     double width, height;
 };
 
-// Everything in its place. No two labels touch, and each lies inside the drawing.
+// Places every mark. No two labels touch, and each lies inside the drawing.
 void chart_layout(struct chart_drawing *out, struct arena *arena, const struct chart *chart,
                   double width);
 void chart_layout_rows(struct chart_drawing *d, double top);
@@ -37,15 +37,15 @@ void chart_layout_plane(struct chart_drawing *d, double top);
 void chart_add(struct chart_drawing *d, struct chart_mark mark);
 double chart_text_width(const char *plain, double size); // an estimate on the wide side
 
-// Adds the label with its anchor at x and its middle at y unless it would touch another or leave
-// the drawing; says whether it did. Shortens it to the room where that is above 0.
+// Adds the label with its anchor at x and its middle at y, unless it would touch another or leave
+// the drawing; returns whether it was added. Shortens it to the room where that is above 0.
 bool chart_label(struct chart_drawing *d, const char *class, const char *text, double x, double y,
                  enum chart_anchor anchor, double size, double room);
 
-// The ends of the data along an axis: what the points, references and the axis itself ask for.
+// The scale of an axis: it covers the points, the references and the ends that the axis sets.
 struct chart_scale chart_fit(const struct chart *chart, bool horizontal, int ticks);
 
-// A label harmless and short; looks no further into it than it shows.
+// A label without control characters, cut to so many characters; reads no more of it than it shows.
 const char *chart_plain(struct arena *arena, const char *label, size_t most);
 
 bool chart_has_range(const struct chart_point *point);

@@ -1,4 +1,4 @@
-// Where ticks stand and how values are spelled.
+// Chooses ticks and spells the values of axes.
 
 #include "core/chart/chart_internal.h"
 
@@ -6,7 +6,7 @@
 
 // --- spelling ----------------------------------------------------------------
 
-// Three digits, no zeros behind: "2.5", "120", "0.03", "12,500", "3 M".
+// Three digits, no trailing zeros: "2.5", "120", "0.03", "12,500", "3 M".
 static const char *short_number(struct arena *arena, double value)
 {
     static const char *const units[] = { "M", "B", "T" };

@@ -1,4 +1,4 @@
-// A drawing as an SVG element.
+// Writes a drawing as an SVG element.
 
 #include "core/chart/chart_internal.h"
 
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-// One digit behind the point is a tenth of a pixel.
+// One digit after the point is a tenth of a pixel.
 static void put_number(struct out *out, double value)
 {
     double tenths = rint(value * 10);

@@ -1,4 +1,4 @@
-// A chart as text: blocks, at most so many columns, colours where the terminal has them.
+// Draws a chart as text: block characters, at most so many columns, in colour on request.
 
 #include "core/chart/chart_internal.h"
 
@@ -17,9 +17,10 @@ struct page {
     bool colour;
 };
 
-// The palette of the style sheet in the 256 colours of terminals.
+// The palette of the style sheet in the 256 colours of terminals. Each shade and symbol has an
+// ASCII letter of its own (base/terminal.c), so that a legend tells them apart there too.
 static const int palette[] = { 32, 214, 36, 175, 117, 166, 245, 184 };
-static const char *const shades[] = { "█", "▓", "▒", "░", "▚", "▞", "▌", "▖" };
+static const char *const shades[] = { "█", "▓", "▒", "░", "▚", "▞", "▙", "▖" };
 static const char *const symbols[] = { "●", "○", "▲", "△", "■", "□", "◆", "◇" };
 
 static void put_repeated(struct out *out, const char *piece, int count)
@@ -42,10 +43,10 @@ static void unpaint(const struct page *p)
 
 static int width_of(const char *plain)
 {
-    return markup_columns(text_of(plain));
+    return text_columns(text_of(plain));
 }
 
-// Harmless, and cut with an ellipsis to so many columns.
+// Without control characters, and cut with an ellipsis to so many columns.
 static const char *cut(const struct page *p, const char *text, int columns)
 {
     size_t most = (size_t)columns;
@@ -194,7 +195,7 @@ static void put_legend(const struct page *p, const char *const *glyphs)
         const char *name = cut(p, chart->series[s].name, p->columns - 6);
         int width = width_of(name) + 4;
         if (column && column + width > p->columns - 2) {
-            p->out->size -= 2; // the spaces behind the last
+            p->out->size -= 2; // the spaces after the last
             out_char(p->out, '\n');
             column = 0;
         }
@@ -502,7 +503,7 @@ void chart_text(struct out *out, struct arena *arena, const struct chart *chart,
     for (size_t s = 0; s < chart->series_count; s++)
         points += chart->series[s].count;
     if (chart->title)
-        out_put(out, "%s\n", cut(&page, chart->title, columns));
+        out_heading(out, cut(&page, chart->title, columns));
     if (!points)
         out_put(out, "  no data\n");
     else if (chart->kind <= CHART_FAN)

@@ -95,5 +95,5 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
 void profile_write(const struct profile *profile, struct json_writer *w);
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name);
 
-// For a terminal of 80 columns.
+// For people: as wide as out.
 void profile_print(const struct profile *profile, struct arena *arena, struct out *out);

@@ -1,13 +1,14 @@
-// The profile for people: at most 80 columns.
+// The profile for people, fitted to the terminal.
 
 #include "core/data/profile.h"
 
+#include "base/columns.h"
 #include "core/chart/chart.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BARS = 14, BAR_COLUMNS = 46 };
+enum { BARS = 14, BAR_START = 25, LABEL = 14, MARGIN = 9 };
 
 // --- the head ----------------------------------------------------------------
 
@@ -16,23 +17,9 @@ static const char *plural(int64_t count, const char *one, const char *more)
     return count == 1 ? one : more;
 }
 
-// Breaks a sentence into lines; the first begins where the label ends.
 static void print_words(struct out *out, const char *sentence)
 {
-    enum { LABEL = 14, COLUMNS = 79 };
-    struct text rest = text_of(sentence), word;
-    for (size_t column = LABEL; text_next(&rest, ' ', &word);) {
-        size_t width = 1;
-        for (size_t i = 0; i < word.size; i++)
-            width += (word.at[i] & 0xC0) != 0x80;
-        if (column > LABEL && column + width > COLUMNS) {
-            out_put(out, "\n%*s", LABEL, "");
-            column = LABEL;
-        }
-        out_put(out, "%s%.*s", column > LABEL ? " " : "", TEXT_ARGS(word));
-        column += width;
-    }
-    out_put(out, "\n");
+    out_wrapped(out, LABEL, LABEL, sentence);
 }
 
 static const char *average(struct arena *arena, const struct profile *profile)
@@ -102,7 +89,8 @@ static void print_histogram(const struct profile *profile, struct arena *arena, 
         const char *from = text_commas(arena, i * step);
         out_put(out, "%11s%s %9s%s", from, i == BARS - 1 ? " +" : "  ",
                 text_commas(arena, counts[i]), counts[i] ? "  " : "");
-        chart_put_bar(out, most ? (double)counts[i] / (double)most : 0, BAR_COLUMNS);
+        chart_put_bar(out, most ? (double)counts[i] / (double)most : 0,
+                      out_columns(out) - BAR_START - MARGIN);
         out_put(out, "\n");
     }
 }
@@ -112,15 +100,26 @@ static void print_histogram(const struct profile *profile, struct arena *arena, 
 static void print_windows(const struct profile *profile, struct arena *arena, struct out *out)
 {
     const struct window_plan *plan = &profile->windows;
-    out_put(out, "\n   context  cut examples     cut tokens   padded  grouped   packed    cost\n");
+    static const char *const titles[] = { "context", "cut examples", "cut tokens", "padded",
+                                          "grouped", "packed",       "cost",       "",
+                                          NULL };
+    struct columns columns = {
+        .arena = arena, .align = "rrrrrrrl", .spare = "02130000", .indent = 3
+    };
+    columns_add_row(&columns, titles);
     for (size_t i = 0; i < plan->count; i++) {
         const struct window *row = &plan->rows[i];
-        out_put(out, "%10s  %12s  %13s  %6.1f %%  %5.1f %%  %5.1f %%  %6.2f%s\n",
-                text_commas(arena, row->context), text_commas(arena, row->truncated_examples),
-                text_commas(arena, row->truncated_tokens), 100 * row->padded_efficiency,
-                100 * row->grouped_efficiency, 100 * row->packed_efficiency, row->relative_cost,
-                i == plan->recommended ? " <" : "");
+        columns_add(&columns, text_commas(arena, row->context));
+        columns_add(&columns, text_commas(arena, row->truncated_examples));
+        columns_add(&columns, text_commas(arena, row->truncated_tokens));
+        columns_add(&columns, text_share(arena, row->padded_efficiency));
+        columns_add(&columns, text_share(arena, row->grouped_efficiency));
+        columns_add(&columns, text_share(arena, row->packed_efficiency));
+        columns_add(&columns, text_format(arena, "%.2f", row->relative_cost));
+        columns_add(&columns, i == plan->recommended ? "<" : "");
     }
+    out_char(out, '\n');
+    columns_write(&columns, out);
     out_put(out, "\n  recommended ");
     print_words(out, text_format(arena, "%s: %s",
                                  text_commas(arena, plan->rows[plan->recommended].context),

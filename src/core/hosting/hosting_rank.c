@@ -3,6 +3,7 @@
 #include "core/hosting/hosting_internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,45 @@ void hosting_rank(struct hosting *h, struct arena *arena)
         h->reason = reason(h, arena);
 }
 
+// The bytes of the mark that a table puts where it cuts a name: "…", "~" in ASCII; or as typed.
+static size_t cut_mark(const char *at)
+{
+    static const char *const marks[] = { "…", "~", "..." };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (!strncmp(at, marks[i], strlen(marks[i])))
+            return strlen(marks[i]);
+    return 0;
+}
+
+// Whether a name is the whole one, up to the letters that a cut has left out: "lambda/gpu_8x_h1…".
+static bool is_cut_of(const char *name, const char *whole)
+{
+    while (*name) {
+        size_t mark = cut_mark(name);
+        if (!mark && *name++ != *whole++)
+            return false;
+        for (name += mark; mark && *whole && *whole != *name;)
+            whole++;
+    }
+    return !*whole;
+}
+
+static const struct hosting_row *find_cut(const struct hosting *h, const char *name)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *row = &h->rows[i];
+        char whole[512];
+        snprintf(whole, sizeof whole, "%s/%s/%s", row->provider, row->instance,
+                 offers_kind_names[row->kind]);
+        char *kind = strrchr(whole, '/');
+        bool found = is_cut_of(name, whole);
+        *kind = 0;
+        if (found || is_cut_of(name, whole) || is_cut_of(name, row->instance))
+            return row;
+    }
+    return NULL;
+}
+
 const struct hosting_row *hosting_find(const struct hosting *h, const char *name)
 {
     for (size_t i = 0; i < h->count; i++) {
@@ -138,7 +178,7 @@ const struct hosting_row *hosting_find(const struct hosting *h, const char *name
             (whole && (!*rest || !strcmp(rest + 1, offers_kind_names[row->kind]))))
             return row;
     }
-    return NULL;
+    return find_cut(h, name);
 }
 
 // --- advice ------------------------------------------------------------------

@@ -2,29 +2,15 @@
 
 #include "core/hosting/hosting_internal.h"
 
+#include "base/columns.h"
+
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 100 };
-
 static void put_wrapped(struct out *out, const char *text, int indent)
 {
-    int column = indent;
-    struct text rest = text_of(text), word;
     out_repeat(out, ' ', indent);
-    while (text_next(&rest, ' ', &word)) {
-        if (column > indent && column + 1 + (int)word.size > WIDTH) {
-            out_char(out, '\n');
-            out_repeat(out, ' ', indent);
-            column = indent;
-        } else if (column > indent) {
-            out_char(out, ' ');
-            column++;
-        }
-        out_bytes(out, word.at, word.size);
-        column += (int)word.size;
-    }
-    out_char(out, '\n');
+    out_wrapped(out, indent, indent, text);
 }
 
 static const char *hours(struct arena *arena, const struct range *range)
@@ -58,52 +44,6 @@ static const char *age(struct arena *arena, const struct hosting_row *row)
     return text_format(arena, "%.0f d%s", row->age_days, row->stale ? "!" : "");
 }
 
-static const char *shortened(struct arena *arena, const char *text, size_t most)
-{
-    size_t size = strlen(text);
-    if (size <= most)
-        return text;
-    size_t cut = most - 1;
-    while (cut && (text[cut] & 0xC0) == 0x80)
-        cut--;
-    return text_format(arena, "%.*s…", (int)cut, text);
-}
-
-static int shown_width(const char *text)
-{
-    int width = 0;
-    for (; *text; text++)
-        width += (*text & 0xC0) != 0x80;
-    return width;
-}
-
-static void put_cell(struct out *out, const char *text, int width, bool right)
-{
-    int blanks = width - shown_width(text);
-    if (right)
-        out_repeat(out, ' ', blanks > 0 ? blanks : 0);
-    out_put(out, "%s", text);
-    if (!right)
-        out_repeat(out, ' ', blanks > 0 ? blanks : 0);
-}
-
-static void put_line(struct out *out, const char *const *cells)
-{
-    static const struct {
-        int width;
-        bool right;
-    } columns[] = {
-        { 9, false }, { 16, false }, { 14, false }, { 11, false },
-        { 11, true }, { 13, true },  { 6, true },   { 0, false },
-    };
-    for (size_t i = 0; i < 8; i++) {
-        if (i)
-            out_char(out, ' ');
-        put_cell(out, cells[i], columns[i].width, columns[i].right);
-    }
-    out_char(out, '\n');
-}
-
 static const char *machines(struct arena *arena, const struct hosting_row *row)
 {
     if (!row->group)
@@ -120,22 +60,20 @@ static const char *verdict(const struct hosting_row *row)
                                           : "late, dear";
 }
 
-static void put_row(struct out *out, struct arena *arena, const struct hosting_row *row)
+static void add_row(struct columns *columns, const struct out *out, const struct hosting_row *row)
 {
-    const char *instance = shortened(arena, row->instance, row->instances > 1 ? 13 : 16);
-    if (row->instances > 1)
-        instance = text_format(arena, "%lld× %s", (long long)row->instances, instance);
-    const char *const cells[] = {
-        shortened(arena, row->provider, 9),
-        instance,
-        shortened(arena, machines(arena, row), 14),
-        offers_kind_names[row->kind],
-        hours(arena, &row->elapsed_hours),
-        cost(arena, &row->cost_usd),
-        age(arena, row),
-        verdict(row),
-    };
-    put_line(out, cells);
+    struct arena *arena = columns->arena;
+    columns_add(columns, row->provider);
+    columns_add(columns, row->instances > 1 ? text_format(arena, "%lld× %s",
+                                                          (long long)row->instances, row->instance)
+                                            : row->instance);
+    columns_add(columns, machines(arena, row));
+    columns_add(columns, offers_kind_names[row->kind]);
+    columns_add(columns, hours(arena, &row->elapsed_hours));
+    columns_add(columns, cost(arena, &row->cost_usd));
+    columns_add(columns, age(arena, row));
+    columns_add(columns, row->in_time && row->in_budget ? verdict(row)
+                                                        : out_styled(out, OUT_BAD, verdict(row)));
 }
 
 // Whether an earlier row is the same thing in another region.
@@ -157,16 +95,24 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
     bool placed = strcmp(row->region, "-") != 0;
     out_put(out, "  %-18s %s%s %s%s%s, %s: %s h, %s\n", title,
             row->instances > 1 ? text_format(arena, "%lld × ", (long long)row->instances) : "",
-            row->provider, shortened(arena, row->instance, 26), placed ? " in " : "",
-            placed ? shortened(arena, row->region, 16) : "", offers_kind_names[row->kind],
+            row->provider, text_cut(arena, row->instance, 26), placed ? " in " : "",
+            placed ? text_cut(arena, row->region, 16) : "", offers_kind_names[row->kind],
             text_hours(arena, row->elapsed_hours.mid), text_usd(arena, row->cost_usd.mid));
 }
 
 void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
 {
-    static const char *const titles[] = { "provider", "instance", "GPUs", "kind",
-                                          "hours",    "cost",     "age",  "limited by" };
-    put_line(out, titles);
+    static const char *const titles[] = { "provider", "instance", "GPUs",       "kind", "hours",
+                                          "cost",     "age",      "limited by", NULL };
+    // What a row is limited by may be spared, but not that it misses the deadline or the budget.
+    bool is_failing = false;
+    for (size_t i = 0; i < h->count; i++)
+        is_failing = is_failing || !h->rows[i].in_time || !h->rows[i].in_budget;
+    struct columns columns = { .arena = arena,
+                               .align = "LLLlrrrl",
+                               .spare = is_failing ? "00200010" : "00300012",
+                               .least = 12 };
+    columns_add_row(&columns, titles);
     size_t shown = 0, hidden = 0;
     for (size_t i = 0; i < h->count; i++) {
         if (is_repeated(h, i))
@@ -175,9 +121,10 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
             hidden++;
             continue;
         }
-        put_row(out, arena, &h->rows[i]);
+        add_row(&columns, out, &h->rows[i]);
         shown++;
     }
+    columns_write(&columns, out);
     put_wrapped(
         out,
         text_format(
@@ -187,15 +134,18 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
             hidden ? text_format(arena, "; %zu more (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
-        out_put(out, "\nRecommended\n");
+        out_char(out, '\n');
+        out_heading(out, "Recommended");
         put_pick(out, arena, "take", h->recommended);
         put_wrapped(out, h->reason, 4);
         put_pick(out, arena, "cheapest in time", h->cheapest_in_time);
         put_pick(out, arena, "fastest in budget", h->fastest_in_budget);
         put_pick(out, arena, "smallest stable", h->smallest);
     }
-    if (h->advice_count)
-        out_put(out, "\nNoticed\n");
+    if (h->advice_count) {
+        out_char(out, '\n');
+        out_heading(out, "Noticed");
+    }
     for (size_t i = 0; i < h->advice_count; i++)
         put_wrapped(out, h->advice[i], 2);
     out_put(out, "\n--explain OFFER shows the arithmetic of a row; --json has every term.\n");

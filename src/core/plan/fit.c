@@ -1,5 +1,6 @@
 #include "core/plan/fit.h"
 
+#include "base/columns.h"
 #include "core/chart/chart.h"
 #include "core/plan/plan_internal.h"
 #include "core/trainers/trainer_config.h"
@@ -156,36 +157,47 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
 
 static void put_largest(const struct fit *fit, struct arena *arena, struct out *out)
 {
-    out_put(out, "\n  The largest that fit         rows of %-7.0f   context of %.0f row%s\n",
-            fit->context, fit->micro_batch, fit->micro_batch == 1 ? "" : "s");
+    struct columns columns = { .arena = arena, .align = "lrrl", .spare = "0001", .indent = 2 };
+    columns_add(&columns, "The largest that fit");
+    columns_add(&columns, text_format(arena, "rows of %.0f", fit->context));
+    columns_add(&columns, text_format(arena, "context of %.0f row%s", fit->micro_batch,
+                                      fit->micro_batch == 1 ? "" : "s"));
+    columns_add(&columns, "");
     for (int i = 0; i < 3; i++) {
         const struct fit_largest *l = &fit->largest[i];
-        out_put(out, "  --checkpointing %-11s %12s %18s%s\n", again_names[i],
-                l->micro_batch ? text_commas(arena, l->micro_batch) : "none",
-                l->context ? text_commas(arena, l->context) : "none",
-                l->context > fit->model->max_positions && fit->model->max_positions
-                    ? text_format(arena, "  (the model has %s)",
-                                  text_commas(arena, fit->model->max_positions))
-                    : "");
+        columns_add(&columns, text_format(arena, "--checkpointing %s", again_names[i]));
+        columns_add(&columns, l->micro_batch ? text_commas(arena, l->micro_batch) : "none");
+        columns_add(&columns, l->context ? text_commas(arena, l->context) : "none");
+        columns_add(&columns, l->context > fit->model->max_positions && fit->model->max_positions
+                                  ? text_format(arena, "(the model has %s)",
+                                                text_commas(arena, fit->model->max_positions))
+                                  : "");
     }
+    out_char(out, '\n');
+    columns_write(&columns, out);
 }
 
 void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
 {
     const struct memory *m = &fit->memory;
-    out_wrapped(out, 0, 0,
-                text_format(arena, "%s, %s with %s: %.0f × %.0f tokens, %s, recomputation %s",
-                            fit->model->name, recipe_methods[fit->recipe.method], fit->stack->name,
-                            fit->micro_batch, fit->context, layout_spell(&fit->layout, arena),
-                            again_names[fit->recipe.checkpointing]));
+    out_wrapped(
+        out, 0, 0,
+        out_styled(out, OUT_HEADING,
+                   text_format(arena, "%s, %s with %s: %.0f × %.0f tokens, %s, recomputation %s",
+                               fit->model->name, recipe_methods[fit->recipe.method],
+                               fit->stack->name, fit->micro_batch, fit->context,
+                               layout_spell(&fit->layout, arena),
+                               again_names[fit->recipe.checkpointing])));
     out_char(out, '\n');
     if (fit->gpu)
-        out_put(out, "  %s: %s of %s on each GPU\n\n", m->fits ? "fits" : "DOES NOT FIT",
+        out_put(out, "  %s: %s of %s on each GPU\n\n",
+                m->fits ? out_styled(out, OUT_GOOD, "fits")
+                        : out_styled(out, OUT_BAD, "DOES NOT FIT"),
                 text_bytes(arena, m->total_bytes), text_bytes(arena, m->device_bytes));
     for (int i = 0; i < MEMORY_PARTS; i++)
         if (m->parts[i] > 0) {
             out_put(out, "  %-22s %10s  ", memory_part_names[i], text_bytes(arena, m->parts[i]));
-            chart_put_bar(out, m->parts[i] / m->total_bytes, 36);
+            chart_put_bar(out, m->parts[i] / m->total_bytes, out_columns(out) - 44);
             out_char(out, '\n');
         }
     struct range range = memory_range(m);

@@ -347,6 +347,11 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     return OK;
 }
 
+enum err plan_verdict(const struct plan *plan)
+{
+    return plan->fits && plan->meets_deadline && plan->meets_budget ? OK : ERR_ANSWER;
+}
+
 enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data *data,
                    const struct plan_request *request)
 {

@@ -122,8 +122,11 @@ struct plan {
 enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data *data,
                    const struct plan_request *request);
 
+// OK, or ERR_ANSWER where it does not fit, misses the deadline or exceeds the budget.
+enum err plan_verdict(const struct plan *plan);
+
 void plan_write(const struct plan *plan, struct arena *arena, struct out *out); // JSON
-void plan_text(const struct plan *plan, struct arena *arena, struct out *out);  // ≤ 80 columns
+void plan_text(const struct plan *plan, struct arena *arena, struct out *out);  // as wide as out
 void plan_explain(const struct plan *plan, struct arena *arena, struct out *out);
 
 // Writes a configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, no recomputation".

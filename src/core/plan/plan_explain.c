@@ -7,7 +7,7 @@
 // One number with where it comes from.
 static void put(struct out *out, const char *name, const char *value, const char *how)
 {
-    out_put(out, "  %-24s %14s  ", name, value);
+    out_put(out, "  %-24s %*s%s  ", name, 14 - text_columns(text_of(value)), "", value);
     out_wrapped(out, 43, 43, how);
 }
 

@@ -1,5 +1,6 @@
 #include "core/plan/plan_internal.h"
 
+#include "base/columns.h"
 #include "core/chart/chart.h"
 
 #include <math.h>
@@ -52,25 +53,27 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
     const struct forecast *f = &plan->forecast;
     put_line(out, "GPU hours",
              text_format(arena, "%s  (%s to %s, eight times in ten)",
-                         text_hours(arena, f->gpu_hours.mid), text_hours(arena, f->gpu_hours.low),
+                         out_styled(out, OUT_NUMBER, text_hours(arena, f->gpu_hours.mid)),
+                         text_hours(arena, f->gpu_hours.low),
                          text_hours(arena, f->gpu_hours.high)));
-    put_line(out, "wall clock",
-             text_format(arena, "%s  (%s to %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
-                         text_seconds(arena, f->wall_hours.low * 3600),
-                         text_seconds(arena, f->wall_hours.high * 3600),
-                         isnan(plan->request->deadline) ? ""
-                         : f->wall_hours.high * 3600 <= plan->request->deadline
-                             ? ", within the deadline"
-                         : plan->meets_deadline ? ", likely within the deadline"
-                                                : ", misses the deadline"));
+    put_line(
+        out, "wall clock",
+        text_format(arena, "%s  (%s to %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
+                    text_seconds(arena, f->wall_hours.low * 3600),
+                    text_seconds(arena, f->wall_hours.high * 3600),
+                    isnan(plan->request->deadline)                         ? ""
+                    : f->wall_hours.high * 3600 <= plan->request->deadline ? ", within the deadline"
+                    : plan->meets_deadline ? ", likely within the deadline"
+                                           : out_styled(out, OUT_BAD, ", misses the deadline")));
     const struct price *price = &plan->price;
     const char *from = price_source(plan, arena);
-    put_line(out, "cost",
-             price->offers
-                 ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
-                               text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high),
-                               from, plan->meets_budget ? "" : ", above the budget")
-                 : "unknown: the catalog has no offer of this GPU; --price sets one");
+    put_line(
+        out, "cost",
+        price->offers
+            ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
+                          text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high), from,
+                          plan->meets_budget ? "" : out_styled(out, OUT_BAD, ", above the budget"))
+            : "unknown: the catalog has no offer of this GPU; --price sets one");
 }
 
 static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
@@ -78,9 +81,9 @@ static void put_memory(const struct plan *plan, struct arena *arena, struct out 
     const struct memory *memory = &plan->estimate.memory;
     put_line(out, "memory",
              text_format(arena, "%s: %s of %s in use on each GPU at the fullest (%s), %s held",
-                         !plan->fits           ? "DOES NOT FIT"
-                         : plan->chosen.stable ? "fits"
-                                               : "fits, tightly",
+                         !plan->fits           ? out_styled(out, OUT_BAD, "DOES NOT FIT")
+                         : plan->chosen.stable ? out_styled(out, OUT_GOOD, "fits")
+                                               : out_styled(out, OUT_WARNING, "fits, tightly"),
                          text_bytes(arena, memory->allocated_bytes),
                          text_bytes(arena, memory->device_bytes), memory->moment,
                          text_bytes(arena, memory->total_bytes)));
@@ -149,7 +152,7 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
                                 .x = { .title = "GPU hours", .unit = CHART_HOURS },
                                 .series = &series,
                                 .series_count = 1 },
-               (out->columns ? out->columns : 80) - 1, false);
+               out_columns(out) - 1, out->styled);
     if (narrowest)
         out_wrapped(out, 2, 2,
                     text_format(arena, "  Measure first: %s, which leaves %s to %s.",
@@ -158,32 +161,34 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
                                 text_hours(arena, narrowest->gpu_hours_known.high)));
 }
 
-static void put_result(const struct search_result *r, const char *why, const struct plan *plan,
-                       struct arena *arena, struct out *out)
+static void add_result(struct columns *columns, const struct search_result *r, const char *why,
+                       const struct plan *plan)
 {
-    enum { ROOM = 30 };
+    struct arena *arena = columns->arena;
     const char *what = text_format(arena, "%lld × %s", (long long)r->gpus, r->gpu->name);
     if (r->recipe.method != plan->chosen.recipe.method)
         what = text_format(arena, "%s, %s", what, recipe_methods[r->recipe.method]);
-    const char *spread = text_format(arena, "%s, %s", what, layout_spell(&r->layout, arena));
-    if (text_columns(text_of(spread)) <= ROOM)
-        what = spread;
-    out_put(out, "  %-17s%s", why, what);
-    out_repeat(out, ' ', ROOM - text_columns(text_of(what)));
-    out_put(out, " %12s %8s %8s\n", text_seconds(arena, r->wall_hours * 3600),
-            text_hours(arena, r->gpu_hours),
-            isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
+    columns_add(columns, why);
+    columns_add(columns, text_format(arena, "%s, %s", what, layout_spell(&r->layout, arena)));
+    columns_add(columns, text_seconds(arena, r->wall_hours * 3600));
+    columns_add(columns, text_hours(arena, r->gpu_hours));
+    columns_add(columns, isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
 }
 
 static void put_alternatives(const struct plan *plan, struct arena *arena, struct out *out)
 {
     if (!plan->request->search)
         return;
-    out_put(out, "\n%-49s %12s %8s %8s\n", "Alternatives", "wall clock", "GPU h", "cost");
+    struct columns columns = { .arena = arena, .align = "lLrrr", .indent = 2 };
+    static const char *const titles[] = { "", "", "wall clock", "GPU h", "cost", NULL };
+    columns_add_row(&columns, titles);
     if (plan->fits)
-        put_result(&plan->chosen, "this plan", plan, arena, out);
+        add_result(&columns, &plan->chosen, "this plan", plan);
     for (size_t i = 0; i < plan->alternative_count; i++)
-        put_result(&plan->alternatives[i].result, plan->alternatives[i].why, plan, arena, out);
+        add_result(&columns, &plan->alternatives[i].result, plan->alternatives[i].why, plan);
+    out_char(out, '\n');
+    out_heading(out, "Alternatives");
+    columns_write(&columns, out);
     out_put(out, "  of %s configurations looked at, %s fit\n",
             text_commas(arena, (int64_t)plan->search.considered),
             text_commas(arena, (int64_t)plan->search.fitting));
@@ -191,12 +196,14 @@ static void put_alternatives(const struct plan *plan, struct arena *arena, struc
 
 static void put_advice(const struct plan *plan, struct out *out)
 {
-    if (plan->advice.count)
-        out_put(out, "\nNoticed\n");
+    if (plan->advice.count) {
+        out_char(out, '\n');
+        out_heading(out, "Noticed");
+    }
     for (size_t i = 0; i < plan->advice.count; i++) {
         const struct advice_item *item = &plan->advice.items[i];
         int column = (int)strlen(item->code) + 4;
-        out_put(out, "  %s: ", item->code);
+        out_put(out, "  %s: ", out_styled(out, OUT_WARNING, item->code));
         out_wrapped(out, 4, column, item->text);
     }
 }
@@ -205,9 +212,10 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct search_result *chosen = &plan->chosen;
     out_wrapped(out, 0, 0,
-                text_format(arena, "%s, %s with %s on %lld × %s", plan->model->name,
-                            method_of(&chosen->recipe, arena), plan->stack->name,
-                            (long long)chosen->gpus, chosen->gpu->title));
+                out_styled(out, OUT_HEADING,
+                           text_format(arena, "%s, %s with %s on %lld × %s", plan->model->name,
+                                       method_of(&chosen->recipe, arena), plan->stack->name,
+                                       (long long)chosen->gpus, chosen->gpu->title)));
     out_char(out, '\n');
     if (!plan->fits)
         put_memory(plan, arena, out);

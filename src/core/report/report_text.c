@@ -2,6 +2,7 @@
 
 #include "core/report/report_internal.h"
 
+#include "base/columns.h"
 #include "base/markup.h"
 
 #include <stdlib.h>
@@ -18,83 +19,26 @@ struct sheet {
 
 static void put_wrapped(const struct sheet *p, const char *text, int indent)
 {
-    struct text rest = text_of(markup_plain(p->arena, text_of(text), 1600)), word;
-    int column = 0;
-    while (text_next(&rest, ' ', &word)) {
-        int width = markup_columns(word);
-        if (column && column + 1 + width > p->columns - 1) {
-            out_char(p->out, '\n');
-            column = 0;
-        }
-        if (!column) {
-            out_repeat(p->out, ' ', indent);
-            column = indent;
-        } else {
-            out_char(p->out, ' ');
-            column++;
-        }
-        if (width > p->columns - 1 - indent)
-            word = text_of(markup_plain(p->arena, word, (size_t)(p->columns - 1 - indent) / 2));
-        out_put(p->out, "%.*s", TEXT_ARGS(word));
-        column += markup_columns(word);
-    }
-    out_char(p->out, '\n');
-}
-
-static const char *cell_of(const struct sheet *p, const struct report_table *table, size_t row,
-                           size_t column) // row 0 is the head
-{
-    const char *text =
-        row ? table->cells[(row - 1) * table->columns + column] : table->heads[column];
-    return markup_plain(p->arena, text_of(text), 60);
-}
-
-// The widest columns give way until the table fits.
-static void set_widths(const struct sheet *p, const struct report_table *table, int *widths)
-{
-    for (size_t c = 0; c < table->columns; c++) {
-        widths[c] = 0;
-        for (size_t r = 0; r <= table->rows; r++) {
-            int width = markup_columns(text_of(cell_of(p, table, r, c)));
-            widths[c] = width > widths[c] ? width : widths[c];
-        }
-    }
-    for (;;) {
-        size_t widest = 0;
-        int sum = 2;
-        for (size_t c = 0; c < table->columns; c++) {
-            sum += widths[c] + (c ? 2 : 0);
-            widest = widths[c] > widths[widest] ? c : widest;
-        }
-        if (sum <= p->columns || widths[widest] <= 1)
-            return;
-        widths[widest]--;
-    }
+    out_repeat(p->out, ' ', indent);
+    out_wrapped(p->out, indent, indent, markup_plain(p->arena, text_of(text), 1600));
 }
 
 static void put_table(const struct sheet *p, const struct report_table *table)
 {
-    int widths[REPORT_DOCUMENTS + 1];
-    set_widths(p, table, widths);
-    for (size_t r = 0; r <= table->rows; r++) {
-        struct out line = { .arena = p->arena };
-        out_put(&line, "%s", r && r == table->marked ? "> " : "  ");
-        for (size_t c = 0; c < table->columns; c++) {
-            const char *text = cell_of(p, table, r, c);
-            size_t most = (size_t)widths[c];
-            while (markup_columns(text_of(text)) > widths[c] && most)
-                text = markup_plain(p->arena, text_of(text), most--);
-            int space = widths[c] - markup_columns(text_of(text));
-            bool right = c < 32 && table->numeric >> c & 1;
-            out_put(&line, "%s", c ? "  " : "");
-            out_repeat(&line, ' ', right ? space : 0);
-            out_put(&line, "%s", text);
-            out_repeat(&line, ' ', right ? 0 : space);
-        }
-        while (line.size && line.at[line.size - 1] == ' ')
-            line.size--;
-        out_put(p->out, "%s\n", out_string(&line));
-    }
+    char align[COLUMNS_MOST + 1] = "";
+    for (size_t c = 0; c < table->columns && c < COLUMNS_MOST; c++)
+        align[c] = c < 32 && table->numeric >> c & 1 ? 'R' : 'L';
+    struct columns columns = {
+        .arena = p->arena, .align = align, .indent = 2, .marked = table->marked
+    };
+    for (size_t r = 0; r <= table->rows; r++)
+        for (size_t c = 0; c < table->columns; c++)
+            columns_add(&columns,
+                        markup_plain(p->arena,
+                                     text_of(r ? table->cells[(r - 1) * table->columns + c]
+                                               : table->heads[c]),
+                                     p->columns));
+    columns_write(&columns, p->out);
 }
 
 static void put_text_block(const struct sheet *p, const struct report_block *block)
@@ -119,11 +63,8 @@ static void put_text_block(const struct sheet *p, const struct report_block *blo
 static void put_heading(const struct sheet *p, const char *text)
 {
     const char *plain = markup_plain(p->arena, text_of(text), (size_t)p->columns);
-    if (p->colour)
-        out_put(p->out, "\x1b[1m%s\x1b[0m\n", plain);
-    else
-        out_put(p->out, "%s\n", plain);
-    int width = markup_columns(text_of(plain));
+    out_heading(p->out, plain);
+    int width = text_columns(text_of(plain));
     for (int i = 0; i < width && i < p->columns; i++)
         out_put(p->out, "─");
     out_char(p->out, '\n');
@@ -133,7 +74,8 @@ static void put_answer(const struct sheet *p, const struct report_section *s)
 {
     if (!s->big)
         return;
-    out_put(p->out, "\n  %-20s %s  (%s)\n", s->unit, s->big, s->range);
+    out_put(p->out, "\n  %-20s %s  (%s)\n", s->unit, out_styled(p->out, OUT_NUMBER, s->big),
+            s->range);
     for (size_t i = 0; i < s->fact_count; i++)
         out_put(p->out, "  %-20s %s  (%s)\n", s->facts[i].name, s->facts[i].value,
                 s->facts[i].range);
@@ -144,6 +86,8 @@ void report_text(struct out *out, struct arena *arena, const struct report_input
 {
     struct report_page page;
     struct sheet p = { out, arena, columns < 60 ? 60 : columns, colour };
+    out->columns = p.columns;
+    out->styled = colour;
     report_make(&page, arena, input);
     put_wrapped(&p, page.title, 0);
     for (size_t i = 0; i < page.count; i++) {

@@ -268,7 +268,7 @@ TEST(chart_text_of_anything_keeps_its_columns_and_sends_no_controls)
         int columns = i % 3 ? 80 : 40 + i % 40;
         struct text rest = text_of(written(&chart, columns, false)), line;
         while (text_next(&rest, '\n', &line)) {
-            test_check(markup_columns(line) <= columns, text_copy(&test_arena, line), __FILE__,
+            test_check(text_columns(line) <= columns, text_copy(&test_arena, line), __FILE__,
                        __LINE__);
             for (size_t k = 0; k < line.size; k++)
                 CHECK((unsigned char)line.at[k] >= 0x20 && line.at[k] != 0x7F);

@@ -271,7 +271,7 @@ static void check_hostile(struct text evil)
     report_text(&text, &test_arena, input, 80, false);
     struct text rest = out_view(&text), line;
     while (text_next(&rest, '\n', &line)) {
-        test_check(markup_columns(line) <= 80, text_copy(&test_arena, line), __FILE__, __LINE__);
+        test_check(text_columns(line) <= 80, text_copy(&test_arena, line), __FILE__, __LINE__);
         for (size_t i = 0; i < line.size; i++)
             CHECK((unsigned char)line.at[i] >= 0x20 && line.at[i] != 0x7F);
     }
