@@ -68,15 +68,15 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb clean FORCE
+.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
 forecast: $(PROGRAM)
 	$(Q)$(PROGRAM)
-	$(if $(NVCC),@test -e build/libgpuhours-cuda.so || printf '\n%s\n%s\n' \
-	 "The program is ready: build/gpuhours. Next: the CUDA library, for training and pilots on a GPU" \
-	 "(minutes; compute capabilities $(ARCHS)). You can stop here with Ctrl-C; make CUDA=0 leaves it out.")
+	@[ -z "$(NVCC)" ] || [ -e build/libgpuhours-cuda.so ] || printf '\n%s\n%s\n' \
+	 "build/gpuhours is ready. Next comes the CUDA library, for training and pilots on a GPU; it takes" \
+	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
 check: $(PROGRAM) $(BUILD)/tests $(STAND_INS) \
@@ -176,13 +176,18 @@ build/cuda-parity: $(LIBRARY) $(call object,$(wildcard test/cuda/*.c))
 PREFIX ?= /usr/local
 LIBRARY_TO_INSTALL := $(if $(NVCC),build/install/libgpuhours-cuda.so)
 PAGE_TO_INSTALL := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),build/gpuhours.html))
-install: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL)
+install: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
 	$(Q)PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' PROGRAM=$(PROGRAM) LIBRARY=$(LIBRARY_TO_INSTALL) \
 	    PAGE=$(PAGE_TO_INSTALL) tools/install install
 uninstall:
 	$(Q)PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' tools/install uninstall
-deb: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL)
+deb: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
 	$(Q)PROGRAM=$(PROGRAM) LIBRARY=$(LIBRARY_TO_INSTALL) PAGE=$(PAGE_TO_INSTALL) tools/deb
+
+# Everything under build/share is installed.
+manuals: build/share/man/man7/gpuhours-guide.7
+build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manual VERSION
+	$(Q)mkdir -p $(@D); tools/manual $< gpuhours-guide 7 > $@
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 

@@ -2,7 +2,7 @@
 # from its folder, and an older version's files go when a newer one is installed.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export DESTDIR=$work/root PREFIX=/opt/here PROGRAM=$GPUHOURS LIBRARY= PAGE=
+export DESTDIR=$work/stage PREFIX=/opt/here PROGRAM=$GPUHOURS LIBRARY= PAGE=
 mkdir -p "$DESTDIR/opt/here/share/doc/other"
 : > "$DESTDIR/opt/here/share/doc/other/file"
 before=$(find "$work" | sort)
