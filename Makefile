@@ -38,7 +38,7 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-
 
 # --- what this machine has ---------------------------------------------------
 
-# Looked at once, when the packages are there; make starts anew with what was found.
+# Detected once, after the packages are installed; make then restarts with the result.
 ifneq ($(filter-out clean uninstall,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/found.mk
 endif
@@ -47,7 +47,7 @@ LIVE := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),web/live.css web/live.js web
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
-# What is loaded at run time reports failures as the program does.
+# The CUDA library calls the program's fail().
 LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
 NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
@@ -103,7 +103,7 @@ $(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
-# What tests run in the place of a trainer and of NVIDIA's driver.
+# Stand-ins for a trainer and for NVIDIA's driver, used by tests.
 $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 -shared -fPIC $< -o $@
@@ -121,7 +121,7 @@ $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
 	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
-# What the ledger says wrote an entry.
+# The version that the ledger stores with each entry.
 $(BUILD)/version.o: $(BUILD)/version.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/version.c: FORCE
@@ -139,9 +139,9 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 	@mkdir -p $(@D); echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
-# --- CUDA, loaded at run time where there is a GPU ---------------------------
+# --- CUDA, loaded at run time on machines with a GPU -------------------------
 
-# For the GPUs of this machine; where it has none, for some of each age, and newer ones by PTX.
+# The GPUs of this machine; where it has none, one of each recent generation, and PTX for newer ones.
 ARCHS ?= $(or $(FOUND_ARCHS),80 90 120)
 GENCODE := $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
            -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
@@ -186,8 +186,8 @@ deb: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
 
 # Everything under build/share is installed.
 manuals: build/share/man/man7/gpuhours-guide.7
-build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manual VERSION
-	$(Q)mkdir -p $(@D); tools/manual $< gpuhours-guide 7 > $@
+build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
+	$(Q)mkdir -p $(@D); tools/manpage $< gpuhours-guide 7 > $@
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
@@ -209,7 +209,7 @@ build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:
 
-# --- DuckDB, loaded at run time where it is found ----------------------------
+# --- DuckDB, loaded at run time if it is installed ---------------------------
 
 DUCKDB := @duckdb/node-bindings-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)@1.5.5-r.5
 duckdb: build/duckdb/node_modules
@@ -243,7 +243,7 @@ build/page/node_modules:
 	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
 	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/page $(PAGE_PEERS)
 
-# Packages, looked at once.
+# Debian packages, checked once.
 $(BUILD)/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps $(PACKAGES) && touch $@
 build/deps-web: tools/deps
@@ -274,7 +274,7 @@ $(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
 build/deps-oracles: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@
 
-# All is compiled anew when the flags change.
+# Everything is recompiled when the flags change.
 FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@

@@ -2,7 +2,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 page=$work/gpuhours-guide.7
-tools/manual docs/guide.md gpuhours-guide 7 > "$page"
+tools/manpage docs/guide.md gpuhours-guide 7 > "$page"
 [ "$(grep -c '^\.S[HS] ' "$page")" -eq $(($(grep -cE '^##+ ' docs/guide.md) + 2)) ] || echo "a heading is missing"
 [ "$(grep -c '^\.EX' "$page")" = "$(grep -c '^\.EE' "$page")" ] || echo "code does not end"
 grep -qF '\-\-profile profile.json' "$page" || echo "no command in it"
