@@ -1,17 +1,19 @@
 # One file builds everything.
 #
-#   make          install what is missing, build, show a first forecast
-#   make build    build only              make check    run the tests (ONLY=word picks)
+#   make          install missing packages, build, show a first forecast, then build the CUDA library
+#   make build    build only              make check    run the tests (ONLY=word selects)
 #   make web      the page                make lint     layers, format, banned calls, lengths
-#   make fuzz     the parsers, bounded    make bench    speed against limits and peers
-#   make cuda-parity     the GPU's operations against the CPU's, and their speed
+#   make fuzz     fuzz the parsers        make bench    speed against limits and other tools
+#   make install  to PREFIX and DESTDIR   make uninstall
+#   make deb      a Debian package        tools/try-deb installs it into a bare Debian
+#   make cuda-parity     compare GPU operations with the CPU's, and time them
 #   make duckdb   the library that reads Parquet, Arrow and remote files
-#   make check-oracles   what npm's and Debian's implementations make of the same input
+#   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
 #
-#   SAN=1         sanitizers, in a build folder of their own
-#   CUDA=0        leave CUDA out          INSTALL=0     never call apt-get or npm
-#   ARCHS=90      for these GPUs only     (compute capability 9.0; fewer compile faster)
+#   SAN=1         sanitizers, in a separate build folder
+#   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
+#   ARCHS=90      GPUs to compile for     (compute capability 9.0; fewer compile faster)
 #   OPENBLAS=0    products in plain C     MPI=0         one process
 #   WEB=0         reports without what-if WERROR=1      warnings are errors
 #   V=1           show the commands
@@ -36,8 +38,8 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-
 
 # --- what this machine has ---------------------------------------------------
 
-# Looked at once, when the packages are there; make starts anew with what was found.
-ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),all)),)
+# Detected once, after the packages are installed; make then restarts with the result.
+ifneq ($(filter-out clean uninstall,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/found.mk
 endif
 BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
@@ -45,7 +47,7 @@ LIVE := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),web/live.css web/live.js web
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
-# What is loaded at run time reports failures as the program does.
+# The CUDA library calls the program's fail().
 LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
 NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
@@ -66,9 +68,15 @@ LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles check-page lint web fuzz bench duckdb cuda-parity clean FORCE
-all: build
+.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals clean FORCE
+# What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
+# shows a forecast before it starts.
+all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
+forecast: $(PROGRAM)
 	$(Q)$(PROGRAM)
+	@[ -z "$(NVCC)" ] || [ -e build/libgpuhours-cuda.so ] || printf '\n%s\n%s\n' \
+	 "build/gpuhours is ready. Next comes the CUDA library, for training and pilots on a GPU; it takes" \
+	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
 check: $(PROGRAM) $(BUILD)/tests $(STAND_INS) \
@@ -95,7 +103,7 @@ $(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
-# What tests run in the place of a trainer and of NVIDIA's driver.
+# Stand-ins for a trainer and for NVIDIA's driver, used by tests.
 $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 -shared -fPIC $< -o $@
@@ -113,7 +121,7 @@ $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
 	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
-# What the ledger says wrote an entry.
+# The version that the ledger stores with each entry.
 $(BUILD)/version.o: $(BUILD)/version.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/version.c: FORCE
@@ -131,9 +139,9 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 	@mkdir -p $(@D); echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
-# --- CUDA, loaded at run time where there is a GPU ---------------------------
+# --- CUDA, loaded at run time on machines with a GPU -------------------------
 
-# For the GPUs of this machine; where it has none, for some of each age, and newer ones by PTX.
+# The GPUs of this machine; where it has none, one of each recent generation, and PTX for newer ones.
 ARCHS ?= $(or $(FOUND_ARCHS),80 90 120)
 GENCODE := $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
            -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
@@ -142,13 +150,19 @@ NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -M
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
                 $(wildcard src/train/cuda/*.cu))
 CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(CUDA_SOURCES))
-build/libgpuhours-cuda.so: $(CUDA_OBJECTS)
-	@echo "  link $@"
+# The library to install names CUDA's usual folder, not the one of this machine.
+build/libgpuhours-cuda.so: CUDA_FOLDER = $(abspath $(dir $(NVCC))../lib64)
+build/install/libgpuhours-cuda.so: CUDA_FOLDER = /usr/local/cuda/lib64
+build/libgpuhours-cuda.so build/install/libgpuhours-cuda.so: $(CUDA_OBJECTS)
+	@mkdir -p $(@D); echo "  link $@"
 	$(Q)$(NVCC) -shared -cudart static $^ -lcublasLt -ldl -o $@ \
-	    -Xlinker -rpath$(,)'$$ORIGIN' -Xlinker -rpath$(,)$(abspath $(dir $(NVCC))../lib64)
+	    -Xlinker -rpath$(,)'$$ORIGIN' -Xlinker -rpath$(,)$(CUDA_FOLDER)
 build/cuda/%.cu.o: %.cu build/cuda/flags
 	@mkdir -p $(@D); echo "  nvcc $<"
 	$(Q)$(NVCC_COMPILE) -c $< -o $@
+ifeq ($(or $(MAKECMDGOALS),all),all)
+$(CUDA_OBJECTS): | forecast
+endif
 build/cuda/flags: FORCE
 	@mkdir -p $(@D); echo '$(NVCC_COMPILE)' | cmp -s - $@ || echo '$(NVCC_COMPILE)' > $@
 
@@ -156,6 +170,24 @@ cuda-parity: build/cuda-parity $(if $(NVCC),build/libgpuhours-cuda.so)
 build/cuda-parity: $(LIBRARY) $(call object,$(wildcard test/cuda/*.c))
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+
+# --- installing and packaging ------------------------------------------------
+
+PREFIX ?= /usr/local
+LIBRARY_TO_INSTALL := $(if $(NVCC),build/install/libgpuhours-cuda.so)
+PAGE_TO_INSTALL := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),build/gpuhours.html))
+install: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
+	$(Q)PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' PROGRAM=$(PROGRAM) LIBRARY=$(LIBRARY_TO_INSTALL) \
+	    PAGE=$(PAGE_TO_INSTALL) tools/install install
+uninstall:
+	$(Q)PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' tools/install uninstall
+deb: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
+	$(Q)PROGRAM=$(PROGRAM) LIBRARY=$(LIBRARY_TO_INSTALL) PAGE=$(PAGE_TO_INSTALL) tools/deb
+
+# Everything under build/share is installed.
+manuals: build/share/man/man7/gpuhours-guide.7
+build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
+	$(Q)mkdir -p $(@D); tools/manpage $< gpuhours-guide 7 > $@
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
@@ -177,7 +209,7 @@ build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:
 
-# --- DuckDB, loaded at run time where it is found ----------------------------
+# --- DuckDB, loaded at run time if it is installed ---------------------------
 
 DUCKDB := @duckdb/node-bindings-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)@1.5.5-r.5
 duckdb: build/duckdb/node_modules
@@ -190,7 +222,9 @@ build/duckdb/node_modules:
 WASM := clang --target=wasm32-wasi --sysroot=/usr
 WASM_COMPILE := $(WASM) -O2 -msimd128 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
 WASM_OBJECTS := $(patsubst %,build/web/obj/%.o,$(BASE) $(CORE) $(wildcard web/*.c) build/web/data.c)
-build/web/obj/%.c.o: %.c Makefile | $(if $(FOUND_WASM),,build/deps-web)
+build/web/flags: FORCE
+	@mkdir -p $(@D); echo '$(WASM_COMPILE)' | cmp -s - $@ || echo '$(WASM_COMPILE)' > $@
+build/web/obj/%.c.o: %.c build/web/flags | $(if $(FOUND_WASM),,build/deps-web)
 	@mkdir -p $(@D); echo "  wasm $<"
 	$(Q)$(WASM_COMPILE) -c $< -o $@
 build/web/data.c: $(DATA) tools/embed.c | $(BUILD)/embed
@@ -209,7 +243,7 @@ build/page/node_modules:
 	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
 	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/page $(PAGE_PEERS)
 
-# Packages, looked at once.
+# Debian packages, checked once.
 $(BUILD)/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps $(PACKAGES) && touch $@
 build/deps-web: tools/deps
@@ -240,7 +274,7 @@ $(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
 build/deps-oracles: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@
 
-# All is compiled anew when the flags change.
+# Everything is recompiled when the flags change.
 FLAGS := $(COMPILE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@

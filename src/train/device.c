@@ -15,17 +15,21 @@ const char *const device_kinds[] = { "auto", "cpu", "cuda", NULL };
 enum { PATH_ROOM = 4096 };
 static const char library[] = "libgpuhours-cuda.so";
 
-// The program's own folder, where make puts the library, else where the loader looks.
+// Where the library may lie, relative to the program: beside it (make), or installed.
+static const char *const places[] = { "/libgpuhours-cuda.so",
+                                      "/../lib/gpuhours/libgpuhours-cuda.so" };
+
+// Looks in these places, then where the loader looks. A library that is there but cannot be loaded
+// is an error: another one might be of another version.
 static void *load(void)
 {
     char path[PATH_ROOM];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - sizeof library - 1);
-    char *slash = size > 0 ? memrchr(path, '/', (size_t)size) : NULL;
-    if (slash) {
-        memcpy(slash + 1, library, sizeof library);
-        void *found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (found || !access(path, F_OK))
-            return found;
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+    char *slash = size > 0 && size < PATH_ROOM ? memrchr(path, '/', (size_t)size) : NULL;
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        size_t room = sizeof path - (size_t)(slash - path);
+        if ((size_t)snprintf(slash, room, "%s", places[i]) < room && !access(path, F_OK))
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
     return dlopen(library, RTLD_NOW | RTLD_LOCAL);
 }

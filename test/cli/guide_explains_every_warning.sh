@@ -1,0 +1,7 @@
+# Each code that a plan can warn with has a section in the guide, and the guide has no others.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+awk '/^static const struct/,/^};/' src/core/plan/advice*.c | grep -oE '\{ "[a-z]+(_[a-z]+)+",' | tr -d '{ ",' | sort > "$work/codes"
+sed -n '/^## Warnings/,/^## More/s/^### //p' docs/guide.md | sort > "$work/sections"
+[ "$(wc -l < "$work/codes")" -ge 31 ] || echo "the table of codes was not found"
+diff "$work/codes" "$work/sections"
