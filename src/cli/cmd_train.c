@@ -12,7 +12,7 @@
 #include "train/arrange.h"
 #include "train/device.h"
 #include "train/transformer_files.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 #include "host/file.h"
 #include "host/folder.h"
@@ -66,14 +66,14 @@ static const struct field method_fields[] = {
 };
 
 static struct dataset_options data;
-static struct trainer_settings settings;
+static struct training_settings settings;
 
 static const struct options *options(void)
 {
     static const struct options groups[] = {
         { "Run", request_fields, &request },
         { "Method", method_fields, &recipe },
-        { "Training", trainer_fields, &settings },
+        { "Training", training_fields, &settings },
         { "Data", dataset_fields, &data },
         { 0 },
     };
@@ -90,7 +90,7 @@ struct job {
     struct device device;
     struct arrangement arrangement;
     struct transformer transformer;
-    struct trainer trainer;
+    struct training training;
     struct train_progress progress;
 };
 
@@ -192,10 +192,10 @@ static enum err lay_out(struct job *job)
 {
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights) {
-        transformer_start_adapters(&job->transformer, (uint64_t)settings.seed);
+        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->model.weights));
     } else {
-        transformer_start(&job->transformer, (uint64_t)settings.seed);
+        transformer_random_weights(&job->transformer, (uint64_t)settings.seed);
     }
     if (request.adapter)
         TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
@@ -206,7 +206,7 @@ static enum err lay_out(struct job *job)
 // All that a checkpoint must agree with; how often to save or look does not matter.
 static const char *fingerprint(const struct job *job)
 {
-    struct trainer_settings same = settings;
+    struct training_settings same = settings;
     same.evaluate_every = same.save_every = same.keep = 0;
     struct out out = { .arena = job->arena };
     struct json_writer w = { .out = &out, .compact = true };
@@ -223,7 +223,7 @@ static const char *fingerprint(const struct job *job)
     json_put_count(&w, "states", request.states);
     json_put_count(&w, "optimizer", request.optimizer);
     field_write(method_fields, &recipe, &w);
-    field_write(trainer_fields, &same, &w);
+    field_write(training_fields, &same, &w);
     json_close(&w, '}');
     return out_string(&out);
 }
@@ -258,7 +258,7 @@ static enum err save_result(struct job *job)
 // What the ledger keeps of a finished run; the keys of a plan's configuration.
 static struct text document_of(const struct job *job)
 {
-    const struct checkpoint_state *state = &job->trainer.state;
+    const struct checkpoint_state *state = &job->training.state;
     double hours = state->seconds / 3600,
            rows = (double)(request.micro_batch * settings.accumulation);
     struct out out = { .arena = job->arena };
@@ -290,28 +290,28 @@ static struct text document_of(const struct job *job)
 
 static enum err train(struct job *job)
 {
-    struct trainer *trainer = &job->trainer;
-    *trainer = (struct trainer){ .settings = settings,
-                                 .transformer = &job->transformer,
-                                 .loader = &job->loader,
-                                 .group = job->group,
-                                 .out = request.out,
-                                 .fingerprint = fingerprint(job),
-                                 .context = &job->progress,
-                                 .report = train_progress_report,
-                                 .stop = &stop_asked };
-    TRY(trainer_plan(trainer));
+    struct training *training = &job->training;
+    *training = (struct training){ .settings = settings,
+                                   .transformer = &job->transformer,
+                                   .loader = &job->loader,
+                                   .group = job->group,
+                                   .out = request.out,
+                                   .fingerprint = fingerprint(job),
+                                   .context = &job->progress,
+                                   .report = train_progress_report,
+                                   .stop = &stop_asked };
+    TRY(training_plan(training));
     TRY(lock_folder(job));
-    TRY(trainer_resume(trainer, job->arena));
-    train_progress_plan(&job->progress, trainer);
-    enum err err = trainer_run(trainer);
+    TRY(training_resume(training, job->arena));
+    train_progress_plan(&job->progress, training);
+    enum err err = training_run(training);
     train_progress_end(&job->progress);
     TRY(err);
-    if (trainer->is_stopped)
+    if (training->is_stopped)
         return fail(ERR_ANSWER, "stopped at step %lld of %lld and saved; the same command goes on",
-                    (long long)trainer->state.step, (long long)trainer->steps);
+                    (long long)training->state.step, (long long)training->steps);
     TRY(save_result(job));
-    train_progress_result(&job->progress, trainer);
+    train_progress_result(&job->progress, training);
     if (!job->group.rank)
         ledger_entry_document(job->line, document_of(job));
     return OK;
@@ -331,7 +331,7 @@ static enum err run_job(struct job *job, struct command_line *line)
 static enum err run(struct command_line *line)
 {
     recipe = recipe_default();
-    settings = trainer_default();
+    settings = training_default();
     TRY(command_read(line, options()));
     if (!request.out)
         return fail(ERR_USAGE, "train wants --out with the folder for its result");

@@ -22,16 +22,16 @@ struct train_progress train_progress_start(const struct command_line *line, stru
     return progress;
 }
 
-void train_progress_plan(struct train_progress *progress, const struct trainer *trainer)
+void train_progress_plan(struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
     struct out out = { .arena = &arena };
-    const struct transformer *t = trainer->transformer;
-    const struct loader *loader = trainer->loader;
+    const struct transformer *t = training->transformer;
+    const struct loader *loader = training->loader;
     int64_t trained = 0;
     for (size_t i = 0; i < t->parameter_count; i++)
         trained += t->parameters[i].gradient.at ? tensor_count(t->parameters[i].value) : 0;
-    progress->first_step = trainer->state.step;
+    progress->first_step = training->state.step;
     if (progress->silent || progress->json)
         return;
     out_put(&out, "  trained     %s of %s weights, %s\n", text_count(&arena, (double)trained),
@@ -41,14 +41,14 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     out_put(&out, "  data        %s examples, %s held out, in %s micro-batches\n",
             text_commas(&arena, (int64_t)loader->train.lengths.count),
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
-            text_commas(&arena, trainer->epoch_batches));
+            text_commas(&arena, training->epoch_batches));
     out_put(&out, "  labelled    %s tokens an epoch, %s of all\n",
-            text_commas(&arena, loader_labelled(loader, 0, trainer->epoch_batches)),
-            text_share(&arena, (double)loader_labelled(loader, 0, trainer->epoch_batches) /
+            text_commas(&arena, loader_labelled(loader, 0, training->epoch_batches)),
+            text_share(&arena, (double)loader_labelled(loader, 0, training->epoch_batches) /
                                    (double)loader->train.packing.sums.useful_tokens));
-    out_put(&out, "  steps       %s", text_commas(&arena, trainer->steps));
-    if (trainer->state.step)
-        out_put(&out, ", from step %s on", text_commas(&arena, trainer->state.step));
+    out_put(&out, "  steps       %s", text_commas(&arena, training->steps));
+    if (training->state.step)
+        out_put(&out, ", from step %s on", text_commas(&arena, training->state.step));
     out_put(&out, "\n  memory      %s\n",
             text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
     if (progress->explain)
@@ -58,7 +58,7 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     arena_release(&arena);
 }
 
-static void print_json(const struct trainer_report *r)
+static void print_json(const struct training_report *r)
 {
     struct arena arena = { 0 };
     struct out out = { .arena = &arena };
@@ -84,29 +84,29 @@ static const char *driver_says(const struct train_progress *p, struct arena *are
                        s.clock_hertz / 1e6);
 }
 
-static void print_line(struct train_progress *p, const struct trainer *trainer,
-                       const struct trainer_report *r)
+static void print_line(struct train_progress *p, const struct training *training,
+                       const struct training_report *r)
 {
     struct arena arena = { 0 };
     double step = p->seconds / (double)(r->step - p->first_step);
-    double left = step * (double)(trainer->steps - r->step);
-    double used = trainer->state.seconds * trainer->group.size / 3600;
+    double left = step * (double)(training->steps - r->step);
+    double used = training->state.seconds * training->group.size / 3600;
     fprintf(stderr,
             "\rstep %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s "
             "left\033[K",
-            (long long)r->step, (long long)trainer->steps, r->loss,
+            (long long)r->step, (long long)training->steps, r->loss,
             text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
             r->flops / r->seconds / 1e12,
             text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s),
             driver_says(p, &arena), text_hours(&arena, used),
-            text_hours(&arena, used + left * trainer->group.size / 3600),
+            text_hours(&arena, used + left * training->group.size / 3600),
             text_seconds(&arena, left));
     fflush(stderr);
     arena_release(&arena);
 }
 
-void train_progress_report(void *progress, const struct trainer *trainer,
-                           const struct trainer_report *report)
+void train_progress_report(void *progress, const struct training *training,
+                           const struct training_report *report)
 {
     struct train_progress *p = progress;
     p->seconds += report->seconds;
@@ -115,7 +115,7 @@ void train_progress_report(void *progress, const struct trainer *trainer,
     if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))
         return;
     p->last_seconds = clock_seconds();
-    print_line(p, trainer, report);
+    print_line(p, training, report);
 }
 
 void train_progress_end(struct train_progress *progress)
@@ -127,19 +127,19 @@ void train_progress_end(struct train_progress *progress)
     progress->monitor = NULL;
 }
 
-void train_progress_result(const struct train_progress *progress, const struct trainer *trainer)
+void train_progress_result(const struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
     if (progress->silent || progress->json)
         return;
     printf("  trained on  %s tokens in %s, %s GPU hours\n",
-           text_commas(&arena, trainer->state.trained_tokens),
-           text_seconds(&arena, trainer->state.seconds),
-           text_hours(&arena, trainer->state.seconds * trainer->group.size / 3600));
-    if (!isnan(trainer->state.best_loss))
-        printf("  held out    loss %.4f at best\n", trainer->state.best_loss);
-    printf("  written     %s: %s, metrics.jsonl, checkpoints\n", trainer->out,
-           trainer->transformer->setup.recipe->method == RECIPE_FULL
+           text_commas(&arena, training->state.trained_tokens),
+           text_seconds(&arena, training->state.seconds),
+           text_hours(&arena, training->state.seconds * training->group.size / 3600));
+    if (!isnan(training->state.best_loss))
+        printf("  held out    loss %.4f at best\n", training->state.best_loss);
+    printf("  written     %s: %s, metrics.jsonl, checkpoints\n", training->out,
+           training->transformer->setup.recipe->method == RECIPE_FULL
                ? "model.safetensors, config.json"
                : "adapter_model.safetensors, adapter_config.json");
     arena_release(&arena);

@@ -11,7 +11,7 @@
 
 #include "cli/command.h"
 #include "host/gpu.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 struct train_progress {
     bool on, json, explain, silent; // silent: not the first of several processes
@@ -26,8 +26,8 @@ struct train_progress {
 // Before the device's memory is taken: the limit needs some for a moment.
 struct train_progress train_progress_start(const struct command_line *line, struct device *device,
                                            int rank);
-void train_progress_plan(struct train_progress *progress, const struct trainer *trainer);
-void train_progress_report(void *progress, const struct trainer *trainer,
-                           const struct trainer_report *report);
+void train_progress_plan(struct train_progress *progress, const struct training *training);
+void train_progress_report(void *progress, const struct training *training,
+                           const struct training_report *report);
 void train_progress_end(struct train_progress *progress);
-void train_progress_result(const struct train_progress *progress, const struct trainer *trainer);
+void train_progress_result(const struct train_progress *progress, const struct training *training);

@@ -192,9 +192,10 @@ struct backend {
 
     // Sums are (1, 1) in fp64 and always added up in the same order.
     void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);
-    void (*squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
-    // scale = limit / √squares where that is below 1 and the limit above 0, else 1; both (1, 1).
-    void (*clip)(struct device *, struct tensor scale, struct tensor squares, double limit);
+    void (*sum_squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
+    // scale = limit / √squared_norm where that is below 1 and the limit above 0, else 1; both (1,
+    // 1).
+    void (*clip)(struct device *, struct tensor scale, struct tensor squared_norm, double limit);
 
     // Dense tensors of one size; what is updated may be fp32, fp64 or bf16. The gradient is
     // multiplied by scale, (1, 1) in fp64.

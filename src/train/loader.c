@@ -167,12 +167,12 @@ int64_t loader_labelled(const struct loader *loader, int64_t first, int64_t coun
 
 static double row_weight(const struct packing *packing, size_t row)
 {
-    double tokens = 0, squares = 0;
+    double tokens = 0, squared_lengths = 0;
     for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++) {
         tokens += packing->pieces[i].size;
-        squares += (double)packing->pieces[i].size * packing->pieces[i].size;
+        squared_lengths += (double)packing->pieces[i].size * packing->pieces[i].size;
     }
-    return tokens * 0x1p40 + squares;
+    return tokens * 0x1p40 + squared_lengths;
 }
 
 // Swaps the pieces of two rows, which may differ in number, by building the list anew.

@@ -1,7 +1,7 @@
 // pilot_steps: the steps of a run, timed, and between them micro-batches of other compositions.
 //
 //     struct pilot_steps steps;
-//     pilot_steps_init(&steps, arena, &trainer);        // planned by trainer_plan()
+//     pilot_steps_init(&steps, arena, &training);        // planned by training_plan()
 //     TRY(pilot_steps_worst(&steps));                   // first what takes most memory
 //     while (…) {
 //         TRY(pilot_steps_step(&steps));                // as the run itself would
@@ -9,19 +9,20 @@
 //     }
 //     TRY(pilot_steps_evaluate(&steps, &seconds_per_token));
 //
-// A step is the trainer's own, nothing in it is waited for that a run does not wait for. A probe is
-// forward and backward of one micro-batch from a standing start to its end: tokens of the data in
-// documents of other lengths, in full and half-full micro-batches, with many or few labelled, or a
-// micro-batch of the last step once more. What a probe adds to the gradients the next step forgets.
+// A step is the training's own, nothing in it is waited for that a run does not wait for. A probe
+// is forward and backward of one micro-batch from a standing start to its end: tokens of the data
+// in documents of other lengths, in full and half-full micro-batches, with many or few labelled, or
+// a micro-batch of the last step once more. What a probe adds to the gradients the next step
+// forgets.
 
 #pragma once
 
 #include "core/measured/pilot.h"
 #include "core/trainers/steady.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 struct pilot_steps {
-    struct trainer *trainer;
+    struct training *training;
     struct arena *arena;
     struct steady_step *steps; // on a clock that stands still while probes run
     size_t step_count, step_room;
@@ -38,7 +39,7 @@ struct pilot_steps {
     struct span *spans;
 };
 
-void pilot_steps_init(struct pilot_steps *steps, struct arena *arena, struct trainer *trainer);
+void pilot_steps_init(struct pilot_steps *steps, struct arena *arena, struct training *training);
 
 enum err pilot_steps_worst(struct pilot_steps *steps); // is timed too
 enum err pilot_steps_step(struct pilot_steps *steps);

@@ -147,9 +147,9 @@ void transformer_clear(struct transformer *t)
         t->device->backend->zero(t->device, transformer_gradients(t));
 }
 
-static bool is_set_by_product(const struct pile *pile)
+static bool is_set_by_product(const struct parameter_group *group)
 {
-    return pile->projection && pile->gradient.at == pile->projection->gradient.at;
+    return group->projection && group->gradient.at == group->projection->gradient.at;
 }
 
 void transformer_begin(struct transformer *t)
@@ -158,12 +158,12 @@ void transformer_begin(struct transformer *t)
     if (t->setup.recipe->method != RECIPE_FULL)
         transformer_clear(t);
     else
-        for (size_t i = 0; i < t->pile_count; i++)
-            if (t->piles[i].gradient.at && !is_set_by_product(&t->piles[i]))
-                backend->zero(t->device, t->piles[i].gradient);
+        for (size_t i = 0; i < t->group_count; i++)
+            if (t->groups[i].gradient.at && !is_set_by_product(&t->groups[i]))
+                backend->zero(t->device, t->groups[i].gradient);
     t->is_fresh = true;
     backend->zero(t->device, t->loss);
-    backend->zero(t->device, t->squares);
+    backend->zero(t->device, t->squared_norm);
 }
 
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
@@ -192,8 +192,8 @@ void transformer_backward(struct transformer *t, const struct micro_batch *batch
 void transformer_clip(struct transformer *t, double limit)
 {
     const struct backend *backend = t->device->backend;
-    backend->squares(t->device, t->squares, transformer_gradients(t));
-    backend->clip(t->device, t->clip, t->squares, limit);
+    backend->sum_squares(t->device, t->squared_norm, transformer_gradients(t));
+    backend->clip(t->device, t->clip, t->squared_norm, limit);
 }
 
 enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
@@ -201,7 +201,7 @@ enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
     const struct backend *backend = t->device->backend;
     *out = (struct transformer_sums){ 0 };
     backend->download(t->device, &out->loss, t->loss.at, sizeof out->loss);
-    backend->download(t->device, &out->squares, t->squares.at, sizeof out->squares);
+    backend->download(t->device, &out->squared_norm, t->squared_norm.at, sizeof out->squared_norm);
     return backend->sync(t->device);
 }
 

@@ -2,8 +2,8 @@
 //
 //     struct transformer t;
 //     TRY(transformer_init(&t, arena, &device, &setup));   // plans, allocates once, places
-//     transformer_start(&t, seed);                         // random weights; or load them by name
-//     transformer_begin(&t);                               // no gradient and no loss yet
+//     transformer_random_weights(&t, seed);                         // random weights; or load them
+//     by name transformer_begin(&t);                               // no gradient and no loss yet
 //     transformer_loss(&t, &batch, scale);                 // forward, loss, gradient of the logits
 //     transformer_backward(&t, &batch);                    // adds to the gradients
 //     TRY(transformer_sums(&t, &sums));                    // waits: the loss, and any error
@@ -69,7 +69,7 @@ struct parameter {
 
 // Parameters that lie end to end, row upon row: linears of a projection, their first factors, or
 // one alone. What is trained lies in this order in each kind of memory.
-struct pile {
+struct parameter_group {
     const char *label;
     struct parameter *parts[3];
     int count;
@@ -111,7 +111,7 @@ struct projection {
     int count;
     int64_t in, out;
     int64_t rank;                       // of its adapters together, rounded up; 0: none
-    struct tensor joined;               // [W B; A 0]; none where W is quantised
+    struct tensor stacked;              // [W B; A 0]; none where W is quantised
     struct tensor a, b;                 // (rank, in), (out, rank): views of joined, or apart
     struct tensor a_master;             // (rank, in)
     struct tensor gradient, a_gradient; // (out, in), (rank, in); may be none
@@ -129,7 +129,7 @@ struct transformer_layer {
     struct tensor input_rms, middle_rms; // (T, 1)
     struct tensor normed, middle_normed; // (T, C + rank): inputs of qkv and of gate and up
     struct tensor qkv;                   // (T, Q + 2 K): as projected; q, k rotated in place …
-    struct tensor turned;                // (T, Q + K): … but here where they are normalised
+    struct tensor rotated;               // (T, Q + K): … but here where they are normalised
     struct tensor q_rms, k_rms;          // (T, heads)
     struct tensor attended, lse;         // (T, Q + rank), (T, H)
     struct tensor gate_up;               // (T, 2 F + rank): room for the adapters' gradient
@@ -183,15 +183,15 @@ struct transformer {
     struct blocks blocks;
     struct parameter *parameters;
     size_t parameter_count, parameter_room;
-    struct pile *piles;
-    size_t pile_count, pile_room;
+    struct parameter_group *groups;
+    size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding
     struct transformer_layer *layers;
     struct tensor last, last_rms, hidden; // (T, C): residual stream behind the layers; its norm
     struct transformer_scratch scratch;
-    struct transformer_layer common;   // slots that layers share where they keep nothing
-    struct tensor frequencies;         // (1, D/2) in fp64
-    struct tensor loss, squares, clip; // (1, 1) in fp64: of the step so far
+    struct transformer_layer common;        // slots that layers share where they keep nothing
+    struct tensor frequencies;              // (1, D/2) in fp64
+    struct tensor loss, squared_norm, clip; // (1, 1) in fp64: of the step so far
     bool is_fresh; // no micro-batch yet: products set the gradients of linears, later ones add
     double adapter_scale;
     int64_t attention_bytes;
@@ -214,8 +214,8 @@ struct parameter *transformer_find(struct transformer *t, const char *name); // 
 
 // Random weights, the same for a seed whatever the method: normal with deviation 0.02, norms one,
 // adapters as PEFT starts them.
-void transformer_start(struct transformer *t, uint64_t seed);
-void transformer_start_adapters(struct transformer *t, uint64_t seed);
+void transformer_random_weights(struct transformer *t, uint64_t seed);
+void transformer_random_adapters(struct transformer *t, uint64_t seed);
 
 // Puts values into a frozen or trained weight, from the host and in the type they are stored in; a
 // quantised weight is quantised on the way, on the device.
@@ -233,14 +233,14 @@ void transformer_tune(struct transformer *t);
 // A step: begin, then loss and backward for each micro-batch, queued; then the sums, which waits.
 // The gradient of scale · Σ losses is left for backward; scale 0 leaves none.
 struct transformer_sums {
-    double loss;    // Σ of the labelled tokens' losses since begin
-    double squares; // of the gradients, as transformer_clip() found them
+    double loss;         // Σ of the labelled tokens' losses since begin
+    double squared_norm; // of the gradients, as transformer_clip() found them
 };
 void transformer_begin(struct transformer *t);
 void transformer_clear(struct transformer *t); // all gradients: a step without a micro-batch
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
-void transformer_clip(struct transformer *t, double limit); // finds squares and clip
+void transformer_clip(struct transformer *t, double limit); // sets squared_norm and clip
 
 // One step of the optimizer on all that is trained, with the gradients as transformer_clip() left
 // them. decay is of weights, not of norms and biases; momentum is of SGD, beta1 … epsilon of AdamW.

@@ -14,4 +14,4 @@ void transformer_place(struct transformer *t);
 void transformer_note(struct transformer *t, const char *name, double flops);
 
 // The block [W B; A 0] of a projection, put together in the workspace where W is in NF4.
-struct tensor transformer_joined(struct transformer *t, const struct projection *p);
+struct tensor transformer_stacked(struct transformer *t, const struct projection *p);

@@ -66,14 +66,14 @@ static struct tensor dropped_input(struct transformer *t, const struct micro_bat
     return out;
 }
 
-static struct tensor middle_of(const struct projection *p, struct tensor x)
+static struct tensor low_rank_of(const struct projection *p, struct tensor x)
 {
     return p->z.at ? first_rows(p->z, x.rows) : tensor_columns(x, p->in, p->rank);
 }
 
 // z = s · x Aᵀ, behind the columns of x.
-static void find_middle(struct transformer *t, const struct micro_batch *batch,
-                        const struct projection *p, struct tensor a, struct tensor x_and_z)
+static void compute_low_rank(struct transformer *t, const struct micro_batch *batch,
+                             const struct projection *p, struct tensor a, struct tensor x_and_z)
 {
     struct tensor x = tensor_columns(x_and_z, 0, p->in);
     struct tensor z = tensor_columns(x_and_z, p->in, p->rank);
@@ -108,11 +108,11 @@ static struct scaled in_fp8(struct transformer *t, struct tensor x)
 static void project(struct transformer *t, const struct micro_batch *batch, struct projection *p,
                     struct tensor y, struct tensor x)
 {
-    struct tensor block = transformer_joined(t, p);
+    struct tensor block = transformer_stacked(t, p);
     struct tensor a =
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     if (p->rank)
-        find_middle(t, batch, p, a, x);
+        compute_low_rank(t, batch, p, a, x);
     note_linears(t, p, x.rows);
     if (p->rank)
         note_adapters(t, "adapter b", p, x.rows);
@@ -165,7 +165,7 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
     }
     for (int i = 0; i < 2; i++) // two products, though dy is read once for both
         note_adapters(t, "adapter b", p, x.rows);
-    ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, middle_of(p, x),
+    ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, low_rank_of(p, x),
                               t->adapter_scale);
     note_adapters(t, "adapter a", p, x.rows);
     if (!drops(t, batch, p))
@@ -202,7 +202,7 @@ static void project_backward(struct transformer *t, const struct micro_batch *ba
                              struct projection *p, struct tensor dx, struct tensor dy,
                              struct tensor x)
 {
-    struct tensor block = transformer_joined(t, p), whole = tensor_columns(dy, 0, p->out);
+    struct tensor block = transformer_stacked(t, p), whole = tensor_columns(dy, 0, p->out);
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
     struct tensor a =
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
@@ -247,12 +247,12 @@ static struct attention attention_shape(const struct transformer *t,
 static double attention_flops(const struct transformer *t, const struct micro_batch *batch,
                               int64_t window)
 {
-    double squares = 0, width = (double)model_query_width(&t->decoder->model);
+    double squared_lengths = 0, width = (double)model_query_width(&t->decoder->model);
     for (int64_t i = 0; i < batch->span_count; i++) {
         double size = batch->spans[i].size, w = (double)window;
-        squares += window && size > w ? size * (2 * w - w * w / size) : size * size;
+        squared_lengths += window && size > w ? size * (2 * w - w * w / size) : size * size;
     }
-    return squares * 2 * width;
+    return squared_lengths * 2 * width;
 }
 
 // q, k and v side by side in a tensor's columns.
@@ -271,13 +271,13 @@ static struct heads heads_of(const struct transformer *t, struct tensor qkv)
     return heads;
 }
 
-// q and k from what was projected: normalised where the model does so, and turned.
-static void turn(struct transformer *t, const struct micro_batch *batch,
-                 struct transformer_layer *l)
+// q and k from what was projected: normalised where the model does so, and rotated.
+static void rotate(struct transformer *t, const struct micro_batch *batch,
+                   struct transformer_layer *l)
 {
     int64_t n = batch->tokens;
     struct heads from = heads_of(t, first_rows(l->qkv, n));
-    struct heads to = heads_of(t, first_rows(l->turned, n));
+    struct heads to = heads_of(t, first_rows(l->rotated, n));
     double epsilon = t->decoder->norm_epsilon;
     if (l->q_norm) {
         transformer_note(t, "q_norm", 0);
@@ -299,11 +299,12 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
     struct attention shape = attention_shape(t, batch, l->window);
     struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
     project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
-    turn(t, batch, l);
-    struct heads turned = heads_of(t, first_rows(l->turned, n));
+    rotate(t, batch, l);
+    struct heads rotated = heads_of(t, first_rows(l->rotated, n));
     transformer_note(t, "attention", attention_flops(t, batch, l->window));
     ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
-                              turned.q, turned.k, heads_of(t, qkv).v, &shape, t->scratch.attention);
+                              rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
+                              t->scratch.attention);
     project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n), attended);
 }
 
@@ -410,7 +411,7 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
         run_block(t, batch, l);
     } else {
         if (l->q_norm)
-            turn(t, batch, l);
+            rotate(t, batch, l);
         norm(t, "mlp_norm", l->mlp_norm, none(), input_of(t, first_rows(l->middle_normed, n)),
              first_rows(l->middle_rms, n), first_rows(l->middle, n), none());
         if (l->level == RECOMPUTE_GATE)
@@ -450,8 +451,8 @@ static void feed_forward_backward(struct transformer *t, const struct micro_batc
                   first_rows(l->middle_rms, n));
 }
 
-static void turn_back(struct transformer *t, const struct micro_batch *batch,
-                      struct transformer_layer *l, struct heads d)
+static void rotate_backward(struct transformer *t, const struct micro_batch *batch,
+                            struct transformer_layer *l, struct heads d)
 {
     int64_t n = batch->tokens;
     struct heads x = heads_of(t, first_rows(l->qkv, n));
@@ -475,13 +476,13 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     struct tensor dqkv = first_rows(s->dqkv, n), dattended = first_rows(s->dattended, n);
     struct tensor attended = first_rows(l->attended, n);
     struct attention shape = attention_shape(t, batch, l->window);
-    struct heads d = heads_of(t, dqkv), turned = heads_of(t, first_rows(l->turned, n));
+    struct heads d = heads_of(t, dqkv), rotated = heads_of(t, first_rows(l->rotated, n));
     project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank), attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
     ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
-                               first_rows(l->lse, n), turned.q, turned.k,
+                               first_rows(l->lse, n), rotated.q, rotated.k,
                                heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
-    turn_back(t, batch, l, d);
+    rotate_backward(t, batch, l, d);
     project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
                      first_rows(l->normed, n));
     dx = input_of(t, dx);

@@ -21,19 +21,20 @@ struct parameter *transformer_find(struct transformer *t, const char *name)
 
 // --- where a weight goes -----------------------------------------------------
 
-static const struct pile *pile_of(const struct transformer *t, const struct parameter *p)
+static const struct parameter_group *group_of(const struct transformer *t,
+                                              const struct parameter *p)
 {
-    for (size_t i = 0; i < t->pile_count; i++)
-        for (int j = 0; j < t->piles[i].count; j++)
-            if (t->piles[i].parts[j] == p)
-                return &t->piles[i];
+    for (size_t i = 0; i < t->group_count; i++)
+        for (int j = 0; j < t->groups[i].count; j++)
+            if (t->groups[i].parts[j] == p)
+                return &t->groups[i];
     return NULL;
 }
 
 static bool is_in_fp8(const struct transformer *t, const struct parameter *p)
 {
-    const struct pile *pile = t->setup.fp8 ? pile_of(t, p) : NULL;
-    return pile && pile->projection && !p->is_adapter;
+    const struct parameter_group *group = t->setup.fp8 ? group_of(t, p) : NULL;
+    return group && group->projection && !p->is_adapter;
 }
 
 // The rows of a weight that is to be quantised, as numbers, in the workspace: alone for NF4, among
@@ -42,9 +43,9 @@ static struct tensor unpacked_rows(const struct transformer *t, const struct par
 {
     int64_t first = 0;
     if (is_in_fp8(t, p)) {
-        const struct pile *pile = pile_of(t, p);
-        for (int i = 0; pile->parts[i] != p; i++)
-            first += pile->parts[i]->value.rows;
+        const struct parameter_group *group = group_of(t, p);
+        for (int i = 0; group->parts[i] != p; i++)
+            first += group->parts[i]->value.rows;
     }
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, first + p->value.rows,
                                   p->value.columns);
@@ -63,9 +64,9 @@ static void pack(struct transformer *t, struct parameter *p)
         ops(t)->quantize(t->device, &p->quantized, unpacked_rows(t, p), t->scratch.logits.at);
         return;
     }
-    const struct pile *pile = pile_of(t, p);
-    const struct projection *to = pile->projection;
-    if (p != pile->parts[pile->count - 1])
+    const struct parameter_group *group = group_of(t, p);
+    const struct projection *to = group->projection;
+    if (p != group->parts[group->count - 1])
         return; // the projection's other linears follow
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
     ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
@@ -196,14 +197,14 @@ static void start(struct transformer *t, struct parameter *p, uint64_t seed)
         ops(t)->cast(t->device, p->value, to);
 }
 
-void transformer_start(struct transformer *t, uint64_t seed)
+void transformer_random_weights(struct transformer *t, uint64_t seed)
 {
-    for (size_t i = 0; i < t->pile_count; i++)
-        for (int j = 0; j < t->piles[i].count; j++)
-            start(t, t->piles[i].parts[j], seed);
+    for (size_t i = 0; i < t->group_count; i++)
+        for (int j = 0; j < t->groups[i].count; j++)
+            start(t, t->groups[i].parts[j], seed);
 }
 
-void transformer_start_adapters(struct transformer *t, uint64_t seed)
+void transformer_random_adapters(struct transformer *t, uint64_t seed)
 {
     for (size_t i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].is_adapter)
@@ -213,7 +214,7 @@ void transformer_start_adapters(struct transformer *t, uint64_t seed)
 // --- to compute with ---------------------------------------------------------
 
 // B lies block by block: each linear of a projection has columns of z to itself.
-static void join_adapters(struct transformer *t, const struct projection *p, struct tensor block)
+static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
     ops(t)->zero(t->device, b);
@@ -226,10 +227,10 @@ static void join_adapters(struct transformer *t, const struct projection *p, str
     }
 }
 
-struct tensor transformer_joined(struct transformer *t, const struct projection *p)
+struct tensor transformer_stacked(struct transformer *t, const struct projection *p)
 {
-    if (p->joined.at || t->setup.fp8)
-        return p->joined;
+    if (p->stacked.at || t->setup.fp8)
+        return p->stacked;
     struct tensor block =
         tensor_of(t->scratch.unpacked.at, t->setup.compute, p->out + p->rank, p->in + p->rank);
     transformer_note(t, "dequantize", 0);
@@ -238,7 +239,7 @@ struct tensor transformer_joined(struct transformer *t, const struct projection 
                            part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in),
                            &p->linears[i]->weight->quantized);
     if (p->rank)
-        join_adapters(t, p, block);
+        stack_adapters(t, p, block);
     return block;
 }
 

@@ -255,7 +255,7 @@ static void sums(struct parity *p)
     struct tensor sum = parity_number(p, 3), squares = parity_number(p, 5);
     struct tensor scale = parity_number(p, 7), whole = parity_number(p, 7);
     p->op->sum(p->device, sum, in);
-    p->op->squares(p->device, squares, in);
+    p->op->sum_squares(p->device, squares, in);
     p->op->clip(p->device, scale, squares, 0.5);
     p->op->clip(p->device, whole, squares, 0);
     parity_output(p, sum);

@@ -207,7 +207,7 @@ static void quantize_rows(struct bench *b)
 
 static void squares(struct bench *b)
 {
-    b->op->squares(b->gpu, b->t[1], b->t[0]);
+    b->op->sum_squares(b->gpu, b->t[1], b->t[0]);
 }
 
 static void adamw(struct bench *b)

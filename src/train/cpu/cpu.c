@@ -124,6 +124,6 @@ const struct backend backend_cpu = {
     .adamw = cpu_adamw,
     .sgd = cpu_sgd,
     .sum = cpu_sum,
-    .squares = cpu_squares,
+    .sum_squares = cpu_sum_squares,
     .clip = cpu_clip,
 };

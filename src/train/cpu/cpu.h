@@ -85,5 +85,5 @@ void cpu_adamw(struct device *, struct tensor weight, struct tensor m, struct te
 void cpu_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,
              double rate, double momentum, double decay, struct tensor scale);
 void cpu_sum(struct device *, struct tensor sum, struct tensor in);
-void cpu_squares(struct device *, struct tensor sum, struct tensor in);
-void cpu_clip(struct device *, struct tensor scale, struct tensor squares, double limit);
+void cpu_sum_squares(struct device *, struct tensor sum, struct tensor in);
+void cpu_clip(struct device *, struct tensor scale, struct tensor squared_norm, double limit);

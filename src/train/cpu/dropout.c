@@ -2,7 +2,7 @@
 
 #include "train/cpu/cpu.h"
 
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 void cpu_dropout(struct device *device, struct tensor out, struct tensor in, double rate,
                  uint64_t key)
@@ -15,7 +15,7 @@ void cpu_dropout(struct device *device, struct tensor out, struct tensor in, dou
         uint64_t place = (uint64_t)(at.row * in.columns + at.column);
         tensor_load(x, in, at.row, at.column, at.count);
         for (int64_t j = 0; j < at.count; j++)
-            x[j] = draw_uniform(key, place + (uint64_t)j) < rate ? 0 : x[j] / (1 - rate);
+            x[j] = counter_rng_uniform(key, place + (uint64_t)j) < rate ? 0 : x[j] / (1 - rate);
         tensor_store(out, at.row, at.column, x, at.count);
     }
 }

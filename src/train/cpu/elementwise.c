@@ -2,7 +2,7 @@
 
 #include "train/cpu/cpu.h"
 
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <assert.h>
 #include <math.h>
@@ -35,9 +35,9 @@ static double drawn(enum fill fill, double scale, uint64_t key, uint64_t place)
     if (fill == FILL_CONSTANT)
         return scale;
     if (fill == FILL_UNIFORM)
-        return scale * (2 * draw_uniform(key, place) - 1);
-    double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
-    return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
+        return scale * (2 * counter_rng_uniform(key, place) - 1);
+    double radius = sqrt(-2 * log(1 - counter_rng_uniform(key, 2 * place)));
+    return scale * radius * cos(COUNTER_RNG_TWO_PI * counter_rng_uniform(key, 2 * place + 1));
 }
 
 void cpu_fill(struct device *device, struct tensor out, enum fill fill, double scale, uint64_t key)

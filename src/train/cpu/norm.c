@@ -27,7 +27,7 @@ static int64_t stretches(struct tensor x, struct tensor weight)
 static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct stretch at,
                      int64_t width)
 {
-    double squares = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
+    double sum_squares = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
     for (int64_t c = 0; c < width; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(width, c), column = at.first + c;
         tensor_load(x, a, at.t, column, n);
@@ -39,9 +39,9 @@ static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct
             tensor_load(x, sum, at.t, column, n); // as later passes will read it
         }
         for (int64_t i = 0; i < n; i++)
-            squares += x[i] * x[i];
+            sum_squares += x[i] * x[i];
     }
-    return squares;
+    return sum_squares;
 }
 
 void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor out,

@@ -6,7 +6,7 @@
 #include "train/cpu/cpu.h"
 
 #include "base/half.h"
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <math.h>
 
@@ -24,8 +24,8 @@ static void store(struct tensor out, int64_t column, const double *in, int64_t c
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        ((uint16_t *)out.at)[column + i] = draw_round_bf16(
-            half_bits((float)in[i]), draw_bits(key, (uint64_t)(column + i)) >> (16 * part));
+        ((uint16_t *)out.at)[column + i] = counter_rng_round_bf16(
+            half_bits((float)in[i]), counter_rng_bits(key, (uint64_t)(column + i)) >> (16 * part));
 }
 
 void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, struct tensor v,
@@ -88,7 +88,7 @@ void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
 }
 
 // In a fixed number of slices, so that the sum does not depend on the number of threads.
-void cpu_squares(struct device *device, struct tensor sum, struct tensor in)
+void cpu_sum_squares(struct device *device, struct tensor sum, struct tensor in)
 {
     (void)device;
     enum { SLICES = 64 };
@@ -125,9 +125,9 @@ void cpu_sum(struct device *device, struct tensor sum, struct tensor in)
     *(double *)sum.at += all;
 }
 
-void cpu_clip(struct device *device, struct tensor scale, struct tensor squares, double limit)
+void cpu_clip(struct device *device, struct tensor scale, struct tensor squared_norm, double limit)
 {
     (void)device;
-    double norm = sqrt(number(squares));
+    double norm = sqrt(number(squared_norm));
     *(double *)scale.at = limit > 0 && norm > limit ? limit / norm : 1;
 }

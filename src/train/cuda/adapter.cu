@@ -137,7 +137,7 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
     const bf16 *dy = stage + threadIdx.x / 32 * S::OWN, *at = stage + ROWS * S::PITCH;
     uint32_t z[4], left[4]; // of R = 8 half of z is not used
-    load4_turned(z, at + (m % 2 * 8 + r) * S::Z_PITCH + m / 2 * 8);
+    load4_transposed(z, at + (m % 2 * 8 + r) * S::Z_PITCH + m / 2 * 8);
 #pragma unroll
     for (int t = 0; t < R / 8; t++)
         for (int i = 0; i < 4; i++)
@@ -148,7 +148,7 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
 #pragma unroll
         for (int t = 0; t < R / 8; t++)
             mma(dz[t], left, b[k][t]);
-        load4_turned(left, dy + (m / 2 * 8 + r) * S::PITCH + k * 16 + m % 2 * 8);
+        load4_transposed(left, dy + (m / 2 * 8 + r) * S::PITCH + k * 16 + m % 2 * 8);
 #pragma unroll
         for (int t = 0; t < R / 8; t++)
             mma(db[k][t], left, z + t * 2);

@@ -97,7 +97,7 @@ static __device__ void accumulate(float sum[M][D / 8][4], const square p[M], con
             }
 #pragma unroll
         for (int c = 0; c < D; c += 16) {
-            load4_turned(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
+            load4_transposed(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
 #pragma unroll
             for (int t = 0; t < M; t++) {
                 mma(sum[t][c / 8], left[t], right);

@@ -97,9 +97,9 @@ struct fill_with {
         if (how == FILL_CONSTANT)
             return scale;
         if (how == FILL_UNIFORM)
-            return scale * (2 * draw_uniform(key, place) - 1);
-        double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
-        return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
+            return scale * (2 * counter_rng_uniform(key, place) - 1);
+        double radius = sqrt(-2 * log(1 - counter_rng_uniform(key, 2 * place)));
+        return scale * radius * cos(COUNTER_RNG_TWO_PI * counter_rng_uniform(key, 2 * place + 1));
     }
 
     __device__ void operator()(int64_t row, int64_t column) const
@@ -134,7 +134,7 @@ template <typename T, int WIDTH> struct drop {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             uint64_t place = (uint64_t)(row * columns + column + i);
-            bool dropped = draw_bits(key, place) >> 11 < below;
+            bool dropped = counter_rng_bits(key, place) >> 11 < below;
             x[i] = dropped ? 0 : x[i] * keep;
         }
         store(out + row * out_stride + column, x);

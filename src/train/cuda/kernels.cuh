@@ -10,7 +10,7 @@
 #pragma once
 
 #include "train/cuda/cuda.h"
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <cuda_fp8.h>
 #include <initializer_list>

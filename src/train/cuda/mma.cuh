@@ -7,7 +7,7 @@
 //
 //     copy16(tile + …, from, 16), commit();
 //     arrived<0>();
-//     load4(left, …), load4_turned(right, …);
+//     load4(left, …), load4_transposed(right, …);
 //     mma(sum, left, right); // sum (16 × 8) += left (16 × 16) × right (16 × 8)
 
 #pragma once
@@ -48,7 +48,7 @@ static __device__ inline void load4(uint32_t x[4], const bf16 *at)
                  : "r"(shared_address(at)));
 }
 
-static __device__ inline void load4_turned(uint32_t x[4], const bf16 *at)
+static __device__ inline void load4_transposed(uint32_t x[4], const bf16 *at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
     int64_t row = piece / shape.per_row, at = piece % shape.per_row;
     bool here = piece < shape.count;
     pack<V, T> first[PER], second[PER];
-    float x[PER][V], squares = 0;
+    float x[PER][V], sum_squares = 0;
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
         }
 #pragma unroll
         for (int i = 0; i < V; i++)
-            squares += x[j][i] * x[j][i];
+            sum_squares += x[j][i] * x[j][i];
     }
-    squares = group_sum(squares, shape.lanes);
-    float r = 1.0f / sqrtf(squares / (float)shape.width + epsilon);
+    sum_squares = group_sum(sum_squares, shape.lanes);
+    float r = 1.0f / sqrtf(sum_squares / (float)shape.width + epsilon);
     if (rms.dtype == DTYPE_BF16)
         r = widen(narrow<bf16>(r)); // a norm made again from rms must equal this one
     if (here && threadIdx.x == 0)

@@ -21,7 +21,7 @@ static __device__ inline void store_drawn(bf16 *out, float (&x)[V], const uint64
 {
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        uint16_t bits = draw_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
+        uint16_t bits = counter_rng_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
         x[i] = __uint_as_float((uint32_t)bits << 16);
     }
     store(out, x);
@@ -57,7 +57,7 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
             square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
-            draws[i] = draw_bits(key, (uint64_t)(at + i));
+            draws[i] = counter_rng_bits(key, (uint64_t)(at + i));
         }
         store_drawn(weight + at, w, draws, 0);
         store_drawn(m + at, first, draws, 1);
@@ -265,22 +265,22 @@ void cuda_sum(struct device *device, struct tensor sum, struct tensor in)
     sum_up(cuda_of(device), sum, in, false, true);
 }
 
-void cuda_squares(struct device *device, struct tensor sum, struct tensor in)
+void cuda_sum_squares(struct device *device, struct tensor sum, struct tensor in)
 {
     sum_up(cuda_of(device), sum, in, true, false);
 }
 
-static __global__ void clip_kernel(double *scale, const double *squares, double limit)
+static __global__ void clip_kernel(double *scale, const double *squared_norm, double limit)
 {
-    double length = sqrt(*squares);
+    double length = sqrt(*sum_squares);
     *scale = limit > 0 && length > limit ? limit / length : 1;
 }
 
-void cuda_clip(struct device *device, struct tensor scale, struct tensor squares, double limit)
+void cuda_clip(struct device *device, struct tensor scale, struct tensor squared_norm, double limit)
 {
     struct cuda *cuda = cuda_of(device);
     if (cuda->err)
         return;
-    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squares.at, limit);
+    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squared_norm.at, limit);
     cuda_launched(cuda, "clip");
 }

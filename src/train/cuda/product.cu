@@ -138,7 +138,7 @@ static uint64_t hash_of(const struct key *key)
     for (size_t i = 0; i < sizeof *key; i += 8) {
         uint64_t word;
         memcpy(&word, at + i, 8);
-        hash = draw_mix(hash + word + 0x9E3779B97F4A7C15u);
+        hash = counter_rng_mix(hash + word + 0x9E3779B97F4A7C15u);
     }
     return hash;
 }
@@ -303,7 +303,7 @@ __global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, 
     int64_t count = rows * columns, step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
         uint64_t bits = in[i / columns * stride + i % columns];
-        own += draw_mix((uint64_t)i * 0x9E3779B97F4A7C15u + draw_mix(bits + 1));
+        own += counter_rng_mix((uint64_t)i * 0x9E3779B97F4A7C15u + counter_rng_mix(bits + 1));
     }
     for (int lanes = 16; lanes; lanes /= 2)
         own += __shfl_xor_sync(0xFFFFFFFFu, own, lanes);

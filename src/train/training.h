@@ -1,10 +1,10 @@
-// trainer: a whole run: steps, schedule, evaluation, metrics, checkpoints, resumption.
+// training: a whole run: steps, schedule, evaluation, metrics, checkpoints, resumption.
 //
-//     struct trainer trainer = { .settings = trainer_default(), .transformer = &t,
+//     struct training training = { .settings = training_default(), .transformer = &t,
 //                                .loader = &loader, .out = "adapters" };
-//     TRY(trainer_plan(&trainer));            // how many steps
-//     TRY(trainer_resume(&trainer, arena));   // from the newest checkpoint, if there is one
-//     TRY(trainer_run(&trainer));
+//     TRY(training_plan(&training));            // how many steps
+//     TRY(training_resume(&training, arena));   // from the newest checkpoint, if there is one
+//     TRY(training_run(&training));
 //
 // A step sums the loss of its micro-batches and divides once by the labelled tokens of all of them,
 // over all processes: how they are split changes nothing but rounding. Between steps the state is
@@ -18,7 +18,7 @@
 #include "train/loader.h"
 #include "train/schedule.h"
 
-struct trainer_settings {
+struct training_settings {
     double epochs;
     int64_t max_steps;    // 0: as the epochs say
     int64_t accumulation; // micro-batches a step, over all processes
@@ -33,11 +33,11 @@ struct trainer_settings {
     int64_t evaluate_every, save_every; // steps; 0: at the end alone
     int64_t keep;                       // checkpoints
 };
-extern const struct field trainer_fields[];
+extern const struct field training_fields[];
 
-struct trainer_settings trainer_default(void);
+struct training_settings training_default(void);
 
-struct trainer_report { // of one step
+struct training_report { // of one step
     int64_t step, steps;
     double epoch;
     double loss;            // mean over the labelled tokens
@@ -49,30 +49,30 @@ struct trainer_report { // of one step
     double flops;   // executed in it, by this process
 };
 
-struct trainer {
-    struct trainer_settings settings;
+struct training {
+    struct training_settings settings;
     struct transformer *transformer;
     struct loader *loader;
     struct group group;
     const char *out;         // folder
     const char *fingerprint; // of what was asked for; a checkpoint of another is refused
     void *context;
-    void (*report)(void *context, const struct trainer *trainer,
-                   const struct trainer_report *report); // may be NULL
-    volatile int *stop;                                  // set by a signal; may be NULL
-    int64_t epoch_batches, epoch_steps, steps;           // planned
+    void (*report)(void *context, const struct training *training,
+                   const struct training_report *report); // may be NULL
+    volatile int *stop;                                   // set by a signal; may be NULL
+    int64_t epoch_batches, epoch_steps, steps;            // planned
     struct checkpoint_state state;
     struct transformer_trace trace;
     bool is_stopped; // by a signal, before the end
 };
 
-enum err trainer_plan(struct trainer *trainer);
-enum err trainer_resume(struct trainer *trainer, struct arena *arena);
-enum err trainer_run(struct trainer *trainer);
+enum err training_plan(struct training *training);
+enum err training_resume(struct training *training, struct arena *arena);
+enum err training_run(struct training *training);
 
 // One step by itself, without evaluation, metrics and checkpoints: what a pilot times. Where *stop
 // is set it may end before its update, and has not counted then.
-enum err trainer_step(struct trainer *trainer, struct trainer_report *report);
+enum err training_step(struct training *training, struct training_report *report);
 
 // Mean loss on what is held out; NAN where nothing is.
-enum err trainer_evaluate(struct trainer *trainer, double *loss);
+enum err training_evaluate(struct training *training, double *loss);
