@@ -281,6 +281,7 @@ void cuda_clip(struct device *device, struct tensor scale, struct tensor squared
     struct cuda *cuda = cuda_of(device);
     if (cuda->err)
         return;
-    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squared_norm.at, limit);
+    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squared_norm.at,
+                                           limit);
     cuda_launched(cuda, "clip");
 }
