@@ -6,8 +6,8 @@
 //     err = err ? err : staging_commit(&staging);
 //     staging_release(&staging);
 //
-// Files are made in a folder of a temporary name beside the wanted one, which is renamed when all
-// is done. What was not committed is removed by release.
+// Files are made in a folder of a temporary name next to the target, which is renamed when all
+// is done. staging_release() removes what was not committed.
 
 #pragma once
 

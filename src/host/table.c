@@ -1,3 +1,5 @@
+// Loads DuckDB at run time and reads Parquet, Arrow and remote files through it.
+
 #include "host/table.h"
 
 #include "host/arrow.h"
@@ -186,7 +188,7 @@ static enum err refused(const struct table *t, enum err code, const char *why)
 {
     struct text line = { 0 }, rest = text_of(why ? why : "unknown reason");
     text_next(&rest, '\n', &line);
-    return fail(code, "%s: DuckDB says: %.*s", t->path, TEXT_ARGS(line));
+    return fail(code, "%s: DuckDB reports: %.*s", t->path, TEXT_ARGS(line));
 }
 
 static enum err run(struct table *t, const char *sql)
@@ -262,7 +264,7 @@ enum err table_open(struct table **out, const char *path, struct text head)
     *out = NULL;
     struct table *t = calloc(1, sizeof *t);
     if (!t)
-        return fail(ERR_UNAVAILABLE, "%s: no memory left", path);
+        return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     t->path = path;
     struct arena arena = { 0 };
     enum err err = !inputs_is_remote(path) && is_arrow(path, head) ? arrow_open(&t->arrow, path)
