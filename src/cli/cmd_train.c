@@ -101,7 +101,7 @@ static enum err open_model(struct job *job)
     if (!data.model)
         return fail(ERR_USAGE, "train wants --model: a folder with config.json and safetensors, or "
                                "a name of the catalog for random weights");
-    return engine_model_open(&job->model, job->arena, data.model);
+    return engine_model_open(&job->model, job->arena, data.model, NULL);
 }
 
 static enum err add_example(void *context, const struct example *example)

@@ -38,6 +38,8 @@ struct job {
     struct command_line *line;
     const struct pilot_engine_request *request;
     struct pilot_configuration configuration;
+    const struct model *shape;          // of the plan's document; NULL: it has none
+    const char *model_name;             // as given to plan, or --model
     double mean_length, labelled_share; // of the plan's micro-batches
     struct engine_model model;
     struct device device;
@@ -68,6 +70,9 @@ static enum err read_plan(struct job *job)
     if (!text_is(json_get_text(&tree, "kind"), "plan"))
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
     TRY(pilot_configuration_read(&job->configuration, job->arena, &tree, path));
+    TRY(plan_read_model(&job->shape, &job->model_name, job->arena, &tree, path));
+    if (!job->model_name)
+        job->model_name = job->configuration.model;
     const struct json *workload = json_get(&tree, "workload");
     const struct json *batch = workload ? json_get(workload, "batch") : NULL;
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
@@ -85,12 +90,12 @@ static enum err read_plan(struct job *job)
 
 static enum err find_model(struct job *job)
 {
-    const char *name =
-        job->request->data.model ? job->request->data.model : job->configuration.model;
-    if (!name)
-        return fail(ERR_INPUT, "%s: configuration has no model; --model names one",
-                    job->request->plan);
-    return engine_model_open(&job->model, job->arena, name);
+    const char *own = job->request->data.model;
+    if (own)
+        job->model_name = own;
+    if (!job->model_name)
+        return fail(ERR_INPUT, "%s: configuration has no model; give --model", job->request->plan);
+    return engine_model_open(&job->model, job->arena, job->model_name, own ? NULL : job->shape);
 }
 
 // The plan's recipe as the engine has it.
@@ -147,7 +152,7 @@ static enum err read_rows(struct job *job)
                                .seed = (uint64_t)request->seed,
                                .quiet = line->common.quiet };
     if (!rows.data.model)
-        rows.data.model = job->configuration.model;
+        rows.data.model = job->model_name;
     return pilot_rows_load(&job->loader, job->arena, &rows);
 }
 
@@ -159,6 +164,11 @@ static enum err lay_out(struct job *job)
         transformer_random_adapters(t, (uint64_t)job->request->seed);
         TRY(transformer_load(t, &job->model.weights));
     } else {
+        if (!job->line->common.quiet)
+            fprintf(stderr,
+                    "gpuhours: no weights of %s here: the pilot uses random weights, which does "
+                    "not change its speed\n",
+                    job->model_name);
         transformer_random_weights(t, (uint64_t)job->request->seed);
     }
     transformer_tune(t);
