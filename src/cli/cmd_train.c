@@ -1,7 +1,7 @@
 // gpuhours train: fine-tunes a model on this machine: full, LoRA or QLoRA.
 //
-// Reads and packs the data, lays the model out in planned memory, goes on from the newest
-// checkpoint in --out if there is one, and ends with an adapter or a model that others can load.
+// Reads and packs the data, lays the model out in planned memory, resumes from the newest
+// checkpoint in --out if there is one, and writes an adapter or a model that other tools can load.
 
 #include "cli/data.h"
 #include "cli/dataset.h"
@@ -34,11 +34,14 @@ static struct request {
     int64_t context, micro_batch;
     double held_out, memory_limit;
     int device, precision, states, optimizer, recompute;
+    bool random_weights;
 } request = { .context = 2048 };
 
 static const struct field request_fields[] = {
     FIELD(request, out, TEXT, "folder for the result, metrics.jsonl and checkpoints"),
-    FIELD(request, adapter, TEXT, "folder of an adapter to go on training"),
+    FIELD(request, adapter, TEXT, "folder of an adapter to continue training"),
+    FIELD(request, random_weights, FLAG,
+          "train a model without weights from scratch, for a test (default: no)"),
     FIELD(request, context, COUNT, "tokens of a row"),
     FIELD(request, micro_batch, COUNT,
           "rows at a time; 0: on a GPU what fits and suffices, else 1"),
@@ -99,9 +102,14 @@ struct job {
 static enum err open_model(struct job *job)
 {
     if (!data.model)
-        return fail(ERR_USAGE, "train wants --model: a folder with config.json and safetensors, or "
-                               "a name of the catalog for random weights");
-    return engine_model_open(&job->model, job->arena, data.model, NULL);
+        return fail(ERR_USAGE, "train needs --model: a folder with config.json and *.safetensors");
+    TRY(engine_model_open(&job->model, job->arena, data.model, NULL));
+    if (!job->model.has_weights && !request.random_weights)
+        return fail(ERR_INPUT,
+                    "no weights found in %s; give --model a folder with config.json and "
+                    "*.safetensors, or --random-weights to train from scratch for a test",
+                    data.model);
+    return OK;
 }
 
 static enum err add_example(void *context, const struct example *example)
@@ -113,22 +121,23 @@ static enum err add_example(void *context, const struct example *example)
     }
     for (int64_t i = 0; i < example->tokens; i++)
         if (example->ids[i] < 0 || example->ids[i] >= job->model.decoder.model.vocabulary)
-            return fail(ERR_INPUT,
-                        "%s:%lld: has token %d, the model knows %lld; --tokenizer must be the "
-                        "model's own",
-                        example->file, (long long)example->line, example->ids[i],
-                        (long long)job->model.decoder.model.vocabulary);
+            return fail(
+                ERR_INPUT,
+                "%s:%lld: has token %d, the model has a vocabulary of %lld; give the model's own "
+                "--tokenizer",
+                example->file, (long long)example->line, example->ids[i],
+                (long long)job->model.decoder.model.vocabulary);
     loader_add(&job->loader, example->ids, example->learned, example->tokens);
     return OK;
 }
 
-// Files stand free, or behind --data, which elsewhere names a folder of catalogs.
+// Data files are positional, or follow --data, which other commands use for a folder of catalogs.
 static enum err read_data(struct job *job, struct command_line *line)
 {
     if (line->common.data)
         line->positional[line->positional_count++] = line->common.data;
     if (!line->positional_count)
-        return fail(ERR_USAGE, "train wants data: --data train.jsonl, or files and folders");
+        return fail(ERR_USAGE, "train needs data: --data train.jsonl, or files and folders");
     loader_init(&job->loader, job->arena,
                 &(struct loader_settings){ request.context, request.micro_batch,
                                            (uint64_t)settings.seed, request.held_out });
@@ -153,7 +162,7 @@ static bool is_narrow(void)
 
 static enum err open_device(struct job *job)
 {
-    // Of several processes each takes a GPU of its own.
+    // Each process takes a GPU of its own.
     TRY(device_open(&job->device, (enum device_kind)request.device, job->group.rank));
     if (request.precision == PRECISION_AUTO)
         request.precision = device_is_gpu(&job->device) ? PRECISION_BF16 : PRECISION_FP32;
@@ -182,8 +191,9 @@ static enum err fit(struct job *job)
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
-        fprintf(stderr, "gpuhours: under this --memory-limit the base is held in NF4, as with "
-                        "--method qlora\n");
+        fprintf(stderr,
+                "gpuhours: to stay under --memory-limit the frozen base is stored in NF4, as "
+                "with --method qlora\n");
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -191,10 +201,12 @@ static enum err fit(struct job *job)
 static enum err lay_out(struct job *job)
 {
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
-    if (job->model.has_weights) {
+    if (job->model.has_weights && !request.random_weights) {
         transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->model.weights));
     } else {
+        if (!job->group.rank && !job->line->common.quiet)
+            fprintf(stderr, "gpuhours: training random weights: the result is only a test\n");
         transformer_random_weights(&job->transformer, (uint64_t)settings.seed);
     }
     if (request.adapter)
@@ -203,7 +215,8 @@ static enum err lay_out(struct job *job)
     return job->device.backend->sync(&job->device);
 }
 
-// All that a checkpoint must agree with; how often to save or look does not matter.
+// Every option that must be the same when a run is resumed, as JSON under the names of the options;
+// how often to save or evaluate may change.
 static const char *fingerprint(const struct job *job)
 {
     struct training_settings same = settings;
@@ -219,20 +232,21 @@ static const char *fingerprint(const struct job *job)
     json_put_count(&w, "context", request.context);
     json_put_count(&w, "micro_batch", request.micro_batch);
     json_put_number(&w, "held_out", request.held_out);
-    json_put_count(&w, "precision", request.precision);
-    json_put_count(&w, "states", request.states);
-    json_put_count(&w, "optimizer", request.optimizer);
+    json_put_string(&w, "precision", precisions[request.precision]);
+    json_put_string(&w, "states", states[request.states]);
+    json_put_string(&w, "optimizer", optimizers[request.optimizer]);
+    json_put_bool(&w, "random_weights", request.random_weights);
     field_write(method_fields, &recipe, &w);
     field_write(training_fields, &same, &w);
     json_close(&w, '}');
     return out_string(&out);
 }
 
-// One run at a time writes to a folder. The lock goes with the process, however that ends.
+// Only one run at a time writes to a folder. The lock is released when the process ends.
 static enum err lock_folder(struct job *job)
 {
     if (mkdir(request.out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
     if (job->group.rank)
         return OK;
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -241,8 +255,7 @@ static enum err lock_folder(struct job *job)
     if (fd < 0)
         return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
     if (fcntl(fd, F_SETLK, &whole))
-        return fail(ERR_INPUT, "%s: another run is writing there; choose another --out",
-                    request.out);
+        return fail(ERR_INPUT, "%s: another run is writing there; give another --out", request.out);
     return OK; // the file stays open
 }
 
@@ -255,7 +268,7 @@ static enum err save_result(struct job *job)
     return transformer_save_adapter(&job->transformer, job->arena, request.out, data.model);
 }
 
-// What the ledger keeps of a finished run; the keys of a plan's configuration.
+// What the ledger stores of a finished run, with the keys of a plan's configuration.
 static struct text document_of(const struct job *job)
 {
     const struct checkpoint_state *state = &job->training.state;
@@ -308,7 +321,8 @@ static enum err train(struct job *job)
     train_progress_end(&job->progress);
     TRY(err);
     if (training->is_stopped)
-        return fail(ERR_ANSWER, "stopped at step %lld of %lld and saved; the same command goes on",
+        return fail(ERR_ANSWER,
+                    "stopped at step %lld of %lld and saved; run the same command to continue",
                     (long long)training->state.step, (long long)training->steps);
     TRY(save_result(job));
     train_progress_result(&job->progress, training);
@@ -334,7 +348,7 @@ static enum err run(struct command_line *line)
     settings = training_default();
     TRY(command_read(line, options()));
     if (!request.out)
-        return fail(ERR_USAGE, "train wants --out with the folder for its result");
+        return fail(ERR_USAGE, "train needs --out: the folder for its result");
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
@@ -348,7 +362,7 @@ static enum err run(struct command_line *line)
         job.device.backend->close(&job.device);
     engine_model_close(&job.model);
     loader_release(&job.loader);
-    if (err && err != ERR_ANSWER && job.group.size > 1) { // the others wait for this one
+    if (err && err != ERR_ANSWER && job.group.size > 1) { // the other processes wait for this one
         fprintf(stderr, "gpuhours: %s\n", error_text());
         group_abort(&job.group, err);
     }

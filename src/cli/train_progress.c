@@ -1,3 +1,5 @@
+// Prints the plan of a training run, its progress line and its result.
+
 #include "cli/train_progress.h"
 
 #include "host/clock.h"
@@ -18,7 +20,7 @@ struct train_progress train_progress_start(const struct command_line *line, stru
     progress.limit_flops_per_s = progress.on ? device_peak(device) : NAN;
     progress.gpu = device->index;
     if (progress.on && device_is_gpu(device) && gpu_monitor_start(&progress.monitor, 0.5))
-        progress.monitor = NULL; // the line does without
+        progress.monitor = NULL; // the line is shown without GPU statistics
     return progress;
 }
 
@@ -75,13 +77,18 @@ static void print_json(const struct training_report *r)
     arena_release(&arena);
 }
 
-static const char *driver_says(const struct train_progress *p, struct arena *arena)
+static const char *gpu_status(const struct train_progress *p, struct arena *arena)
 {
     if (!p->monitor || p->gpu >= gpu_monitor_count(p->monitor))
         return "";
     struct gpu_sample s = gpu_monitor_last(p->monitor, p->gpu);
     return text_format(arena, "  %s  %.0f W  %.0f MHz", text_bytes(arena, s.memory_bytes), s.watts,
                        s.clock_hertz / 1e6);
+}
+
+static const char *hours_name(const struct training *training)
+{
+    return device_is_gpu(training->transformer->device) ? "GPU hours" : "device hours";
 }
 
 static void print_line(struct train_progress *p, const struct training *training,
@@ -92,15 +99,13 @@ static void print_line(struct train_progress *p, const struct training *training
     double left = step * (double)(training->steps - r->step);
     double used = training->state.seconds * training->group.size / 3600;
     fprintf(stderr,
-            "\rstep %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s "
-            "left\033[K",
+            "\rstep %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left\033[K",
             (long long)r->step, (long long)training->steps, r->loss,
             text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
             r->flops / r->seconds / 1e12,
-            text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s),
-            driver_says(p, &arena), text_hours(&arena, used),
-            text_hours(&arena, used + left * training->group.size / 3600),
-            text_seconds(&arena, left));
+            text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), gpu_status(p, &arena),
+            text_hours(&arena, used), text_hours(&arena, used + left * training->group.size / 3600),
+            hours_name(training), text_seconds(&arena, left));
     fflush(stderr);
     arena_release(&arena);
 }
@@ -110,6 +115,10 @@ void train_progress_report(void *progress, const struct training *training,
 {
     struct train_progress *p = progress;
     p->seconds += report->seconds;
+    if (!p->reported)
+        p->first = *report;
+    p->last = *report;
+    p->reported = true;
     if (p->json && !p->silent)
         print_json(report);
     if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))
@@ -132,12 +141,17 @@ void train_progress_result(const struct train_progress *progress, const struct t
     struct arena arena = { 0 };
     if (progress->silent || progress->json)
         return;
-    printf("  trained on  %s tokens in %s, %s GPU hours\n",
+    printf("  trained on  %s tokens in %s, %s %s\n",
            text_commas(&arena, training->state.trained_tokens),
            text_seconds(&arena, training->state.seconds),
-           text_hours(&arena, training->state.seconds * training->group.size / 3600));
+           text_hours(&arena, training->state.seconds * training->group.size / 3600),
+           hours_name(training));
+    if (progress->reported)
+        printf("  loss        %.4f at step %lld, %.4f at step %lld\n", progress->first.loss,
+               (long long)progress->first.step, progress->last.loss,
+               (long long)progress->last.step);
     if (!isnan(training->state.best_loss))
-        printf("  held out    loss %.4f at best\n", training->state.best_loss);
+        printf("  held out    best loss %.4f\n", training->state.best_loss);
     printf("  written     %s: %s, metrics.jsonl, checkpoints\n", training->out,
            training->transformer->setup.recipe->method == RECIPE_FULL
                ? "model.safetensors, config.json"

@@ -1,3 +1,5 @@
+// Runs a training: plans its steps, resumes, steps, evaluates, saves.
+
 #include "train/training.h"
 
 #include "host/clock.h"
@@ -48,8 +50,8 @@ enum err training_plan(struct training *training)
     struct training_settings *s = &training->settings;
     if (s->accumulation < 1 || s->accumulation % training->group.size)
         return fail(ERR_USAGE,
-                    "--accumulation %lld is shared out among %d processes and must be a multiple "
-                    "of that",
+                    "--accumulation is %lld; it is shared by %d processes and must be a multiple "
+                    "of that number",
                     (long long)s->accumulation, training->group.size);
     if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
         !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
@@ -65,23 +67,77 @@ enum err training_plan(struct training *training)
     return OK;
 }
 
+static const char *spell_option(struct arena *arena, struct text key, const struct json *value)
+{
+    struct out name = { .arena = arena };
+    for (size_t i = 0; i < key.size; i++)
+        out_char(&name, key.at[i] == '_' ? '-' : key.at[i]);
+    const char *option = out_string(&name);
+    switch (value ? value->kind : JSON_NULL) {
+    case JSON_STRING: return text_format(arena, " --%s %.*s", option, TEXT_ARGS(value->string));
+    case JSON_NUMBER: return text_format(arena, " --%s %g", option, value->number);
+    case JSON_BOOL: return text_format(arena, " --%s %s", option, value->flag ? "yes" : "no");
+    default: return text_format(arena, " --%s (default)", option);
+    }
+}
+
+// Refuses a checkpoint of another run: names the options that differ, and what to give instead.
+static enum err refuse_other_run(const struct training *training, struct arena *arena,
+                                 const char *path)
+{
+    struct json was, now;
+    struct out then = { .arena = arena }, here = { .arena = arena };
+    bool other_data = false;
+    if (json_read(&was, arena, text_of(training->state.fingerprint), path) ||
+        json_read(&now, arena, text_of(training->fingerprint), path) || now.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is of another run; remove it or give another --out", path);
+    for (size_t i = 0; i < now.count; i++) {
+        struct text key = now.items[2 * i].string;
+        const char *name = text_copy(arena, key);
+        const char *before = spell_option(arena, key, json_get(&was, name));
+        const char *after = spell_option(arena, key, &now.items[2 * i + 1]);
+        if (!strcmp(before, after))
+            continue;
+        other_data = other_data || text_is(key, "data");
+        if (!text_is(key, "data")) {
+            out_put(&then, "%s", before);
+            out_put(&here, "%s", after);
+        }
+    }
+    if (!then.size)
+        return fail(ERR_INPUT,
+                    "%s: is of a run with other data; give the same data, or another "
+                    "--out",
+                    path);
+    return fail(ERR_INPUT, "%s: is of a run with%s%s; this run has%s: give%s%s, or another --out",
+                path, out_string(&then), other_data ? " and other data" : "", out_string(&here),
+                out_string(&then), other_data ? " and the same data" : "");
+}
+
+static enum err check_same_run(const struct training *training, struct arena *arena,
+                               const char *path)
+{
+    const char *found = training->state.fingerprint;
+    if (found && !strcmp(found, training->fingerprint))
+        return OK;
+    return found ? refuse_other_run(training, arena, path)
+                 : fail(ERR_INPUT, "%s: does not say which run it is of; remove it", path);
+}
+
 enum err training_resume(struct training *training, struct arena *arena)
 {
     const char *path = NULL;
     if (!training->group.rank)
         TRY(checkpoint_find(&path, arena, training->out));
-    group_wait(&training->group); // until what was left over is swept
+    group_wait(&training->group); // until incomplete checkpoints are removed
     if (training->group.rank)
         TRY(checkpoint_find(&path, arena, training->out));
     if (!path) {
         return training->group.rank ? OK : training_metrics_cut(training->out, 0, arena);
     }
-    TRY(checkpoint_read(&training->state, training->transformer, arena, path));
-    if (!training->state.fingerprint || strcmp(training->state.fingerprint, training->fingerprint))
-        return fail(ERR_INPUT,
-                    "%s: is of a run with other data, another model or other settings; remove it "
-                    "or choose another --out",
-                    path);
+    TRY(checkpoint_read_state(&training->state, arena, path));
+    TRY(check_same_run(training, arena, path));
+    TRY(checkpoint_read_tensors(training->transformer, arena, path));
     training->state.fingerprint = training->fingerprint;
     TRY(loader_epoch(training->loader, training->state.epoch));
     return training->group.rank ? OK
@@ -116,7 +172,7 @@ static bool is_stopped(const struct training *training)
     return training->stop && *training->stop;
 }
 
-// Gradients of all processes, through the host's memory a piece at a time.
+// Sums the gradients of all processes through host memory, piece by piece.
 static enum err share_gradients(struct training *training)
 {
     enum { PIECE = 1 << 22 };
@@ -125,7 +181,8 @@ static enum err share_gradients(struct training *training)
     if (training->group.size == 1)
         return OK;
     if (all.dtype != DTYPE_F32)
-        return fail(ERR_USAGE, "several processes share fp32 gradients only");
+        return fail(ERR_USAGE,
+                    "several processes can only share fp32 gradients; leave out --states bf16");
     struct arena scratch = { 0 };
     float *piece = ARENA_NEW(&scratch, float, PIECE);
     for (int64_t first = 0; first < all.columns; first += PIECE) {
@@ -155,7 +212,7 @@ static enum err accumulate(struct training *training, const struct step_range *r
         transformer_backward(t, &batch);
         *processed += (double)batch.tokens;
         if (is_stopped(training) && training->group.size == 1)
-            return OK; // the step is not finished and will be done again
+            return OK; // the step is incomplete and will be repeated
     }
     group_sum(&training->group, processed, 1);
     return share_gradients(training);
@@ -222,10 +279,11 @@ enum err training_step(struct training *training, struct training_report *report
         report->loss = sums.loss / (double)range.labelled;
         report->norm = sqrt(sums.squared_norm);
         if (!isfinite(report->norm) || !isfinite(report->loss))
-            return fail(ERR_INPUT,
-                        "step %lld: the loss is %g and the gradient's norm %g; a smaller --rate, "
-                        "or --clip, keeps a run from diverging; the last checkpoint is whole",
-                        (long long)report->step, report->loss, report->norm);
+            return fail(
+                ERR_INPUT,
+                "step %lld: the run diverged: loss %g, gradient norm %g; try a smaller --rate "
+                "or --clip 1; the last checkpoint is intact",
+                (long long)report->step, report->loss, report->norm);
     }
     move_cursor(training, &range);
     report->processed_tokens = (int64_t)processed;
@@ -274,7 +332,7 @@ static enum err save(struct training *training)
     if (!training->group.rank)
         err = checkpoint_write(training->out, training->transformer, &training->state,
                                training->settings.keep);
-    double failed = err != OK; // of the first process: the others must not wait for it for ever
+    double failed = err != OK; // of the first process: the others must not wait for it forever
     group_sum(&training->group, &failed, 1);
     if (!err && failed > 0)
         return fail(ERR_INPUT, "the first process could not write its checkpoint");
@@ -295,7 +353,7 @@ static enum err after_step(struct training *training, struct training_report *re
     return is_due(training->settings.save_every, training) ? save(training) : OK;
 }
 
-// Whether a signal came to any of the processes: all of them must stop at the same step.
+// Whether any of the processes got a signal: all of them must stop at the same step.
 static bool all_stop(const struct training *training)
 {
     double stopped = is_stopped(training);
@@ -306,7 +364,7 @@ static bool all_stop(const struct training *training)
 enum err training_run(struct training *training)
 {
     if (training->state.step == training->steps && training->steps)
-        return save(training); // it was killed at its end: older checkpoints may be left to remove
+        return save(training); // it was killed at its end: older checkpoints may remain
     while (training->state.step < training->steps) {
         struct training_report report;
         int64_t before = training->state.step;

@@ -87,7 +87,7 @@ TEST(pilot_steps_probes_vary_tokens_lengths_and_labels_apart)
     finish(run);
 }
 
-TEST(pilot_steps_count_what_the_trainer_takes)
+TEST(pilot_steps_count_what_training_takes)
 {
     struct run *run = prepare(3);
     double tokens = 0, labelled = 0;
