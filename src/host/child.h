@@ -16,9 +16,8 @@
 //
 // Stopping takes three stages: SIGINT, after grace_seconds SIGTERM, after grace_seconds SIGKILL.
 //
-//     gpuhours ── warden ── command ── worker …      SIGINT:  the command's process group
-//                    └───── orphan …                 SIGTERM, SIGKILL: every descendant of the
-//                    warden
+//     gpuhours ── warden ── command ── worker …      SIGINT: the command's process group
+//                    └───── orphan …                 SIGTERM, SIGKILL: all below the warden
 //
 // The warden, a small process in between, adopts orphans, so that also processes that left the
 // group or the session are found. Descendants that outlive the command are stopped too; if this

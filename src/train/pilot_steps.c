@@ -1,3 +1,5 @@
+// Times the steps of a run, and micro-batches of varied composition between them.
+
 #include "train/pilot_steps.h"
 
 #include "base/stats.h"
@@ -5,7 +7,7 @@
 
 #include <math.h>
 
-// Probes go round the combinations of these; the fit needs its four terms to vary apart.
+// Probes cycle through combinations of these: the fit needs its four terms to vary independently.
 static const double fillings[] = { 1, 0.75, 1, 0.5 };        // of the largest micro-batch
 static const double lengths[] = { 1, 0.03, 0.25, 0.1, 0.5 }; // of the window
 static const double labellings[] = { 1, 0.1, 0.5 };          // of the tokens
@@ -39,12 +41,12 @@ static struct pilot_sample sample_of(const struct micro_batch *batch)
 
 // --- micro-batches -----------------------------------------------------------
 
-// Tokens of the data end to end, cut into documents of one length, every so many of them labelled.
+// Tokens of the data end to end, cut into documents of one length, with a share of them labelled.
 static struct micro_batch make_batch(struct pilot_steps *steps, int64_t tokens, int64_t length,
                                      double labelled)
 {
     const struct loader *loader = steps->training->loader;
-    int64_t all = loader->starts[loader->count];
+    int64_t token_count = loader->starts[loader->count];
     struct micro_batch batch = { .tokens = tokens,
                                  .ids = steps->ids,
                                  .positions = steps->positions,
@@ -53,8 +55,8 @@ static struct micro_batch make_batch(struct pilot_steps *steps, int64_t tokens, 
                                  .targets = steps->targets,
                                  .key = 1 };
     for (int64_t i = 0; i < tokens; i++)
-        steps->ids[i] = loader->ids[(steps->next_token + i) % all];
-    steps->next_token = (steps->next_token + tokens) % all;
+        steps->ids[i] = loader->ids[(steps->next_token + i) % token_count];
+    steps->next_token = (steps->next_token + tokens) % token_count;
     for (int64_t first = 0; first < tokens; first += length) {
         int64_t size = tokens - first < length ? tokens - first : length;
         steps->spans[batch.span_count++] = (struct span){ (int32_t)first, (int32_t)size };
@@ -100,7 +102,7 @@ enum err pilot_steps_worst(struct pilot_steps *steps)
     int64_t window = steps->training->loader->settings.window;
     struct micro_batch batch = make_batch(steps, most_tokens(steps), window, 1);
     TRY(time_batch(steps, &batch));
-    steps->sample_count = 0; // the first of all: it also warmed up
+    steps->sample_count = 0; // the very first one is warm-up
     return time_batch(steps, &batch);
 }
 
@@ -108,7 +110,7 @@ enum err pilot_steps_probe(struct pilot_steps *steps)
 {
     struct micro_batch batch;
     int64_t number = steps->next_probe++;
-    if (number % 2 && steps->last_micro_batch >= 0) { // as the run has them
+    if (number % 2 && steps->last_micro_batch >= 0) { // a real micro-batch
         loader_batch(steps->training->loader, &batch, steps->last_micro_batch);
         batch.key = 1;
         return time_batch(steps, &batch);
@@ -140,7 +142,7 @@ static void *grown(struct pilot_steps *steps, void *at, size_t *room, size_t eac
     return arena_grow(steps->arena, at, count * each, *room * each);
 }
 
-// What the next step will take from the epoch, all its micro-batches together.
+// The composition of the next step, over all its micro-batches.
 static struct pilot_sample next_sample(const struct pilot_steps *steps, double *micro_batches)
 {
     const struct training *training = steps->training;
@@ -151,8 +153,10 @@ static struct pilot_sample next_sample(const struct pilot_steps *steps, double *
     for (int64_t i = first; i < end; i++) {
         struct micro_batch batch;
         loader_batch(training->loader, &batch, i);
-        struct pilot_sample one = sample_of(&batch);
-        sum.tokens += one.tokens, sum.squares += one.squares, sum.labelled += one.labelled;
+        struct pilot_sample sample = sample_of(&batch);
+        sum.tokens += sample.tokens;
+        sum.squares += sample.squares;
+        sum.labelled += sample.labelled;
     }
     *micro_batches = (double)(end - first);
     return sum;
@@ -167,8 +171,8 @@ enum err pilot_steps_step(struct pilot_steps *steps)
     struct pilot_sample sample = next_sample(steps, &micro_batches);
     TRY(training_step(training, &report));
     if (training->stop && *training->stop)
-        return OK;                                 // it may not be whole
-    bool is_over = training->state.epoch != epoch; // the batches of another are packed now
+        return OK;                                 // it may be incomplete
+    bool is_over = training->state.epoch != epoch; // the next epoch is packed already
     steps->last_micro_batch = is_over ? -1 : first;
     steps->steps = grown(steps, steps->steps, &steps->step_room, sizeof *steps->steps);
     steps->of_steps = grown(steps, steps->of_steps, &steps->of_room, sizeof *steps->of_steps);
@@ -210,7 +214,7 @@ enum err pilot_steps_evaluate(struct pilot_steps *steps, double *seconds_per_tok
     double tokens = 0, began = 0;
     struct transformer_sums sums;
     transformer_begin(t);
-    for (int64_t i = 0; i <= count; i++) { // the first warms up and does not count
+    for (int64_t i = 0; i <= count; i++) { // the first is warm-up and does not count
         struct micro_batch batch;
         loader_batch(training->loader, &batch, i ? i - 1 : 0);
         transformer_loss(t, &batch, 0);

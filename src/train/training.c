@@ -49,10 +49,10 @@ enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
     if (s->accumulation < 1 || s->accumulation % training->group.size)
-        return fail(ERR_USAGE,
-                    "--accumulation is %lld; it is shared by %d processes and must be a multiple "
-                    "of that number",
-                    (long long)s->accumulation, training->group.size);
+        return fail(
+            ERR_USAGE,
+            "--accumulation is %lld; with %d processes it must be a positive multiple of %d",
+            (long long)s->accumulation, training->group.size, training->group.size);
     if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
         !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
         return fail(ERR_USAGE, "--epochs and --epsilon must be above 0, --rate not negative, "

@@ -1,3 +1,5 @@
+// Appends one JSON object per step to metrics.jsonl, and cuts the file back on resume.
+
 #include "train/training_metrics.h"
 
 #include "host/file.h"
@@ -12,7 +14,8 @@ static const struct field report_fields[] = {
     FIELD(training_report, step, COUNT, "counted from 1"),
     FIELD(training_report, epoch, NUMBER, "done"),
     FIELD(training_report, loss, NUMBER, "mean over the labelled tokens"),
-    FIELD(training_report, held_out_loss, NUMBER, "likewise, on what is held out"),
+    FIELD(training_report, held_out_loss, NUMBER,
+          "mean over the labelled tokens of the held-out examples"),
     FIELD(training_report, rate, NUMBER, "learning rate"),
     FIELD(training_report, norm, NUMBER, "of the gradient, before clipping"),
     FIELD(training_report, trained_tokens, COUNT, "of this step"),
@@ -55,7 +58,7 @@ enum err training_metrics_cut(const char *out, int64_t step, struct arena *arena
 {
     const char *path = path_of(arena, out);
     if (mkdir(out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", out, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", out, strerror(errno));
     if (access(path, F_OK))
         return OK;
     struct file file;
@@ -64,7 +67,8 @@ enum err training_metrics_cut(const char *out, int64_t step, struct arena *arena
     struct text rest = file.text, line;
     while (text_next(&rest, '\n', &line)) {
         struct json json;
-        if (!line.size || json_read(&json, arena, line, path)) // a kill cut the last line
+        if (!line.size ||
+            json_read(&json, arena, line, path)) // the last line may be cut off by a kill
             continue;
         if (json_get_number(&json, "step", 0) <= (double)step)
             out_put(&kept, "%.*s\n", TEXT_ARGS(line));

@@ -1,4 +1,4 @@
-// training_metrics: metrics.jsonl, one object a step, also across kills and resumptions.
+// training_metrics: metrics.jsonl, one object per step, consistent across kills and resumes.
 
 #pragma once
 
@@ -6,5 +6,5 @@
 
 enum err training_metrics_add(const char *out, const struct training_report *report);
 
-// Leaves the lines of the steps up to this one: what came after the checkpoint is done again.
+// Keeps the lines up to this step: steps after the checkpoint are repeated.
 enum err training_metrics_cut(const char *out, int64_t step, struct arena *arena);

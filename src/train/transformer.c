@@ -1,3 +1,5 @@
+// Plans and allocates a transformer; loss, gradient clipping and sums of a step.
+
 #include "train/transformer_internal.h"
 
 #include <assert.h>
@@ -31,9 +33,10 @@ static void plan(struct transformer *t)
 
 enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 };
 
-// Raises layers, one at a time and the last first, until the whole meets the budget: a level more
-// for all layers before the next level for any, since each level costs more FLOPs per byte. Logits
-// have a share of the budget at most; at last fewer of them are alive at once.
+// Raises the level of one layer at a time, the last layer first, until everything fits into the
+// budget: every layer gets a level before any layer gets the next one, since each level costs more
+// FLOPs per byte saved. Logits get at most a CHUNK_SHARE-th of the budget; as a last resort their
+// chunks are halved.
 static enum err choose_levels(struct transformer *t)
 {
     double budget = t->setup.budget_bytes;
@@ -51,10 +54,11 @@ static enum err choose_levels(struct transformer *t)
          plan(t))
         t->chunk_bytes /= 2;
     if (budget && (double)blocks_total(&t->blocks) > budget)
-        return fail(ERR_DEVICE_MEMORY,
-                    "%lld bytes are needed even if every layer is computed again, the budget is "
-                    "%.0f; a smaller --context or --micro-batch, or --method qlora, needs less",
-                    (long long)blocks_total(&t->blocks), budget);
+        return fail(
+            ERR_DEVICE_MEMORY,
+            "%lld bytes are needed even if every layer is recomputed, the budget is %.0f; try a "
+            "smaller --context or --micro-batch, or --method qlora",
+            (long long)blocks_total(&t->blocks), budget);
     return OK;
 }
 
@@ -80,7 +84,8 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
     transformer_place(t);
     device->backend->upload(device, t->frequencies.at, t->decoder->frequencies,
                             tensor_bytes(t->frequencies));
-    transformer_clear(t); // what lies between the tensors, for good
+    assert(blocks_are_full(&t->blocks)); // both passes placed the same tensors
+    transformer_clear(t);                // also the gaps between tensors, which stay zero
     return OK;
 }
 
@@ -114,8 +119,7 @@ static double head_flops(const struct transformer *t, int64_t rows)
            (double)t->decoder->model.vocabulary;
 }
 
-// The head and the loss on some of the labelled rows; the gradients follow at once, while the
-// logits are there.
+// Head and loss of a chunk of labelled rows, and at once their gradients, while the logits exist.
 static void score_rows(struct transformer *t, int64_t first, int64_t rows, double scale)
 {
     const struct backend *backend = t->device->backend;

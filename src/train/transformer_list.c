@@ -1,4 +1,5 @@
-// Which weights a transformer has, and which of them are one product.
+// Lists the weights of a transformer, which linears share a product, and which weights lie
+// together.
 
 #include "train/transformer_internal.h"
 
@@ -28,7 +29,7 @@ static struct parameter *add_adapter(struct transformer *t, const char *name, in
 }
 
 static const struct {
-    const char *name, *module; // of the step list; of weight files
+    const char *name, *module; // in the step list; in weight files
     enum transformer_projection projection;
 } linears[LINEARS] = {
     { "q", "self_attn.q_proj", PROJECTION_QKV },  { "k", "self_attn.k_proj", PROJECTION_QKV },
@@ -107,7 +108,7 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
     list_projections(t, layer);
 }
 
-// --- piles -------------------------------------------------------------------
+// --- parameter groups --------------------------------------------------------
 
 static struct parameter_group *add_group(struct transformer *t, const char *label,
                                          struct projection *p)
@@ -181,13 +182,15 @@ static enum err check(const struct transformer *t)
     struct model_linear head = model_head(&t->decoder->model);
     bool full = s->recipe->method == RECIPE_FULL;
     if (!full && (recipe_targets(s->recipe, &head) || s->recipe->trains_embeddings))
-        return fail(ERR_USAGE, "the engine puts no adapter on the head and trains no embedding "
-                               "beside adapters; leave head out of the targets");
+        return fail(ERR_USAGE,
+                    "the engine trains neither adapters on the head nor embeddings beside "
+                    "adapters; leave head out of --targets");
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
-        return fail(ERR_USAGE, "--states bf16 goes with --method full and --precision bf16: "
-                               "adapters are small and keep fp32 masters");
+        return fail(ERR_USAGE,
+                    "--states bf16 needs --method full and --precision bf16; adapters are "
+                    "small and keep fp32 masters");
     if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
-        return fail(ERR_USAGE, "fp8 is for the frozen base under --method lora");
+        return fail(ERR_USAGE, "--precision fp8 needs --method lora: it is for the frozen base");
     return OK;
 }
 

@@ -1,6 +1,34 @@
-// Where each tensor of a transformer lies.
+// Gives every tensor of a transformer its place in the planned memory (blocks.h).
+//
+// The stacked block. Linears that read the same input x, such as q, k and v, are one projection:
+// one product with all their weights. LoRA adds s · (x Aᵀ) Bᵀ to each. Instead of further passes
+// over y and dx, the adapters extend the product. Their low-rank activations z = s · x Aᵀ are
+// written into spare columns after x, and the weights lie in one matrix:
+//
+//                   in          rank
+//              ┌───────────┬───────────┐
+//              │ W_q       │ B_q  0   0│   rows of linear q: first … first + out − 1
+//        out   │ W_k       │ 0   B_k  0│   columns of its B: first_z … first_z + r − 1
+//              │ W_v       │ 0    0 B_v│
+//              ├───────────┼───────────┤
+//        rank  │ A_q       │           │
+//              │ A_k       │     0     │   rank: the sum of all r, padded to device.padding
+//              │ A_v       │           │
+//              └───────────┴───────────┘
+//
+//        forward    z  = s · x Aᵀ             x (T, in), z (T, rank)
+//                   y  = [x z] × [W B]ᵀ       the upper out rows
+//        backward   dz = s · dy B             dy (T, out), dz (T, rank)
+//                   dx = [dy dz] × [W; A]     the left in columns
+//
+// So tensors that hold an input have in + rank columns, and gradients of an output out + rank. B is
+// zero outside of its diagonal blocks: memory starts as zeros, and only the blocks are written.
+// Where W is quantised the block is assembled in the workspace for each product (NF4), or its parts
+// are multiplied separately (fp8).
 
 #include "train/transformer_internal.h"
+
+#include <assert.h>
 
 enum { HEAD_ROWS_LEAST = 64, HEAD_ROWS_STEP = 128 };
 
@@ -21,7 +49,7 @@ static bool is_first_factor(const struct parameter_group *group)
     return is_adapter(group) && group->parts[0]->start == PARAMETER_KAIMING;
 }
 
-// Two codes to a byte, a byte per 64 weights, four per 256 of those, the 256 levels, the offset.
+// Two codes per byte; a scale byte per 64 weights; 4 bytes per 256 scales; 256 levels; an offset.
 static void place_quantized(struct transformer *t, struct parameter *p)
 {
     int64_t count = tensor_count(p->value), blocks = (count + NF4_BLOCK - 1) / NF4_BLOCK;
@@ -29,10 +57,11 @@ static void place_quantized(struct transformer *t, struct parameter *p)
     struct blocks *b = &t->blocks;
     p->quantized = (struct quantized){ .block = NF4_BLOCK, .nested_block = NF4_NESTED_BLOCK };
     p->quantized.codes = blocks_take(b, BLOCKS_WEIGHTS, "linears, 4-bit", (count + 1) / 2);
-    p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "their scales", blocks);
+    p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "scales of 4-bit", blocks);
     p->quantized.nested = blocks_take(b, BLOCKS_WEIGHTS, "scales of scales", 4 * nested);
-    p->quantized.levels = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4 * NF4_NESTED_LEVELS);
-    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4);
+    p->quantized.levels =
+        blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4 * NF4_NESTED_LEVELS);
+    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4);
 }
 
 static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, const char *name,
@@ -44,12 +73,27 @@ static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, 
     };
 }
 
-// The block [W B; A 0], or what stands for it.
+// The linears of a projection and the adapters beside them: W_q, W_k, … lie one below the other
+// without gaps, and so do their adapters in z.
+static void check_stacking(const struct transformer *t, const struct projection *p)
+{
+    int64_t rows = 0, columns = 0;
+    for (int i = 0; i < p->count; i++) {
+        assert(p->linears[i]->first == rows && p->linears[i]->in == p->in);
+        assert(p->linears[i]->first_z == columns);
+        rows += p->linears[i]->out;
+        columns += p->linears[i]->a ? t->setup.recipe->rank : 0;
+    }
+    assert(rows == p->out && columns <= p->rank && p->rank % t->device->padding == 0);
+}
+
+// The stacked block [W B; A 0], or what replaces it where W is quantised.
 static void place_linears(struct transformer *t, const struct parameter_group *group)
 {
     struct projection *p = group->projection;
     enum blocks_kind kind = group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS;
     enum dtype type = t->setup.compute;
+    check_stacking(t, p);
     if (t->setup.recipe->method == RECIPE_QLORA) {
         for (int i = 0; i < group->count; i++)
             place_quantized(t, group->parts[i]);
@@ -58,8 +102,8 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
     if (t->setup.fp8) {
         p->forward = place_scaled(t, kind, "linears, fp8", p->out, p->in);
         p->backward = place_scaled(t, kind, "linears, fp8", p->in, p->out);
-        p->a = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->rank, p->in);
-        p->b = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->out, p->rank);
+        p->a = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->rank, p->in);
+        p->b = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->out, p->rank);
         return;
     }
     p->stacked =
@@ -71,7 +115,7 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
             tensor_rows(p->stacked, p->linears[i]->first, p->linears[i]->out), 0, p->in);
 }
 
-// Adapters compute with parts of the block, or, where that is made anew each time, of masters.
+// Adapters are views of the block; where it is assembled for each product they have no value.
 static void place_adapters(struct transformer *t, const struct projection *p)
 {
     int64_t rank = t->setup.recipe->rank;
@@ -105,10 +149,10 @@ static struct tensor place_group(struct transformer *t, enum blocks_kind kind, c
 static void place_masters(struct transformer *t, struct parameter_group *group)
 {
     enum dtype exact = exact_type(t);
-    bool apart = is_adapter(group) || (t->setup.compute != exact && !t->setup.bf16_states);
+    bool separate = is_adapter(group) || (t->setup.compute != exact && !t->setup.bf16_states);
     if (!group->is_trained && !is_adapter(group))
         return;
-    if (apart)
+    if (separate)
         group->master = place_group(t, BLOCKS_TRAINABLES, "masters", exact, group);
     else
         group->master = group->projection ? group->projection->stacked : group->parts[0]->value;
@@ -131,8 +175,7 @@ static void place_states(struct transformer *t, struct parameter_group *group)
         group->projection->gradient = group->gradient;
 }
 
-// A block of its own for each kind, one after the other, so that what is updated alike lies
-// together.
+// Second moments are placed after all first moments, so that each kind is contiguous.
 static void place_second_moments(struct transformer *t, struct parameter_group *group)
 {
     if (group->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW)
@@ -178,7 +221,7 @@ struct slot {
     int64_t rows, columns;
 };
 
-// A tensor of the layer's own, or the one that all layers share.
+// Places a tensor for the layer if it is kept, otherwise uses the one that all layers share.
 static void place_slot(struct transformer *t, bool kept, struct slot slot)
 {
     bool placed = slot.common->rows > 0;
@@ -192,8 +235,8 @@ static void place_slot(struct transformer *t, bool kept, struct slot slot)
         *slot.own = *slot.common;
 }
 
-// What an adapter's first product gave lies behind its input. Where the input is made again but the
-// product is not, it is kept apart.
+// z lies after the columns of its input. A layer that recomputes the input but not z keeps a copy
+// of z: levels NORMS … until[projection] − 1.
 static void place_low_rank(struct transformer *t, struct transformer_layer *l)
 {
     static const enum recompute until[PROJECTIONS] = {
@@ -204,11 +247,11 @@ static void place_low_rank(struct transformer *t, struct transformer_layer *l)
     };
     for (int i = 0; i < PROJECTIONS; i++) {
         struct projection *p = &l->projections[i];
-        bool apart =
+        bool separate =
             p->rank && !t->setup.only_forward && l->level >= RECOMPUTE_NORMS && l->level < until[i];
-        p->z = apart ? blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "adapter activations",
-                                     t->setup.compute, t->setup.tokens, p->rank)
-                     : (struct tensor){ 0 };
+        p->z = separate ? blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "adapter activations",
+                                        t->setup.compute, t->setup.tokens, p->rank)
+                        : (struct tensor){ 0 };
     }
 }
 
@@ -297,21 +340,21 @@ static void place_widest(struct transformer *t)
 {
     const struct recipe *recipe = t->setup.recipe;
     struct transformer_scratch *s = &t->scratch;
-    int64_t in = 0, either = 0, largest = 0;
+    int64_t widest_in = 0, widest = 0, largest = 0;
     for (int i = 0; i < PROJECTIONS; i++) {
         const struct projection *p = &t->layers[0].projections[i];
-        in = larger(in, p->in);
-        either = larger(either, larger(p->in, p->out));
+        widest_in = larger(widest_in, p->in);
+        widest = larger(widest, larger(p->in, p->out));
         largest = larger(largest, (p->in + p->rank) * (p->out + p->rank));
     }
     if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
-        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
-        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
+        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
+        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
     }
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, largest);
     if (t->setup.fp8)
-        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, either);
+        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest);
 }
 
 static void place_batch(struct transformer *t)

@@ -1,8 +1,17 @@
-// The optimizer's step on all that is trained.
+// The optimizer step. Parameter groups that are neighbours in every kind of memory, and that decay
+// alike, are updated by one call:
+//
+//     masters      │ group 3 │░│ group 4 │ group 5 │
+//     gradients    │ group 3 │░│ group 4 │ group 5 │
+//     moments      │ group 3 │░│ group 4 │ group 5 │
+//
+// ░ is an alignment gap: it holds zeros in all of them, and an update of zeros gives zeros.
 
 #include "train/transformer_internal.h"
 
-// The same columns of what a step of the optimizer reads and writes.
+#include <assert.h>
+
+// The same range of everything that an optimizer step reads and writes.
 struct flat_range {
     struct tensor weight, m, v, gradient;
     bool decays;
@@ -13,6 +22,7 @@ static struct tensor from_first_to_last(struct tensor first, struct tensor last)
     if (!first.at)
         return first;
     int64_t bytes = (char *)last.at + tensor_bytes(last) - (char *)first.at;
+    assert(bytes > 0 && bytes % dtype_bytes(first.dtype) == 0 && first.dtype == last.dtype);
     return tensor_of(first.at, first.dtype, 1, bytes / dtype_bytes(first.dtype));
 }
 
@@ -30,11 +40,11 @@ static bool can_extend(const struct parameter_group *next, const struct paramete
 }
 
 static void update_range(struct transformer *t, const struct update *update,
-                         const struct flat_range *r, uint64_t place)
+                         const struct flat_range *r, uint64_t first_group)
 {
     struct adamw adamw = update->adamw;
     adamw.decay = r->decays ? adamw.decay : 0;
-    adamw.key += place;
+    adamw.key += first_group;
     if (r->v.at)
         t->device->backend->adamw(t->device, r->weight, r->m, r->v, r->gradient, &adamw, t->clip);
     else
@@ -42,7 +52,6 @@ static void update_range(struct transformer *t, const struct update *update,
                                 update->momentum, adamw.decay, t->clip);
 }
 
-// What lies together and decays alike is updated at once; the gaps between hold zeros.
 void transformer_update(struct transformer *t, const struct update *update)
 {
     for (size_t i = 0, end; i < t->group_count; i = end) {

@@ -1,4 +1,4 @@
-// Putting weights into a transformer: from files, by chance, from masters; and getting them out.
+// Sets the weights of a transformer from files, at random or from masters, and reads them back.
 
 #include "train/transformer_internal.h"
 
@@ -37,8 +37,8 @@ static bool is_in_fp8(const struct transformer *t, const struct parameter *p)
     return group && group->projection && !p->is_adapter;
 }
 
-// The rows of a weight that is to be quantised, as numbers, in the workspace: alone for NF4, among
-// those of its projection for fp8, where a scale of the transposed spans all of them.
+// The unquantised rows of a weight in the workspace: alone for NF4, among those of its projection
+// for fp8, where a scale of the transposed matrix spans all linears of the projection.
 static struct tensor unpacked_rows(const struct transformer *t, const struct parameter *p)
 {
     int64_t first = 0;
@@ -57,7 +57,7 @@ static bool is_packed(const struct transformer *t, const struct parameter *p)
     return p->quantized.codes || is_in_fp8(t, p);
 }
 
-// Numbers are all in the workspace: makes of them what is kept.
+// Quantises the rows that are complete in the workspace.
 static void pack(struct transformer *t, struct parameter *p)
 {
     if (p->quantized.codes) {
@@ -67,7 +67,7 @@ static void pack(struct transformer *t, struct parameter *p)
     const struct parameter_group *group = group_of(t, p);
     const struct projection *to = group->projection;
     if (p != group->parts[group->count - 1])
-        return; // the projection's other linears follow
+        return; // the other linears of the projection are still to come
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
     ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
     ops(t)->quantize_rows(t->device, to->backward.codes, to->backward.scales, all, true);
@@ -97,7 +97,7 @@ static void set_part(struct transformer *t, struct parameter *p, struct tensor s
                          staged);
 }
 
-// In pieces of whole rows, or of one row, through the memory of the logits.
+// In pieces of whole rows, or of parts of a row, through the memory of the logits.
 void transformer_set(struct transformer *t, struct parameter *p, enum storage type,
                      const void *values)
 {
@@ -157,7 +157,7 @@ void transformer_get(struct transformer *t, struct tensor in, float *out)
     arena_release(&scratch);
 }
 
-// --- from masters, and by chance ---------------------------------------------
+// --- from masters, and at random ---------------------------------------------
 
 void transformer_refresh(struct transformer *t)
 {
@@ -168,8 +168,8 @@ void transformer_refresh(struct transformer *t)
     }
 }
 
-// Each weight draws by a key of its own, from its name: what else is trained, and in which order,
-// does not change it.
+// Each weight has a random key of its own, made from its name: what else is trained, and in which
+// order, does not change its values.
 static uint64_t key_of(const char *name, uint64_t seed)
 {
     uint64_t hash = seed ^ 0xCBF29CE484222325u;
@@ -178,17 +178,18 @@ static uint64_t key_of(const char *name, uint64_t seed)
     return hash;
 }
 
-static void start(struct transformer *t, struct parameter *p, uint64_t seed)
+static void randomize(struct transformer *t, struct parameter *p, uint64_t seed)
 {
     static const enum fill fills[] = { [PARAMETER_ZERO] = FILL_CONSTANT,
                                        [PARAMETER_ONE] = FILL_CONSTANT,
                                        [PARAMETER_NORMAL] = FILL_NORMAL,
                                        [PARAMETER_KAIMING] = FILL_UNIFORM };
-    double scale = p->start == PARAMETER_NORMAL ? 0.02
-                   : p->start == PARAMETER_KAIMING
-                       ? 1 / sqrt((double)p->value.columns) // with a = √5, as PEFT's
-                   : p->start == PARAMETER_ONE ? 1
-                                               : 0;
+    double scale =
+        p->start == PARAMETER_NORMAL ? 0.02
+        : p->start == PARAMETER_KAIMING
+            ? 1 / sqrt((double)p->value.columns) // Kaiming uniform with a = √5, as in PEFT
+        : p->start == PARAMETER_ONE ? 1
+                                    : 0;
     struct tensor to = is_packed(t, p) ? unpacked_rows(t, p) : p->master.at ? p->master : p->value;
     ops(t)->fill(t->device, to, fills[p->start], scale, key_of(p->name, seed));
     if (is_packed(t, p))
@@ -201,19 +202,19 @@ void transformer_random_weights(struct transformer *t, uint64_t seed)
 {
     for (size_t i = 0; i < t->group_count; i++)
         for (int j = 0; j < t->groups[i].count; j++)
-            start(t, t->groups[i].parts[j], seed);
+            randomize(t, t->groups[i].parts[j], seed);
 }
 
 void transformer_random_adapters(struct transformer *t, uint64_t seed)
 {
     for (size_t i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].is_adapter)
-            start(t, &t->parameters[i], seed);
+            randomize(t, &t->parameters[i], seed);
 }
 
 // --- to compute with ---------------------------------------------------------
 
-// B lies block by block: each linear of a projection has columns of z to itself.
+// Each linear of a projection has its own columns of z, so B is block-diagonal.
 static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
