@@ -1,3 +1,5 @@
+// Opens the catalogs, and the model and stack that a command line names.
+
 #include "cli/data.h"
 
 #include "host/folder.h"
@@ -80,7 +82,7 @@ static enum err read_stack(const struct stack **out, const struct plan_data *dat
                               file.text, path);
     file_close(&file);
     if (!err && count != 1)
-        return fail(ERR_INPUT, "%s: holds %zu stacks, one is wanted", path, count);
+        return fail(ERR_INPUT, "%s: holds %zu stacks; give a file with one", path, count);
     *out = own;
     return err;
 }

@@ -17,7 +17,7 @@ void file_close(struct file *file);
 // Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 
-// Writes to a temporary name beside path, then renames: readers see the old content or the new.
+// Writes to a temporary name next to path, then renames: readers see the old content or the new.
 // "-" is standard output.
 enum err file_write(const char *path, struct text content);
 

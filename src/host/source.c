@@ -160,7 +160,7 @@ static enum err take_header(struct source *s, struct block *b)
     if (!lines_next(&b->rows, &row))
         return OK;
     s->header_taken = true;
-    row.at = text_copy(s->arena, row); // the block goes, the names stay
+    row.at = text_copy(s->arena, row); // the names outlive the block
     struct csv_reader in = { row.at, row.at + row.size, s->cutter.separator, 1, NULL };
     if (!csv_record(&in, s->arena, cells, MOST_COLUMNS, &count) || count > MOST_COLUMNS)
         return fail(ERR_INPUT, "%s:%lld: the header %s", b->name, (long long)b->rows.line,

@@ -1,4 +1,4 @@
-// source: datasets as blocks of whole rows, whatever the files are.
+// source: datasets as blocks of whole rows, from files of any supported format.
 //
 //     struct source source;
 //     TRY(source_open(&source, arena, words, count, &(struct source_options){ 0 }));

@@ -18,7 +18,7 @@ struct duckdb_result { // only the library looks inside
     uint64_t hidden[6];
 };
 
-union duckdb_string { // how a text stands in a vector: short ones in place
+union duckdb_string { // a string in a vector: short ones are stored in place
     struct {
         uint32_t size;
         char at[12];
@@ -96,7 +96,7 @@ static void *load_from(const char *folder, const char *below)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// The folder build/duckdb beside the program, wherever in build/ the program lies.
+// The folder build/duckdb next to the program, or up to two folders above it.
 static void *load_beside_program(void)
 {
     char path[4096];

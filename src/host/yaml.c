@@ -148,16 +148,16 @@ static bool read_number(struct reader *in, struct text word, double *out)
 
 static struct json resolve(struct reader *in, struct text word)
 {
-    static const char *const nothing[] = { "", "~", "null", "Null", "NULL", NULL };
-    static const char *const truths[] = { "yes",  "Yes", "YES", "true", "True",
-                                          "TRUE", "on",  "On",  "ON",   NULL };
-    static const char *const lies[] = { "no",    "No",  "NO",  "false", "False",
-                                        "FALSE", "off", "Off", "OFF",   NULL };
+    static const char *const null_words[] = { "", "~", "null", "Null", "NULL", NULL };
+    static const char *const true_words[] = { "yes",  "Yes", "YES", "true", "True",
+                                              "TRUE", "on",  "On",  "ON",   NULL };
+    static const char *const false_words[] = { "no",    "No",  "NO",  "false", "False",
+                                               "FALSE", "off", "Off", "OFF",   NULL };
     double number;
-    if (is_any(word, nothing))
+    if (is_any(word, null_words))
         return (struct json){ .kind = JSON_NULL };
-    if (is_any(word, truths) || is_any(word, lies))
-        return (struct json){ .kind = JSON_BOOL, .flag = is_any(word, truths) };
+    if (is_any(word, true_words) || is_any(word, false_words))
+        return (struct json){ .kind = JSON_BOOL, .flag = is_any(word, true_words) };
     if (read_number(in, word, &number))
         return (struct json){ .kind = JSON_NUMBER, .number = number };
     return (struct json){ .kind = JSON_STRING, .string = word };

@@ -69,13 +69,13 @@ static void check_merge(const char *base, const char *out, double error)
     const char *path = files_path(out);
     CHECK(!merge_fold(&report, &test_arena, base, adapter, path));
     CHECK(report.folded == 1 && report.replaced == 0 && report.copied > 15);
-    struct weights before, behind;
+    struct weights before, after;
     CHECK(!weights_open(&before, &test_arena, base));
-    CHECK(!weights_open(&behind, &test_arena, path));
-    CHECK(!behind.quantized && before.count == behind.count);
+    CHECK(!weights_open(&after, &test_arena, path));
+    CHECK(!after.quantized && before.count == after.count);
     for (size_t i = 0; i < before.count; i++) {
         const struct weights_slot *slot = &before.items[i].slot;
-        const float *old = read_item(&before, slot->name), *new = read_item(&behind, slot->name);
+        const float *old = read_item(&before, slot->name), *new = read_item(&after, slot->name);
         bool adapted = !strcmp(slot->name, "layers.1.down");
         for (int64_t k = 0; k < weights_elements(slot); k++) {
             double wanted =
@@ -85,7 +85,7 @@ static void check_merge(const char *base, const char *out, double error)
         }
     }
     weights_release(&before);
-    weights_release(&behind);
+    weights_release(&after);
 }
 
 TEST(merged_weights_are_the_base_and_the_product)

@@ -94,7 +94,7 @@ TEST(a_lying_header_is_refused)
     CHECK(refuses("{\"__metadata__\":{\"x\":1}}", 0, "object of strings"));
 }
 
-TEST(overlaps_holes_and_names_said_twice_are_refused)
+TEST(overlaps_holes_and_duplicate_names_are_refused)
 {
     CHECK(refuses("{" T("a", "U8", "4", "0", "4") "," T("b", "U8", "4", "3", "7") "}", 7,
                   "a and b overlap"));

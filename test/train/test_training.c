@@ -31,7 +31,7 @@ struct whole {
     double losses[400];
     char folder[64];
     volatile int stop; // as a signal sets it …
-    int64_t stop_at;   // … behind this step
+    int64_t stop_at;   // … after this step
 };
 
 static void keep_loss(void *context, const struct training *training,

@@ -1,4 +1,4 @@
-// operations: the operations of the CUDA backend, one file each; backend.h says what they mean.
+// operations: the operations of the CUDA backend, one file each; backend.h defines them.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// AdamW and SGD on whole tensors, sums in a fixed order, and the factor that clips.
+// AdamW and SGD on whole tensors, sums in a fixed order, and the clipping factor.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -7,7 +7,7 @@
 
 // --- updates -----------------------------------------------------------------
 
-// bf16 is rounded by chance, by a part of the draw of its place; cpu/optimizer.c does the same.
+// Stochastic rounding of bf16, with 16 of the 64 random bits of the position, as cpu/optimizer.c.
 template <int V>
 static __device__ inline void store_drawn(float *out, const float (&x)[V], const uint64_t (&)[V],
                                           int)
@@ -69,11 +69,11 @@ static bool one_type(struct cuda *cuda, struct tensor a, struct tensor b)
 {
     if (a.dtype != b.dtype && b.at)
         cuda_fail(cuda, ERR_UNAVAILABLE,
-                  "an optimizer on a GPU takes weights and their moments in one type");
+                  "an optimizer on a GPU needs weights and moments of one type");
     return !cuda->err;
 }
 
-// Calls f with the types of what is updated and of its gradient, and with how many at once.
+// Calls f with the types of weight and gradient, and the vector width.
 template <class F>
 static void with_states(struct cuda *cuda, std::initializer_list<struct tensor> states,
                         struct tensor gradient, F f)
@@ -170,7 +170,7 @@ void cuda_sgd(struct device *device, struct tensor weight, struct tensor moment,
 
 // --- sums --------------------------------------------------------------------
 
-enum { THREADS = 256, SUMS = 1024 }; // blocks, whatever the GPU: the order is the same on each
+enum { THREADS = 256, SUMS = 1024 }; // blocks on every GPU, so that the order is the same
 
 static __device__ double block_sum(double x)
 {
@@ -191,7 +191,7 @@ static __device__ inline double power(double x, bool squared)
     return squared ? x * x : x;
 }
 
-enum { DEEP = 4 }; // vectors on the way at once
+enum { DEEP = 4 }; // vectors in flight
 
 template <typename T, int V>
 __global__ void sum_kernel(double *partials, const T *in, int64_t rows, int64_t columns,
@@ -272,7 +272,7 @@ void cuda_sum_squares(struct device *device, struct tensor sum, struct tensor in
 
 static __global__ void clip_kernel(double *scale, const double *squared_norm, double limit)
 {
-    double length = sqrt(*sum_squares);
+    double length = sqrt(*squared_norm);
     *scale = limit > 0 && length > limit ? limit / length : 1;
 }
 
