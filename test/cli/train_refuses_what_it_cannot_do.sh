@@ -8,8 +8,6 @@ rows=test/data/tiny_model/rows.jsonl
 model="--random-weights --model test/data/tiny_model --out $work/out"
 try --data $rows --out "$work/out"
 try --model test/data/tiny_model --data $rows
-try --model test/data/tiny_model --data $rows --out "$work/out"
-try --model smollm2-135m --data $rows --out "$work/out"
 try $model
 try $model --data $rows --rank 0
 try $model --data $rows --targets nothing
