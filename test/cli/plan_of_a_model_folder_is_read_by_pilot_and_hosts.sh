@@ -10,7 +10,7 @@ first() { # what hosts recommends first, and how many places it compares
     "$GPUHOURS" hosts --plan "$work/plan.json" --today 2026-09-01 "$@" | sed -n 1,2p
 }
 pilot() {
-    "$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 "$@" >"$work/out" 2>"$work/err"
+    "$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 --out "$work/pilot.json" "$@" >"$work/out" 2>"$work/err"
     echo "exit $?"
     grep 'weights' "$work/err" | sed "s|$work|WORK|"
     grep -c 'tokens/s' "$work/out"
@@ -21,7 +21,7 @@ mv "$work/tiny" "$work/elsewhere"
 first >"$work/gone"
 cmp "$work/here" "$work/gone" && [ -s "$work/here" ] && echo "hosts: the same without the folder"
 pilot
-"$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 --model "$work/nowhere" 2>&1 | sed "s|$work|WORK|"
+"$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 --out "$work/pilot.json" --model "$work/nowhere" 2>&1 | sed "s|$work|WORK|"
 "$GPUHOURS" hosts --plan "$work/plan.json" --model llama-3.1-8b --today 2026-09-01 | sed -n 1,2p | cmp -s - "$work/here" ||
     echo "hosts: another --model is looked up"
 sed 's/"layers": [0-9]*/"layers": 0/' "$work/plan.json" >"$work/bad.json"
