@@ -235,7 +235,7 @@ static enum err measure(const struct job *job, struct arena *arena)
     TRY(arrange(&a, &device, job->limit));
     double began = now();
     TRY(transformer_init(&t, arena, &device, &a.setup));
-    transformer_start(&t, 1);
+    transformer_random_weights(&t, 1);
     TRY(device.backend->sync(&device));
     double started = now();
     transformer_tune(&t);

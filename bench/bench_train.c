@@ -94,7 +94,7 @@ static double measure(struct arena *arena, struct device *device, int method, in
         fprintf(stderr, "bench_train: %s\n", error_text());
         return 0;
     }
-    transformer_start(&t, 1);
+    transformer_random_weights(&t, 1);
     double before = product_rate(device, tokens), began = now();
     t.trace = &trace;
     for (int i = 0; i < steps; i++) {

@@ -58,7 +58,7 @@ pilot() {
 start() {
     . "$out/settings"
     rm -rf "$out/run"
-    start_apart train "$gpuhours" train --model "$model" --tokenizer $tokenizer --labels all --data "$out/long.jsonl" \
+    start_apart train "$gpuhours" train --random-weights --model "$model" --tokenizer $tokenizer --labels all --data "$out/long.jsonl" \
         --method "$method" --context "$context" --micro-batch "$rows" --accumulation "$accumulation" \
         --precision "$precision" --device "$device" --rate 0 --epochs 1 --ledger off --quiet --out "$out/run"
 }

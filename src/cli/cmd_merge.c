@@ -1,4 +1,4 @@
-// gpuhours merge: folds an adapter into its base and writes the model that results.
+// gpuhours merge: merges an adapter into its base model and writes the result.
 
 #include "cli/command.h"
 #include "cli/print.h"
@@ -56,9 +56,10 @@ static enum err run(struct command_line *line)
     const struct options groups[] = { { "Folders", merge_fields, &options }, { 0 } };
     TRY(command_read(line, groups));
     if (line->positional_count)
-        return fail(ERR_USAGE, "%s: merge takes options only; see --help", line->positional[0]);
+        return fail(ERR_USAGE, "%s: merge takes only options; see gpuhours merge --help",
+                    line->positional[0]);
     if (!options.model || !options.adapter || !options.out)
-        return fail(ERR_USAGE, "merge wants --model, --adapter and --out, each a folder");
+        return fail(ERR_USAGE, "merge needs --model, --adapter and --out, each a folder");
     struct merge_report report;
     TRY(merge_fold(&report, line->arena, options.model, options.adapter, options.out));
     print_report(line, &options, &report);

@@ -1,8 +1,8 @@
-// gpuhours pack: the dataset as token ids in rows, ready for the engine.
+// gpuhours pack: writes a dataset as rows of token ids, ready for the engine.
 //
-// Two passes: the tokens of all examples go to a file as they come, then the rows are planned from
-// the lengths and gathered from it. Memory is a few bytes an example, whatever the data's size. The
-// folder appears under its name only when everything in it is whole.
+// Two passes: the tokens of all examples are written to a file in order, then rows are packed by
+// length and gathered from that file. Memory is a few bytes per example. The folder is renamed into
+// place when it is complete.
 
 #include "cli/command.h"
 #include "cli/dataset.h"
@@ -44,7 +44,7 @@ struct job {
     struct arena *arena;
     struct dataset dataset;
     struct lengths lengths;
-    const char *folder; // where it is being made
+    const char *folder; // temporary name
     struct npy ids, labels;
     int64_t bad_rows;
     struct packing packing;
@@ -101,7 +101,7 @@ static enum err put(struct job *job, struct gather *from, int64_t start, int64_t
     return npy_append(&from->out_labels, from->labels + start, (size_t)size);
 }
 
-// LLaMA-Factory shortens the end of the prompt and the end of the answer; all others the end.
+// LLaMA-Factory truncates the prompt and the answer; all others truncate the end.
 static enum err put_piece(struct job *job, struct gather *from, const struct packing_piece *piece)
 {
     struct length length = job->lengths.items[piece->example];
@@ -221,18 +221,18 @@ static void print_result(struct job *job)
               text_commas(arena, job->tokens), text_commas(arena, job->documents),
               text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
     if (sums->cut_examples + sums->dropped_examples + job->bad_rows)
-        print_put("  lost        %s cut, %s left out, %s unusable rows: %s tokens\n",
+        print_put("  lost        %s truncated, %s dropped, %s unusable rows: %s tokens\n",
                   text_commas(arena, sums->cut_examples),
                   text_commas(arena, sums->dropped_examples), text_commas(arena, job->bad_rows),
                   text_commas(arena, sums->lost_tokens));
     print_put("  written     %s: ids.npy (int32), labels.npy (uint8), rows.npy and\n"
-              "              documents.npy (int64: where each begins), index.json\n",
+              "              documents.npy (int64: first token of each), index.json\n",
               request.out);
 }
 
 // --- the command -------------------------------------------------------------
 
-// The window of the rows, where the command line leaves it open, is the one the data asks for.
+// If --context is not given, the row length is the one that profile recommends for the data.
 static enum err choose_rows(struct job *job)
 {
     struct profile profile = { 0 };
@@ -254,13 +254,13 @@ static enum err make(struct job *job, struct command_line *line, struct out *doc
     TRY(tokenise(job, line));
     TRY(choose_rows(job));
     if (!job->packing.rows)
-        return fail(ERR_INPUT, "%s: no row is left to write", line->positional[0]);
+        return fail(ERR_INPUT, "%s: no usable row in the data", line->positional[0]);
     TRY(gather(job));
     TRY(write_index(job, document));
     remove(job->ids.path);
     remove(job->labels.path);
     if (rename(job->folder, request.out))
-        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
     return OK;
 }
 
@@ -281,12 +281,11 @@ static enum err run(struct command_line *line)
             line->words[i] = "--out";
     TRY(command_read(line, options()));
     if (!line->positional_count)
-        return fail(ERR_USAGE, "pack wants data: files, folders or - for standard input");
+        return fail(ERR_USAGE, "pack needs data: files, folders or - for standard input");
     if (!request.out)
-        return fail(ERR_USAGE, "pack wants --out with the folder to write");
+        return fail(ERR_USAGE, "pack needs --out: the folder to write");
     if (!access(request.out, F_OK))
-        return fail(ERR_USAGE, "%s: is there already; remove it or choose another --out",
-                    request.out);
+        return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
     const struct packing_trainer *trainer;
     TRY(packing_trainer_find(&trainer, settings.stack ? settings.stack : "native",
                              settings.packer));
@@ -294,11 +293,11 @@ static enum err run(struct command_line *line)
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)
-        return fail(ERR_USAGE, "pack writes token ids, and needs the model's own tokenizer for "
-                               "them: give --tokenizer or --model with its folder");
+        return fail(ERR_USAGE, "pack writes token ids and needs the model's own tokenizer: give "
+                               "--tokenizer, or --model with its folder");
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
     if (mkdir(job.folder, 0777))
-        return fail(ERR_INPUT, "%s: cannot be made: %s", job.folder, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", job.folder, strerror(errno));
     struct out document = { .arena = line->arena };
     enum err err = make(&job, line, &document);
     npy_release(&job.ids);

@@ -1,4 +1,4 @@
-// gpuhours profile: what is in the data, in tokens.
+// gpuhours profile: counts the tokens of a dataset and simulates its batches.
 
 #include "cli/command.h"
 #include "cli/dataset.h"
@@ -35,7 +35,7 @@ static const struct options *options(void)
     return groups;
 }
 
-// Whatever the command line leaves open is as in the first of the profiles.
+// Settings that are not given are taken from the first profile.
 static void keep_settings(const struct profile_settings *first)
 {
     for (const struct field *field = profile_settings_fields; field->name; field++) {
@@ -74,7 +74,7 @@ static enum err count(struct profile *out, struct command_line *line)
     struct lengths lengths = { .arena = line->arena };
     if (settings.batching < 0)
         settings.batching = BATCHING_LONGEST;
-    const struct packing_trainer *trainer; // a misspelled one is told before the data is read
+    const struct packing_trainer *trainer; // report a misspelled name before reading the data
     TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
     struct dataset dataset;
     TRY(dataset_open(&dataset, line->arena, &data));
@@ -83,7 +83,7 @@ static enum err count(struct profile *out, struct command_line *line)
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
-static enum err put_out(struct profile *profile, struct command_line *line)
+static enum err write_profile(struct profile *profile, struct command_line *line)
 {
     struct out document = { .arena = line->arena }, text = print_out(line->arena);
     struct json_writer w = { .out = &document };
@@ -101,23 +101,23 @@ static enum err put_out(struct profile *profile, struct command_line *line)
         return OK;
     TRY(file_write(path, out_view(&document)));
     if (!line->common.json && strcmp(path, "-"))
-        print_put(
-            "\n  written     %s: no text in it; gpuhours plan --profile %s goes on from here\n",
-            path, path);
+        print_put("\n  written     %s: contains no text of the data; use it with gpuhours plan "
+                  "--profile %s\n",
+                  path, path);
     return OK;
 }
 
 static enum err run(struct command_line *line)
 {
     for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
-        if (!strcmp(line->words[i], "-o")) // the one letter that everybody types
+        if (!strcmp(line->words[i], "-o")) // a common habit
             line->words[i] = "--out";
     TRY(command_read(line, options()));
     if (!line->positional_count)
-        return fail(ERR_USAGE, "profile wants data: files, folders or - for standard input");
+        return fail(ERR_USAGE, "profile needs data: files, folders or - for standard input");
     struct profile profile = { 0 };
     TRY(request.merge ? merge(&profile, line) : count(&profile, line));
-    return put_out(&profile, line);
+    return write_profile(&profile, line);
 }
 
 const struct command command_profile = {

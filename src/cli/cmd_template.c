@@ -1,4 +1,4 @@
-// gpuhours template: renders a chat template, to see what a model would be trained on.
+// gpuhours template: renders a chat template, to show the text that a model is trained on.
 
 #include "cli/command.h"
 
@@ -42,7 +42,7 @@ static const struct options *groups(void)
 static enum err load_format(struct chat_format *format, struct arena *arena, struct file *file)
 {
     if (!given.template)
-        return fail(ERR_USAGE, "--template wants a file or one of chatml, llama3, plain");
+        return fail(ERR_USAGE, "template needs --template: a file, or chatml, llama3 or plain");
     if (chat_format_built_in(format, given.template))
         return OK;
     TRY(file_open(file, given.template));
@@ -58,7 +58,8 @@ static void set_token(struct template_run *run, const char *name, struct text to
         template_set(run, name, template_value_string(token));
 }
 
-// What trainers set: the tokens, no tools and no documents unless the file says so.
+// Variables as trainers set them: special tokens, and no tools or documents unless the file has
+// some.
 static void set_defaults(struct template_run *run, const struct chat_format *format)
 {
     struct template_value none = { .kind = TEMPLATE_NONE };
@@ -110,7 +111,7 @@ static void take_token(struct text *token, struct template_value variables, cons
         *token = given_token->string;
 }
 
-// As a trainer would: the conversation with its labels.
+// Renders the conversation with its labels, as a trainer does.
 static enum err render_labelled(const struct template *template, const struct chat_format *format,
                                 struct arena *arena, struct template_value variables)
 {
@@ -173,7 +174,7 @@ static enum err run_template(struct command_line *line)
     struct template_value variables;
     TRY(command_read(line, groups()));
     if (!given.messages)
-        return fail(ERR_USAGE, "--messages wants a JSON file, or - for standard input");
+        return fail(ERR_USAGE, "template needs --messages: a JSON file, or - for standard input");
     enum err err = load_format(&format, line->arena, &source);
     if (!err)
         err = file_open(&messages, given.messages);

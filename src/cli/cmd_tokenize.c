@@ -37,16 +37,16 @@ static void print_ids(const struct tokens *tokens)
 }
 
 static void print_lines(const struct tokenizer *tokenizer, struct arena *arena,
-                        const struct tokenize *wanted, struct text text)
+                        const struct tokenize *request, struct text text)
 {
     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
     struct tokens tokens = { .arena = arena };
     struct text line;
-    int flags = wanted->special ? TOKENIZER_SPECIAL : 0;
+    int flags = request->special ? TOKENIZER_SPECIAL : 0;
     if (text.size && text.at[text.size - 1] == '\n')
         text.size--;
     while (text_next(&text, '\n', &line)) {
-        if (wanted->count) {
+        if (request->count) {
             printf("%lld\n", (long long)tokenizer_count(tokenizer, cache, line, flags));
             continue;
         }
@@ -59,27 +59,27 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena,
 
 static enum err run(struct command_line *line)
 {
-    struct tokenize wanted = { 0 };
-    const struct options groups[] = { { "Tokens", tokenize_fields, &wanted }, { 0 } };
+    struct tokenize request = { 0 };
+    const struct options groups[] = { { "Tokens", tokenize_fields, &request }, { 0 } };
     TRY(command_read(line, groups));
-    if (!wanted.tokenizer)
-        return fail(ERR_USAGE, "tokenize wants --tokenizer: a file, or a model's folder or name");
+    if (!request.tokenizer)
+        return fail(ERR_USAGE, "tokenize needs --tokenizer: a file, or a model's folder or name");
     if (line->positional_count > 1)
-        return fail(ERR_USAGE, "tokenize reads one file, %d are given", line->positional_count);
+        return fail(ERR_USAGE, "tokenize reads one file, but %d are given", line->positional_count);
     const char *path;
     struct tokenizer *tokenizer;
     struct file file, input;
-    if (!strcmp(wanted.tokenizer, "built-in")) {
+    if (!strcmp(request.tokenizer, "built-in")) {
         TRY(tokenizer_builtin(&tokenizer, line->arena));
     } else {
-        TRY(hub_find_tokenizer(&path, line->arena, wanted.tokenizer));
+        TRY(hub_find_tokenizer(&path, line->arena, request.tokenizer));
         TRY(file_open(&file, path));
         enum err err = tokenizer_read(&tokenizer, line->arena, file.text, path);
         file_close(&file);
         TRY(err);
     }
     TRY(file_open(&input, line->positional_count ? line->positional[0] : "-"));
-    print_lines(tokenizer, line->arena, &wanted, input.text);
+    print_lines(tokenizer, line->arena, &request, input.text);
     file_close(&input);
     return OK;
 }

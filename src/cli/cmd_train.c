@@ -1,7 +1,7 @@
 // gpuhours train: fine-tunes a model on this machine: full, LoRA or QLoRA.
 //
-// Reads and packs the data, lays the model out in planned memory, goes on from the newest
-// checkpoint in --out if there is one, and ends with an adapter or a model that others can load.
+// Reads and packs the data, lays the model out in planned memory, resumes from the newest
+// checkpoint in --out if there is one, and writes an adapter or a model that other tools can load.
 
 #include "cli/data.h"
 #include "cli/dataset.h"
@@ -13,7 +13,7 @@
 #include "train/arrange.h"
 #include "train/device.h"
 #include "train/transformer_files.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 #include "host/file.h"
 #include "host/folder.h"
@@ -35,11 +35,14 @@ static struct request {
     int64_t context, micro_batch;
     double held_out, memory_limit;
     int device, precision, states, optimizer, recompute;
+    bool random_weights;
 } request = { .context = 2048 };
 
 static const struct field request_fields[] = {
     FIELD(request, out, TEXT, "folder for the result, metrics.jsonl and checkpoints"),
-    FIELD(request, adapter, TEXT, "folder of an adapter to go on training"),
+    FIELD(request, adapter, TEXT, "folder of an adapter to continue training"),
+    FIELD(request, random_weights, FLAG,
+          "train a model without weights from scratch, for a test (default: no)"),
     FIELD(request, context, COUNT, "tokens of a row"),
     FIELD(request, micro_batch, COUNT,
           "rows at a time; 0: on a GPU what fits and suffices, else 1"),
@@ -67,14 +70,14 @@ static const struct field method_fields[] = {
 };
 
 static struct dataset_options data;
-static struct trainer_settings settings;
+static struct training_settings settings;
 
 static const struct options *options(void)
 {
     static const struct options groups[] = {
         { "Run", request_fields, &request },
         { "Method", method_fields, &recipe },
-        { "Training", trainer_fields, &settings },
+        { "Training", training_fields, &settings },
         { "Data", dataset_fields, &data },
         { 0 },
     };
@@ -91,7 +94,7 @@ struct job {
     struct device device;
     struct arrangement arrangement;
     struct transformer transformer;
-    struct trainer trainer;
+    struct training training;
     struct train_progress progress;
 };
 
@@ -100,9 +103,14 @@ struct job {
 static enum err open_model(struct job *job)
 {
     if (!data.model)
-        return fail(ERR_USAGE, "train wants --model: a folder with config.json and safetensors, or "
-                               "a name of the catalog for random weights");
-    return engine_model_open(&job->model, job->arena, data.model);
+        return fail(ERR_USAGE, "train needs --model: a folder with config.json and *.safetensors");
+    TRY(engine_model_open(&job->model, job->arena, data.model, NULL));
+    if (!job->model.has_weights && !request.random_weights)
+        return fail(ERR_INPUT,
+                    "no weights found in %s; give --model a folder with config.json and "
+                    "*.safetensors, or --random-weights to train from scratch for a test",
+                    data.model);
+    return OK;
 }
 
 static enum err add_example(void *context, const struct example *example)
@@ -114,22 +122,23 @@ static enum err add_example(void *context, const struct example *example)
     }
     for (int64_t i = 0; i < example->tokens; i++)
         if (example->ids[i] < 0 || example->ids[i] >= job->model.decoder.model.vocabulary)
-            return fail(ERR_INPUT,
-                        "%s:%lld: has token %d, the model knows %lld; --tokenizer must be the "
-                        "model's own",
-                        example->file, (long long)example->line, example->ids[i],
-                        (long long)job->model.decoder.model.vocabulary);
+            return fail(
+                ERR_INPUT,
+                "%s:%lld: has token %d, the model has a vocabulary of %lld; give the model's own "
+                "--tokenizer",
+                example->file, (long long)example->line, example->ids[i],
+                (long long)job->model.decoder.model.vocabulary);
     loader_add(&job->loader, example->ids, example->learned, example->tokens);
     return OK;
 }
 
-// Files stand free, or behind --data, which elsewhere names a folder of catalogs.
+// Data files are positional, or follow --data, which other commands use for a folder of catalogs.
 static enum err read_data(struct job *job, struct command_line *line)
 {
     if (line->common.data)
         line->positional[line->positional_count++] = line->common.data;
     if (!line->positional_count)
-        return fail(ERR_USAGE, "train wants data: --data train.jsonl, or files and folders");
+        return fail(ERR_USAGE, "train needs data: --data train.jsonl, or files and folders");
     loader_init(&job->loader, job->arena,
                 &(struct loader_settings){ request.context, request.micro_batch,
                                            (uint64_t)settings.seed, request.held_out });
@@ -154,7 +163,7 @@ static bool is_narrow(void)
 
 static enum err open_device(struct job *job)
 {
-    // Of several processes each takes a GPU of its own.
+    // Each process takes a GPU of its own.
     TRY(device_open(&job->device, (enum device_kind)request.device, job->group.rank));
     if (request.precision == PRECISION_AUTO)
         request.precision = device_is_gpu(&job->device) ? PRECISION_BF16 : PRECISION_FP32;
@@ -183,7 +192,8 @@ static enum err fit(struct job *job)
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
-        print_note("under this --memory-limit the base is held in NF4, as with --method qlora");
+        print_note("to stay under --memory-limit the frozen base is stored in NF4, as with "
+                   "--method qlora");
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -191,11 +201,13 @@ static enum err fit(struct job *job)
 static enum err lay_out(struct job *job)
 {
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
-    if (job->model.has_weights) {
-        transformer_start_adapters(&job->transformer, (uint64_t)settings.seed);
+    if (job->model.has_weights && !request.random_weights) {
+        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->model.weights));
     } else {
-        transformer_start(&job->transformer, (uint64_t)settings.seed);
+        if (!job->group.rank && !job->line->common.quiet)
+            fprintf(stderr, "gpuhours: training random weights: the result is only a test\n");
+        transformer_random_weights(&job->transformer, (uint64_t)settings.seed);
     }
     if (request.adapter)
         TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
@@ -203,10 +215,11 @@ static enum err lay_out(struct job *job)
     return job->device.backend->sync(&job->device);
 }
 
-// All that a checkpoint must agree with; how often to save or look does not matter.
+// Every option that must be the same when a run is resumed, as JSON under the names of the options;
+// how often to save or evaluate may change.
 static const char *fingerprint(const struct job *job)
 {
-    struct trainer_settings same = settings;
+    struct training_settings same = settings;
     same.evaluate_every = same.save_every = same.keep = 0;
     struct out out = { .arena = job->arena };
     struct json_writer w = { .out = &out, .compact = true };
@@ -219,20 +232,21 @@ static const char *fingerprint(const struct job *job)
     json_put_count(&w, "context", request.context);
     json_put_count(&w, "micro_batch", request.micro_batch);
     json_put_number(&w, "held_out", request.held_out);
-    json_put_count(&w, "precision", request.precision);
-    json_put_count(&w, "states", request.states);
-    json_put_count(&w, "optimizer", request.optimizer);
+    json_put_string(&w, "precision", precisions[request.precision]);
+    json_put_string(&w, "states", states[request.states]);
+    json_put_string(&w, "optimizer", optimizers[request.optimizer]);
+    json_put_bool(&w, "random_weights", request.random_weights);
     field_write(method_fields, &recipe, &w);
-    field_write(trainer_fields, &same, &w);
+    field_write(training_fields, &same, &w);
     json_close(&w, '}');
     return out_string(&out);
 }
 
-// One run at a time writes to a folder. The lock goes with the process, however that ends.
+// Only one run at a time writes to a folder. The lock is released when the process ends.
 static enum err lock_folder(struct job *job)
 {
     if (mkdir(request.out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", request.out, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
     if (job->group.rank)
         return OK;
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -241,8 +255,7 @@ static enum err lock_folder(struct job *job)
     if (fd < 0)
         return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
     if (fcntl(fd, F_SETLK, &whole))
-        return fail(ERR_INPUT, "%s: another run is writing there; choose another --out",
-                    request.out);
+        return fail(ERR_INPUT, "%s: another run is writing there; give another --out", request.out);
     return OK; // the file stays open
 }
 
@@ -255,10 +268,10 @@ static enum err save_result(struct job *job)
     return transformer_save_adapter(&job->transformer, job->arena, request.out, data.model);
 }
 
-// What the ledger keeps of a finished run; the keys of a plan's configuration.
+// What the ledger stores of a finished run, with the keys of a plan's configuration.
 static struct text document_of(const struct job *job)
 {
-    const struct checkpoint_state *state = &job->trainer.state;
+    const struct checkpoint_state *state = &job->training.state;
     double hours = state->seconds / 3600,
            rows = (double)(request.micro_batch * settings.accumulation);
     struct out out = { .arena = job->arena };
@@ -290,28 +303,29 @@ static struct text document_of(const struct job *job)
 
 static enum err train(struct job *job)
 {
-    struct trainer *trainer = &job->trainer;
-    *trainer = (struct trainer){ .settings = settings,
-                                 .transformer = &job->transformer,
-                                 .loader = &job->loader,
-                                 .group = job->group,
-                                 .out = request.out,
-                                 .fingerprint = fingerprint(job),
-                                 .context = &job->progress,
-                                 .report = train_progress_report,
-                                 .stop = &stop_asked };
-    TRY(trainer_plan(trainer));
+    struct training *training = &job->training;
+    *training = (struct training){ .settings = settings,
+                                   .transformer = &job->transformer,
+                                   .loader = &job->loader,
+                                   .group = job->group,
+                                   .out = request.out,
+                                   .fingerprint = fingerprint(job),
+                                   .context = &job->progress,
+                                   .report = train_progress_report,
+                                   .stop = &stop_asked };
+    TRY(training_plan(training));
     TRY(lock_folder(job));
-    TRY(trainer_resume(trainer, job->arena));
-    train_progress_plan(&job->progress, trainer);
-    enum err err = trainer_run(trainer);
+    TRY(training_resume(training, job->arena));
+    train_progress_plan(&job->progress, training);
+    enum err err = training_run(training);
     train_progress_end(&job->progress);
     TRY(err);
-    if (trainer->is_stopped)
-        return fail(ERR_ANSWER, "stopped at step %lld of %lld and saved; the same command goes on",
-                    (long long)trainer->state.step, (long long)trainer->steps);
+    if (training->is_stopped)
+        return fail(ERR_ANSWER,
+                    "stopped at step %lld of %lld and saved; run the same command to continue",
+                    (long long)training->state.step, (long long)training->steps);
     TRY(save_result(job));
-    train_progress_result(&job->progress, trainer);
+    train_progress_result(&job->progress, training);
     if (!job->group.rank)
         ledger_entry_document(job->line, document_of(job));
     return OK;
@@ -331,10 +345,10 @@ static enum err run_job(struct job *job, struct command_line *line)
 static enum err run(struct command_line *line)
 {
     recipe = recipe_default();
-    settings = trainer_default();
+    settings = training_default();
     TRY(command_read(line, options()));
     if (!request.out)
-        return fail(ERR_USAGE, "train wants --out with the folder for its result");
+        return fail(ERR_USAGE, "train needs --out: the folder for its result");
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
@@ -348,7 +362,7 @@ static enum err run(struct command_line *line)
         job.device.backend->close(&job.device);
     engine_model_close(&job.model);
     loader_release(&job.loader);
-    if (err && err != ERR_ANSWER && job.group.size > 1) { // the others wait for this one
+    if (err && err != ERR_ANSWER && job.group.size > 1) { // the other processes wait for this one
         print_note("%s", error_text());
         group_abort(&job.group, err);
     }

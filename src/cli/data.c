@@ -1,3 +1,5 @@
+// Opens the catalogs, and the model and stack that a command line names.
+
 #include "cli/data.h"
 
 #include "host/folder.h"
@@ -80,14 +82,17 @@ static enum err read_stack(const struct stack **out, const struct plan_data *dat
                               file.text, path);
     file_close(&file);
     if (!err && count != 1)
-        return fail(ERR_INPUT, "%s: holds %zu stacks, one is wanted", path, count);
+        return fail(ERR_INPUT, "%s: holds %zu stacks; give a file with one", path, count);
     *out = own;
     return err;
 }
 
 enum err data_request(struct plan_request *request, const struct plan_data *data)
 {
-    if (request->model)
+    // A plan's document has the shape of its own model; any other model is looked up.
+    bool is_known =
+        request->shape && request->shape_of && !strcmp(request->shape_of, request->model);
+    if (request->model && !is_known)
         TRY(data_model(&request->shape, &data->catalog, request->model));
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));

@@ -1,4 +1,4 @@
-// data: the catalogs and the model that a command line asks for.
+// data: the catalogs and the model that a command line names.
 
 #pragma once
 
@@ -8,14 +8,15 @@
 // Opens the embedded catalogs, with the files of --data DIR over them.
 enum err data_open(struct catalog *catalog, const struct command_line *line);
 
-// Likewise with the stacks and their efficiencies.
+// The same, with the stacks and their efficiencies.
 enum err data_plan(struct plan_data *data, const struct command_line *line);
 
 // The model of a config.json, of a folder that holds one, or of the catalog.
 enum err data_model(const struct model **out, const struct catalog *catalog, const char *name);
 
-// Reads the model and the stack of a request where they are files.
+// Looks up the model of a request, unless a plan's document brought its shape, and reads a stack
+// file.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
 
-// Today's date, as the universal clock has it: "2026-11-15".
+// Today's date in UTC: "2026-11-15".
 const char *data_today(struct arena *arena);

@@ -1,3 +1,5 @@
+// Finds the tokenizer and the chat template of a dataset.
+
 #include "cli/dataset.h"
 
 #include "core/data/chat_format.h"
@@ -34,23 +36,23 @@ static const char *beside(struct arena *arena, const char *path, const char *nam
     return slash ? text_format(arena, "%.*s/%s", (int)(slash - path), path, name) : name;
 }
 
-// path stays NULL where the tokens are estimated.
+// path stays NULL if the tokens are estimated.
 static enum err read_tokenizer(struct dataset *dataset, const char **path)
 {
     const struct dataset_options *options = &dataset->options;
-    const char *asked = options->tokenizer;
+    const char *given = options->tokenizer;
     *path = NULL;
-    if (asked && !strcmp(asked, "built-in"))
+    if (given && !strcmp(given, "built-in"))
         return OK;
-    if (!asked && (!options->model || hub_find_tokenizer(path, dataset->arena, options->model)))
+    if (!given && (!options->model || hub_find_tokenizer(path, dataset->arena, options->model)))
         return OK;
-    if (asked)
-        TRY(hub_find_tokenizer(path, dataset->arena, asked));
+    if (given)
+        TRY(hub_find_tokenizer(path, dataset->arena, given));
     struct file file;
     TRY(file_open(&file, *path));
     enum err err = tokenizer_read(&dataset->rule.tokenizer, dataset->arena, file.text, *path);
     file_close(&file);
-    dataset->rule.tokenizer_name = asked ? asked : options->model;
+    dataset->rule.tokenizer_name = given ? given : options->model;
     dataset->rule.exact = true;
     dataset->rule.factor = 1;
     return err;
@@ -64,15 +66,15 @@ static enum err read_format(struct chat_format *out, struct arena *arena, const 
     return chat_format_read(out, arena, copy, path, NULL);
 }
 
-// The model's own: chat_template.jinja beside the tokenizer, else in tokenizer_config.json, which
-// has the special tokens in any case.
+// The model's own template: chat_template.jinja next to the tokenizer, otherwise in
+// tokenizer_config.json, which has the special tokens in any case.
 static enum err find_format(struct chat_format *format, struct dataset *dataset,
                             const char *tokenizer_path)
 {
     const char *path = tokenizer_path ? tokenizer_path : "";
     const char *config = beside(dataset->arena, path, "tokenizer_config.json");
     const char *jinja = beside(dataset->arena, path, "chat_template.jinja");
-    const char *asked = dataset->options.template;
+    const char *given = dataset->options.template;
     if (!tokenizer_path) {
         TRY(example_rule_estimate(&dataset->rule, dataset->arena, format,
                                   dataset->options.model ? dataset->options.model : ""));
@@ -81,20 +83,20 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
         dataset->rule.template_name = config;
     }
     struct chat_format other = { 0 };
-    if (asked && !strcmp(asked, "none")) {
+    if (given && !strcmp(given, "none")) {
         format->source = (struct text){ 0 };
         return OK;
     }
-    if (asked && !chat_format_built_in(&other, asked)) {
-        TRY(read_format(&other, dataset->arena, asked));
+    if (given && !chat_format_built_in(&other, given)) {
+        TRY(read_format(&other, dataset->arena, given));
         if (!other.source.at)
-            return fail(ERR_INPUT, "%s: has no chat template in it", asked);
-    } else if (!asked && tokenizer_path && !access(jinja, R_OK)) {
+            return fail(ERR_INPUT, "%s: has no chat template", given);
+    } else if (!given && tokenizer_path && !access(jinja, R_OK)) {
         TRY(read_format(&other, dataset->arena, jinja));
     }
     if (!other.source.at)
         return OK;
-    dataset->rule.template_name = asked ? asked : jinja;
+    dataset->rule.template_name = given ? given : jinja;
     format->source = other.source;
     format->bos = other.bos.at ? other.bos : format->bos;
     format->eos = other.eos.at ? other.eos : format->eos;
@@ -110,7 +112,7 @@ static enum err read_date(struct template_date *out, const char *date)
                                    .month = today.tm_mon + 1,
                                    .day = today.tm_mday };
     if (date && sscanf(date, "%d-%d-%d", &out->year, &out->month, &out->day) != 3)
-        return fail(ERR_USAGE, "--date %s must be a day like 2026-08-22", date);
+        return fail(ERR_USAGE, "--date is %s, must be a date like 2026-08-22", date);
     return OK;
 }
 

@@ -1,4 +1,4 @@
-// dataset: data files as examples of tokens, read, rendered and tokenised with all cores.
+// dataset: examples of tokens from data files, read, rendered and tokenised on all cores.
 //
 //     struct dataset dataset;
 //     TRY(dataset_open(&dataset, arena, &options));
@@ -6,9 +6,9 @@
 //     err = dataset_read(&dataset, words, count, &reading);
 //     dataset_close(&dataset);
 //
-// The examples come in the order of the files whatever the number of threads; memory is a few
-// blocks of the data per thread. A row that cannot be used is an example with a problem. Ids are
-// made only where asked for: counting is much faster.
+// The examples come in the order of the files with any number of threads; memory is a few blocks of
+// data per thread. An unusable row is an example with a problem. Ids are computed only on request:
+// counting is much faster.
 
 #pragma once
 
@@ -35,8 +35,8 @@ struct dataset {
     struct example_rule rule;
 };
 
-// Finds and reads tokenizer and template. Where the model has no tokenizer on this machine, the
-// tokens are estimated with the built-in vocabulary, and with a template of the model's family.
+// Finds and reads tokenizer and template. Without a tokenizer of the model on this machine, tokens
+// are estimated with the built-in vocabulary and the template of the model's family.
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options);
 
@@ -47,13 +47,13 @@ struct dataset_reading {
     bool quiet;
     struct profile_file *files; // filled, in the dataset's arena
     size_t file_count;
-    const char *format; // what kind of records they are
+    const char *format; // format of the records
 };
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
 
-// Everything of a profile that comes from the data. The list gets the lengths in order; of very
-// many examples it stays empty and the profile's tally is filled instead.
+// The part of a profile that comes from the data. `lengths` gets the lengths in order; with very
+// many examples it stays empty and the tally of the profile is filled instead.
 enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
                          const char *const *words, size_t count, bool quiet);

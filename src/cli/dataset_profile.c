@@ -1,4 +1,4 @@
-// The examples of a dataset as a profile: sums, and the rows worth looking at.
+// Counts the examples of a dataset into a profile.
 
 #include "cli/dataset.h"
 #include "core/data/counting.h"

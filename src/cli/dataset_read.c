@@ -1,4 +1,4 @@
-// How a dataset is read: blocks of rows to workers, examples back in order.
+// Reads a dataset: blocks of rows go to worker threads, examples come back in order.
 
 #include "cli/dataset.h"
 #include "cli/print.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 1 << 18 }; // a worker's share at a time
+enum { BLOCK_BYTES = 1 << 18 }; // that a worker gets at a time
 
 // --- a block of rows ---------------------------------------------------------
 
@@ -23,39 +23,40 @@ struct worker {
     struct arena rows; // of one row
 };
 
-// An example while its block waits for its turn; a block of empty lines has very many.
+// An example while its block waits for the blocks before it. Small: a block of empty lines has
+// many.
 struct result {
     uint64_t hash;
     const char *problem;
     const uint8_t *learned;
     uint32_t text_bytes, tokens, labelled;
-    uint32_t line; // from the block's first
+    uint32_t line; // counted from the first line of the block
     bool is_second, is_empty;
 };
 
 struct item {
     struct block block;
     const struct record_schema *schema; // NULL for plain text
-    struct arena kept;                  // tokens: what grows and is used again
-    struct arena scratch;               // what belongs to one block
-    struct result *results;             // on the heap: used again
+    struct arena kept;                  // of tokens: reused for later blocks
+    struct arena scratch;               // of one block
+    struct result *results;             // on the heap: reused for later blocks
     size_t count, room;
-    struct tokens tokens; // of all examples, where ids are wanted
+    struct tokens tokens; // of all examples, if ids are requested
 };
 
 struct run {
     struct dataset *dataset;
     struct dataset_reading *reading;
     struct source source;
-    const struct embedded *example; // in place of the source; NULL once it was taken
+    const struct embedded *example; // in place of the source; NULL after it was taken
     struct arena source_arena;      // of take() alone
     const struct record_schema *schema;
-    size_t schema_file; // plus one; 0 is none yet
+    size_t schema_file; // index plus one; 0: none yet
     struct worker *workers;
     struct progress progress;
 };
 
-// Marks the tokens that stand for a byte of a labelled span.
+// Marks the tokens that overlap a labelled span.
 static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t first,
                            const struct chat_text *text, bool all)
 {
@@ -72,7 +73,7 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// With ids, where they are wanted; counting is much faster.
+// Computes ids only on request; counting is much faster.
 static void tokenise(struct run *run, struct item *item, struct worker *worker,
                      struct result *result, const struct chat_text *text)
 {
@@ -103,7 +104,7 @@ static struct result *add_result(struct item *item, int64_t line)
         item->room = item->room ? item->room * 2 : 1024;
         item->results = realloc(item->results, item->room * sizeof *item->results);
         if (!item->results) {
-            print_note("this machine has no memory left for %zu rows", item->room);
+            print_note("out of memory for %zu rows", item->room);
             abort();
         }
     }
@@ -145,7 +146,7 @@ static enum err work(void *context, void *at, int number)
                                     .ends = item->tokens.ends,
                                     .room = item->tokens.room };
     arena_rewind(&item->scratch, (struct arena_mark){ 0 });
-    if (!worker->examples.cache) // made by the thread that uses it
+    if (!worker->examples.cache) // created by the thread that uses it
         TRY(example_worker_init(&worker->examples, &run->dataset->rule));
     struct arena_mark mark = arena_mark(&worker->rows);
     struct lines rows = item->block.rows;
@@ -240,7 +241,7 @@ static enum err give(void *context, void *at)
         };
         first += result->tokens;
         if (example.problem && run->dataset->options.bad_rows == DATASET_STOP)
-            return fail(ERR_INPUT, "%s:%lld: %s; --bad-rows skip counts such rows and goes on",
+            return fail(ERR_INPUT, "%s:%lld: %s; give --bad-rows skip to count and skip such rows",
                         example.file, (long long)example.line, example.problem);
         TRY(run->reading->give(run->reading->context, &example));
     }
@@ -257,7 +258,7 @@ static void drop(void *context, void *at)
     free(item->results);
 }
 
-// The word "example", where no file has that name, is the dataset that ships with the program.
+// "example" is the built-in dataset, unless a file has that name.
 static const struct embedded *find_example(const char *const *words, size_t count)
 {
     const struct embedded *file = embedded_files;
@@ -300,7 +301,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                             .work = work,
                             .give = give,
                             .drop = drop };
-    enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "there is no memory left");
+    enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "out of memory");
     run.example = find_example(words, count);
     if (!err)
         err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,

@@ -1,3 +1,5 @@
+// Opens the model of --model for the engine: decoder, and weights where there are some.
+
 #include "cli/engine_model.h"
 
 #include "core/step/catalog.h"
@@ -19,7 +21,8 @@ static enum err read_config(struct decoder *out, struct arena *arena, const char
     return decoder_read(out, arena, copy, path);
 }
 
-enum err engine_model_open(struct engine_model *out, struct arena *arena, const char *name)
+enum err engine_model_open(struct engine_model *out, struct arena *arena, const char *name,
+                           const struct model *shape)
 {
     *out = (struct engine_model){ 0 };
     if (folder_has(name, "config.json")) {
@@ -32,8 +35,16 @@ enum err engine_model_open(struct engine_model *out, struct arena *arena, const 
         return weights_check_finite(&out->weights);
     }
     size_t size = strlen(name);
-    if (size > 5 && !strcmp(name + size - 5, ".json"))
+    bool is_here = folder_has(name, "");
+    if (size > 5 && !strcmp(name + size - 5, ".json") && (is_here || !shape))
         return read_config(&out->decoder, arena, name);
+    if (shape)
+        return decoder_of(&out->decoder, arena, shape);
+    if (*name == '/' || *name == '.')
+        return fail(ERR_INPUT,
+                    "%s: no config.json found there; give a folder with config.json and "
+                    "*.safetensors",
+                    name);
     struct catalog catalog;
     const struct model *model;
     TRY(catalog_open(&catalog, arena, NULL, 0));

@@ -39,6 +39,8 @@ struct job {
     struct command_line *line;
     const struct pilot_engine_request *request;
     struct pilot_configuration configuration;
+    const struct model *shape;          // of the plan's document; NULL: it has none
+    const char *model_name;             // as given to plan, or --model
     double mean_length, labelled_share; // of the plan's micro-batches
     struct engine_model model;
     struct device device;
@@ -46,7 +48,7 @@ struct job {
     struct arrangement arrangement;
     struct loader loader;
     struct transformer transformer;
-    struct trainer trainer;
+    struct training training;
     struct pilot_steps steps;
     struct steady steady;
     struct gpu_monitor *monitor; // NULL where there is none
@@ -69,6 +71,9 @@ static enum err read_plan(struct job *job)
     if (!text_is(json_get_text(&tree, "kind"), "plan"))
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
     TRY(pilot_configuration_read(&job->configuration, job->arena, &tree, path));
+    TRY(plan_read_model(&job->shape, &job->model_name, job->arena, &tree, path));
+    if (!job->model_name)
+        job->model_name = job->configuration.model;
     const struct json *workload = json_get(&tree, "workload");
     const struct json *batch = workload ? json_get(workload, "batch") : NULL;
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
@@ -86,12 +91,12 @@ static enum err read_plan(struct job *job)
 
 static enum err find_model(struct job *job)
 {
-    const char *name =
-        job->request->data.model ? job->request->data.model : job->configuration.model;
-    if (!name)
-        return fail(ERR_INPUT, "%s: configuration has no model; --model names one",
-                    job->request->plan);
-    return engine_model_open(&job->model, job->arena, name);
+    const char *own = job->request->data.model;
+    if (own)
+        job->model_name = own;
+    if (!job->model_name)
+        return fail(ERR_INPUT, "%s: configuration has no model; give --model", job->request->plan);
+    return engine_model_open(&job->model, job->arena, job->model_name, own ? NULL : job->shape);
 }
 
 // The plan's recipe as the engine has it.
@@ -148,7 +153,7 @@ static enum err read_rows(struct job *job)
                                .seed = (uint64_t)request->seed,
                                .quiet = line->common.quiet };
     if (!rows.data.model)
-        rows.data.model = job->configuration.model;
+        rows.data.model = job->model_name;
     return pilot_rows_load(&job->loader, job->arena, &rows);
 }
 
@@ -157,33 +162,38 @@ static enum err lay_out(struct job *job)
     struct transformer *t = &job->transformer;
     TRY(transformer_init(t, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights) {
-        transformer_start_adapters(t, (uint64_t)job->request->seed);
+        transformer_random_adapters(t, (uint64_t)job->request->seed);
         TRY(transformer_load(t, &job->model.weights));
     } else {
-        transformer_start(t, (uint64_t)job->request->seed);
+        if (!job->line->common.quiet)
+            fprintf(stderr,
+                    "gpuhours: no weights of %s here: the pilot uses random weights, which does "
+                    "not change its speed\n",
+                    job->model_name);
+        transformer_random_weights(t, (uint64_t)job->request->seed);
     }
     transformer_tune(t);
     return job->device.backend->sync(&job->device);
 }
 
 // A learning rate of zero: every operation runs, and nothing diverges however long it goes.
-static enum err make_trainer(struct job *job)
+static enum err make_training(struct job *job)
 {
-    struct trainer *trainer = &job->trainer;
-    *trainer = (struct trainer){ .settings = trainer_default(),
-                                 .transformer = &job->transformer,
-                                 .loader = &job->loader,
-                                 .stop = &stop_asked };
-    TRY(group_open(&trainer->group));
-    trainer->settings.rate = 0;
-    trainer->settings.epochs = 1e9;
-    trainer->settings.seed = job->request->seed;
+    struct training *training = &job->training;
+    *training = (struct training){ .settings = training_default(),
+                                   .transformer = &job->transformer,
+                                   .loader = &job->loader,
+                                   .stop = &stop_asked };
+    TRY(group_open(&training->group));
+    training->settings.rate = 0;
+    training->settings.epochs = 1e9;
+    training->settings.seed = job->request->seed;
     double accumulation = job->configuration.accumulation;
-    trainer->settings.accumulation = accumulation >= 1 ? (int64_t)accumulation : 1;
-    if (trainer->settings.accumulation > job->loader.train.micro_batches)
-        trainer->settings.accumulation = job->loader.train.micro_batches;
-    TRY(trainer_plan(trainer));
-    pilot_steps_init(&job->steps, job->arena, trainer);
+    training->settings.accumulation = accumulation >= 1 ? (int64_t)accumulation : 1;
+    if (training->settings.accumulation > job->loader.train.micro_batches)
+        training->settings.accumulation = job->loader.train.micro_batches;
+    TRY(training_plan(training));
+    pilot_steps_init(&job->steps, job->arena, training);
     return OK;
 }
 
@@ -203,7 +213,7 @@ static enum err prepare(struct job *job)
     TRY(arrange(&job->arrangement, &job->device, 0));
     TRY(read_rows(job));
     TRY(lay_out(job));
-    return make_trainer(job);
+    return make_training(job);
 }
 
 // --- measuring ---------------------------------------------------------------
@@ -314,9 +324,9 @@ static void time_save(struct job *job, struct pilot_apart *out)
     char *folder = arena_copy(job->arena, pattern, strlen(pattern) + 1);
     if (stop_asked || bytes > MOST_BYTES || !mkdtemp(folder))
         return;
-    job->trainer.state.fingerprint = "pilot";
+    job->training.state.fingerprint = "pilot";
     double began = clock_seconds();
-    enum err err = checkpoint_write(folder, t, &job->trainer.state, 1);
+    enum err err = checkpoint_write(folder, t, &job->training.state, 1);
     double seconds = clock_seconds() - began;
     bytes = remove_save(folder, job->arena);
     if (!err && bytes > 0)
@@ -398,7 +408,7 @@ static enum err fill_configuration(struct pilot *out, const struct job *job)
     c->parallel = "single";
     c->batching = "packed";
     c->micro_batch = (double)job->arrangement.micro_batch;
-    c->accumulation = (double)job->trainer.settings.accumulation;
+    c->accumulation = (double)job->training.settings.accumulation;
     c->global_batch = c->micro_batch * c->accumulation;
     enum recompute level = RECOMPUTE_NONE;
     for (int64_t i = 0; i < job->model.decoder.model.layers; i++)

@@ -1,3 +1,5 @@
+// Prints the plan of a training run, its progress line and its result.
+
 #include "cli/print.h"
 #include "cli/train_progress.h"
 
@@ -19,20 +21,20 @@ struct train_progress train_progress_start(const struct command_line *line, stru
     progress.limit_flops_per_s = progress.on ? device_peak(device) : NAN;
     progress.gpu = device->index;
     if (progress.on && device_is_gpu(device) && gpu_monitor_start(&progress.monitor, 0.5))
-        progress.monitor = NULL; // the line does without
+        progress.monitor = NULL; // the line is shown without GPU statistics
     return progress;
 }
 
-void train_progress_plan(struct train_progress *progress, const struct trainer *trainer)
+void train_progress_plan(struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
     struct out out = print_out(&arena);
-    const struct transformer *t = trainer->transformer;
-    const struct loader *loader = trainer->loader;
+    const struct transformer *t = training->transformer;
+    const struct loader *loader = training->loader;
     int64_t trained = 0;
     for (size_t i = 0; i < t->parameter_count; i++)
         trained += t->parameters[i].gradient.at ? tensor_count(t->parameters[i].value) : 0;
-    progress->first_step = trainer->state.step;
+    progress->first_step = training->state.step;
     if (progress->silent || progress->json)
         return;
     out_put(&out, "  trained     %s of %s weights, %s\n", text_count(&arena, (double)trained),
@@ -42,14 +44,14 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     out_put(&out, "  data        %s examples, %s held out, in %s micro-batches\n",
             text_commas(&arena, (int64_t)loader->train.lengths.count),
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
-            text_commas(&arena, trainer->epoch_batches));
+            text_commas(&arena, training->epoch_batches));
     out_put(&out, "  labelled    %s tokens an epoch, %s of all\n",
-            text_commas(&arena, loader_labelled(loader, 0, trainer->epoch_batches)),
-            text_share(&arena, (double)loader_labelled(loader, 0, trainer->epoch_batches) /
+            text_commas(&arena, loader_labelled(loader, 0, training->epoch_batches)),
+            text_share(&arena, (double)loader_labelled(loader, 0, training->epoch_batches) /
                                    (double)loader->train.packing.sums.useful_tokens));
-    out_put(&out, "  steps       %s", text_commas(&arena, trainer->steps));
-    if (trainer->state.step)
-        out_put(&out, ", from step %s on", text_commas(&arena, trainer->state.step));
+    out_put(&out, "  steps       %s", text_commas(&arena, training->steps));
+    if (training->state.step)
+        out_put(&out, ", from step %s on", text_commas(&arena, training->state.step));
     out_put(&out, "\n  memory      %s\n",
             text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
     if (progress->explain)
@@ -59,10 +61,10 @@ void train_progress_plan(struct train_progress *progress, const struct trainer *
     arena_release(&arena);
 }
 
-static void print_json(const struct trainer_report *r)
+static void print_json(const struct training_report *r)
 {
     struct arena arena = { 0 };
-    struct out out = { .arena = &arena };
+    struct out out = print_out(&arena);
     struct json_writer w = { .out = &out, .compact = true };
     json_open(&w, NULL, '{');
     json_put_count(&w, "step", r->step);
@@ -77,7 +79,7 @@ static void print_json(const struct trainer_report *r)
     arena_release(&arena);
 }
 
-static const char *driver_says(const struct train_progress *p, struct arena *arena)
+static const char *gpu_status(const struct train_progress *p, struct arena *arena)
 {
     if (!p->monitor || p->gpu >= gpu_monitor_count(p->monitor))
         return "";
@@ -86,36 +88,44 @@ static const char *driver_says(const struct train_progress *p, struct arena *are
                        s.clock_hertz / 1e6);
 }
 
-static void print_line(struct train_progress *p, const struct trainer *trainer,
-                       const struct trainer_report *r)
+static const char *hours_name(const struct training *training)
+{
+    return device_is_gpu(training->transformer->device) ? "GPU hours" : "device hours";
+}
+
+static void print_line(struct train_progress *p, const struct training *training,
+                       const struct training_report *r)
 {
     struct arena arena = { 0 };
     double step = p->seconds / (double)(r->step - p->first_step);
-    double left = step * (double)(trainer->steps - r->step);
-    double used = trainer->state.seconds * trainer->group.size / 3600;
+    double left = step * (double)(training->steps - r->step);
+    double used = training->state.seconds * training->group.size / 3600;
     print_redraw(text_format(
-        &arena,
-        "step %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s GPU hours  %s left",
-        (long long)r->step, (long long)trainer->steps, r->loss,
+        &arena, "step %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
+        (long long)r->step, (long long)training->steps, r->loss,
         text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
         r->flops / r->seconds / 1e12,
-        text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), driver_says(p, &arena),
-        text_hours(&arena, used), text_hours(&arena, used + left * trainer->group.size / 3600),
-        text_seconds(&arena, left)));
+        text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), gpu_status(p, &arena),
+        text_hours(&arena, used), text_hours(&arena, used + left * training->group.size / 3600),
+        hours_name(training), text_seconds(&arena, left)));
     arena_release(&arena);
 }
 
-void train_progress_report(void *progress, const struct trainer *trainer,
-                           const struct trainer_report *report)
+void train_progress_report(void *progress, const struct training *training,
+                           const struct training_report *report)
 {
     struct train_progress *p = progress;
     p->seconds += report->seconds;
+    if (!p->reported)
+        p->first = *report;
+    p->last = *report;
+    p->reported = true;
     if (p->json && !p->silent)
         print_json(report);
     if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))
         return;
     p->last_seconds = clock_seconds();
-    print_line(p, trainer, report);
+    print_line(p, training, report);
 }
 
 void train_progress_end(struct train_progress *progress)
@@ -127,19 +137,24 @@ void train_progress_end(struct train_progress *progress)
     progress->monitor = NULL;
 }
 
-void train_progress_result(const struct train_progress *progress, const struct trainer *trainer)
+void train_progress_result(const struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
     if (progress->silent || progress->json)
         return;
-    print_put("  trained on  %s tokens in %s, %s GPU hours\n",
-              text_commas(&arena, trainer->state.trained_tokens),
-              text_seconds(&arena, trainer->state.seconds),
-              text_hours(&arena, trainer->state.seconds * trainer->group.size / 3600));
-    if (!isnan(trainer->state.best_loss))
-        print_put("  held out    loss %.4f at best\n", trainer->state.best_loss);
-    print_put("  written     %s: %s, metrics.jsonl, checkpoints\n", trainer->out,
-              trainer->transformer->setup.recipe->method == RECIPE_FULL
+    print_put("  trained on  %s tokens in %s, %s %s\n",
+              text_commas(&arena, training->state.trained_tokens),
+              text_seconds(&arena, training->state.seconds),
+              text_hours(&arena, training->state.seconds * training->group.size / 3600),
+              hours_name(training));
+    if (progress->reported)
+        print_put("  loss        %.4f at step %lld, %.4f at step %lld\n", progress->first.loss,
+                  (long long)progress->first.step, progress->last.loss,
+                  (long long)progress->last.step);
+    if (!isnan(training->state.best_loss))
+        print_put("  held out    best loss %.4f\n", training->state.best_loss);
+    print_put("  written     %s: %s, metrics.jsonl, checkpoints\n", training->out,
+              training->transformer->setup.recipe->method == RECIPE_FULL
                   ? "model.safetensors, config.json"
                   : "adapter_model.safetensors, adapter_config.json");
     arena_release(&arena);

@@ -1,17 +1,18 @@
-// train_progress: what a person sees of a run: its plan, a line while it goes, its result.
+// train_progress: what train prints: the plan of the run, a progress line, the result.
 //
 //     step 12/300  loss 1.284  16,400 tok/s  558 TFLOP/s, 71 %  89.5 GiB  690 W  1,410 MHz
 //     0.02 of 0.41 GPU hours  3 min left
 //
-// Tokens are those processed; the share is of what the device's own matrix product reaches,
-// measured for a moment at the start. Memory, power and clock are the driver's (NVML), where there
-// is one. The line shows on a terminal only; with --json each step is a line on standard output.
+// Tokens are processed tokens; the percentage is of the speed of a large matrix product, measured
+// at the start. Memory, power and clock come from NVML where it exists. The line is shown on
+// terminals only; with --json each step is a line on standard output. On a CPU the hours are called
+// device hours.
 
 #pragma once
 
 #include "cli/command.h"
 #include "host/gpu.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 struct train_progress {
     bool on, json, explain, silent; // silent: not the first of several processes
@@ -19,15 +20,17 @@ struct train_progress {
     struct gpu_monitor *monitor;    // NULL: no NVML, or no GPU
     int gpu;
     double last_seconds;
-    int64_t first_step; // of this start
-    double seconds;     // of the steps since then
+    int64_t first_step;                 // of this start
+    double seconds;                     // of the steps since then
+    struct training_report first, last; // of this start
+    bool reported;                      // first and last are set
 };
 
-// Before the device's memory is taken: the limit needs some for a moment.
+// Call before the device's memory is allocated: measuring the limit needs some.
 struct train_progress train_progress_start(const struct command_line *line, struct device *device,
                                            int rank);
-void train_progress_plan(struct train_progress *progress, const struct trainer *trainer);
-void train_progress_report(void *progress, const struct trainer *trainer,
-                           const struct trainer_report *report);
+void train_progress_plan(struct train_progress *progress, const struct training *training);
+void train_progress_report(void *progress, const struct training *training,
+                           const struct training_report *report);
 void train_progress_end(struct train_progress *progress);
-void train_progress_result(const struct train_progress *progress, const struct trainer *trainer);
+void train_progress_result(const struct train_progress *progress, const struct training *training);

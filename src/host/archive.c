@@ -1,3 +1,5 @@
+// Reads plain, gzip and zstd files as one stream, and refuses archives that unpack to too much.
+
 #include "host/archive.h"
 
 #include <errno.h>
@@ -47,7 +49,7 @@ static enum err refuse_other_formats(const struct archive *a)
     static const struct {
         const char *magic;
         size_t size;
-        const char *what, *way_out;
+        const char *what, *fix;
     } others[] = {
         { "PK\3\4", 4, "a zip archive", "unpack it with unzip" },
         { "BZh", 3, "packed with bzip2", "unpack it with bunzip2" },
@@ -60,13 +62,13 @@ static enum err refuse_other_formats(const struct archive *a)
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (begins(a, others[i].magic, others[i].size))
-            return fail(ERR_INPUT, "%s: is %s; plain, gzip and zstd are read: %s first", a->name,
-                        others[i].what, others[i].way_out);
+            return fail(ERR_INPUT, "%s: is %s; only plain, gzip and zstd files are read: %s first",
+                        a->name, others[i].what, others[i].fix);
     return OK;
 }
 
 // Standard input may give its first bytes one at a time: a magic number needs six.
-static enum err look(struct archive *a)
+static enum err detect_kind(struct archive *a)
 {
     while (a->filled < 6 && !a->at_end) {
         size_t got = 0;
@@ -114,9 +116,9 @@ static enum err open_file(struct archive *a, const char *path)
         return fail(ERR_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat about;
     if (fstat(a->fd, &about))
-        return fail(ERR_INPUT, "%s: cannot be looked at: %s", path, strerror(errno));
+        return fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return fail(ERR_INPUT, "%s: is a folder, a file is wanted", path);
+        return fail(ERR_INPUT, "%s: is a folder; give a file", path);
     a->size_bytes = S_ISREG(about.st_mode) ? about.st_size : 0;
     return OK;
 }
@@ -126,9 +128,9 @@ enum err archive_open(struct archive *a, const char *path, double ratio_limit)
     *a = (struct archive){ .name = path, .fd = -1 };
     a->ratio_limit = ratio_limit > 0 ? ratio_limit : ARCHIVE_RATIO_LIMIT;
     a->buffer = malloc(BUFFER_BYTES);
-    enum err err = a->buffer ? open_file(a, path) : fail(ERR_INPUT, "%s: no memory left", path);
+    enum err err = a->buffer ? open_file(a, path) : fail(ERR_INPUT, "%s: out of memory", path);
     if (!err)
-        err = look(a);
+        err = detect_kind(a);
     if (!err)
         err = start_unpacking(a);
     if (err)
@@ -152,7 +154,7 @@ void archive_close(struct archive *a)
 
 // --- unpacking ---------------------------------------------------------------
 
-// What may follow a gzip member: another one, or zeros that a tape left. Says whether one follows.
+// After a gzip member comes another one, or zero padding. Sets *follows if another one comes.
 static enum err another_member(struct archive *a, bool *follows)
 {
     *follows = false;
@@ -166,9 +168,9 @@ static enum err another_member(struct archive *a, bool *follows)
     }
     *follows = true;
     if (a->buffer[a->at] != '\x1F')
-        return fail(ERR_INPUT, "%s: has something that is not gzip behind its gzip data", a->name);
+        return fail(ERR_INPUT, "%s: has bytes that are not gzip after its gzip data", a->name);
     if (inflateReset(a->stream) != Z_OK)
-        return fail(ERR_BUG, "%s: zlib could not be started again", a->name);
+        return fail(ERR_BUG, "%s: zlib could not be reset", a->name);
     return OK;
 }
 
@@ -183,8 +185,8 @@ static enum err read_gzip(struct archive *a, char *out, size_t room, size_t *siz
     z_stream *z = a->stream;
     z->next_out = (Bytef *)out;
     z->avail_out = room > 1 << 30 ? 1 << 30 : (uInt)room;
-    uInt wanted = z->avail_out;
-    while (z->avail_out == wanted) {
+    uInt room_bytes = z->avail_out;
+    while (z->avail_out == room_bytes) {
         if (a->between) {
             bool follows;
             TRY(another_member(a, &follows));
@@ -201,11 +203,11 @@ static enum err read_gzip(struct archive *a, char *out, size_t room, size_t *siz
         a->at = a->filled - z->avail_in;
         if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
             return fail(ERR_INPUT, "%s: the gzip data is damaged after %lld unpacked bytes: %s",
-                        a->name, (long long)a->out_bytes + (wanted - z->avail_out),
+                        a->name, (long long)a->out_bytes + (room_bytes - z->avail_out),
                         z->msg ? z->msg : "unknown reason");
         a->between = state == Z_STREAM_END;
     }
-    *size = wanted - z->avail_out;
+    *size = room_bytes - z->avail_out;
     return OK;
 }
 
@@ -255,7 +257,7 @@ enum err archive_read(struct archive *a, char *out, size_t room, size_t *size)
         (double)a->out_bytes > a->ratio_limit * (double)used)
         return fail(ERR_INPUT,
                     "%s: unpacks to over %.0f times its size (%lld bytes from %lld so far), which "
-                    "no text does; if it is to be trusted, unpack it first",
+                    "text never does; if you trust the file, unpack it first",
                     a->name, a->ratio_limit, (long long)a->out_bytes, (long long)used);
     return OK;
 }

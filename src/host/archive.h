@@ -5,10 +5,10 @@
 //     while (!(err = archive_read(&in, buffer, room, &size)) && size) …
 //     archive_close(&in);
 //
-// What a file is shows in its first bytes, not in its name. Several gzip members or zstd frames in
-// a row are one stream. Memory is bounded: a buffer, and the window of the format (a zstd window
-// over 128 MiB is refused). A file that unpacks to more than `ratio_limit` times its size is
-// refused with a sentence, once it is past ARCHIVE_FREE_BYTES: text packs 3 to 20 times, a bomb
+// The format is recognised by the first bytes, not by the name. Several gzip members or zstd
+// frames in a row are one stream. Memory is bounded: a buffer, and the window of the format (a zstd
+// window over 128 MiB is refused). A file that unpacks to more than `ratio_limit` times its size is
+// refused once it is past ARCHIVE_FREE_BYTES: text compresses 3 to 20 times, a decompression bomb
 // a thousand times and more.
 
 #pragma once
@@ -21,17 +21,17 @@ enum { ARCHIVE_RATIO_LIMIT = 100 };
 #define ARCHIVE_FREE_BYTES ((int64_t)64 << 20)
 
 struct archive {
-    const char *name; // for sentences
+    const char *name; // for error messages
     int fd;
     enum archive_kind kind;
     double ratio_limit;
-    int64_t size_bytes; // of the file; 0 where it cannot be known (a pipe)
-    int64_t in_bytes;   // taken from the file so far: what a progress bar shows
-    int64_t out_bytes;  // given to the reader so far
+    int64_t size_bytes; // of the file; 0: unknown (a pipe)
+    int64_t in_bytes;   // read from the file so far; for progress bars
+    int64_t out_bytes;  // handed to the reader so far
     char *buffer;       // packed bytes
     size_t at, filled;  // of the buffer
     bool at_end;        // of the file
-    bool between;       // members or frames: the stream may end here
+    bool between;       // two members or frames: the stream may end here
     void *stream;       // z_stream or ZSTD_DCtx
 };
 

@@ -1,3 +1,5 @@
+// Reads Arrow IPC: flatbuffer metadata, then record batches, then rows as JSON text.
+
 #include "host/arrow.h"
 
 #include "base/json.h"
@@ -21,7 +23,7 @@ struct flat {
     size_t size;
 };
 
-// A number of some bytes, little end first; 0 outside.
+// A little-endian number of so many bytes; 0 outside the buffer.
 static uint64_t number_at(struct flat f, size_t at, size_t bytes)
 {
     uint64_t value = 0;
@@ -117,7 +119,8 @@ struct arrow {
 
 static enum err refuse(const struct arrow *a, const char *why)
 {
-    return fail(ERR_INPUT, "%s: %s; as Parquet it could be read through DuckDB", a->path, why);
+    return fail(ERR_INPUT, "%s: %s; convert it to Parquet, which is read through DuckDB", a->path,
+                why);
 }
 
 static enum err damaged(const struct arrow *a, const char *where)
@@ -153,7 +156,9 @@ static enum err set_type(struct arrow *a, struct column *c, struct flat f, size_
     case TYPE_STRUCT:
     case TYPE_FIXED_BINARY: break;
     default:
-        return fail(ERR_INPUT, "%s: column \"%.*s\" is of an Arrow type (%d) that is not read",
+        return fail(ERR_INPUT,
+                    "%s: column \"%.*s\" has an Arrow type (%d) that is not supported; convert it "
+                    "to Parquet",
                     a->path, TEXT_BRIEF(c->name), (int)c->type);
     }
     c->is_signed = c->is_signed || c->type != TYPE_INT;
@@ -190,7 +195,7 @@ static enum err read_column(struct arrow *a, struct column *c, struct flat f, si
 static enum err read_schema(struct arrow *a, struct flat f, size_t schema)
 {
     if (number_of(f, schema, 0, 2))
-        return refuse(a, "its numbers have the big end first");
+        return refuse(a, "its numbers are big-endian");
     a->root = (struct column){ .type = TYPE_STRUCT };
     size_t at = vector_of(f, schema, 1, 4, &a->root.child_count);
     a->root.children = ARENA_NEW(&a->arena, struct column, a->root.child_count);
@@ -219,7 +224,7 @@ static enum err take_buffer(struct arrow *a, struct layout *l, struct flat *out)
     return OK;
 }
 
-// Whether the offsets never fall: else a few of them could stand for text without end.
+// Whether the offsets never fall: otherwise a small file could expand to endless text.
 static bool rises(const struct column *c)
 {
     int64_t before = 0;
@@ -284,12 +289,12 @@ static enum err read_batch(struct arrow *a, struct flat f, size_t batch, struct 
 static enum err read_bytes(struct arrow *a, char *out, size_t size, size_t *got)
 {
     *got = 0;
-    for (size_t some = 1; some && *got < size; *got += some)
-        TRY(archive_read(&a->in, out + *got, size - *got, &some));
+    for (size_t chunk = 1; chunk && *got < size; *got += chunk)
+        TRY(archive_read(&a->in, out + *got, size - *got, &chunk));
     return OK;
 }
 
-// Room grows with what is really there: a length in the file is only a claim.
+// Memory grows with the bytes that are really there: a length in the file may be wrong.
 static enum err read_claimed(struct arrow *a, char **out, size_t *room, int64_t size)
 {
     enum { STEP_BYTES = 16 << 20 };
@@ -337,7 +342,8 @@ static enum err read_message(struct arrow *a, bool *ended)
         return damaged(a, "a message");
     TRY(read_claimed(a, &a->body, &a->body_room, body_size));
     switch (number_of(f, message, 1, 1)) {
-    case 1: return a->root.child_count ? OK : read_schema(a, f, header); // again, behind a footer's
+    case 1:
+        return a->root.child_count ? OK : read_schema(a, f, header); // repeated after the footer's
     case 3:
         return read_batch(a, f, header,
                           (struct flat){ (const unsigned char *)a->body, (size_t)body_size });
@@ -495,7 +501,7 @@ enum err arrow_open(struct arrow **out, const char *path)
     *out = NULL;
     struct arrow *a = calloc(1, sizeof *a);
     if (!a)
-        return fail(ERR_UNAVAILABLE, "%s: no memory left", path);
+        return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     a->path = path;
     a->text.arena = &a->arena;
     enum err err = archive_open(&a->in, path, 0);

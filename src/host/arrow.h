@@ -1,9 +1,9 @@
 // arrow: rows of Arrow IPC files (.arrow, .feather), as dataset libraries keep them, as JSON text.
 //
 // Reads the stream and the file format, batch by batch: memory is one batch. Columns of numbers,
-// truth values, text, lists and structs come out as such; times and dates as their numbers; bytes,
-// which JSON cannot hold, as null. Dictionaries, unions, views and packed batches are refused by
-// name. Nothing in the file is trusted: each offset is checked.
+// booleans, text, lists and structs become JSON values; times and dates become their numbers;
+// bytes, which JSON cannot hold, become null. Dictionaries, unions, views and compressed batches
+// are refused by name. Nothing in the file is trusted: each offset is checked.
 
 #pragma once
 

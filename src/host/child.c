@@ -1,3 +1,6 @@
+// Starts a command on pseudo-terminals, forwards its output and our signals, and stops it in
+// stages: SIGINT, SIGTERM, SIGKILL.
+
 #define _GNU_SOURCE // pseudo-terminals, window sizes
 
 #include "host/child_internal.h"
@@ -19,9 +22,9 @@
 #include <unistd.h>
 
 static const double GRACE_SECONDS = 10;
-static const double LINGER_SECONDS = 2;   // that helpers may need to end by themselves
-static const double KILL_SECONDS = 5;     // after which a process is held to be immortal
-static const double LOOK_SECONDS = 0.025; // between looks at the tree
+static const double LINGER_SECONDS = 2;   // that helper processes get to end by themselves
+static const double KILL_SECONDS = 5;     // after SIGKILL, before a process is reported as immortal
+static const double SCAN_SECONDS = 0.025; // between scans of the process tree
 
 // --- signals to us -----------------------------------------------------------
 
@@ -39,7 +42,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-// A signal that whoever started us wants ignored, as nohup does, stays ignored.
+// A signal that our parent ignores, as nohup does, stays ignored.
 static void listen(void)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -75,7 +78,7 @@ bool child_window(int *rows, int *columns)
 
 static void set_window(const struct child *child)
 {
-    int rows = 24, columns = 160; // wide enough for a bar with what stands behind it
+    int rows = 24, columns = 160; // wide enough for a progress bar and the text after it
     if (child_window(&rows, &columns) && rows > child->settings.rows_kept + 1)
         rows -= child->settings.rows_kept;
     struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
@@ -84,7 +87,7 @@ static void set_window(const struct child *child)
             ioctl(child->inside->masters[i], TIOCSWINSZ, &size);
 }
 
-// A pseudo-terminal that changes no byte: ours, where there is one, does that.
+// A pseudo-terminal that changes no byte: our own terminal, if any, does the processing.
 static int open_terminal(int *slave)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -104,14 +107,14 @@ static int open_terminal(int *slave)
     return master;
 }
 
-// Where the system has no pseudo-terminals, pipes.
+// A pseudo-terminal, or a pipe on systems without them.
 static enum err open_channel(int *master, int *slave)
 {
     int ends[2];
     *master = open_terminal(slave);
     if (*master < 0) {
         if (pipe2(ends, O_CLOEXEC))
-            return fail(ERR_UNAVAILABLE, "no pipe can be made for the command: %s",
+            return fail(ERR_UNAVAILABLE, "cannot create a pipe for the command: %s",
                         strerror(errno));
         *master = ends[0];
         *slave = ends[1];
@@ -130,13 +133,13 @@ static bool same_file(int a, int b)
 static enum err open_all(struct child *child, int *slaves)
 {
     struct child_internal *in = child->inside;
-    bool one = same_file(child->settings.out, child->settings.err);
+    bool shared = same_file(child->settings.out, child->settings.err);
     TRY(open_channel(&in->masters[0], &slaves[0]));
     slaves[1] = slaves[0];
-    if (!one)
+    if (!shared)
         TRY(open_channel(&in->masters[1], &slaves[1]));
     if (pipe2(in->wake, O_CLOEXEC | O_NONBLOCK))
-        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
+        return fail(ERR_UNAVAILABLE, "cannot create a pipe: %s", strerror(errno));
     wake_fd = in->wake[1];
     return OK;
 }
@@ -148,7 +151,7 @@ enum err child_start(struct child *child, const struct child_settings *settings)
         child->settings.grace_seconds = GRACE_SECONDS;
     struct child_internal *in = child->inside = calloc(1, sizeof *in);
     if (!in)
-        return fail(ERR_UNAVAILABLE, "this machine has no memory left for a command");
+        return fail(ERR_UNAVAILABLE, "out of memory; cannot start the command");
     in->masters[0] = in->masters[1] = in->wake[0] = in->wake[1] = in->notes = -1;
     int slaves[2] = { -1, -1 };
     enum err err = open_all(child, slaves);
@@ -187,7 +190,7 @@ static void remember(struct child_internal *in, struct text bytes)
         in->tail_size + bytes.size < CHILD_TAIL ? in->tail_size + bytes.size : CHILD_TAIL;
 }
 
-// Reads what is there, up to a megabyte; false when nothing was.
+// Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing.
 static bool take_output(struct child *child, int stream)
 {
     enum { PIECE = 1 << 16, PIECES = 64 };
@@ -200,7 +203,7 @@ static bool take_output(struct child *child, int stream)
             continue;
         if (size < 0 && errno == EAGAIN)
             break;
-        if (size <= 0) { // nobody has the other end any more
+        if (size <= 0) { // every process closed the other end
             close(*master);
             *master = -1;
             break;
@@ -229,7 +232,7 @@ void child_print(struct child *child, bool to_err, struct text bytes)
 static void signal_all(struct child *child, int number)
 {
     struct child_tree *tree = &child->inside->tree;
-    child_tree_look(tree, child->inside->warden);
+    child_tree_scan(tree, child->inside->warden);
     for (size_t i = 0; i < tree->count; i++)
         kill(tree->pids[i], number);
     if (!tree->count && !child->ended)
@@ -253,7 +256,7 @@ static void enter(struct child *child, enum child_stage stage)
     if (stage >= CHILD_INT && stage <= CHILD_KILL)
         child->needed = stage;
     child->inside->deadline = clock_seconds() + seconds;
-    child->inside->looked = 0;
+    child->inside->scanned_seconds = 0;
 }
 
 void child_stop(struct child *child)
@@ -263,19 +266,19 @@ void child_stop(struct child *child)
         enter(child, CHILD_INT);
 }
 
-static void go_on(struct child *child)
+static void advance_stage(struct child *child)
 {
     struct child_internal *in = child->inside;
     double now = clock_seconds();
     if (child->stage == CHILD_RUNS && child->ended)
         enter(child, CHILD_LINGERS);
-    if (child->stage == CHILD_RUNS || now - in->looked < LOOK_SECONDS)
+    if (child->stage == CHILD_RUNS || now - in->scanned_seconds < SCAN_SECONDS)
         return;
     if (child->stage == CHILD_KILL)
-        signal_all(child, SIGKILL); // what was forked meanwhile, too
+        signal_all(child, SIGKILL); // includes processes forked since
     else
-        child_tree_look(&in->tree, in->warden);
-    in->looked = now;
+        child_tree_scan(&in->tree, in->warden);
+    in->scanned_seconds = now;
     if (!in->tree.count && child->ended) {
         child->stage = CHILD_GONE;
     } else if (now >= in->deadline && child->stage == CHILD_KILL) {
@@ -296,7 +299,7 @@ static void interrupt(struct child *child, int number)
         kill(-child->pid, number);
         return;
     }
-    if (child->stopped) // impatient: the next means
+    if (child->stopped) // asked again: go to the next stage at once
         child->inside->deadline = 0;
     child_stop(child);
 }
@@ -308,7 +311,7 @@ static void answer(struct child *child, int number)
         set_window(child);
         kill(-child->pid, SIGWINCH);
         break;
-    case SIGTSTP: // the command pauses with us, or its steps would seem to last
+    case SIGTSTP: // the command pauses with us, otherwise its steps would look slow
         kill(-child->pid, SIGSTOP);
         raise(SIGSTOP);
         kill(-child->pid, SIGCONT);
@@ -330,7 +333,7 @@ bool child_poll(struct child *child, double seconds)
 {
     struct child_internal *in = child->inside;
     if (child->stage != CHILD_RUNS)
-        seconds = fmin(seconds, LOOK_SECONDS);
+        seconds = fmin(seconds, SCAN_SECONDS);
     struct pollfd fds[4] = { { .fd = in->masters[0], .events = POLLIN },
                              { .fd = in->masters[1], .events = POLLIN },
                              { .fd = in->wake[0], .events = POLLIN },
@@ -342,7 +345,7 @@ bool child_poll(struct child *child, double seconds)
     bool got = take_output(child, 0);
     got = take_output(child, 1) || got;
     if (child->stage != CHILD_GONE)
-        go_on(child);
+        advance_stage(child);
     return got || child->stage != CHILD_GONE;
 }
 
@@ -353,7 +356,7 @@ void child_end(struct child *child)
         return;
     while (child->stage != CHILD_GONE) {
         child_stop(child);
-        child_poll(child, LOOK_SECONDS);
+        child_poll(child, SCAN_SECONDS);
     }
     for (int i = 0; i < 2; i++) {
         if (in->masters[i] >= 0)
@@ -368,7 +371,7 @@ void child_end(struct child *child)
         close(in->wake[1]);
     }
     child_tree_release(&in->tree);
-    if (!in->relays[0].ring && !in->relays[1].ring) // else a stuck thread still has it
+    if (!in->relays[0].ring && !in->relays[1].ring) // otherwise a stuck thread still uses it
         free(in);
     child->inside = NULL;
 }

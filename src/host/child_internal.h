@@ -1,4 +1,4 @@
-// child_internal: what the files of child share: relays of output, the warden, the tree below it.
+// child_internal: what the files of child share: output relays, the warden, the process tree.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum { CHILD_TAIL = 8192, CHILD_RELAY = 1 << 20 };
 
-// A thread that writes what main reads, so that a slow or stuck reader stops nobody.
+// A thread that writes what the main thread reads, so that a slow or stuck reader stops neither.
 struct child_relay {
     int fd;
     pthread_t thread;
@@ -17,24 +17,25 @@ struct child_relay {
     pthread_cond_t changed;
     char *ring;
     size_t at, size;
-    uint64_t taken; // bytes, by the reader
-    int64_t left_out;
+    uint64_t taken; // bytes that the reader has taken
+    int64_t dropped_bytes;
     bool started, ending, broken, stuck;
 };
 
 void child_relay_start(struct child_relay *relay, int fd);
 void child_relay_put(struct child_relay *relay, struct text bytes);
-void child_relay_end(struct child_relay *relay); // waits while the reader takes something
+void child_relay_end(struct child_relay *relay); // waits as long as the reader makes progress
 
-struct child_tree { // processes that descend from one
+struct child_tree { // the descendants of a process
     int *pids;
     size_t count, room;
 };
 
-void child_tree_look(struct child_tree *tree, int root); // the living ones, without the root
+void child_tree_scan(struct child_tree *tree,
+                     int root); // living descendants; the root is not among them
 void child_tree_release(struct child_tree *tree);
 
-struct child_note { // of the warden: first the command's pid, later how it ended
+struct child_note { // from the warden: first the command's pid, later how it ended
     int pid, status;
 };
 
@@ -49,8 +50,8 @@ struct child_internal {
     int warden, notes;
     struct child_relay relays[2];
     struct child_tree tree;
-    double deadline; // of the stage
-    double looked;   // at the tree
+    double deadline;        // of the stage
+    double scanned_seconds; // when the tree was last scanned
     char tail[CHILD_TAIL];
     size_t tail_at, tail_size;
 };

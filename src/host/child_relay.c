@@ -1,3 +1,5 @@
+// Passes the command's output on from a thread of its own, so that a slow reader does not stop it.
+
 #include "host/child_internal.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 enum { PATIENCE_SECONDS = 1, PIECE = 1 << 16 };
 
-// Writes one piece of what lies in the ring; false when the reader is gone.
+// Writes one piece of the ring buffer; false when the reader is gone.
 static bool write_piece(struct child_relay *relay)
 {
     size_t size = relay->size < PIECE ? relay->size : PIECE;
@@ -20,7 +22,7 @@ static bool write_piece(struct child_relay *relay)
     pthread_mutex_unlock(&relay->lock);
     ssize_t done = write(relay->fd, from, size);
     int problem = errno;
-    if (done < 0 && problem == EAGAIN) // somebody else set the descriptor not to wait
+    if (done < 0 && problem == EAGAIN) // another process made the descriptor non-blocking
         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
     pthread_mutex_lock(&relay->lock);
     if (done < 0)
@@ -67,7 +69,7 @@ void child_relay_start(struct child_relay *relay, int fd)
     relay->broken = !relay->started;
 }
 
-// Waits until the condition may have changed; false after a second without a byte taken.
+// Waits until the reader has taken something; false after a second without progress.
 static bool wait_for_reader(struct child_relay *relay)
 {
     struct timespec until;
@@ -90,17 +92,18 @@ static void copy_in(struct child_relay *relay, const char *from, size_t size)
     pthread_cond_broadcast(&relay->changed);
 }
 
-// After the reader was stuck nothing is taken in until half of the ring is free again.
-static bool is_back(struct child_relay *relay)
+// After the reader was stuck, output is dropped until half of the ring is free.
+static bool is_accepting(struct child_relay *relay)
 {
     if (!relay->stuck || relay->size > CHILD_RELAY / 2)
         return !relay->stuck;
     char note[128];
-    int size = snprintf(note, sizeof note, "\n[gpuhours: %lld bytes left out, nobody read them]\n",
-                        (long long)relay->left_out);
+    int size =
+        snprintf(note, sizeof note, "\n[gpuhours: %lld bytes dropped: the output was not read]\n",
+                 (long long)relay->dropped_bytes);
     copy_in(relay, note, (size_t)size);
     relay->stuck = false;
-    relay->left_out = 0;
+    relay->dropped_bytes = 0;
     return true;
 }
 
@@ -109,9 +112,9 @@ void child_relay_put(struct child_relay *relay, struct text bytes)
     pthread_mutex_lock(&relay->lock);
     while (bytes.size && !relay->broken) {
         size_t room = CHILD_RELAY - relay->size;
-        if (!is_back(relay) || (!room && !wait_for_reader(relay))) {
+        if (!is_accepting(relay) || (!room && !wait_for_reader(relay))) {
             relay->stuck = true;
-            relay->left_out += (int64_t)bytes.size;
+            relay->dropped_bytes += (int64_t)bytes.size;
             break;
         }
         room = CHILD_RELAY - relay->size;
@@ -130,12 +133,12 @@ void child_relay_end(struct child_relay *relay)
     pthread_mutex_lock(&relay->lock);
     relay->ending = true;
     pthread_cond_broadcast(&relay->changed);
-    bool moves = true;
-    while (relay->started && !relay->broken && moves)
-        moves = wait_for_reader(relay);
+    bool progressing = true;
+    while (relay->started && !relay->broken && progressing)
+        progressing = wait_for_reader(relay);
     bool joinable = relay->started && relay->broken;
     pthread_mutex_unlock(&relay->lock);
-    if (!joinable && relay->started) { // it hangs in a write: it keeps its ring, exit() ends it
+    if (!joinable && relay->started) { // it hangs in a write: it keeps the ring until exit()
         pthread_detach(relay->thread);
         return;
     }

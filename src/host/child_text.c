@@ -1,3 +1,5 @@
+// What the command printed last and how it ended, as text for people.
+
 #include "host/child_internal.h"
 
 #include <string.h>
@@ -26,22 +28,23 @@ const char *child_last_lines(const struct child *child, struct arena *arena, int
     struct text rest = plain_tail(child->inside, arena), line;
     enum { MOST = 64 };
     struct text lines[MOST];
-    size_t seen = 0, wanted = count < MOST ? (size_t)count : MOST;
+    size_t seen = 0, limit = count < MOST ? (size_t)count : MOST;
     while (text_next(&rest, '\n', &line)) {
         line = text_trim(line);
         if (line.size)
-            lines[seen++ % wanted] = line;
+            lines[seen++ % limit] = line;
     }
     struct out out = { .arena = arena };
-    for (size_t i = seen > wanted ? seen - wanted : 0; i < seen; i++)
-        out_put(&out, "%s%.*s", out.size ? "\n" : "", TEXT_ARGS(lines[i % wanted]));
+    for (size_t i = seen > limit ? seen - limit : 0; i < seen; i++)
+        out_put(&out, "%s%.*s", out.size ? "\n" : "", TEXT_ARGS(lines[i % limit]));
     return out_string(&out);
 }
 
 const char *child_ending(const struct child *child, struct arena *arena)
 {
     if (child->immortal)
-        return text_format(arena, "could not be ended: process %d stays", child->immortal);
+        return text_format(arena, "could not be stopped: process %d is still there",
+                           child->immortal);
     if (child->signal)
         return text_format(arena, "was ended by signal %d (%s)", child->signal,
                            strsignal(child->signal));

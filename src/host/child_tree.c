@@ -1,3 +1,5 @@
+// Finds all descendants of a process through /proc.
+
 #include "host/child_internal.h"
 
 #include <ctype.h>
@@ -34,9 +36,9 @@ static bool read_process(struct process *out, const char *name)
     size_t size = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[size] = 0;
-    const char *behind = strrchr(line, ')');
-    return behind && sscanf(line, "%d", &out->pid) == 1 &&
-           sscanf(behind + 1, " %c %d", &out->state, &out->parent) == 2;
+    const char *name_end = strrchr(line, ')');
+    return name_end && sscanf(line, "%d", &out->pid) == 1 &&
+           sscanf(name_end + 1, " %c %d", &out->state, &out->parent) == 2;
 }
 
 static struct processes read_all(void)
@@ -102,7 +104,7 @@ static void add(struct child_tree *tree, int pid)
     tree->pids[tree->count++] = pid;
 }
 
-void child_tree_look(struct child_tree *tree, int root)
+void child_tree_scan(struct child_tree *tree, int root)
 {
     struct processes all = read_all();
     mark(&all, root);

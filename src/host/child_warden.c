@@ -1,5 +1,6 @@
-// The process between this one and the command. It adopts what the command leaves behind and stays
-// when this one is killed: then it ends everything, so that nothing keeps a GPU for nobody.
+// The warden: a process between this one and the command. It adopts orphans of the command and
+// survives when this process is killed; it then stops everything, so that no process keeps a GPU
+// busy unnoticed.
 
 #define _GNU_SOURCE // pipe2
 
@@ -16,14 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static void become(const struct child_settings *settings, const int *slaves, int parent, int report)
+static void exec_command(const struct child_settings *settings, const int *slaves, int parent,
+                         int report)
 {
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(128 + SIGTERM);
     child_restore_signals();
-    signal(SIGINT, SIG_DFL); // ignored in the background of a script, and then no way to stop
+    signal(SIGINT,
+           SIG_DFL); // scripts ignore it in background jobs: the command could not be stopped
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -41,13 +44,13 @@ static void reap(int notes, int command)
     for (int pid; (pid = (int)waitpid(-1, &note.status, WNOHANG)) > 0;) {
         note.pid = pid;
         if (pid == command && write(notes, &note, sizeof note) < 0)
-            continue; // nobody is there to hear it
+            continue; // our parent is gone
     }
 }
 
 static size_t signal_tree(struct child_tree *tree, int number)
 {
-    child_tree_look(tree, (int)getpid());
+    child_tree_scan(tree, (int)getpid());
     for (size_t i = 0; number && i < tree->count; i++)
         kill(tree->pids[i], number);
     return tree->count;
@@ -66,13 +69,13 @@ static void end_all(double grace_seconds, int notes, int command)
     }
 }
 
-static void nothing(int number)
+static void do_nothing(int number)
 {
     (void)number;
 }
 
-// Keeps no descriptor that somebody waits on the end of.
-static void let_go(const struct child *child, const int *slaves)
+// Closes every descriptor whose end another process waits for.
+static void close_inherited(const struct child *child, const int *slaves)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3 && null >= 0; fd++)
@@ -86,8 +89,8 @@ static void let_go(const struct child *child, const int *slaves)
 
 static void guard(const struct child *child, const int *slaves, int parent, int report, int notes)
 {
-    sigset_t all, wanted;
-    struct sigaction action = { .sa_handler = nothing };
+    sigset_t all, awaited;
+    struct sigaction action = { .sa_handler = do_nothing };
     setsid();
     sigaction(SIGCHLD, &action, NULL);
     sigfillset(&all);
@@ -96,19 +99,19 @@ static void guard(const struct child *child, const int *slaves, int parent, int 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int self = (int)getpid(), command = (int)fork();
     if (!command)
-        become(&child->settings, slaves, self, report);
+        exec_command(&child->settings, slaves, self, report);
     if (command < 0 && write(report, &errno, sizeof errno) < 0)
         _exit(1);
     struct child_note note = { .pid = command };
     if (write(notes, &note, sizeof note) < 0)
         _exit(1);
     close(report);
-    let_go(child, slaves);
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGCHLD);
-    sigaddset(&wanted, SIGTERM);
+    close_inherited(child, slaves);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    sigaddset(&awaited, SIGTERM);
     while (getppid() == parent) {
-        sigwaitinfo(&wanted, NULL);
+        sigwaitinfo(&awaited, NULL);
         reap(notes, command);
     }
     end_all(child->settings.grace_seconds, notes, command);
@@ -119,8 +122,7 @@ static enum err refuse(const char *command, int problem)
 {
     if (problem == ENOENT)
         return fail((enum err)CHILD_NOT_FOUND,
-                    "%s: there is no such command; the trainer's command line stands behind --",
-                    command);
+                    "%s: command not found; give the trainer's command line after --", command);
     return fail((enum err)CHILD_NOT_EXECUTABLE, "%s: cannot be started: %s", command,
                 strerror(problem));
 }
@@ -139,11 +141,11 @@ enum err child_warden_start(struct child *child, const int *slaves)
     struct child_internal *in = child->inside;
     int report[2], notes[2], problem = 0, parent = (int)getpid();
     if (pipe2(report, O_CLOEXEC))
-        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
+        return fail(ERR_UNAVAILABLE, "cannot create a pipe: %s", strerror(errno));
     if (pipe2(notes, O_CLOEXEC)) {
         close(report[0]);
         close(report[1]);
-        return fail(ERR_UNAVAILABLE, "no pipe can be made: %s", strerror(errno));
+        return fail(ERR_UNAVAILABLE, "cannot create a pipe: %s", strerror(errno));
     }
     in->warden = (int)fork();
     if (!in->warden) {
@@ -161,7 +163,7 @@ enum err child_warden_start(struct child *child, const int *slaves)
     close(report[0]);
     child->pid = note.pid;
     if (in->warden < 0)
-        return fail(ERR_UNAVAILABLE, "no process can be made: %s", strerror(errno));
+        return fail(ERR_UNAVAILABLE, "cannot create a process: %s", strerror(errno));
     return failed ? refuse(child->settings.command[0], problem) : OK;
 }
 

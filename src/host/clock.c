@@ -1,3 +1,5 @@
+// The monotonic clock in seconds.
+
 #include "host/clock.h"
 
 #include <time.h>

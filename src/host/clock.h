@@ -1,4 +1,4 @@
-// clock: seconds that only ever go on, for measuring how long something took.
+// clock: a monotonic clock in seconds, to measure how long something took.
 //
 //     double began = clock_seconds();
 //     …
@@ -6,4 +6,4 @@
 
 #pragma once
 
-double clock_seconds(void); // since some moment; not the time of day
+double clock_seconds(void); // since an arbitrary moment; not the time of day

@@ -1,3 +1,5 @@
+// Maps whole files for reading; writes through a temporary name and a rename.
+
 #include "host/file.h"
 
 #include <errno.h>
@@ -49,9 +51,9 @@ enum err file_open(struct file *file, const char *path)
     struct stat about;
     enum err err = OK;
     if (fstat(fd, &about)) {
-        err = fail(ERR_INPUT, "%s: cannot be looked at: %s", path, strerror(errno));
+        err = fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
     } else if (S_ISDIR(about.st_mode)) {
-        err = fail(ERR_INPUT, "%s: is a folder, a file is wanted", path);
+        err = fail(ERR_INPUT, "%s: is a folder; give a file", path);
     } else if (!S_ISREG(about.st_mode) || !about.st_size) {
         err = read_all(file, fd, path);
     } else {
@@ -116,7 +118,7 @@ enum err file_sync_folder(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return fail(ERR_INPUT, "%s: cannot be opened as a folder: %s", path, strerror(errno));
-    bool good = !fsync(fd) || errno == EINVAL; // a file system that keeps no names cannot
+    bool good = !fsync(fd) || errno == EINVAL; // not supported by every file system
     enum err err = good ? OK : fail(ERR_INPUT, "%s: cannot be synced: %s", path, strerror(errno));
     close(fd);
     return err;

@@ -6,7 +6,7 @@
 
 struct file {
     struct text text; // the whole content; readable while the file is open
-    void *mapped;     // NULL where the content was read into memory of its own
+    void *mapped;     // NULL if the content was read into memory
     void *owned;
 };
 
@@ -14,12 +14,12 @@ struct file {
 enum err file_open(struct file *file, const char *path);
 void file_close(struct file *file);
 
-// The whole content in an arena, for what goes on pointing into it.
+// Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 
-// Writes to a temporary name beside path, then renames: readers see the old content or the new.
+// Writes to a temporary name next to path, then renames: readers see the old content or the new.
 // "-" is standard output.
 enum err file_write(const char *path, struct text content);
 
-// Waits until the names in a folder are on the disk, so that a rename outlives a power cut.
+// Flushes a folder's entries to disk, so that a rename survives a power failure.
 enum err file_sync_folder(const char *path);

@@ -1,3 +1,5 @@
+// Lists and maps the files of a folder that share an ending.
+
 #include "host/folder.h"
 
 #include <dirent.h>
@@ -69,8 +71,8 @@ bool folder_has(const char *path, const char *name)
 {
     struct arena arena = { 0 };
     struct stat status;
-    const char *whole = *name ? text_format(&arena, "%s/%s", path, name) : path;
-    bool has = !stat(whole, &status) && !S_ISDIR(status.st_mode);
+    const char *file_path = *name ? text_format(&arena, "%s/%s", path, name) : path;
+    bool has = !stat(file_path, &status) && !S_ISDIR(status.st_mode);
     arena_release(&arena);
     return has;
 }

@@ -1,4 +1,4 @@
-// folder: the files of a folder whose names end alike, mapped, in the order of their names.
+// folder: the files of a folder with a given ending, mapped and sorted by name.
 //
 //     struct folder folder = { 0 };
 //     TRY(folder_open(&folder, arena, "my-data", ".csv"));
@@ -22,4 +22,5 @@ struct folder {
 enum err folder_open(struct folder *folder, struct arena *arena, const char *path,
                      const char *ending);
 void folder_close(struct folder *folder);
-bool folder_has(const char *path, const char *name); // a file of that name; name "" is path itself
+bool folder_has(const char *path,
+                const char *name); // whether that file exists; name "": path itself

@@ -1,3 +1,5 @@
+// Follows growing log files: finds them, reads what was added, notices rotation and truncation.
+
 #include "host/follow.h"
 
 #include <dirent.h>
@@ -66,7 +68,7 @@ static bool give(struct follow *follow, struct follow_file *file, struct text by
     return true;
 }
 
-// Remembers the first bytes, or compares with what it remembers; false: it is another file.
+// Compares the first bytes with those stored, then stores more of them; false: it is another file.
 static bool same_head(struct follow_file *file)
 {
     char head[FOLLOW_HEAD];
@@ -106,7 +108,7 @@ static bool read_added(struct follow *follow, struct follow_file *file, double s
     return given;
 }
 
-// Where the path is another file now, the old one's rest is read first.
+// If the path names another file now, the rest of the old one is read first.
 static bool poll_stream(struct follow *follow, struct follow_file *file, double seconds)
 {
     bool given = file->fd >= 0 && read_added(follow, file, seconds);
@@ -226,9 +228,9 @@ bool follow_poll(struct follow *follow, double seconds)
     }
     for (int i = 0; i < follow->count; i++) {
         struct follow_file *file = &follow->files[i];
-        bool some =
+        bool added =
             file->whole ? poll_whole(follow, file, seconds) : poll_stream(follow, file, seconds);
-        given = given || some;
+        given = given || added;
     }
     return given;
 }

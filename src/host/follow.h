@@ -1,17 +1,17 @@
-// follow: reads what is added to files while somebody writes them.
+// follow: reads what is added to log files while another process writes them.
 //
 //     struct follow follow;
 //     follow_start(&follow, arena, "runs/output", give, context);   // a file or a folder
-//     … follow_poll(&follow, seconds);                              // now and then
+//     … follow_poll(&follow, seconds);                              // regularly
 //     follow_end(&follow);
 //
-// What stands in the files at the start is of earlier runs and is left out. A path that is not yet
-// there is waited for. In a folder, and in those in it, the files that trainers log to are followed
-// (follow_names in follow.c): trainer_state.json, event files, JSON lines, logs.
+// What the files hold at the start comes from earlier runs and is skipped. A path that does not
+// exist yet is waited for. In a folder and its subfolders, the files that trainers log to are
+// followed (follow_names in follow.c): trainer_state.json, event files, JSON Lines, logs.
 //
-// A log that is rotated (another file of that name), truncated or written anew is read from its
-// start, after the rest of the old one. trainer_state.json is written whole each time, and is given
-// whole each time it changes.
+// A log that is rotated (another file of that name), truncated or rewritten is read from its start,
+// after the rest of the old one. trainer_state.json is always written as a whole, and is passed on
+// as a whole each time it changes.
 
 #pragma once
 
@@ -21,11 +21,11 @@ enum { FOLLOW_FILES = 256, FOLLOW_DEPTH = 4, FOLLOW_HEAD = 64 };
 
 struct follow_piece {
     const char *path;
-    int file;          // a number that stays the same for a path
-    bool whole;        // bytes is the whole of a document; else what was added
-    bool begins;       // the first of a new file of that name
+    int file;          // index of the path; does not change
+    bool whole;        // bytes is a whole document; otherwise what was added
+    bool begins;       // the first piece of a new file of that name
     struct text bytes; // valid during the callback
-    double seconds;    // as follow_poll() was given
+    double seconds;    // as passed to follow_poll()
 };
 
 typedef void follow_callback(void *context, const struct follow_piece *piece);
@@ -37,7 +37,7 @@ struct follow_file {
     int64_t offset, size;
     uint64_t device, inode;
     double modified_seconds;
-    char head[FOLLOW_HEAD]; // the first bytes: other ones are another file
+    char head[FOLLOW_HEAD]; // the first bytes; if they change, it is another file
     size_t head_size;
 };
 
@@ -48,11 +48,11 @@ struct follow {
     void *context;
     struct follow_file files[FOLLOW_FILES];
     int count;
-    bool started;           // files that appear now are new ones
-    double scanned_seconds; // when files were last looked for
+    bool started;           // files that appear from now on are new
+    double scanned_seconds; // when the folder was last scanned
 };
 
 void follow_start(struct follow *follow, struct arena *arena, const char *path,
                   follow_callback *give, void *context);
-bool follow_poll(struct follow *follow, double seconds); // whether something was given
+bool follow_poll(struct follow *follow, double seconds); // whether anything was passed on
 void follow_end(struct follow *follow);                  // accepts a zeroed one

@@ -1,3 +1,5 @@
+// Loads NVML at run time and samples every GPU from a thread of its own.
+
 #include "host/gpu.h"
 
 #include "host/clock.h"
@@ -13,7 +15,7 @@
 
 // --- NVML's C interface, as far as it is needed ------------------------------
 
-struct nvml_memory { // version 1: used has what the driver keeps for itself in it
+struct nvml_memory { // version 1: `used` includes what the driver reserves
     unsigned long long total, free, used;
 };
 
@@ -85,7 +87,7 @@ static const struct {
       &nvml.processes, false },
 };
 
-// What NVML's bits mean, as its manual has them. Bit 0, nothing to do, is no throttling.
+// The meaning of NVML's bits, from its manual. Bit 0, idle, is not throttling.
 static const struct {
     const char *name;
     uint64_t bits;
@@ -102,7 +104,7 @@ const char *gpu_throttle_name(enum gpu_throttle reason)
     return throttles[reason].name;
 }
 
-static void *library; // stays loaded: a driver's library does not like to go
+static void *library; // stays loaded: unloading a driver's library is not safe
 
 static enum err load(void)
 {
@@ -113,16 +115,14 @@ static enum err load(void)
     void *opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!opened)
         return fail(ERR_UNAVAILABLE,
-                    "GPUs are not watched: %s, which comes with NVIDIA's driver, "
-                    "is not there",
-                    file);
+                    "no GPU statistics: %s, a part of NVIDIA's driver, was not found", file);
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(opened, symbols[i].symbol);
         if (!symbol && symbols[i].older)
             symbol = dlsym(opened, symbols[i].older);
         if (!symbol && symbols[i].needed) {
             dlclose(opened);
-            return fail(ERR_UNAVAILABLE, "GPUs are not watched: %s has no %s", file,
+            return fail(ERR_UNAVAILABLE, "no GPU statistics: %s has no function %s", file,
                         symbols[i].symbol);
         }
         memcpy(symbols[i].slot, &symbol, sizeof symbol); // ISO C has no cast to a function
@@ -282,7 +282,7 @@ static enum err find_devices(struct gpu_monitor *monitor)
     unsigned count = 0;
     int code = nvml.count(&count);
     if (code)
-        return fail(ERR_UNAVAILABLE, "GPUs are not watched: NVML says: %s", nvml.error(code));
+        return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML reports: %s", nvml.error(code));
     monitor->watched = calloc(count ? count : 1, sizeof *monitor->watched);
     for (unsigned i = 0; i < count && i < GPU_MOST && monitor->watched; i++) {
         struct watched *w = &monitor->watched[monitor->count];
@@ -292,7 +292,7 @@ static enum err find_devices(struct gpu_monitor *monitor)
         monitor->count++;
     }
     if (!monitor->count)
-        return fail(ERR_UNAVAILABLE, "GPUs are not watched: NVML finds none");
+        return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML finds no GPU");
     if (!nvml.driver || nvml.driver(monitor->driver, sizeof monitor->driver))
         monitor->driver[0] = 0;
     return OK;
@@ -311,7 +311,7 @@ static enum err start_thread(struct gpu_monitor *monitor)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int problem = pthread_create(&monitor->thread, NULL, run, monitor);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return problem ? fail(ERR_UNAVAILABLE, "GPUs are not watched: no thread can be made: %s",
+    return problem ? fail(ERR_UNAVAILABLE, "no GPU statistics: cannot create a thread: %s",
                           strerror(problem))
                    : OK;
 }
@@ -322,9 +322,9 @@ enum err gpu_monitor_start(struct gpu_monitor **out, double interval_seconds)
     TRY(load());
     int code = nvml.init();
     if (code)
-        return fail(ERR_UNAVAILABLE, "GPUs are not watched: NVML says: %s", nvml.error(code));
+        return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML reports: %s", nvml.error(code));
     struct gpu_monitor *monitor = calloc(1, sizeof *monitor);
-    enum err err = monitor ? OK : fail(ERR_UNAVAILABLE, "GPUs are not watched: no memory is left");
+    enum err err = monitor ? OK : fail(ERR_UNAVAILABLE, "no GPU statistics: out of memory");
     if (!err) {
         monitor->interval_seconds = interval_seconds;
         monitor->keep = 1;
@@ -368,7 +368,7 @@ void gpu_monitor_end(struct gpu_monitor *monitor)
     nvml.shutdown();
 }
 
-// --- what was seen -----------------------------------------------------------
+// --- results -----------------------------------------------------------------
 
 int gpu_monitor_count(const struct gpu_monitor *monitor)
 {

@@ -1,20 +1,20 @@
-// gpu: what the NVIDIA driver says of its GPUs, sampled while something runs.
+// gpu: memory, power, clocks and throttling of NVIDIA GPUs, sampled while a command runs.
 //
-// NVML (libnvidia-ml.so.1) is loaded when asked for, so the same program runs where there is none.
+// NVML (libnvidia-ml.so.1) is loaded on demand, so the same program runs without it.
 //
 //     struct gpu_monitor *monitor;
-//     if (!gpu_monitor_start(&monitor, 0.1)) {     // else error_text() says why there is no NVML
+//     if (!gpu_monitor_start(&monitor, 0.1)) {     // otherwise error_text() says why
 //         …
 //         struct gpu_summary s = gpu_monitor_summary(monitor, device, from_seconds, to_seconds);
 //         gpu_monitor_end(monitor);
 //     }
 //
-// A thread takes a sample of each GPU at that interval. Peaks are over all samples; means are over
-// those that are kept: when the ring is full every other one goes and the interval of keeping
-// doubles, so that it always spans the whole run. Times are of the monotonic clock. What a driver
-// or card does not tell is NAN.
+// A thread samples each GPU at that interval. Peaks are over all samples; means are over the stored
+// ones: when the ring is full, every other sample is dropped and the storing interval doubles, so
+// that the ring always spans the whole run. Times are of the monotonic clock. What a driver or card
+// does not report is NAN.
 //
-// GPUHOURS_NVML names another library file: tests bring one of their own.
+// GPUHOURS_NVML names another library file, for tests.
 
 #pragma once
 
@@ -38,21 +38,21 @@ struct gpu_sample {
     uint64_t throttle; // NVML's bits
 };
 
-// Why clocks were lowered; more than one may hold at a time.
+// Why clocks were lowered; several reasons may apply at once.
 enum gpu_throttle {
     GPU_POWER_CAP,
     GPU_THERMAL,
     GPU_POWER_BRAKE,
     GPU_HARDWARE_SLOWDOWN,
-    GPU_SETTING, // clocks that somebody set
+    GPU_SETTING, // clocks set by an administrator or application
     GPU_THROTTLES
 };
 
 struct gpu_summary {
-    int64_t samples;       // in the time asked for
+    int64_t samples;       // in the requested interval
     double base_bytes;     // in use when the monitor started
     double peak_bytes;     // at any time since
-    double own_peak_bytes; // of the processes asked about; NAN: the driver did not say
+    double own_peak_bytes; // of the processes of gpu_monitor_own(); NAN: not reported
     double utilisation, watts, clock_hertz; // means
     double celsius;                         // highest
     double throttled_share;                 // of the samples, for any reason
@@ -61,7 +61,7 @@ struct gpu_summary {
 
 struct gpu_monitor;
 
-// ERR_UNAVAILABLE, with a sentence, where there is no NVML or no GPU.
+// ERR_UNAVAILABLE if there is no NVML or no GPU.
 enum err gpu_monitor_start(struct gpu_monitor **out, double interval_seconds);
 void gpu_monitor_end(struct gpu_monitor *monitor); // accepts NULL
 
@@ -71,8 +71,9 @@ struct gpu_sample gpu_monitor_last(struct gpu_monitor *monitor, int device);
 struct gpu_summary gpu_monitor_summary(struct gpu_monitor *monitor, int device, double from,
                                        double to);
 
-// Whose memory own_peak_bytes adds up: asked of is_ours with each process that holds some. In a
-// container the driver may number processes otherwise; then nothing is ours and it stays NAN.
+// Selects the processes whose memory own_peak_bytes adds up: is_ours is called for each process
+// that uses GPU memory. In a container the driver may report other process numbers; then nothing is
+// ours and own_peak_bytes stays NAN.
 void gpu_monitor_own(struct gpu_monitor *monitor, bool (*is_ours)(void *context, int pid),
                      void *context);
 

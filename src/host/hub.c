@@ -1,3 +1,5 @@
+// Looks model files up in a folder or in the local Hugging Face cache.
+
 #include "host/hub.h"
 #include "host/file.h"
 
@@ -19,7 +21,7 @@ static bool is_folder(const char *path)
     return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-// The folder of the cache, or NULL where the environment names none.
+// The cache folder; NULL if the environment names none.
 static const char *cache_folder(struct arena *arena)
 {
     const char *value;
@@ -59,7 +61,7 @@ static const char *first_line(struct arena *arena, const char *path)
     return *line && !strchr(line, '\n') && !strstr(line, "..") ? line : NULL;
 }
 
-// Any snapshot that has the file, of several the one that was changed last.
+// The most recently changed snapshot that has the file.
 static const char *newest_snapshot(struct arena *arena, const char *folder, const char *file)
 {
     const char *snapshots = text_format(arena, "%s/snapshots", folder), *best = NULL;
@@ -101,7 +103,7 @@ enum err hub_find(const char **path, struct arena *arena, const char *model, con
     const char *cache = cache_folder(arena), *at = strchr(model, '@');
     struct text name = { model, at ? (size_t)(at - model) : strlen(model) };
     if (!cache || strstr(model, ".."))
-        return fail(ERR_INPUT, "%s: there is no such folder", model);
+        return fail(ERR_INPUT, "%s: no such folder", model);
     const char *folder = text_format(arena, "%s/%s", cache, folder_name(arena, name));
     if (!is_folder(folder))
         return fail(ERR_INPUT,
@@ -110,8 +112,8 @@ enum err hub_find(const char **path, struct arena *arena, const char *model, con
                     model, cache);
     *path = find_cached(arena, folder, at ? at + 1 : NULL, file);
     return *path ? OK
-                 : fail(ERR_INPUT, "%s: the local hub cache has no %s of it (%s)", model, file,
-                        folder);
+                 : fail(ERR_INPUT, "%s: the local hub cache has no %s for this model (%s)", model,
+                        file, folder);
 }
 
 enum err hub_find_tokenizer(const char **path, struct arena *arena, const char *model)

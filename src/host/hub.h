@@ -1,7 +1,7 @@
 // hub: finds a model's files in a folder or in the local Hugging Face cache, never on the network.
 //
-// A model is a folder ("./llama"), or a name ("meta-llama/Llama-3.1-8B", with "@revision" if need
-// be) that is looked up where the hub's own library keeps what it downloaded: $HF_HUB_CACHE,
+// A model is a folder ("./llama"), or a name ("meta-llama/Llama-3.1-8B", optionally "@revision")
+// that is looked up where the hub's own library stores its downloads: $HF_HUB_CACHE,
 // $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
 //
 //     const char *path;
@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-// ERR_INPUT, with the places that were looked at, if there is no such model or file.
+// ERR_INPUT, naming the places searched, if there is no such model or file.
 enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file);
 
 // The file to read a tokenizer from: `model` itself if it is a file, else the model's

@@ -1,3 +1,5 @@
+// Expands the words of a command line (files, folders, patterns, addresses) into data files.
+
 #include "host/inputs.h"
 
 #include <dirent.h>
@@ -58,13 +60,13 @@ static bool is_data(const char *name)
     for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++)
         if (!strcmp(name, descriptions[i]))
             return false;
-    char whole[32];
+    char ending[32];
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         for (size_t j = 0; j < sizeof packed / sizeof *packed; j++) {
             size_t size = strlen(endings[i]);
-            memcpy(whole, endings[i], size);
-            memcpy(whole + size, packed[j], strlen(packed[j]) + 1);
-            if (ends_with(name, whole))
+            memcpy(ending, endings[i], size);
+            memcpy(ending + size, packed[j], strlen(packed[j]) + 1);
+            if (ends_with(name, ending))
                 return true;
         }
     return false;
@@ -92,8 +94,9 @@ static enum err find_entry(struct finder *f, const char *path, const char *name,
 static enum err find_in_folder(struct finder *f, const char *folder, int depth)
 {
     if (depth > DEEPEST_FOLDER)
-        return fail(ERR_INPUT, "%s: is over %d folders deep; is there a link to itself?", folder,
-                    DEEPEST_FOLDER);
+        return fail(ERR_INPUT,
+                    "%s: is nested over %d folders deep; is there a link to a parent folder?",
+                    folder, DEEPEST_FOLDER);
     DIR *dir = opendir(folder);
     if (!dir)
         return fail(ERR_INPUT, "%s: cannot be opened: %s", folder, strerror(errno));
@@ -125,12 +128,12 @@ static enum err find_pattern(struct finder *f, const char *pattern)
     int failed = glob(pattern, 0, NULL, &found); // sorted
     enum err err = OK;
     if (failed)
-        err = fail(ERR_INPUT, "%s: no file has a name like this", pattern);
+        err = fail(ERR_INPUT, "%s: no file matches this pattern", pattern);
     for (size_t i = 0; !err && i < found.gl_pathc; i++) {
         const char *path = text_copy(f->arena, text_of(found.gl_pathv[i]));
         struct stat about;
         if (stat(path, &about))
-            err = fail(ERR_INPUT, "%s: cannot be looked at: %s", path, strerror(errno));
+            err = fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
         else if (S_ISDIR(about.st_mode))
             err = find_in_folder(f, path, 0);
         else
@@ -144,7 +147,7 @@ static enum err find(struct finder *f, const char *word)
 {
     struct stat about;
     if (!*word)
-        return fail(ERR_INPUT, "an empty name is no file; - is standard input");
+        return fail(ERR_INPUT, "an empty file name; give - for standard input");
     if (!strcmp(word, "-") || inputs_is_remote(word)) {
         add(f, word, -1);
         return OK;

@@ -1,9 +1,9 @@
-// inputs: the files that the words of a command line mean.
+// inputs: the data files that the words of a command line name.
 //
 // A word is a file, a folder (all data files in it and below, in order of their names), a pattern
 // such as "part-*.jsonl", a remote address ("hf://", "s3://", "https://"), or "-" for standard
-// input. What a folder holds besides data (notes, hidden files, the descriptions that dataset
-// libraries write) is passed over.
+// input. Other files of a folder (notes, hidden files, the descriptions that dataset
+// libraries write) are skipped.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 struct inputs {
     const char **paths; // in the arena
     size_t count;
-    int64_t total_bytes; // of the files; 0 where one cannot be known
+    int64_t total_bytes; // of all files; 0: the size of one is unknown
 };
 
 enum err inputs_find(struct inputs *out, struct arena *arena, const char *const *words,

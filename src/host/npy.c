@@ -1,3 +1,5 @@
+// Writes and reads one-dimensional arrays in numpy's .npy format, version 1.0.
+
 #include "host/npy.h"
 
 #include <errno.h>
@@ -85,12 +87,12 @@ enum err npy_read(const void **items, int64_t *count, struct text file, enum npy
     char found[8] = "";
     if (!descr || !shape || sscanf(descr, "'descr': '%7[^']'", found) != 1 ||
         sscanf(shape, "'shape': (%lld,)", &length) != 1)
-        return fail(ERR_INPUT, "%s: the header of the .npy file is not understood", name);
+        return fail(ERR_INPUT, "%s: the header of the .npy file cannot be parsed", name);
     if (strcmp(found, types[type].name))
-        return fail(ERR_INPUT, "%s: holds numbers of type %s, must be %s", name, found,
+        return fail(ERR_INPUT, "%s: holds numbers of type %s; expected %s", name, found,
                     types[type].name);
     if (length < 0 || (file.size - start) / types[type].bytes < (size_t)length)
-        return fail(ERR_INPUT, "%s: is cut off: %lld numbers are missing some", name, length);
+        return fail(ERR_INPUT, "%s: is cut off: its header promises %lld numbers", name, length);
     *items = file.at + start;
     *count = length;
     return OK;

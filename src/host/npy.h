@@ -6,9 +6,8 @@
 //     err = err ? err : npy_finish(&ids);
 //     npy_release(&ids);
 //
-// The length is not known before the end: room for it is kept in the header. A file that was not
-// finished is removed by npy_release(). Numbers are little-endian, as on every machine we build
-// for.
+// The length is known only at the end, so the header reserves space for it. npy_release() removes a
+// file that was not finished. Numbers are little-endian, as on every machine that we build for.
 
 #pragma once
 

@@ -1,3 +1,5 @@
+// Asks the kernel for huge pages under large blocks of memory.
+
 #define _DEFAULT_SOURCE // madvise
 
 #include "host/pages.h"
@@ -7,16 +9,17 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static void ask(void *at, size_t size)
+static void request_huge_pages(void *at, size_t size)
 {
     const uintptr_t page = 4096;
     uintptr_t start = ((uintptr_t)at + page - 1) & ~(page - 1);
     uintptr_t end = ((uintptr_t)at + size) & ~(page - 1);
     if (end > start)
-        madvise((void *)start, end - start, MADV_HUGEPAGE); // a wish: nothing depends on it
+        madvise((void *)start, end - start,
+                MADV_HUGEPAGE); // a hint: correctness does not depend on it
 }
 
 void pages_init(void)
 {
-    arena_large = ask;
+    arena_large = request_huge_pages;
 }

@@ -1,3 +1,5 @@
+// Runs a stream of items over threads and returns the results in order.
+
 #include "host/pool.h"
 
 #include <pthread.h>
@@ -8,9 +10,9 @@
 
 struct slot {
     void *item;
-    bool ready; // worked on, or failed; waits for its turn to be given
+    bool ready; // done or failed; waits until the items before it are given
     enum err err;
-    char sentence[1024]; // of err; error texts belong to a thread and have to be carried
+    char message[1024]; // of err: error_text() belongs to a thread, so it is copied
 };
 
 struct pool {
@@ -20,11 +22,11 @@ struct pool {
     pthread_cond_t changed;
     struct slot *slots;
     int64_t slot_count;
-    int64_t taken, given; // numbers of items
-    bool no_more;         // to take
-    bool giving;          // some thread does
+    int64_t taken, given; // items so far
+    bool no_more;         // no item is left to take
+    bool giving;          // a thread is in give()
     enum err err;
-    char sentence[1024];
+    char message[1024];
 };
 
 struct worker {
@@ -32,20 +34,20 @@ struct worker {
     int number;
 };
 
-int pool_workers(int wanted)
+int pool_workers(int requested)
 {
-    long cores = wanted > 0 ? wanted : sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = requested > 0 ? requested : sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : cores > POOL_MOST_WORKERS ? POOL_MOST_WORKERS : (int)cores;
 }
 
-static void carry(struct slot *slot, enum err err)
+static void set_error(struct slot *slot, enum err err)
 {
     slot->err = err;
     if (err)
-        snprintf(slot->sentence, sizeof slot->sentence, "%s", error_text());
+        snprintf(slot->message, sizeof slot->message, "%s", error_text());
 }
 
-// Takes the next item; NULL when there are no more. The ring's place for it must be free first.
+// Takes the next item, once its slot in the ring is free; NULL when there are no more.
 static struct slot *take(struct pool *pool)
 {
     struct slot *slot = NULL;
@@ -59,7 +61,7 @@ static struct slot *take(struct pool *pool)
     if (!over) {
         slot = &pool->slots[number % pool->slot_count];
         bool more = true;
-        carry(slot, pool->job->take(pool->job->context, slot->item, &more));
+        set_error(slot, pool->job->take(pool->job->context, slot->item, &more));
         pthread_mutex_lock(&pool->lock);
         pool->no_more = pool->no_more || !more || slot->err;
         if (more || slot->err)
@@ -72,7 +74,7 @@ static struct slot *take(struct pool *pool)
     return slot;
 }
 
-// Gives all items whose turn it is, unless another thread is at it.
+// Gives all items that are next in order, unless another thread is doing so.
 static void give(struct pool *pool, struct slot *done)
 {
     pthread_mutex_lock(&pool->lock);
@@ -82,14 +84,14 @@ static void give(struct pool *pool, struct slot *done)
         pool->giving = true;
         pthread_mutex_unlock(&pool->lock);
         if (!slot->err && pool->job->give)
-            carry(slot, pool->job->give(pool->job->context, slot->item));
+            set_error(slot, pool->job->give(pool->job->context, slot->item));
         pthread_mutex_lock(&pool->lock);
         pool->giving = false;
         slot->ready = false;
         pool->given++;
         if (slot->err) {
             pool->err = slot->err;
-            snprintf(pool->sentence, sizeof pool->sentence, "%s", slot->sentence);
+            snprintf(pool->message, sizeof pool->message, "%s", slot->message);
         }
         pthread_cond_broadcast(&pool->changed);
     }
@@ -102,8 +104,8 @@ static void *run_worker(void *argument)
     struct pool *pool = worker->pool;
     for (struct slot *slot; (slot = take(pool));) {
         if (!slot->err)
-            carry(slot, pool->job->work(pool->job->context, slot->item, worker->number));
-        if (slot->err) { // nothing behind it will be given
+            set_error(slot, pool->job->work(pool->job->context, slot->item, worker->number));
+        if (slot->err) { // no later item will be given
             pthread_mutex_lock(&pool->lock);
             pool->no_more = true;
             pthread_mutex_unlock(&pool->lock);
@@ -120,13 +122,13 @@ static enum err run_threads(struct pool *pool, int count)
     int started = 1;
     for (int i = 0; i < count; i++)
         workers[i] = (struct worker){ pool, i };
-    for (; started < count; started++) // fewer threads than wanted only make it slower
+    for (; started < count; started++) // with fewer threads it is only slower
         if (pthread_create(&threads[started], NULL, run_worker, &workers[started]))
             break;
     run_worker(&workers[0]);
     for (int i = 1; i < started; i++)
         pthread_join(threads[i], NULL);
-    return pool->err ? fail(pool->err, "%s", pool->sentence) : OK;
+    return pool->err ? fail(pool->err, "%s", pool->message) : OK;
 }
 
 enum err pool_run(const struct pool_job *job, int workers)
@@ -138,7 +140,7 @@ enum err pool_run(const struct pool_job *job, int workers)
     char *items = calloc((size_t)pool.slot_count, size ? size : 16);
     enum err err = OK;
     if (!pool.slots || !items) {
-        err = fail(ERR_UNAVAILABLE, "this machine has no memory left for %d threads", workers);
+        err = fail(ERR_UNAVAILABLE, "out of memory; cannot start %d threads", workers);
     } else {
         for (int64_t i = 0; i < pool.slot_count; i++)
             pool.slots[i].item = items + (size_t)i * size;

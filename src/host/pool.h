@@ -1,4 +1,4 @@
-// pool: threads that work on a stream of items and give the results back in order.
+// pool: threads that work on a stream of items and return the results in order.
 //
 //     struct pool_job job = { .context = &run, .item_size = sizeof(struct item),
 //                             .take = take, .work = work, .give = give, .drop = drop };
@@ -8,13 +8,12 @@
 // give() gets the items in the order they were taken, one call at a time. None of the three runs
 // on a fixed thread; the calling thread takes part, and with one worker there is no other.
 //
-// An item's memory is zeroed once and then used again for a later item, so that its buffers can
-// be kept; drop() is called at the end for each, and accepts a zeroed
-// one. Items in flight are at most
-// POOL_AHEAD per worker: memory is bounded.
+// An item's memory is zeroed once and then reused for later items, so that its buffers can be kept;
+// drop() is called for each at the end and accepts a zeroed one. At most POOL_AHEAD items per
+// worker are in flight: memory is bounded.
 //
 // An error stops the run. All items before the one that failed are given first, so that the same
-// input ends in the same sentence however many threads there are.
+// input gives the same error message with any number of threads.
 
 #pragma once
 
@@ -28,11 +27,11 @@ enum { POOL_AHEAD = 4, POOL_MOST_WORKERS = 256 };
 struct pool_job {
     void *context;
     size_t item_size;
-    enum err (*take)(void *context, void *item, bool *more); // more = false: there are no more
+    enum err (*take)(void *context, void *item, bool *more); // more = false: no item is left
     enum err (*work)(void *context, void *item, int worker); // worker: 0 … workers-1
     enum err (*give)(void *context, void *item);             // may be NULL
     void (*drop)(void *context, void *item);                 // may be NULL; accepts zeros
 };
 
-int pool_workers(int wanted); // wanted, or for 0 the cores that are online
+int pool_workers(int requested); // 0: as many as there are cores online
 enum err pool_run(const struct pool_job *job, int workers);

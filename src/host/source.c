@@ -1,3 +1,5 @@
+// Reads data files as blocks of whole rows: opens, cuts, skips rows that are too long.
+
 #include "host/source.h"
 
 #include "base/csv.h"
@@ -20,7 +22,7 @@ enum err source_open(struct source *s, struct arena *arena, const char *const *w
         s->options.block_bytes = SOURCE_BLOCK_BYTES;
     if (s->options.block_bytes > s->options.row_limit_bytes)
         s->options.block_bytes = s->options.row_limit_bytes;
-    s->too_long = text_format(arena, "the row is longer than %s, the limit, and was left out",
+    s->too_long = text_format(arena, "the row is longer than the limit of %s and was skipped",
                               text_bytes(arena, (double)s->options.row_limit_bytes));
     return inputs_find(&s->inputs, arena, words, count);
 }
@@ -42,7 +44,7 @@ static void close_file(struct source *s)
 void source_close(struct source *s)
 {
     close_file(s);
-    free(s->carry);
+    free(s->pending);
     *s = (struct source){ 0 };
 }
 
@@ -52,15 +54,15 @@ void source_block_release(struct block *block)
     *block = (struct block){ 0 };
 }
 
-static enum err make_room(char **buffer, size_t *room, size_t wanted)
+static enum err make_room(char **buffer, size_t *room, size_t bytes)
 {
-    if (*room >= wanted)
+    if (*room >= bytes)
         return OK;
-    char *grown = realloc(*buffer, wanted);
+    char *grown = realloc(*buffer, bytes);
     if (!grown)
-        return fail(ERR_UNAVAILABLE, "this machine has no memory left (wanted %zu bytes)", wanted);
+        return fail(ERR_UNAVAILABLE, "out of memory: cannot allocate %zu bytes", bytes);
     *buffer = grown;
-    *room = wanted;
+    *room = bytes;
     return OK;
 }
 
@@ -80,18 +82,18 @@ static enum err open_table(struct source *s, const char *path, struct text head)
 
 static void drop_byte_order_mark(struct source *s)
 {
-    if (s->transfer_size >= 3 && !memcmp(s->carry, "\xEF\xBB\xBF", 3)) {
-        s->transfer_size -= 3;
-        memmove(s->carry, s->carry + 3, s->transfer_size);
+    if (s->pending_size >= 3 && !memcmp(s->pending, "\xEF\xBB\xBF", 3)) {
+        s->pending_size -= 3;
+        memmove(s->pending, s->pending + 3, s->pending_size);
     }
 }
 
-// Opens the next file and looks at its first bytes, which stay in the carry.
+// Opens the next file and reads its first bytes, which stay in pending.
 static enum err open_file(struct source *s)
 {
     const char *path = s->inputs.paths[s->next_file++];
     s->line = 1;
-    s->transfer_size = s->scanned = 0;
+    s->pending_size = s->scanned = 0;
     s->skipping = s->header_taken = s->ended = false;
     s->names = NULL;
     s->name_count = 0;
@@ -99,29 +101,30 @@ static enum err open_file(struct source *s)
         return open_table(s, path, (struct text){ 0 });
     TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
     s->reading = true;
-    TRY(make_room(&s->carry, &s->transfer_room, HEAD_BYTES));
-    for (size_t got = 1; got && s->transfer_size < HEAD_BYTES; s->transfer_size += got)
-        TRY(archive_read(&s->archive, s->carry + s->transfer_size, HEAD_BYTES - s->transfer_size,
+    TRY(make_room(&s->pending, &s->pending_room, HEAD_BYTES));
+    for (size_t got = 1; got && s->pending_size < HEAD_BYTES; s->pending_size += got)
+        TRY(archive_read(&s->archive, s->pending + s->pending_size, HEAD_BYTES - s->pending_size,
                          &got));
-    struct text head = { s->carry, s->transfer_size };
+    struct text head = { s->pending, s->pending_size };
     if (table_is_for(path, head)) {
         if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
-            return fail(ERR_INPUT, "%s: Parquet and Arrow are read from plain files only",
+            return fail(ERR_INPUT, "%s: Parquet and Arrow files must be uncompressed regular files",
                         s->archive.name);
         return open_table(s, path, head);
     }
     drop_byte_order_mark(s);
-    head.size = s->transfer_size;
+    head.size = s->pending_size;
     enum lines_format format = s->options.format;
     s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
     if (head.size > 262 && !memcmp(head.at + 257, "ustar", 5))
         return fail(ERR_INPUT, "%s: is a tar archive; unpack it with tar -xf first",
                     s->archive.name);
     if (!s->cutter.format)
-        return fail(ERR_INPUT,
-                    "%s: holds NUL bytes and does not look like text; JSON Lines, JSON, CSV, TSV, "
-                    "plain text, Parquet and Arrow are read",
-                    s->archive.name);
+        return fail(
+            ERR_INPUT,
+            "%s: contains NUL bytes and does not look like text; give JSON Lines, JSON, CSV, "
+            "TSV, plain text, Parquet or Arrow",
+            s->archive.name);
     if (s->cutter.format == LINES_CSV) {
         const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
         s->cutter.separator =
@@ -157,7 +160,7 @@ static enum err take_header(struct source *s, struct block *b)
     if (!lines_next(&b->rows, &row))
         return OK;
     s->header_taken = true;
-    row.at = text_copy(s->arena, row); // the block goes, the names stay
+    row.at = text_copy(s->arena, row); // the names outlive the block
     struct csv_reader in = { row.at, row.at + row.size, s->cutter.separator, 1, NULL };
     if (!csv_record(&in, s->arena, cells, MOST_COLUMNS, &count) || count > MOST_COLUMNS)
         return fail(ERR_INPUT, "%s:%lld: the header %s", b->name, (long long)b->rows.line,
@@ -170,13 +173,13 @@ static enum err take_header(struct source *s, struct block *b)
     return OK;
 }
 
-// Reads until the buffer holds `wanted` bytes or the file ends.
-static enum err read_to(struct source *s, struct block *b, size_t *size, size_t wanted, bool *ended)
+// Reads until the buffer holds `target` bytes or the file ends.
+static enum err read_to(struct source *s, struct block *b, size_t *size, size_t target, bool *ended)
 {
-    TRY(make_room(&b->buffer, &b->room, wanted));
-    while (*size < wanted) {
+    TRY(make_room(&b->buffer, &b->room, target));
+    while (*size < target) {
         size_t got;
-        TRY(archive_read(&s->archive, b->buffer + *size, wanted - *size, &got));
+        TRY(archive_read(&s->archive, b->buffer + *size, target - *size, &got));
         if (!got) {
             *ended = true;
             break;
@@ -188,20 +191,20 @@ static enum err read_to(struct source *s, struct block *b, size_t *size, size_t 
 
 static enum err keep(struct source *s, const char *at, size_t size)
 {
-    TRY(make_room(&s->carry, &s->transfer_room, size));
+    TRY(make_room(&s->pending, &s->pending_room, size));
     if (size)
-        memcpy(s->carry, at, size);
-    s->transfer_size = size;
+        memcpy(s->pending, at, size);
+    s->pending_size = size;
     return OK;
 }
 
-static void fail_row(struct source *s, const char *problem, int64_t line)
+static void report_row(struct source *s, const char *problem, int64_t line)
 {
     s->late_problem = problem;
     s->late_line = line;
 }
 
-// Leaves out what remains of a row that was too long.
+// Skips the rest of a row that was too long.
 static enum err skip_long_row(struct source *s, struct block *b, size_t *size, bool *ended)
 {
     while (s->skipping && !*ended) {
@@ -220,29 +223,29 @@ static enum err skip_long_row(struct source *s, struct block *b, size_t *size, b
 // Fills the block's buffer with whole rows and keeps the begun one for the next block.
 static enum err fill(struct source *s, struct block *b)
 {
-    size_t size = s->transfer_size, scanned = s->scanned, whole = 0,
+    size_t size = s->pending_size, scanned = s->scanned, whole = 0,
            limit = s->options.row_limit_bytes;
-    size_t wanted = size > s->options.block_bytes ? size : s->options.block_bytes;
-    TRY(make_room(&b->buffer, &b->room, wanted));
+    size_t target = size > s->options.block_bytes ? size : s->options.block_bytes;
+    TRY(make_room(&b->buffer, &b->room, target));
     if (size)
-        memcpy(b->buffer, s->carry, size);
+        memcpy(b->buffer, s->pending, size);
     TRY(skip_long_row(s, b, &size, &s->ended));
     bool open = s->cutter.open;
     for (;;) {
-        TRY(read_to(s, b, &size, wanted, &s->ended));
+        TRY(read_to(s, b, &size, target, &s->ended));
         whole = lines_cut(&s->cutter, (struct text){ b->buffer, size }, scanned);
         scanned = size;
         if (whole || s->ended || size > limit)
             break;
-        wanted = size * 2 > limit ? limit + 1 : size * 2;
+        target = size * 2 > limit ? limit + 1 : size * 2;
     }
     if (s->ended) {
         whole = size;
         if (s->cutter.open && !s->cutter.inside)
-            fail_row(s, "the list has no closing bracket; the file seems to be cut off",
-                     s->line + lines_count((struct text){ b->buffer, size }));
+            report_row(s, "the list has no closing bracket; the file seems to be cut off",
+                       s->line + lines_count((struct text){ b->buffer, size }));
     } else if (!whole) {
-        fail_row(s, s->too_long, s->line);
+        report_row(s, s->too_long, s->line);
         s->skipping = true;
         s->line += lines_count((struct text){ b->buffer, size });
         size = 0;
@@ -268,7 +271,7 @@ static enum err fill_from_table(struct source *s, struct block *b)
             break;
         rows++;
         if (row.size > s->options.row_limit_bytes) {
-            fail_row(s, s->too_long, s->line + rows - 1);
+            report_row(s, s->too_long, s->line + rows - 1);
             break;
         }
         if (size + row.size + 1 > b->room)
@@ -284,7 +287,7 @@ static enum err fill_from_table(struct source *s, struct block *b)
 
 static enum err fill_any(struct source *s, struct block *b)
 {
-    if (b->room > 8 * s->options.block_bytes) { // a long row is not kept room for
+    if (b->room > 8 * s->options.block_bytes) { // do not keep the memory of a long row
         free(b->buffer);
         b->buffer = NULL;
         b->room = 0;

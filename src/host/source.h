@@ -1,4 +1,4 @@
-// source: datasets as blocks of whole rows, whatever the files are.
+// source: datasets as blocks of whole rows, from files of any supported format.
 //
 //     struct source source;
 //     TRY(source_open(&source, arena, words, count, &(struct source_options){ 0 }));
@@ -11,16 +11,15 @@
 //     source_block_release(&block);
 //     source_close(&source);
 //
-// Files are read as streams (base/lines cuts them, host/archive unpacks them, host/table brings
-// Parquet, Arrow and remote ones as JSON Lines), never as a whole: memory is a block and the row
-// that runs over its end. They are read, not mapped: a file that shrinks meanwhile ends early
-// instead of killing the program, and the resident size stays flat. Blocks may be worked on by
-// other threads while source_next() fills further ones (host/pool); only one thread calls it at a
-// time, and the blocks are the same on every run. The arena belongs to it: what other threads use
-// comes from arenas of their own.
+// Files are read as streams (base/lines cuts them, host/archive unpacks them, host/table reads
+// Parquet, Arrow and remote ones as JSON Lines), never as a whole: memory is one block plus the row
+// that crosses its end. They are read, not mapped: a file that shrinks meanwhile ends early instead
+// of killing the program, and the resident size stays flat. Other threads may work on blocks while
+// source_next() fills further ones (host/pool); only one thread calls it at a time, and the blocks
+// are the same on every run. The arena belongs to the source: other threads use their own.
 //
-// A row longer than the limit, or a list that does not end, is a block without rows and with a
-// problem: it counts as one bad row at that line.
+// A row longer than the limit, or a list without its closing bracket, becomes a block without rows
+// and with a problem: it counts as one bad row at that line.
 
 #pragma once
 
@@ -32,7 +31,7 @@ struct source_options {
     enum lines_format format;  // LINES_UNKNOWN: guessed for each file
     size_t block_bytes;        // 0: SOURCE_BLOCK_BYTES
     size_t row_limit_bytes;    // 0: SOURCE_ROW_LIMIT_BYTES; at least 64 KiB
-    double unpack_ratio_limit; // 0: as host/archive has it
+    double unpack_ratio_limit; // 0: ARCHIVE_RATIO_LIMIT
 };
 
 enum { SOURCE_BLOCK_BYTES = 1 << 20, SOURCE_ROW_LIMIT_BYTES = 64 << 20 };
@@ -66,11 +65,11 @@ struct source {
     bool header_taken; // of CSV
     struct text *names;
     size_t name_count;
-    char *carry; // begun rows, and bytes looked at before
-    size_t transfer_size, transfer_room;
-    size_t scanned;           // of the carry: bytes that the cutter has taken
-    const char *too_long;     // the sentence for a row over the limit
-    const char *late_problem; // the next block's
+    char *pending; // the begun row, and bytes that were read to detect the format
+    size_t pending_size, pending_room;
+    size_t scanned;           // bytes of pending that the cutter has seen
+    const char *too_long;     // the problem of a row over the limit
+    const char *late_problem; // of the next block
     int64_t late_line;
 };
 

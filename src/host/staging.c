@@ -1,3 +1,5 @@
+// Fills a folder under a temporary name and renames it when it is complete.
+
 #include "host/staging.h"
 
 #include "host/file.h"
@@ -35,10 +37,10 @@ enum err staging_open(struct staging *staging, struct arena *arena, const char *
     staging->temporary = text_format(arena, "%s.%d.tmp", staging->path, (int)getpid());
     struct stat about;
     if (!lstat(staging->path, &about) && !(S_ISDIR(about.st_mode) && is_empty(staging->path)))
-        return fail(ERR_INPUT, "%s: is already there and not empty; remove it or name another",
+        return fail(ERR_INPUT, "%s: exists and is not empty; remove it or give another folder",
                     staging->path);
     if (mkdir(staging->temporary, 0777))
-        return fail(ERR_INPUT, "%s: cannot be made beside %s: %s", staging->temporary,
+        return fail(ERR_INPUT, "%s: cannot be created next to %s: %s", staging->temporary,
                     staging->path, strerror(errno));
     staging->made = true;
     return OK;
@@ -48,7 +50,8 @@ enum err staging_commit(struct staging *staging)
 {
     TRY(file_sync_folder(staging->temporary));
     if (rename(staging->temporary, staging->path))
-        return fail(ERR_INPUT, "%s: cannot get its name: %s", staging->path, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be renamed into place: %s", staging->path,
+                    strerror(errno));
     staging->made = false;
     struct arena scratch = { 0 };
     const char *slash = strrchr(staging->path, '/');

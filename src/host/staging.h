@@ -1,4 +1,4 @@
-// staging: a folder that appears whole or not at all.
+// staging: a folder that appears complete or not at all.
 //
 //     struct staging staging;
 //     TRY(staging_open(&staging, arena, "out"));
@@ -6,8 +6,8 @@
 //     err = err ? err : staging_commit(&staging);
 //     staging_release(&staging);
 //
-// Files are made in a folder of a temporary name beside the wanted one, which is renamed when all
-// is done. What was not committed is removed by release.
+// Files are created in a folder of a temporary name next to the target, which is renamed when all
+// is done. staging_release() removes what was not committed.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct staging {
     const char *path, *temporary; // in the arena
-    bool made;                    // the temporary folder is there
+    bool made;                    // the temporary folder exists
 };
 
 // ERR_INPUT if something other than an empty folder has that name.

@@ -1,3 +1,5 @@
+// Loads DuckDB at run time and reads Parquet, Arrow and remote files through it.
+
 #include "host/table.h"
 
 #include "host/arrow.h"
@@ -16,7 +18,7 @@ struct duckdb_result { // only the library looks inside
     uint64_t hidden[6];
 };
 
-union duckdb_string { // how a text stands in a vector: short ones in place
+union duckdb_string { // a string in a vector: short ones are stored in place
     struct {
         uint32_t size;
         char at[12];
@@ -94,7 +96,7 @@ static void *load_from(const char *folder, const char *below)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// The folder build/duckdb beside the program, wherever in build/ the program lies.
+// The folder build/duckdb next to the program, or up to two folders above it.
 static void *load_beside_program(void)
 {
     char path[4096];
@@ -186,7 +188,7 @@ static enum err refused(const struct table *t, enum err code, const char *why)
 {
     struct text line = { 0 }, rest = text_of(why ? why : "unknown reason");
     text_next(&rest, '\n', &line);
-    return fail(code, "%s: DuckDB says: %.*s", t->path, TEXT_ARGS(line));
+    return fail(code, "%s: DuckDB reports: %.*s", t->path, TEXT_ARGS(line));
 }
 
 static enum err run(struct table *t, const char *sql)
@@ -262,7 +264,7 @@ enum err table_open(struct table **out, const char *path, struct text head)
     *out = NULL;
     struct table *t = calloc(1, sizeof *t);
     if (!t)
-        return fail(ERR_UNAVAILABLE, "%s: no memory left", path);
+        return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     t->path = path;
     struct arena arena = { 0 };
     enum err err = !inputs_is_remote(path) && is_arrow(path, head) ? arrow_open(&t->arrow, path)

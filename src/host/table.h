@@ -3,7 +3,7 @@
 // Local Arrow files are read by host/arrow; all else goes through DuckDB, whose C library is loaded
 // when the first such table is opened. It is looked for in GPUHOURS_DUCKDB (the file or its
 // folder), where `make duckdb` puts it, in ~/.local/share/gpuhours, and on the library path.
-// Without it table_open() is ERR_UNAVAILABLE and says how to get it.
+// Without it table_open() returns ERR_UNAVAILABLE and says how to install it.
 //
 //     struct table *table;
 //     TRY(table_open(&table, "train.parquet", head));

@@ -1,3 +1,5 @@
+// Reads YAML 1.1 with libyaml into the tree of base/json, as PyYAML would read it.
+
 #include "host/yaml.h"
 
 #include <ctype.h>
@@ -9,7 +11,7 @@
 struct anchor {
     const char *name;
     struct json value;
-    size_t nodes; // in it, itself too
+    size_t nodes; // in it, including itself
     int height;
 };
 
@@ -38,7 +40,7 @@ static enum err next(struct reader *in, yaml_event_t *event)
     if (yaml_parser_parse(&in->parser, event))
         return OK;
     const yaml_parser_t *p = &in->parser;
-    return fail(ERR_INPUT, "%s:%zu: is no YAML: %s", in->name, p->problem_mark.line + 1,
+    return fail(ERR_INPUT, "%s:%zu: is not valid YAML: %s", in->name, p->problem_mark.line + 1,
                 p->problem ? p->problem : "it cannot be read");
 }
 
@@ -130,13 +132,13 @@ static bool read_number(struct reader *in, struct text word, double *out)
     bool negative = plain[0] == '-', sign = negative || plain[0] == '+';
     struct text digits = { plain + sign, size - sign };
     bool read = false, zero = digits.size > 1 && digits.at[0] == '0';
-    struct text behind = { digits.at + 1, digits.size ? digits.size - 1 : 0 };
+    struct text after_zero = { digits.at + 1, digits.size ? digits.size - 1 : 0 };
     if (zero && tolower((unsigned char)digits.at[1]) == 'x')
         read = read_based((struct text){ digits.at + 2, digits.size - 2 }, 16, out);
     else if (zero && digits.at[1] == 'b')
         read = read_based((struct text){ digits.at + 2, digits.size - 2 }, 2, out);
-    else if (zero && strspn(behind.at, "0123456789") == behind.size) // 08 is text
-        read = read_based(behind, 8, out);
+    else if (zero && strspn(after_zero.at, "0123456789") == after_zero.size) // 08 is text
+        read = read_based(after_zero, 8, out);
     else
         read = read_sixties(digits, out) || read_decimal(digits, out);
     if (read && negative)
@@ -146,16 +148,16 @@ static bool read_number(struct reader *in, struct text word, double *out)
 
 static struct json resolve(struct reader *in, struct text word)
 {
-    static const char *const nothing[] = { "", "~", "null", "Null", "NULL", NULL };
-    static const char *const truths[] = { "yes",  "Yes", "YES", "true", "True",
-                                          "TRUE", "on",  "On",  "ON",   NULL };
-    static const char *const lies[] = { "no",    "No",  "NO",  "false", "False",
-                                        "FALSE", "off", "Off", "OFF",   NULL };
+    static const char *const null_words[] = { "", "~", "null", "Null", "NULL", NULL };
+    static const char *const true_words[] = { "yes",  "Yes", "YES", "true", "True",
+                                              "TRUE", "on",  "On",  "ON",   NULL };
+    static const char *const false_words[] = { "no",    "No",  "NO",  "false", "False",
+                                               "FALSE", "off", "Off", "OFF",   NULL };
     double number;
-    if (is_any(word, nothing))
+    if (is_any(word, null_words))
         return (struct json){ .kind = JSON_NULL };
-    if (is_any(word, truths) || is_any(word, lies))
-        return (struct json){ .kind = JSON_BOOL, .flag = is_any(word, truths) };
+    if (is_any(word, true_words) || is_any(word, false_words))
+        return (struct json){ .kind = JSON_BOOL, .flag = is_any(word, true_words) };
     if (read_number(in, word, &number))
         return (struct json){ .kind = JSON_NUMBER, .number = number };
     return (struct json){ .kind = JSON_STRING, .string = word };
@@ -204,7 +206,7 @@ static enum err read_alias(struct reader *in, struct node *out, const yaml_event
         return count(in, a->nodes, event->start_mark);
     }
     return wrong(in, event->start_mark,
-                 text_format(in->arena, "*%.40s names nothing that stands before it", name));
+                 text_format(in->arena, "alias *%.40s has no anchor before it", name));
 }
 
 static void remember(struct reader *in, const yaml_char_t *name, const struct node *node,
@@ -253,7 +255,7 @@ static void put(struct arena *arena, struct items *members, struct json key, str
     push(arena, members, value);
 }
 
-// Behind a mapping's own members: what its merge keys name, without what it has itself.
+// Appends the members of merged mappings; the mapping's own members take precedence.
 static enum err merge(struct reader *in, struct items *members, const struct json *from,
                       yaml_mark_t at)
 {
@@ -276,7 +278,7 @@ static enum err read_key(struct reader *in, struct json *out, const yaml_event_t
                          bool *merges)
 {
     if (event->type != YAML_SCALAR_EVENT)
-        return wrong(in, event->start_mark, "has a key that is no word");
+        return wrong(in, event->start_mark, "has a key that is not a scalar");
     size_t size = event->data.scalar.length;
     *out = (struct json){
         .kind = JSON_STRING,
@@ -292,11 +294,11 @@ static enum err read_member(struct reader *in, struct items *members, struct ite
     struct json key;
     bool merges = false;
     TRY(read_key(in, &key, event, &merges));
-    yaml_event_t behind;
-    TRY(next(in, &behind));
+    yaml_event_t value_event;
+    TRY(next(in, &value_event));
     struct node value = { 0 };
-    enum err err = read_node(in, &value, &behind, depth + 1);
-    yaml_event_delete(&behind);
+    enum err err = read_node(in, &value, &value_event, depth + 1);
+    yaml_event_delete(&value_event);
     TRY(err);
     if (value.height >= *height)
         *height = value.height + 1;
@@ -387,7 +389,7 @@ static enum err read_document(struct reader *in, struct json *out)
         case YAML_STREAM_END_EVENT: open = false; break;
         case YAML_DOCUMENT_START_EVENT:
             if (documents++)
-                err = wrong(in, event.start_mark, "begins a second document; one is wanted");
+                err = wrong(in, event.start_mark, "begins a second document; only one is allowed");
             break;
         case YAML_STREAM_START_EVENT:
         case YAML_DOCUMENT_END_EVENT: break;
@@ -403,7 +405,7 @@ enum err yaml_read(struct json *out, struct arena *arena, struct text in, const 
 {
     struct reader reader = { .arena = arena, .name = name };
     if (!yaml_parser_initialize(&reader.parser))
-        return fail(ERR_UNAVAILABLE, "%s: there is no memory left to read it", name);
+        return fail(ERR_UNAVAILABLE, "%s: out of memory", name);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)(in.at ? in.at : ""),
                                  in.size);
     enum err err = read_document(&reader, out);

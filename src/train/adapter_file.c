@@ -1,3 +1,5 @@
+// Reads PEFT adapters: config, then pairs of factors.
+
 #include "train/adapter_file.h"
 
 #include <math.h>
@@ -14,7 +16,7 @@ double adapter_file_scale(const struct adapter_file_config *config)
 
 // --- config ------------------------------------------------------------------
 
-// Keys that may say anything: they are read elsewhere, or only say how the adapter was made.
+// Keys with any value: they are read elsewhere, or only say how the adapter was made.
 static const char *const harmless[] = {
     "auto_mapping",
     "base_model_name_or_path",
@@ -42,7 +44,7 @@ static const char *const harmless[] = {
     "use_rslora",
 };
 
-// Ways to begin that also change the base's weights, which the adapter alone does not hold.
+// Initializations that also change the weights of the base, which the adapter does not contain.
 static const char *const changed_bases[] = { "pissa", "olora", "loftq", "corda", "lora_ga" };
 
 static bool is_harmless(struct text key)
@@ -53,7 +55,7 @@ static bool is_harmless(struct text key)
     return false;
 }
 
-// A feature that is off is null, false, or empty. Numbers and strings only qualify others.
+// A feature that is off is null, false or empty. Numbers and strings only qualify other keys.
 static bool is_off(const struct json *value)
 {
     switch (value->kind) {
@@ -69,17 +71,18 @@ static enum err check_features(const struct json *json, const char *name)
     for (size_t i = 0; i < json->count; i++) {
         struct text key = json->items[2 * i].string;
         if (!is_harmless(key) && !is_off(&json->items[2 * i + 1]))
-            return fail(ERR_INPUT, "%s: %.*s is set, which is not supported; plain LoRA is", name,
-                        TEXT_BRIEF(key));
+            return fail(ERR_INPUT, "%s: %.*s is set, which is not supported; only plain LoRA is",
+                        name, TEXT_BRIEF(key));
     }
-    struct text begun = json_get_text(json, "init_lora_weights");
-    for (size_t i = 0; begun.at && i < sizeof changed_bases / sizeof *changed_bases; i++) {
+    struct text init = json_get_text(json, "init_lora_weights");
+    for (size_t i = 0; init.at && i < sizeof changed_bases / sizeof *changed_bases; i++) {
         size_t size = strlen(changed_bases[i]);
-        if (begun.size >= size && !memcmp(begun.at, changed_bases[i], size))
-            return fail(ERR_INPUT,
-                        "%s: init_lora_weights is %.*s, which changed the base's weights too; "
-                        "convert the adapter to plain LoRA with PEFT first",
-                        name, TEXT_BRIEF(begun));
+        if (init.size >= size && !memcmp(init.at, changed_bases[i], size))
+            return fail(
+                ERR_INPUT,
+                "%s: init_lora_weights is %.*s, which also changed the weights of the base; "
+                "convert the adapter to plain LoRA with PEFT first",
+                name, TEXT_BRIEF(init));
     }
     return OK;
 }
@@ -104,7 +107,8 @@ static enum err read_names(const struct json *json, const char *key, struct aren
 {
     const struct json *list = json_get(json, key);
     *count = 0;
-    if (!list || list->kind == JSON_STRING) // an expression; the tensors say what it matched
+    if (!list ||
+        list->kind == JSON_STRING) // a regular expression; the tensors show what it matched
         return OK;
     if (list->kind != JSON_ARRAY)
         return fail(ERR_INPUT, "%s: %s is %s, must be a list of names", name, key,
@@ -165,18 +169,18 @@ static int by_saved(const void *a, const void *b)
 const struct adapter_file_module *adapter_file_find(const struct adapter_file *adapter,
                                                     const char *name)
 {
-    struct adapter_file_module wanted = { .name = name };
+    struct adapter_file_module key = { .name = name };
     return adapter->module_count
-               ? bsearch(&wanted, adapter->modules, adapter->module_count, sizeof wanted, by_module)
+               ? bsearch(&key, adapter->modules, adapter->module_count, sizeof key, by_module)
                : NULL;
 }
 
 const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_file *adapter,
                                                          const char *name)
 {
-    struct adapter_file_saved wanted = { .name = name };
+    struct adapter_file_saved key = { .name = name };
     return adapter->saved_count
-               ? bsearch(&wanted, adapter->saved, adapter->saved_count, sizeof wanted, by_saved)
+               ? bsearch(&key, adapter->saved, adapter->saved_count, sizeof key, by_saved)
                : NULL;
 }
 
@@ -199,7 +203,7 @@ static enum err check_numbers(const struct safetensors_tensor *t, const char *fo
     return OK;
 }
 
-// A factor A brings its module along; B must stand beside it, and no B without an A.
+// Adds the module of a factor A, with its B. A factor without its counterpart is refused.
 static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, struct text module,
                              const struct safetensors_tensor *a)
 {
@@ -210,8 +214,7 @@ static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, 
     m->b =
         safetensors_find(&adapter->file, text_format(arena, "%s%s.lora_B.weight", prefix, m->name));
     if (!m->b)
-        return fail(ERR_INPUT, "%s: %s has its lora_A only, lora_B is missing", adapter->folder,
-                    m->name);
+        return fail(ERR_INPUT, "%s: %s has lora_A but no lora_B", adapter->folder, m->name);
     TRY(check_numbers(m->a, adapter->folder));
     TRY(check_numbers(m->b, adapter->folder));
     if (a->rank != 2 || m->b->rank != 2 || a->shape[0] != rank || m->b->shape[1] != rank)
@@ -226,34 +229,34 @@ static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, 
     return OK;
 }
 
-static enum err sort_one(struct adapter_file *adapter, struct arena *arena,
-                         const struct safetensors_tensor *t)
+static enum err sort_tensor(struct adapter_file *adapter, struct arena *arena,
+                            const struct safetensors_tensor *t)
 {
     struct text name = text_of(t->name);
     if (name.size <= sizeof prefix - 1 || memcmp(name.at, prefix, sizeof prefix - 1))
         return fail(ERR_INPUT, "%s: tensor %.80s: does not begin with %s, as PEFT names them",
                     adapter->folder, t->name, prefix);
     name = (struct text){ name.at + sizeof prefix - 1, name.size - (sizeof prefix - 1) };
-    struct text whole = name;
+    struct text saved_name = name;
     if (cut_ending(&name, ".lora_A.weight"))
         return sort_factors(adapter, arena, name, t);
     if (cut_ending(&name, ".lora_B.weight")) {
         const char *a = text_format(arena, "%s%.*s.lora_A.weight", prefix, TEXT_ARGS(name));
         return safetensors_find(&adapter->file, a)
                    ? OK
-                   : fail(ERR_INPUT, "%s: %.*s has its lora_B only, lora_A is missing",
-                          adapter->folder, TEXT_ARGS(name));
+                   : fail(ERR_INPUT, "%s: %.*s has lora_B but no lora_A", adapter->folder,
+                          TEXT_ARGS(name));
     }
     // Beside factors on the head PEFT saves the head itself, under this name.
     if (cut_ending(&name, ".base_layer.weight"))
-        whole = text_of(text_format(arena, "%.*s.weight", TEXT_ARGS(name)));
+        saved_name = text_of(text_format(arena, "%.*s.weight", TEXT_ARGS(name)));
     else if (strstr(t->name, ".lora_") || strstr(t->name, ".base_layer.") ||
              !(cut_ending(&name, ".weight") || cut_ending(&name, ".bias")))
-        return fail(ERR_INPUT, "%s: tensor %.80s: is of a kind that is not supported",
+        return fail(ERR_INPUT, "%s: tensor %.80s: adapters of this kind are not supported",
                     adapter->folder, t->name);
     TRY(check_numbers(t, adapter->folder));
     adapter->saved[adapter->saved_count++] =
-        (struct adapter_file_saved){ text_copy(arena, whole), t };
+        (struct adapter_file_saved){ text_copy(arena, saved_name), t };
     return OK;
 }
 
@@ -264,7 +267,7 @@ enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena)
     adapter->saved = ARENA_NEW(arena, struct adapter_file_saved, file->count + 1);
     adapter->module_count = adapter->saved_count = 0;
     for (size_t i = 0; i < file->count; i++)
-        TRY(sort_one(adapter, arena, &file->tensors[i]));
+        TRY(sort_tensor(adapter, arena, &file->tensors[i]));
     if (!adapter->module_count && !adapter->saved_count)
         return fail(ERR_INPUT, "%s: the adapter is empty", adapter->folder);
     qsort(adapter->modules, adapter->module_count, sizeof *adapter->modules, by_module);

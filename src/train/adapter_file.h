@@ -1,8 +1,8 @@
-// adapter_file: LoRA adapters on disk, as PEFT reads and writes them.
+// adapter_file: LoRA adapters on disk, in PEFT's format.
 //
 // A folder holds adapter_config.json and adapter_model.safetensors with two factors per adapted
 // linear: y += scale · (x Aᵀ) Bᵀ, where A is (rank, in) and B is (out, rank). Weights that were
-// trained whole beside them (modules_to_save) lie in the same file.
+// trained in full beside them (modules_to_save) are in the same file.
 //
 //     struct adapter_file adapter;
 //     TRY(adapter_file_open(&adapter, arena, "adapters"));
@@ -10,20 +10,20 @@
 //     const struct adapter_file_module *m = adapter_file_find(&adapter, "lm_head");
 //     adapter_file_release(&adapter);
 //
-// What would have to be computed differently (DoRA, ranks that differ by layer, and so on) is
-// refused by its name in the config; what only says how the adapter was made is passed over.
+// Features that change the computation (DoRA, ranks that differ by layer, and so on) are refused by
+// their name in the config; keys that only say how the adapter was made are ignored.
 
 #pragma once
 
 #include "train/safetensors.h"
 
 struct adapter_file_config {
-    const char *base; // base_model_name_or_path; NULL where it is not known
+    const char *base; // base_model_name_or_path; NULL: unknown
     int64_t rank;
     double alpha, dropout;
     bool rank_stabilized;       // rsLoRA: scale alpha / √rank instead of alpha / rank
-    const char **targets;       // "q_proj", …; as the file has them
-    size_t target_count;        // 0 where the file has an expression in their place
+    const char **targets;       // "q_proj", …; as in the file
+    size_t target_count;        // 0: the file has a regular expression instead
     const char **saved_modules; // "lm_head"
     size_t saved_count;
 };
@@ -60,8 +60,8 @@ const struct adapter_file_module *adapter_file_find(const struct adapter_file *a
 const struct adapter_file_saved *adapter_file_find_saved(const struct adapter_file *adapter,
                                                          const char *name);
 
-// The two halves of open, for bytes that lie in memory; name stands in sentences. The config must
-// have been read before the tensors are sorted into modules.
+// The two halves of open, for bytes in memory; name is for error messages. The config must be read
+// before the tensors are sorted into modules.
 enum err adapter_file_read_config(struct adapter_file_config *out, struct arena *arena,
                                   struct text json, const char *name);
 enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena);
@@ -86,10 +86,10 @@ struct adapter_file_content {
     size_t factor_count;
     const struct adapter_file_whole *whole;
     size_t whole_count;
-    enum storage type; // of all numbers in the file; F32 keeps the masters
+    enum storage type; // of all numbers in the file; F32 is lossless
 };
 
-// Into a folder that is there. Targets and saved modules are taken from the content.
+// Into an existing folder. Targets and saved modules are taken from the content.
 enum err adapter_file_write(const char *folder, struct arena *arena,
                             const struct adapter_file_config *config,
                             const struct adapter_file_content *content);

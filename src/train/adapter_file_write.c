@@ -1,4 +1,4 @@
-// The writing half of adapter_file.h.
+// Writes adapters in PEFT's format.
 
 #include "train/adapter_file.h"
 
@@ -12,7 +12,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Each once, in order: the same adapter is the same bytes.
+// Each name once, sorted: the same adapter gives the same bytes.
 static void put_names(struct json_writer *w, const char *key, const char **names, size_t count)
 {
     if (!count) {
@@ -58,7 +58,7 @@ static void put_empty(struct json_writer *w, const char *key)
     json_close(w, '}');
 }
 
-// The keys that every PEFT since 0.9 knows, in its order: an older one refuses what it does not.
+// Only keys that every PEFT since 0.9 knows, in its order: PEFT refuses unknown keys.
 static struct text spell_config(struct arena *arena, const struct adapter_file_config *config,
                                 const struct adapter_file_content *content)
 {
@@ -97,7 +97,7 @@ static const char *full_name(struct arena *arena, const char *name, const char *
     return text_format(arena, "base_model.model.%s%s", name, ending);
 }
 
-// Slots in order: A and B of each factor, then what is saved whole.
+// Slots in order: A and B of each module, then the weights saved in full.
 static void declare(struct safetensors_writer *out, struct arena *arena, int64_t rank,
                     const struct adapter_file_content *content)
 {
@@ -137,7 +137,7 @@ enum err adapter_file_write(const char *folder, struct arena *arena,
 {
     struct safetensors_writer out;
     safetensors_init(&out, arena, folder, "adapter_model");
-    out.shard_bytes = SIZE_MAX; // PEFT knows no index of adapters
+    out.shard_bytes = SIZE_MAX; // PEFT reads a single file
     declare(&out, arena, config->rank, content);
     enum err err = write_tensors(&out, config->rank, content);
     safetensors_release_writer(&out);

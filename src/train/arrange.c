@@ -1,11 +1,13 @@
+// Searches micro-batch, recomputation and precision of the base until a run fits into memory.
+
 #include "train/arrange.h"
 
-enum { TOKENS_ENOUGH = 16384 }; // a micro-batch beyond this is hardly faster
+enum { TOKENS_ENOUGH = 16384 }; // larger micro-batches are hardly faster
 
 static double budget_of(const struct device *device, double limit)
 {
-    double whole = limit > 0 ? limit : 0.98 * (double)device->total_bytes;
-    return whole > 0 ? whole - (double)device->overhead_bytes : 0;
+    double all = limit > 0 ? limit : 0.98 * (double)device->total_bytes;
+    return all > 0 ? all - (double)device->overhead_bytes : 0;
 }
 
 static struct transformer_setup setup_for(const struct arrangement *a, const struct recipe *recipe,
@@ -19,7 +21,7 @@ static struct transformer_setup setup_for(const struct arrangement *a, const str
     return setup;
 }
 
-// Whether it fits; if so, the highest level of recomputation that a layer needs, and the bytes.
+// Whether it fits; if so, the highest level of recomputation of any layer, and the bytes.
 static bool fits(struct device *device, const struct transformer_setup *setup,
                  enum recompute *level, int64_t *bytes)
 {
@@ -31,7 +33,7 @@ static bool fits(struct device *device, const struct transformer_setup *setup,
     return good;
 }
 
-// What is wrong whatever the memory.
+// Refuses what is wrong with any amount of memory.
 static enum err check(const struct arrangement *a, const struct recipe *recipe,
                       struct device *device)
 {
@@ -44,7 +46,7 @@ static enum err check(const struct arrangement *a, const struct recipe *recipe,
     return err;
 }
 
-// Of the micro-batches from the largest sensible down, the one with the least recomputation.
+// The micro-batch with the least recomputation, from the largest sensible one down.
 static bool choose(struct arrangement *a, const struct recipe *recipe, struct device *device,
                    double budget)
 {
@@ -89,7 +91,7 @@ static const char *change_that_fits(const struct arrangement *a, const struct re
             if (method == RECIPE_QLORA)
                 break;
         }
-    return "no --context and no --method of this model does";
+    return "no --context and no --method makes this model fit";
 }
 
 static enum err advise(const struct arrangement *a, const struct recipe *asked,
@@ -103,7 +105,7 @@ static enum err advise(const struct arrangement *a, const struct recipe *asked,
     least.level = RECOMPUTE_BLOCK;
     fits(device, &least, &level, &bytes);
     enum err err = fail(ERR_DEVICE_MEMORY,
-                        "%s are needed even if every layer is computed again, the limit is %s; %s",
+                        "%s are needed even if every layer is recomputed, the limit is %s; %s",
                         text_bytes(&scratch, (double)bytes),
                         text_bytes(&scratch, budget + (double)device->overhead_bytes),
                         change_that_fits(a, asked, &scratch, device, budget));
@@ -117,8 +119,9 @@ enum err arrange(struct arrangement *a, struct device *device, double limit_byte
     double budget = budget_of(device, limit_bytes);
     TRY(check(a, &asked, device));
     if (limit_bytes > 0 && budget <= 0)
-        return fail(ERR_DEVICE_MEMORY, "the device's driver and libraries alone take more than "
-                                       "that limit");
+        return fail(ERR_DEVICE_MEMORY,
+                    "--memory-limit is below what the driver and libraries of the device "
+                    "take");
     if (choose(a, &recipe, device, budget))
         return OK;
     recipe.method = RECIPE_QLORA;

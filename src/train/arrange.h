@@ -1,12 +1,12 @@
-// arrange: makes a run fit: the micro-batch, what is computed again, the base's precision.
+// arrange: makes a run fit into memory: micro-batch, recomputation, precision of the base.
 //
 //     struct arrangement best = { .setup = setup, .context = 4096, .micro_batch = 0 }; // 0: choose
 //     TRY(arrange(&best, &device, limit_bytes));
 //     TRY(transformer_init(&t, arena, &device, &best.setup));
 //
-// The limit is of the device's whole use, so what driver and libraries take is part of it. Least
-// recomputation comes first, then the largest micro-batch; where nothing fits, a LoRA's base may be
-// held in NF4. If even that does not do, the sentence names the cheapest change that would.
+// The limit is for all memory of the device, including what driver and libraries use. The least
+// recomputation is preferred, then the largest micro-batch; if nothing fits, the base of a LoRA may
+// be stored in NF4. If even that does not fit, the error names the cheapest change that would.
 
 #pragma once
 
@@ -14,13 +14,13 @@
 
 struct arrangement {
     struct transformer_setup setup; // tokens, labelled, longest, level and budget are filled in
-    struct recipe recipe;           // the setup's, perhaps with another method
+    struct recipe recipe;           // the setup's, possibly with another method
     int64_t context;
-    int64_t micro_batch;   // rows; 0: to be chosen
-    bool may_quantize;     // a LoRA's base
-    bool was_quantized;    // what was chosen
-    int64_t planned_bytes; // with what the device takes for itself
+    int64_t micro_batch;   // rows; 0: choose
+    bool may_quantize;     // the base of a LoRA, to NF4
+    bool was_quantized;    // it was
+    int64_t planned_bytes; // with the overhead of driver and libraries
 };
 
 enum err arrange(struct arrangement *a, struct device *device,
-                 double limit_bytes); // 0: as much as the device has
+                 double limit_bytes); // 0: all that the device has

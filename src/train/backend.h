@@ -1,9 +1,9 @@
-// backend: what a device must offer to train: a table of some thirty operations.
+// backend: the operations that a device must offer for training, as a table of functions.
 //
-// Outputs stand first, then inputs, then numbers. Tensors carry their element type, so an operation
-// has one signature. Those marked "+=" add to what their output holds. Every address is the
-// device's unless it is said to be the host's. An operation is queued and returns nothing; the
-// first error on a device sticks to it and is told by sync(), once a step.
+// Outputs come first, then inputs, then numbers. Tensors carry their element type, so an operation
+// has one signature. Outputs marked "+=" are added to. Every address is on the device unless it is
+// marked as the host's. An operation is queued and returns nothing; the first error on a device is
+// stored and returned by sync(), once per step.
 //
 //     struct device device;
 //     TRY(backend_cpu.open(&device, 0));
@@ -11,9 +11,9 @@
 //     TRY(device.backend->sync(&device));
 //     device.backend->close(&device);
 //
-// The CPU's files are the definition: plain loops in the order of the formula. Letters of shapes: T
-// tokens, C width, H heads, K key/value heads, D head size, F feed-forward width, V vocabulary.
-// Tensors marked "may be none" take a zeroed struct.
+// The files of the CPU backend are the reference: plain loops in the order of the formula. Letters
+// of shapes: T tokens, C width, H heads, K key/value heads, D head size, F feed-forward width, V
+// vocabulary. Where a tensor "may be none", pass a zeroed struct.
 
 #pragma once
 
@@ -31,17 +31,17 @@ struct backend;
 struct device {
     const struct backend *backend;
     int index;
-    int workers;             // that share out an operation
-    int64_t allocated_bytes; // by allocate(), now
-    int64_t total_bytes;     // of memory; 0: not known
-    int64_t overhead_bytes;  // of it, what the driver and libraries take beside allocate()
-    int64_t chunk_bytes;     // of logits alive at once, about
-    int64_t padding;         // elements that adapters are rounded up to, so that rows are aligned
+    int workers;             // threads that share an operation
+    int64_t allocated_bytes; // by allocate(), at present
+    int64_t total_bytes;     // of memory; 0: unknown
+    int64_t overhead_bytes;  // used by driver and libraries, not by allocate()
+    int64_t chunk_bytes;     // of logits that should exist at once
+    int64_t padding;         // ranks are rounded up to this many elements, so that rows are aligned
     char name[64];           // "NVIDIA H200"
-    void *own;               // the backend's
+    void *own;               // state of the backend
 };
 
-// A document in a micro-batch: its tokens see each other and no one else.
+// A document in a micro-batch: its tokens attend only to each other.
 struct span {
     int32_t start, size;
 };
@@ -49,29 +49,29 @@ struct span {
 struct attention {
     const struct span *spans;      // the documents, in order and without gaps
     const struct span *host_spans; // the same on the host
-    int64_t span_count, longest;   // of this micro-batch; for attention_bytes(), at most
+    int64_t span_count, longest;   // of this micro-batch; in attention_bytes() the maximum
     int64_t tokens;
     int64_t heads, kv_heads, head_size;
-    int64_t window; // keys that a token sees, itself included; 0: all before it
+    int64_t window; // keys that a token attends to, including itself; 0: all before it
 };
 
 struct adamw {
     double rate, beta1, beta2, epsilon, decay;
     int64_t step; // 1 for the first
-    uint64_t key; // of the rounding of what is bf16: up or down by chance, right in the mean
+    uint64_t key; // of the stochastic rounding of bf16 values
 };
 
-// A matrix in NF4 (train/nf4.h): codes and a scale per block, as fp32 or, nested, as a byte that
-// stands for levels[byte] · nested[block / nested_block] + offset.
+// A matrix in NF4 (train/nf4.h): codes and a scale per block, in fp32 or, if nested, as a byte that
+// means levels[byte] · nested[block / nested_block] + offset.
 struct quantized {
-    uint8_t *codes; // two to a byte, the even element in the high half; NULL: none
-    float *scales;  // NULL where they are nested
+    uint8_t *codes; // two per byte, the even element in the high half; NULL: none
+    float *scales;  // NULL: they are nested
     uint8_t *nested_codes;
     float *nested, *levels, *offset;
     int64_t block, nested_block;
 };
 
-// An adapter among those of a projection.
+// One of the adapters of a projection.
 struct adapter_part {
     int64_t first, first_z; // its first column in the output and in z
     struct tensor db;       // (its columns of the output, its rank)
@@ -84,7 +84,7 @@ struct backend {
     int (*devices)(void);
     enum err (*open)(struct device *, int index);
     void (*close)(struct device *);
-    enum err (*sync)(struct device *); // waits; the first error since the last
+    enum err (*sync)(struct device *); // waits; returns the first error since the last call
     enum err (*allocate)(struct device *, void **out, int64_t bytes); // zeroed
     void (*release)(struct device *, void *at, int64_t bytes);
     void (*upload)(struct device *, void *out, const void *host, int64_t bytes);
@@ -92,25 +92,25 @@ struct backend {
     void (*zero)(struct device *, struct tensor out);
     void (*cast)(struct device *, struct tensor out, struct tensor in); // to out's element type
 
-    // The constant scale, or draws: normal with that deviation, uniform in ±scale. A draw depends
-    // on key and place (row · columns + column) alone.
+    // Fills with the constant scale, or with samples: normal with that standard deviation, uniform
+    // in ±scale. A sample depends only on key and position (row · columns + column).
     void (*fill)(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
 
-    int64_t (*used_bytes)(struct device *); // of the device's memory, by anyone; 0: not known
+    int64_t (*used_bytes)(struct device *); // of the device's memory, by all processes; 0: unknown
 
-    // May be NULL. While it is on, a product tries the ways there are to compute it and remembers
-    // the fastest of those that give the same bits; its output holds the product for beta = 0.
+    // May be NULL. While it is on, a product benchmarks its algorithms and remembers the fastest of
+    // those that give the same bits; its output holds the product for beta = 0.
     void (*tune)(struct device *, bool on);
 
-    // out[t] = table[ids[t]]; the gradient goes back to the rows, in the order of t.
+    // out[t] = table[ids[t]]; backward adds dout[t] to row ids[t], in the order of t.
     void (*embedding_forward)(struct device *, struct tensor out, struct tensor table,
                               const int32_t *ids);
     void (*embedding_backward)(struct device *, struct tensor dtable /* += */, struct tensor dout,
                                const int32_t *ids);
 
     // sum = a + b (b may be none, then sum too); rms[t] = 1 / √(mean sum² + ε);
-    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C). Where the weight is narrower, a
-    // row is that many pieces, each with a norm, and rms (T, pieces).
+    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C). If the weight is narrower, each
+    // row is cut into pieces of its width, each with a norm of its own, and rms is (T, pieces).
     void (*norm_forward)(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
                          struct tensor a, struct tensor b, struct tensor weight, double epsilon);
     // dx = residual + Jᵀ dout. residual and dweight may be none; dx may be residual or dout.
@@ -120,14 +120,15 @@ struct backend {
     // sum = a + b.
     void (*add)(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 
-    // Turns each head's pairs (i, i + D/2) by position · frequency[i], in place. x (T, heads · D),
-    // frequencies (1, D/2) in fp64; direction −1 turns back, which is the gradient.
+    // RoPE: rotates each head's pairs (i, i + D/2) by position · frequency[i], in place. x is
+    // (T, heads · D), frequencies (1, D/2) in fp64; direction −1 rotates back: the backward pass.
     void (*rotary)(struct device *, struct tensor x, const int32_t *positions,
                    struct tensor frequencies, int64_t head_size, int direction);
 
     // softmax(q kᵀ / √D) v for each document and head, causal. q, out (T, H · D), k, v (T, K · D);
-    // lse (T, H), dense, keeps the logarithm of each row's sum. attention_begin() comes once per
-    // micro-batch, before the others: what it prepares in the workspace holds until the next.
+    // lse (T, H), dense, is the log-sum-exp of each row. Call attention_begin() once per
+    // micro-batch, before the others; what it prepares in the workspace is valid until the next
+    // call.
     int64_t (*attention_bytes)(struct device *, const struct attention *, enum dtype);
     void (*attention_begin)(struct device *, const struct attention *, void *workspace);
     void (*attention_forward)(struct device *, struct tensor out, struct tensor lse,
@@ -152,25 +153,25 @@ struct backend {
     void (*matmul_tn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (K, M) */,
                       struct tensor b /* (K, N) */, double alpha, double beta);
 
-    // Back through the second factors of adapters side by side: dz = scale · dy B, and for each, of
-    // its own columns, dB += dyᵀ z. dy (T, out), z and dz (T, ranks); b (out, ranks) must be zero
-    // where the rows of one meet the columns of another, or of none.
+    // Backward through the second factors of all adapters of a projection: dz = scale · dy B, and
+    // for each adapter dB += dyᵀ z over its own columns. dy (T, out), z and dz (T, ranks); b
+    // (out, ranks) must be zero outside of its diagonal blocks.
     void (*adapters_backward)(struct device *, struct tensor dz, const struct adapter_part *,
                               int count, struct tensor dy, struct tensor b, struct tensor z,
                               double scale);
 
-    // Each row over its largest magnitude / 448, as fp8, with that quotient as its scale; scales
+    // fp8 with a scale per row: scale = largest magnitude / 448, code = value / scale. scales
     // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).
     void (*quantize_rows)(struct device *, struct tensor codes, struct tensor scales,
                           struct tensor in, bool transposed);
-    // c = (a · its scales) × (b · its scales)ᵀ + beta · c, of fp8 codes (M, K) and (N, K).
+    // c = (a · a_scales) × (b · b_scales)ᵀ + beta · c, with fp8 codes a (M, K) and b (N, K).
     void (*matmul_scaled)(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
                           struct tensor b, struct tensor b_scales, double beta);
 
     void (*bias_forward)(struct device *, struct tensor y /* += */, struct tensor bias);
     void (*bias_backward)(struct device *, struct tensor dbias /* += */, struct tensor dy);
 
-    // out[i] = in[rows[i]], and the way back into a zeroed tensor.
+    // gather: out[i] = in[rows[i]]. scatter: out[rows[i]] = in[i], into a zeroed tensor.
     void (*gather)(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
     void (*scatter)(struct device *, struct tensor out, struct tensor in, const int32_t *rows);
 
@@ -179,25 +180,26 @@ struct backend {
     void (*cross_entropy)(struct device *, struct tensor losses, struct tensor logits,
                           const int32_t *targets, double scale);
 
-    // Keeps an element with probability 1 − rate and divides it by that; the choice depends on key
-    // and place alone, so the backward pass makes it again.
+    // Keeps an element with probability 1 − rate and divides it by that. The mask depends only on
+    // key and position, so the backward pass recomputes it.
     void (*dropout)(struct device *, struct tensor out, struct tensor in, double rate,
                     uint64_t key);
 
-    // To and from NF4. out->codes … out->offset point to room; workspace has room for a float per
-    // block. Rows of in and out may be strided, the codes are of the dense matrix.
+    // To and from NF4. out->codes … out->offset point to allocated memory; workspace has room for a
+    // float per block. Rows of in and out may be strided; the codes are of the dense matrix.
     void (*quantize)(struct device *, const struct quantized *out, struct tensor in,
                      void *workspace);
     void (*dequantize)(struct device *, struct tensor out, const struct quantized *in);
 
-    // Sums are (1, 1) in fp64 and always added up in the same order.
+    // Sums are (1, 1) in fp64 and always added in the same order.
     void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);
-    void (*squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
-    // scale = limit / √squares where that is below 1 and the limit above 0, else 1; both (1, 1).
-    void (*clip)(struct device *, struct tensor scale, struct tensor squares, double limit);
+    void (*sum_squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
+    // scale = limit / √squared_norm if that is below 1 and limit above 0, otherwise 1; both are
+    // (1, 1).
+    void (*clip)(struct device *, struct tensor scale, struct tensor squared_norm, double limit);
 
-    // Dense tensors of one size; what is updated may be fp32, fp64 or bf16. The gradient is
-    // multiplied by scale, (1, 1) in fp64.
+    // Dense tensors of one size; weights may be fp32, fp64 or bf16. The gradient is multiplied by
+    // scale, (1, 1) in fp64.
     void (*adamw)(struct device *, struct tensor weight, struct tensor m, struct tensor v,
                   struct tensor gradient, const struct adamw *, struct tensor scale);
     void (*sgd)(struct device *, struct tensor weight, struct tensor moment /* may be none */,

@@ -1,3 +1,5 @@
+// Adds up the engine's memory by kind, allocates one block per kind, and hands out addresses.
+
 #include "train/blocks.h"
 
 #include <assert.h>
@@ -35,6 +37,7 @@ void *blocks_take(struct blocks *blocks, enum blocks_kind kind, const char *name
     }
     note(blocks, kind, name, size);
     blocks->bytes[kind] += size;
+    assert(blocks->used[kind] == blocks->bytes[kind]);
     return NULL;
 }
 
@@ -69,6 +72,14 @@ void blocks_release(struct blocks *blocks, struct device *device)
             device->backend->release(device, blocks->at[kind], blocks->bytes[kind]);
         blocks->at[kind] = NULL;
     }
+}
+
+bool blocks_are_full(const struct blocks *blocks)
+{
+    for (int kind = 0; kind < BLOCKS_KINDS; kind++)
+        if (blocks->used[kind] != blocks->bytes[kind])
+            return false;
+    return true;
 }
 
 int64_t blocks_total(const struct blocks *blocks)

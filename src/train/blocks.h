@@ -1,4 +1,4 @@
-// blocks: the engine's memory, planned to the byte before any is taken, one allocation per kind.
+// blocks: the engine's memory, planned to the byte before it is allocated, one block per kind.
 //
 // The code that lays out a model's tensors runs twice: once to add up, once to hand out addresses.
 //
@@ -8,7 +8,16 @@
 //     TRY(blocks_allocate(&blocks, &device));
 //     place(model, &blocks);                     // the same calls: now with addresses
 //
-// Each piece begins at a multiple of BLOCKS_ALIGNMENT; the plan counts that in.
+// A kind of memory is one allocation, filled from its start in the order of the calls:
+//
+//     weights      │ embedding │░│ norms │ stacked linears of layer 0 │ …
+//     gradients    │ adapters of layer 0 │ adapters of layer 1 │ …
+//     activations  │ layer 0 │ layer 1 │ … │ last residual │
+//     workspace    │ shared by all layers │ scratch of one micro-batch │
+//
+// Each piece begins at a multiple of BLOCKS_ALIGNMENT (░: the gap before it), which the plan
+// includes. Memory is zeroed at allocation and the gaps stay zero. blocks_total() of the
+// plan is therefore exactly what is allocated, which is what a memory forecast is compared with.
 
 #pragma once
 
@@ -17,7 +26,7 @@
 
 enum blocks_kind {
     BLOCKS_WEIGHTS,    // frozen
-    BLOCKS_TRAINABLES, // masters, and copies to compute with where these have another type
+    BLOCKS_TRAINABLES, // masters, and copies in the compute type if that differs
     BLOCKS_GRADIENTS,
     BLOCKS_OPTIMIZER,
     BLOCKS_ACTIVATIONS, // kept from forward to backward
@@ -36,7 +45,7 @@ struct blocks {
         enum blocks_kind kind;
         const char *name;
         int64_t count, bytes;
-    } entries[BLOCKS_ENTRIES]; // pieces of one name together
+    } entries[BLOCKS_ENTRIES]; // pieces of the same name together
     int entry_count;
 };
 
@@ -47,5 +56,6 @@ struct tensor blocks_tensor(struct blocks *blocks, enum blocks_kind kind, const 
 
 enum err blocks_allocate(struct blocks *blocks, struct device *device); // ends the planning pass
 void blocks_release(struct blocks *blocks, struct device *device);
+bool blocks_are_full(const struct blocks *blocks); // the second pass took what the first planned
 int64_t blocks_total(const struct blocks *blocks);
 void blocks_print(const struct blocks *blocks, struct out *out);

@@ -1,3 +1,5 @@
+// Writes and reads checkpoints: state.safetensors, state.json and DONE in a folder per step.
+
 #include "train/checkpoint.h"
 
 #include "host/file.h"
@@ -22,8 +24,8 @@ static const struct field state_fields[] = {
     FIELD(checkpoint_state, trained_tokens, COUNT, "that carried loss"),
     FIELD(checkpoint_state, processed_tokens, COUNT, "all"),
     FIELD(checkpoint_state, seconds, SECONDS, "of training"),
-    FIELD(checkpoint_state, best_loss, NUMBER, "on what is held out"),
-    FIELD(checkpoint_state, fingerprint, TEXT, "of data, model and settings"),
+    FIELD(checkpoint_state, best_loss, NUMBER, "on the held-out examples"),
+    FIELD(checkpoint_state, fingerprint, TEXT, "data, model and options of the run"),
     { 0 },
 };
 
@@ -91,7 +93,7 @@ static enum err write_tensors(const char *folder, struct transformer *t, struct 
 {
     struct safetensors_writer out;
     safetensors_init(&out, arena, folder, "state");
-    out.shard_bytes = SIZE_MAX; // one file, however large: it is read back by this name
+    out.shard_bytes = SIZE_MAX; // a single file of any size: it is read back by this name
     declare(&out, arena, t);
     enum err err = write_all(&out, t, arena);
     safetensors_release_writer(&out);
@@ -126,7 +128,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Names of checkpoints by rising step.
+// The names of all checkpoints, by ascending step.
 static size_t list(const char ***out, struct arena *arena, const char *folder)
 {
     size_t count = 0, room = 64;
@@ -148,8 +150,8 @@ static size_t list(const char ***out, struct arena *arena, const char *folder)
     return count;
 }
 
-// DONE goes first: what is half removed is no checkpoint any more.
-static void remove_one(struct arena *arena, const char *folder)
+// DONE is removed first: a half-removed folder is not a checkpoint.
+static void remove_checkpoint(struct arena *arena, const char *folder)
 {
     static const char *const names[] = { "DONE", "state.json", "state.safetensors" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -160,7 +162,7 @@ static void remove_one(struct arena *arena, const char *folder)
 static enum err make_folder(const char *path)
 {
     if (mkdir(path, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", path, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", path, strerror(errno));
     return OK;
 }
 
@@ -176,8 +178,8 @@ static enum err write_new(const char *path, struct transformer *t,
 {
     struct staging staging;
     if (!access(text_format(arena, "%s/DONE", path), F_OK))
-        return OK; // this very step was saved already
-    remove_one(arena, path);
+        return OK; // this step is saved already
+    remove_checkpoint(arena, path);
     TRY(staging_open(&staging, arena, path));
     enum err err = fill(staging.temporary, t, state, arena);
     err = err ? err : staging_commit(&staging);
@@ -191,10 +193,10 @@ static enum err write_in(const char *folder, struct transformer *t,
     TRY(make_folder(folder));
     TRY(write_new(text_format(arena, "%s/step-%08lld", folder, (long long)state->step), t, state,
                   arena));
-    const char **names; // also those that a killed run had no time to remove
+    const char **names; // including those that a killed run did not remove
     size_t count = list(&names, arena, folder);
     for (size_t i = 0; i + (size_t)(keep > 0 ? keep : 1) < count; i++)
-        remove_one(arena, text_format(arena, "%s/%s", folder, names[i]));
+        remove_checkpoint(arena, text_format(arena, "%s/%s", folder, names[i]));
     return OK;
 }
 
@@ -209,21 +211,21 @@ enum err checkpoint_write(const char *out, struct transformer *t,
     return err;
 }
 
-// Folders that a killed run was still writing.
-static void sweep(struct arena *arena, const char *folder)
+// Removes folders that a killed run left incomplete.
+static void remove_incomplete(struct arena *arena, const char *folder)
 {
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         size_t size = strlen(entry->d_name);
         if (size < 4 || strcmp(entry->d_name + size - 4, ".tmp"))
             continue;
-        const char *left = text_format(arena, "%s/%s", folder, entry->d_name);
-        DIR *inner = opendir(left);
+        const char *incomplete = text_format(arena, "%s/%s", folder, entry->d_name);
+        DIR *inner = opendir(incomplete);
         for (struct dirent *file; inner && (file = readdir(inner));)
-            unlink(text_format(arena, "%s/%s", left, file->d_name)); // "." and ".." refuse
+            unlink(text_format(arena, "%s/%s", incomplete, file->d_name)); // fails for "." and ".."
         if (inner)
             closedir(inner);
-        rmdir(left);
+        rmdir(incomplete);
     }
     if (dir)
         closedir(dir);
@@ -233,18 +235,18 @@ enum err checkpoint_find(const char **path, struct arena *arena, const char *out
 {
     const char **names, *folder = text_format(arena, "%s/checkpoints", out);
     *path = NULL;
-    sweep(arena, folder);
+    remove_incomplete(arena, folder);
     for (size_t i = list(&names, arena, folder); i-- > 0 && !*path;) {
-        const char *one = text_format(arena, "%s/%s", folder, names[i]);
-        if (!access(text_format(arena, "%s/DONE", one), F_OK))
-            *path = one;
+        const char *checkpoint = text_format(arena, "%s/%s", folder, names[i]);
+        if (!access(text_format(arena, "%s/DONE", checkpoint), F_OK))
+            *path = checkpoint;
     }
     return OK;
 }
 
 // --- reading -----------------------------------------------------------------
 
-static enum err read_tensors(struct transformer *t, struct arena *arena, const char *path)
+enum err checkpoint_read_tensors(struct transformer *t, struct arena *arena, const char *path)
 {
     struct safetensors in;
     TRY(safetensors_open(&in, arena, text_format(arena, "%s/state.safetensors", path)));
@@ -259,7 +261,11 @@ static enum err read_tensors(struct transformer *t, struct arena *arena, const c
             const struct safetensors_tensor *found = safetensors_find(&in, name);
             if (!found || found->type != stored_as(parts[j].tensor.dtype) ||
                 (int64_t)found->bytes != tensor_bytes(parts[j].tensor))
-                err = fail(ERR_INPUT, "%s: has no %s of this run's shape and type", path, name);
+                err = fail(
+                    ERR_INPUT,
+                    "%s: has no tensor %s of the shape and type that this run needs; remove the "
+                    "checkpoint or give another --out",
+                    path, name);
             else
                 t->device->backend->upload(t->device, parts[j].tensor.at, found->at,
                                            (int64_t)found->bytes);
@@ -270,8 +276,8 @@ static enum err read_tensors(struct transformer *t, struct arena *arena, const c
     return err;
 }
 
-enum err checkpoint_read(struct checkpoint_state *state, struct transformer *t, struct arena *arena,
-                         const char *path)
+enum err checkpoint_read_state(struct checkpoint_state *state, struct arena *arena,
+                               const char *path)
 {
     const char *name = text_format(arena, "%s/state.json", path);
     struct text text;
@@ -279,6 +285,5 @@ enum err checkpoint_read(struct checkpoint_state *state, struct transformer *t, 
     TRY(file_read(&text, arena, name));
     TRY(json_read(&json, arena, text, name));
     *state = (struct checkpoint_state){ .best_loss = NAN };
-    TRY(field_read(state_fields, state, arena, &json, name, false));
-    return read_tensors(t, arena, path);
+    return field_read(state_fields, state, arena, &json, name, false);
 }

@@ -1,3 +1,5 @@
+// Reads the part of config.json that the engine needs, and refuses models it cannot train.
+
 #include "train/decoder.h"
 
 #include <math.h>
@@ -19,11 +21,11 @@ static enum err check(const struct model *m, const char *name)
         { !m->gated, "has no gate in its feed-forward network" },
         { m->norm != MODEL_RMS_NORM || m->norms_per_layer != 2, "has other norms than Llama" },
         { m->qk_norm == MODEL_QK_WIDTH, "normalises queries over all heads" },
-        { m->parallel, "runs attention and feed-forward side by side" },
+        { m->parallel, "runs attention and feed-forward in parallel" },
         { m->learned_positions || m->embedding_norm, "has learned positions or a first norm" },
-        { m->out_bias || m->mlp_bias || m->head_bias, "has biases beside those of q, k and v" },
+        { m->out_bias || m->mlp_bias || m->head_bias, "has biases other than those of q, k and v" },
         { m->fused_qkv || m->fused_gate_up, "stores its linears fused" },
-        { m->attention_sinks || m->activation_parameters > 0, "has further weights" },
+        { m->attention_sinks || m->activation_parameters > 0, "has additional weights" },
         { m->head_size % 2 != 0, "has heads of an odd size" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -53,13 +55,13 @@ static void plain_frequencies(struct decoder *d, struct arena *arena)
         d->frequencies[i] = pow(d->rope_theta, -(double)i / (double)half);
 }
 
-// Llama 3.1's rule: long waves are stretched, short ones stay, those between change smoothly.
+// Llama 3.1's rule: long wavelengths are stretched, short ones kept, those between interpolated.
 static enum err scale_llama3(struct decoder *d, const char *name)
 {
     const struct decoder_scaling *s = &d->scaling;
     if (!(s->low > 0) || !(s->high > s->low) || !(s->trained > 0))
         return fail(ERR_INPUT,
-                    "%s: rope_scaling llama3 wants low_freq_factor below high_freq_factor and "
+                    "%s: rope_scaling llama3 needs low_freq_factor below high_freq_factor and "
                     "original_max_position_embeddings",
                     name);
     for (int64_t i = 0; i < d->model.head_size / 2; i++) {
@@ -87,8 +89,7 @@ static enum err scale(struct decoder *d, const struct json *scaling, const char 
         .trained = json_get_number(scaling, "original_max_position_embeddings", NAN),
     };
     if (!d->scaling.type)
-        return fail(ERR_INPUT,
-                    "%s: rope_scaling \"%.*s\" is not one the engine knows: linear and llama3 are",
+        return fail(ERR_INPUT, "%s: rope_scaling \"%.*s\" is not supported; linear and llama3 are",
                     name, TEXT_BRIEF(type));
     if (!(d->scaling.factor >= 1))
         return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", name);
@@ -113,8 +114,8 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
             out->kind = kinds[i];
     if (!out->kind)
         return fail(ERR_INPUT,
-                    "%s: model_type \"%.*s\" is not one the engine trains: llama, mistral, qwen2 "
-                    "and qwen3 are",
+                    "%s: the engine cannot train model_type \"%.*s\"; it trains llama, mistral, "
+                    "qwen2 and qwen3",
                     name, TEXT_BRIEF(type));
     TRY(check(&out->model, name));
     const struct json *positions = json_get(&config, "rope_parameters");

@@ -1,3 +1,5 @@
+// Opens the CPU backend, or loads the CUDA backend at run time.
+
 #define _GNU_SOURCE // memrchr
 #include "train/device.h"
 
@@ -40,20 +42,21 @@ static enum err find_cuda(const struct backend **out)
     void *handle = load();
     if (!handle) {
         const char *why = dlerror();
-        return fail(ERR_UNAVAILABLE,
-                    "there is no CUDA library to load (%s); make builds %s where nvcc is found, "
-                    "and --device cpu needs none",
-                    why ? why : "not found", library);
+        return fail(
+            ERR_UNAVAILABLE,
+            "cannot load the CUDA library (%s); make builds %s if nvcc is installed; --device "
+            "cpu does not need it",
+            why ? why : "not found", library);
     }
     const struct backend *(*table)(int version);
     *(void **)&table = dlsym(handle, "gpuhours_cuda");
     *out = table ? table(BACKEND_VERSION) : NULL;
     if (!*out)
-        return fail(ERR_UNAVAILABLE, "%s is of another version of the program; make builds it anew",
-                    library);
+        return fail(ERR_UNAVAILABLE,
+                    "%s is of another version of the program; run make to rebuild it", library);
     if ((*out)->devices() < 1)
         return fail(ERR_UNAVAILABLE,
-                    "there is no GPU that CUDA can use here; --device cpu needs none");
+                    "CUDA finds no usable GPU; give --device cpu to run without one");
     return OK;
 }
 
@@ -67,7 +70,8 @@ enum err device_open(struct device *out, enum device_kind kind, int index)
     if (err)
         return kind == DEVICE_AUTO ? backend_cpu.open(out, 0) : err;
     if (index >= cuda->devices())
-        return fail(ERR_USAGE, "GPU %d was asked for, there are %d", index, cuda->devices());
+        return fail(ERR_USAGE, "GPU %d does not exist: this machine has %d", index,
+                    cuda->devices());
     return cuda->open(out, index);
 }
 
@@ -76,7 +80,7 @@ bool device_is_gpu(const struct device *device)
     return device->backend && device->backend != &backend_cpu;
 }
 
-// The best of a few products of square matrices, drawn so that they are not zero: zeros are faster.
+// The fastest of several products of square matrices. Random values, because zeros are faster.
 double device_peak(struct device *device)
 {
     enum { TRIES = 4 };
@@ -86,15 +90,16 @@ double device_peak(struct device *device)
     void *at = NULL;
     if (device->backend->allocate(device, &at, bytes))
         return NAN;
-    struct tensor all = tensor_of(at, type, 3 * size, size);
+    struct tensor matrices = tensor_of(at, type, 3 * size, size);
     double best = INFINITY;
-    device->backend->fill(device, all, FILL_NORMAL, 1, 1);
+    device->backend->fill(device, matrices, FILL_NORMAL, 1, 1);
     for (int i = 0; i < TRIES; i++) {
         if (device->backend->sync(device))
             break;
         double began = clock_seconds();
-        device->backend->matmul_nt(device, tensor_rows(all, 0, size), tensor_rows(all, size, size),
-                                   tensor_rows(all, 2 * size, size), 1, 0);
+        device->backend->matmul_nt(device, tensor_rows(matrices, 0, size),
+                                   tensor_rows(matrices, size, size),
+                                   tensor_rows(matrices, 2 * size, size), 1, 0);
         if (device->backend->sync(device))
             break;
         best = fmin(best, clock_seconds() - began);

@@ -1,17 +1,17 @@
-// Groups by MPI. Without a launcher MPI is not even started: a plain command stays quick.
+// Process groups with MPI. Without a launcher MPI is not started, so that plain commands stay fast.
 
 #include "train/group.h"
 
 #include <mpi.h>
 #include <stdlib.h>
 
-enum { PIECE = 1 << 24 }; // elements a call: counts of MPI are ints
+enum { PIECE = 1 << 24 }; // elements per call: MPI counts are ints
 
 static int has_launcher(void)
 {
-    static const char *const signs[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK" };
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (getenv(signs[i]))
+    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK" };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i]))
             return 1;
     return 0;
 }
@@ -22,7 +22,8 @@ enum err group_open(struct group *group)
     if (!has_launcher())
         return OK;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
-        return fail(ERR_UNAVAILABLE, "MPI cannot be started though mpirun's variables are there");
+        return fail(ERR_UNAVAILABLE,
+                    "MPI cannot be started although mpirun's environment variables are set");
     MPI_Comm_rank(MPI_COMM_WORLD, &group->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &group->size);
     return OK;

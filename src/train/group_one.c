@@ -1,4 +1,4 @@
-// A group of one: what is summed is already the sum.
+// A group of one process: every value is already the sum.
 
 #include "train/group.h"
 
@@ -15,7 +15,7 @@ void group_close(struct group *group)
 
 void group_abort(const struct group *group, enum err err)
 {
-    (void)group, (void)err; // there is no other to end
+    (void)group, (void)err; // there is no other process
 }
 
 void group_sum(const struct group *group, double *values, int64_t count)

@@ -1,3 +1,5 @@
+// Packs examples into rows and fills micro-batches from them.
+
 #include "train/loader.h"
 
 #include <assert.h>
@@ -49,24 +51,24 @@ void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learne
 
 // --- sets --------------------------------------------------------------------
 
-// The last of the examples in the seed's order are held out; each set keeps the order of the data.
+// The last examples of a seeded shuffle are held out; each set keeps the order of the data.
 static void split(struct loader *loader)
 {
-    size_t out = (size_t)(loader->settings.held_out * (double)loader->count);
+    size_t held_out = (size_t)(loader->settings.held_out * (double)loader->count);
     uint32_t *order = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
-    uint8_t *is_out = ARENA_NEW(loader->arena, uint8_t, loader->count + 1);
+    uint8_t *is_held_out = ARENA_NEW(loader->arena, uint8_t, loader->count + 1);
     for (size_t i = 0; i < loader->count; i++)
         order[i] = (uint32_t)i;
     packing_shuffle(order, loader->count, loader->settings.seed ^ 0x68656C64u);
-    for (size_t i = loader->count - out; i < loader->count; i++)
-        is_out[order[i]] = 1;
+    for (size_t i = loader->count - held_out; i < loader->count; i++)
+        is_held_out[order[i]] = 1;
     struct loader_set *sets[] = { &loader->train, &loader->held_out };
     for (int s = 0; s < 2; s++) {
         sets[s]->lengths.arena = loader->arena;
         sets[s]->examples = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
     }
     for (size_t i = 0; i < loader->count; i++) {
-        struct loader_set *set = sets[is_out[i]];
+        struct loader_set *set = sets[is_held_out[i]];
         int64_t labelled = 0, size = loader->starts[i + 1] - loader->starts[i];
         for (int64_t j = 0; j < size; j++)
             labelled += loader->learned[loader->starts[i] + j];
@@ -98,7 +100,7 @@ struct filling {
     struct micro_batch *out;
 };
 
-// A document: what a token predicts is the next one, where that is learned.
+// A document: each token predicts the next one, if that one is labelled.
 static void fill_piece(struct filling *f, const struct packing_piece *piece)
 {
     struct loader *l = f->loader;
@@ -165,17 +167,18 @@ int64_t loader_labelled(const struct loader *loader, int64_t first, int64_t coun
 
 // --- epochs ------------------------------------------------------------------
 
-static double row_weight(const struct packing *packing, size_t row)
+// Orders rows by memory: tokens first, then the sum of squared lengths.
+static double row_memory(const struct packing *packing, size_t row)
 {
-    double tokens = 0, squares = 0;
+    double tokens = 0, squared_lengths = 0;
     for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++) {
         tokens += packing->pieces[i].size;
-        squares += (double)packing->pieces[i].size * packing->pieces[i].size;
+        squared_lengths += (double)packing->pieces[i].size * packing->pieces[i].size;
     }
-    return tokens * 0x1p40 + squares;
+    return tokens * 0x1p40 + squared_lengths;
 }
 
-// Swaps the pieces of two rows, which may differ in number, by building the list anew.
+// Swaps row 0 and another row by rebuilding the list: they may have different numbers of pieces.
 static void put_first(struct packing *packing, size_t row, struct arena *arena)
 {
     size_t total = packing->starts[packing->rows], at = 0;
@@ -200,11 +203,11 @@ enum err loader_epoch(struct loader *loader, int64_t epoch)
              loader->settings.seed + 0x9E3779B97F4A7C15u * (uint64_t)epoch));
     if (epoch || !packing->rows)
         return OK;
-    size_t heaviest = 0;
+    size_t largest = 0;
     for (size_t row = 1; row < packing->rows; row++)
-        if (row_weight(packing, row) > row_weight(packing, heaviest))
-            heaviest = row;
-    put_first(packing, heaviest, &loader->epoch_arena);
+        if (row_memory(packing, row) > row_memory(packing, largest))
+            largest = row;
+    put_first(packing, largest, &loader->epoch_arena);
     return OK;
 }
 
@@ -220,9 +223,10 @@ enum err loader_start(struct loader *loader)
     TRY(pack(loader, &loader->held_out, loader->arena, loader->settings.seed));
     TRY(loader_epoch(loader, 0));
     if (!loader_labelled(loader, 0, loader->train.micro_batches))
-        return fail(ERR_INPUT,
-                    "none of the %zu examples has a token that carries loss within --context %lld; "
-                    "--labels all learns every token, and --template decides what an answer is",
-                    loader->train.lengths.count, (long long)loader->settings.window);
+        return fail(
+            ERR_INPUT,
+            "none of the %zu examples has a labelled token within --context %lld; give --labels "
+            "all to train on every token, or the --template that marks the answers",
+            loader->train.lengths.count, (long long)loader->settings.window);
     return OK;
 }

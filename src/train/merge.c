@@ -1,3 +1,5 @@
+// Merges a LoRA adapter into its base: W + scale · B A, row by row, into a new model folder.
+
 #include "train/merge.h"
 
 #include "host/staging.h"
@@ -6,7 +8,7 @@
 
 #include <string.h>
 
-// A merge in progress. What belongs to a weight, by its slot: at most one of the two.
+// A merge in progress. modules and saved are per slot: at most one of them applies to a weight.
 struct merge {
     struct arena *arena;
     struct weights base;
@@ -18,7 +20,7 @@ struct merge {
     struct merge_report *report;
 };
 
-// --- which belongs to which --------------------------------------------------
+// --- matching ----------------------------------------------------------------
 
 static enum err match_module(struct merge *m, size_t slot, size_t *used)
 {
@@ -33,7 +35,7 @@ static enum err match_module(struct merge *m, size_t slot, size_t *used)
         return fail(ERR_INPUT, "%s: adapts %s; factors on the embedding are not supported",
                     m->adapter.folder, name);
     if (module->out != s->shape[0] || module->in != s->shape[1])
-        return fail(ERR_INPUT, "%s: adapts %s as [%lld, %lld], and the base's weight is %s",
+        return fail(ERR_INPUT, "%s: adapts %s as [%lld, %lld], but the weight of the base is %s",
                     m->adapter.folder, name, (long long)module->out, (long long)module->in,
                     safetensors_shape(m->arena, 2, s->shape));
     m->modules[slot] = module;
@@ -50,7 +52,7 @@ static enum err match_saved(struct merge *m, size_t slot, size_t *used)
     const struct safetensors_tensor *t = saved->tensor;
     if (t->rank != s->rank || t->shape[0] != s->shape[0] ||
         (s->rank == 2 && t->shape[1] != s->shape[1]))
-        return fail(ERR_INPUT, "%s: saves %s as %s, and the base's is %s", m->adapter.folder,
+        return fail(ERR_INPUT, "%s: saves %s as %s, but the base has %s", m->adapter.folder,
                     s->file_name, safetensors_shape(m->arena, t->rank, t->shape),
                     safetensors_shape(m->arena, s->rank, s->shape));
     m->saved[slot] = saved;
@@ -58,7 +60,7 @@ static enum err match_saved(struct merge *m, size_t slot, size_t *used)
     return OK;
 }
 
-// A part of the adapter that belongs to no weight would be lost without a word.
+// A part of the adapter that matches no weight would be lost silently: refuse it.
 static enum err name_unused(const struct merge *m)
 {
     const struct adapter_file *a = &m->adapter;
@@ -129,7 +131,7 @@ static void read_rows(const struct merge *m, size_t slot, float *out, int64_t fi
     storage_read(out, t->type, t->at + (size_t)first * storage_bytes(t->type), (size_t)count);
 }
 
-static enum err merge_one(struct merge *m, size_t slot)
+static enum err merge_weight(struct merge *m, size_t slot)
 {
     enum { PIECE_ELEMENTS = 1 << 20 };
     const struct weights_slot *s = &m->slots[slot];
@@ -163,7 +165,7 @@ static enum err write_folder(struct merge *m, const char *folder)
 {
     enum err err = weights_create(&m->out, m->arena, folder, m->slots, m->base.count);
     for (size_t i = 0; i < m->base.count && !err; i++)
-        err = merge_one(m, i);
+        err = merge_weight(m, i);
     err = err ? err : weights_finish(&m->out);
     weights_release_writer(&m->out);
     TRY(err);

@@ -1,12 +1,12 @@
-// merge: folds an adapter into the weights it was trained on.
+// merge: merges an adapter into the weights it was trained on.
 //
 //     struct merge_report report;
 //     TRY(merge_fold(&report, arena, "base", "adapters", "merged"));
 //
 // Each adapted linear becomes W + scale · B A, computed in fp32 and rounded once; quantized weights
-// are dequantized first. Weights that the adapter saved whole replace the base's. The result is a
-// model folder with the config and the tokenizer of the base. Weights pass through row by row, and
-// the folder gets its name when all of it is on the disk: a failure leaves nothing.
+// are dequantized first. Weights that the adapter saved in full replace those of the base. The
+// result is a model folder with the config and the tokenizer of the base. Weights are processed row
+// by row, and the folder is renamed into place when it is complete: a failure leaves nothing.
 
 #pragma once
 

@@ -1,3 +1,5 @@
+// Quantizes to NF4 and back, with the same codes as bitsandbytes.
+
 #include "train/nf4.h"
 
 #include "base/half.h"
@@ -65,7 +67,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Seven decades, each cut into twice as many steps as the one below; 0; and 1 itself.
+// Seven decades, each with twice as many steps as the one below; then 0, and 1.
 static void fill_nested_levels(float out[NF4_NESTED_LEVELS])
 {
     int count = 0;
@@ -81,7 +83,7 @@ static void fill_nested_levels(float out[NF4_NESTED_LEVELS])
     qsort(out, NF4_NESTED_LEVELS, sizeof *out, compare);
 }
 
-// The nearest of sorted levels: as many lie below as middles between two of them.
+// The index of the nearest of sorted levels, given the midpoints between them.
 static int nearest(const float *between, int levels, float value)
 {
     int low = 0, high = levels - 1;
@@ -95,7 +97,7 @@ static int nearest(const float *between, int levels, float value)
     return low;
 }
 
-// As whole numbers, whose order is that of the magnitudes: compilers keep several in one register.
+// Compares magnitudes as integers, which have the same order and vectorize well.
 static float largest(const float *values, int64_t count)
 {
     int32_t most = 0;
@@ -106,14 +108,14 @@ static float largest(const float *values, int64_t count)
     return half_of_bits((uint32_t)most);
 }
 
-// By the reciprocal, as bitsandbytes does, so that the same codes come out. A block of zeros has
-// none; its weights take the level 0, which stays 0 whatever becomes of the scale.
+// Multiplies by the reciprocal, as bitsandbytes does, to get the same codes. A block of zeros gets
+// level 0, which is 0 with any scale.
 static float reciprocal(float scale)
 {
     return scale > 0 ? 1.0f / scale : 0;
 }
 
-// All middles are asked for each weight: without a branch this is faster than to search for it.
+// Compares each weight with all midpoints: without branches this is faster than a search.
 static void encode_block(uint8_t *codes, const float *values, int64_t count, float scale)
 {
     float factor = reciprocal(scale);

@@ -1,9 +1,9 @@
-// nf4: weights of four bits with scales of eight, laid out as bitsandbytes does.
+// nf4: 4-bit weights with 8-bit scales, in the layout of bitsandbytes.
 //
-// The weights in row order are cut into blocks of 64. A block has one scale, its largest magnitude,
-// and each weight is the nearest of 16 levels times that scale. Two weights share a byte, the first
-// in the high half. The scales, less their mean, are themselves cut into blocks of 256 and held as
-// one of 256 levels times the largest of the block ("nested"): 4.127 bits per weight in all.
+// The weights, in row order, are cut into blocks of 64. The scale of a block is its largest
+// magnitude; each weight is the nearest of 16 levels times that scale. Two weights share a byte,
+// the first in the high half. The scales, minus their mean, are themselves cut into blocks of 256
+// and stored as one of 256 levels times the largest of the block ("nested"): 4.127 bits per weight.
 //
 //     struct nf4 nf4;
 //     nf4_quantize(&nf4, arena, values, rows, columns, STORAGE_BF16);
@@ -11,7 +11,7 @@
 //
 // In a safetensors file the weight x is x itself (the codes), x.absmax, x.quant_map,
 // x.nested_absmax, x.nested_quant_map, and x.quant_state.bitsandbytes__nf4 with the rest as JSON.
-// Files without nested scales are read too. A struct nf4 that was read points into the file.
+// Files without nested scales are read too. After reading, a struct nf4 points into the file.
 
 #pragma once
 
@@ -23,9 +23,9 @@ extern const float nf4_levels[NF4_LEVELS];
 
 struct nf4 {
     int64_t rows, columns;
-    enum storage type; // what the weight was, and what bitsandbytes makes of it again
+    enum storage type; // of the weight before, and to which bitsandbytes dequantizes it
     int64_t block, nested_block;
-    const uint8_t *codes; // two to a byte
+    const uint8_t *codes; // two per byte
     bool nested;
     const char *scales;        // one per block: bytes if nested, else fp32, at any address
     const char *nested_scales; // fp32, one per nested_block scales
@@ -46,7 +46,7 @@ void nf4_quantize(struct nf4 *out, struct arena *arena, const float *values, int
 // --- files -------------------------------------------------------------------
 
 bool nf4_is(const struct safetensors *in, const char *name); // whether that weight is quantized
-bool nf4_is_part(const char *name); // whether a tensor only belongs to a quantized weight
+bool nf4_is_part(const char *name); // whether a tensor is a part of a quantized weight
 enum err nf4_read(struct nf4 *out, struct arena *arena, const struct safetensors *in,
                   const char *name);
 
@@ -57,4 +57,4 @@ struct nf4_slots {
 struct nf4_slots nf4_declare(struct safetensors_writer *out, const char *name, int64_t rows,
                              int64_t columns);
 enum err nf4_write(struct safetensors_writer *out, const struct nf4_slots *slots,
-                   const struct nf4 *nf4); // one with nested scales, of NF4_BLOCK
+                   const struct nf4 *nf4); // needs nested scales and blocks of NF4_BLOCK

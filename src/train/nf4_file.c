@@ -1,4 +1,4 @@
-// The files of nf4.h: a quantized weight in a safetensors file, as bitsandbytes names its parts.
+// Reads and writes NF4 weights in safetensors files, with the part names of bitsandbytes.
 
 #include "train/nf4.h"
 
@@ -8,10 +8,10 @@
 
 static const char state_ending[] = ".quant_state.bitsandbytes__nf4";
 
-// The JSON of a weight is written when its scales are known, into room kept before.
+// The JSON of a weight is written when its scales are known, into space reserved before.
 enum { STATE_BYTES = 256 };
 
-static const char *joined(struct arena *arena, const char *name, const char *ending)
+static const char *part_name(struct arena *arena, const char *name, const char *ending)
 {
     return text_format(arena, "%s%s", name, ending);
 }
@@ -19,9 +19,9 @@ static const char *joined(struct arena *arena, const char *name, const char *end
 bool nf4_is(const struct safetensors *in, const char *name)
 {
     struct arena scratch = { 0 };
-    bool is = safetensors_find(in, joined(&scratch, name, state_ending)) ||
-              safetensors_find(in, joined(&scratch, name, ".quant_state.bitsandbytes__fp4")) ||
-              safetensors_find(in, joined(&scratch, name, ".quant_map"));
+    bool is = safetensors_find(in, part_name(&scratch, name, state_ending)) ||
+              safetensors_find(in, part_name(&scratch, name, ".quant_state.bitsandbytes__fp4")) ||
+              safetensors_find(in, part_name(&scratch, name, ".quant_map"));
     arena_release(&scratch);
     return is;
 }
@@ -49,7 +49,7 @@ static enum err find_part(const struct reading *r, const char *ending, enum stor
                           int64_t count, const char **at)
 {
     const struct safetensors_tensor *found =
-        safetensors_find(r->in, joined(r->arena, r->name, ending));
+        safetensors_find(r->in, part_name(r->arena, r->name, ending));
     if (!found)
         return fail(ERR_INPUT, "%s: is quantized, but %s%s is not in the file", r->name, r->name,
                     ending);
@@ -76,10 +76,11 @@ static enum err read_count(const struct reading *r, const struct json *value, co
 
 static enum err read_state(struct nf4 *out, const struct reading *r)
 {
-    const char *key = joined(r->arena, r->name, state_ending);
+    const char *key = part_name(r->arena, r->name, state_ending);
     const struct safetensors_tensor *state = safetensors_find(r->in, key);
     if (!state)
-        return fail(ERR_INPUT, "%s: is quantized, but not to NF4 of bitsandbytes, the one known",
+        return fail(ERR_INPUT,
+                    "%s: is quantized, but not to NF4 of bitsandbytes, the only supported format",
                     r->name);
     struct json json;
     TRY(json_read(&json, r->arena, (struct text){ state->at, state->bytes }, key));
@@ -106,7 +107,7 @@ static enum err read_state(struct nf4 *out, const struct reading *r)
     return OK;
 }
 
-// The kernels know the levels by heart, so a file with others cannot be decoded.
+// The kernels have the levels built in, so a file with other levels cannot be decoded.
 static enum err check_levels(const struct reading *r)
 {
     const char *at;
@@ -172,14 +173,16 @@ struct nf4_slots nf4_declare(struct safetensors_writer *out, const char *name, i
     struct arena *arena = out->arena;
     return (struct nf4_slots){
         .codes = safetensors_declare(out, name, STORAGE_U8, 2, codes),
-        .scales = safetensors_declare(out, joined(arena, name, ".absmax"), STORAGE_U8, 1, &blocks),
+        .scales =
+            safetensors_declare(out, part_name(arena, name, ".absmax"), STORAGE_U8, 1, &blocks),
         .levels =
-            safetensors_declare(out, joined(arena, name, ".quant_map"), STORAGE_F32, 1, &levels),
-        .nested_scales = safetensors_declare(out, joined(arena, name, ".nested_absmax"),
+            safetensors_declare(out, part_name(arena, name, ".quant_map"), STORAGE_F32, 1, &levels),
+        .nested_scales = safetensors_declare(out, part_name(arena, name, ".nested_absmax"),
                                              STORAGE_F32, 1, &nested),
-        .nested_levels = safetensors_declare(out, joined(arena, name, ".nested_quant_map"),
+        .nested_levels = safetensors_declare(out, part_name(arena, name, ".nested_quant_map"),
                                              STORAGE_F32, 1, &nested_levels),
-        .state = safetensors_declare(out, joined(arena, name, state_ending), STORAGE_U8, 1, &state),
+        .state =
+            safetensors_declare(out, part_name(arena, name, state_ending), STORAGE_U8, 1, &state),
     };
 }
 

@@ -1,10 +1,9 @@
-// nf4_tables: the numbers of NF4, for the CPU and the GPU alike.
+// nf4_tables: the constants of NF4, shared by CPU and GPU.
 //
 //     static const float levels[] = { NF4_LEVEL_TABLE };
 //
-// The levels are as the QLoRA paper and bitsandbytes give them. The middles between them are as
-// bitsandbytes' kernel has them: four of the fifteen are rounded to the other neighbour than a
-// computed mean would be.
+// The levels are those of the QLoRA paper and bitsandbytes. The midpoints are those of the kernel
+// of bitsandbytes: four of the fifteen are rounded to the other side than a computed mean.
 
 #pragma once
 

@@ -1,3 +1,5 @@
+// Times the steps of a run, and micro-batches of varied composition between them.
+
 #include "train/pilot_steps.h"
 
 #include "base/stats.h"
@@ -5,7 +7,7 @@
 
 #include <math.h>
 
-// Probes go round the combinations of these; the fit needs its four terms to vary apart.
+// Probes cycle through combinations of these: the fit needs its four terms to vary independently.
 static const double fillings[] = { 1, 0.75, 1, 0.5 };        // of the largest micro-batch
 static const double lengths[] = { 1, 0.03, 0.25, 0.1, 0.5 }; // of the window
 static const double labellings[] = { 1, 0.1, 0.5 };          // of the tokens
@@ -13,13 +15,13 @@ enum { FILLINGS = 4, LENGTHS = 5, LABELLINGS = 3, EVALUATED = 4, SHORTEST = 8 };
 
 static int64_t most_tokens(const struct pilot_steps *steps)
 {
-    const struct loader_settings *s = &steps->trainer->loader->settings;
+    const struct loader_settings *s = &steps->training->loader->settings;
     return s->window * s->micro_batch;
 }
 
-void pilot_steps_init(struct pilot_steps *steps, struct arena *arena, struct trainer *trainer)
+void pilot_steps_init(struct pilot_steps *steps, struct arena *arena, struct training *training)
 {
-    *steps = (struct pilot_steps){ .trainer = trainer, .arena = arena, .last_micro_batch = -1 };
+    *steps = (struct pilot_steps){ .training = training, .arena = arena, .last_micro_batch = -1 };
     size_t tokens = (size_t)most_tokens(steps);
     steps->ids = ARENA_NEW(arena, int32_t, tokens);
     steps->positions = ARENA_NEW(arena, int32_t, tokens);
@@ -39,12 +41,12 @@ static struct pilot_sample sample_of(const struct micro_batch *batch)
 
 // --- micro-batches -----------------------------------------------------------
 
-// Tokens of the data end to end, cut into documents of one length, every so many of them labelled.
+// Tokens of the data end to end, cut into documents of one length, with a share of them labelled.
 static struct micro_batch make_batch(struct pilot_steps *steps, int64_t tokens, int64_t length,
                                      double labelled)
 {
-    const struct loader *loader = steps->trainer->loader;
-    int64_t all = loader->starts[loader->count];
+    const struct loader *loader = steps->training->loader;
+    int64_t token_count = loader->starts[loader->count];
     struct micro_batch batch = { .tokens = tokens,
                                  .ids = steps->ids,
                                  .positions = steps->positions,
@@ -53,8 +55,8 @@ static struct micro_batch make_batch(struct pilot_steps *steps, int64_t tokens, 
                                  .targets = steps->targets,
                                  .key = 1 };
     for (int64_t i = 0; i < tokens; i++)
-        steps->ids[i] = loader->ids[(steps->next_token + i) % all];
-    steps->next_token = (steps->next_token + tokens) % all;
+        steps->ids[i] = loader->ids[(steps->next_token + i) % token_count];
+    steps->next_token = (steps->next_token + tokens) % token_count;
     for (int64_t first = 0; first < tokens; first += length) {
         int64_t size = tokens - first < length ? tokens - first : length;
         steps->spans[batch.span_count++] = (struct span){ (int32_t)first, (int32_t)size };
@@ -72,7 +74,7 @@ static struct micro_batch make_batch(struct pilot_steps *steps, int64_t tokens, 
 
 static enum err time_batch(struct pilot_steps *steps, const struct micro_batch *batch)
 {
-    struct transformer *t = steps->trainer->transformer;
+    struct transformer *t = steps->training->transformer;
     const struct backend *backend = t->device->backend;
     struct pilot_sample sample = sample_of(batch);
     t->trace = NULL;
@@ -97,10 +99,10 @@ static enum err time_batch(struct pilot_steps *steps, const struct micro_batch *
 
 enum err pilot_steps_worst(struct pilot_steps *steps)
 {
-    int64_t window = steps->trainer->loader->settings.window;
+    int64_t window = steps->training->loader->settings.window;
     struct micro_batch batch = make_batch(steps, most_tokens(steps), window, 1);
     TRY(time_batch(steps, &batch));
-    steps->sample_count = 0; // the first of all: it also warmed up
+    steps->sample_count = 0; // the very first one is warm-up
     return time_batch(steps, &batch);
 }
 
@@ -108,14 +110,14 @@ enum err pilot_steps_probe(struct pilot_steps *steps)
 {
     struct micro_batch batch;
     int64_t number = steps->next_probe++;
-    if (number % 2 && steps->last_micro_batch >= 0) { // as the run has them
-        loader_batch(steps->trainer->loader, &batch, steps->last_micro_batch);
+    if (number % 2 && steps->last_micro_batch >= 0) { // a real micro-batch
+        loader_batch(steps->training->loader, &batch, steps->last_micro_batch);
         batch.key = 1;
         return time_batch(steps, &batch);
     }
     number /= 2;
     int64_t tokens = (int64_t)((double)most_tokens(steps) * fillings[number % FILLINGS]);
-    double window = (double)steps->trainer->loader->settings.window;
+    double window = (double)steps->training->loader->settings.window;
     int64_t length = (int64_t)(window * lengths[number % LENGTHS]);
     if (length < SHORTEST)
         length = SHORTEST;
@@ -123,8 +125,8 @@ enum err pilot_steps_probe(struct pilot_steps *steps)
         tokens = SHORTEST;
     if (tokens > most_tokens(steps))
         tokens = most_tokens(steps);
-    if (length > steps->trainer->loader->settings.window)
-        length = steps->trainer->loader->settings.window;
+    if (length > steps->training->loader->settings.window)
+        length = steps->training->loader->settings.window;
     batch = make_batch(steps, tokens, length, labellings[number % LABELLINGS]);
     return time_batch(steps, &batch);
 }
@@ -140,19 +142,21 @@ static void *grown(struct pilot_steps *steps, void *at, size_t *room, size_t eac
     return arena_grow(steps->arena, at, count * each, *room * each);
 }
 
-// What the next step will take from the epoch, all its micro-batches together.
+// The composition of the next step, over all its micro-batches.
 static struct pilot_sample next_sample(const struct pilot_steps *steps, double *micro_batches)
 {
-    const struct trainer *trainer = steps->trainer;
-    int64_t first = trainer->state.micro_batch, end = first + trainer->settings.accumulation;
+    const struct training *training = steps->training;
+    int64_t first = training->state.micro_batch, end = first + training->settings.accumulation;
     struct pilot_sample sum = { 0 };
-    if (end > trainer->epoch_batches)
-        end = trainer->epoch_batches;
+    if (end > training->epoch_batches)
+        end = training->epoch_batches;
     for (int64_t i = first; i < end; i++) {
         struct micro_batch batch;
-        loader_batch(trainer->loader, &batch, i);
-        struct pilot_sample one = sample_of(&batch);
-        sum.tokens += one.tokens, sum.squares += one.squares, sum.labelled += one.labelled;
+        loader_batch(training->loader, &batch, i);
+        struct pilot_sample sample = sample_of(&batch);
+        sum.tokens += sample.tokens;
+        sum.squares += sample.squares;
+        sum.labelled += sample.labelled;
     }
     *micro_batches = (double)(end - first);
     return sum;
@@ -160,15 +164,15 @@ static struct pilot_sample next_sample(const struct pilot_steps *steps, double *
 
 enum err pilot_steps_step(struct pilot_steps *steps)
 {
-    struct trainer *trainer = steps->trainer;
-    struct trainer_report report;
+    struct training *training = steps->training;
+    struct training_report report;
     double micro_batches;
-    int64_t first = trainer->state.micro_batch, epoch = trainer->state.epoch;
+    int64_t first = training->state.micro_batch, epoch = training->state.epoch;
     struct pilot_sample sample = next_sample(steps, &micro_batches);
-    TRY(trainer_step(trainer, &report));
-    if (trainer->stop && *trainer->stop)
-        return OK;                                // it may not be whole
-    bool is_over = trainer->state.epoch != epoch; // the batches of another are packed now
+    TRY(training_step(training, &report));
+    if (training->stop && *training->stop)
+        return OK;                                 // it may be incomplete
+    bool is_over = training->state.epoch != epoch; // the next epoch is packed already
     steps->last_micro_batch = is_over ? -1 : first;
     steps->steps = grown(steps, steps->steps, &steps->step_room, sizeof *steps->steps);
     steps->of_steps = grown(steps, steps->of_steps, &steps->of_room, sizeof *steps->of_steps);
@@ -204,15 +208,15 @@ double pilot_steps_update(const struct pilot_steps *steps, const struct pilot_fi
 
 enum err pilot_steps_evaluate(struct pilot_steps *steps, double *seconds_per_token)
 {
-    struct trainer *trainer = steps->trainer;
-    struct transformer *t = trainer->transformer;
-    int64_t count = trainer->epoch_batches < EVALUATED ? trainer->epoch_batches : EVALUATED;
+    struct training *training = steps->training;
+    struct transformer *t = training->transformer;
+    int64_t count = training->epoch_batches < EVALUATED ? training->epoch_batches : EVALUATED;
     double tokens = 0, began = 0;
     struct transformer_sums sums;
     transformer_begin(t);
-    for (int64_t i = 0; i <= count; i++) { // the first warms up and does not count
+    for (int64_t i = 0; i <= count; i++) { // the first is warm-up and does not count
         struct micro_batch batch;
-        loader_batch(trainer->loader, &batch, i ? i - 1 : 0);
+        loader_batch(training->loader, &batch, i ? i - 1 : 0);
         transformer_loss(t, &batch, 0);
         tokens += i ? (double)batch.tokens : 0;
         if (!i) {

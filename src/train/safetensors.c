@@ -1,3 +1,5 @@
+// Reads .safetensors files and their index, checking everything before it is used.
+
 #include "train/safetensors.h"
 
 #include <stdlib.h>
@@ -102,11 +104,11 @@ static enum err check_entry(const struct header *h, struct entry *entry)
                     "header is wrong",
                     h->file, t->name, entry->begin, entry->end, h->data_bytes);
     t->bytes = entry->end - entry->begin;
-    size_t wanted;
-    if (!count_bytes(t, &wanted) || wanted != t->bytes)
-        return fail(ERR_INPUT, "%s: tensor %.90s: %s of %s does not take the %zu bytes it is given",
-                    h->file, t->name, storage_name(t->type),
-                    safetensors_shape(h->arena, t->rank, t->shape), t->bytes);
+    size_t expected;
+    if (!count_bytes(t, &expected) || expected != t->bytes)
+        return fail(ERR_INPUT, "%s: tensor %.90s: %s of shape %s does not take %zu bytes", h->file,
+                    t->name, storage_name(t->type), safetensors_shape(h->arena, t->rank, t->shape),
+                    t->bytes);
     return OK;
 }
 
@@ -161,7 +163,7 @@ static enum err read_entry(struct header *h, struct text name)
                         h->file, t->name, TEXT_BRIEF(key));
         }
         if (seen & part)
-            return fail(ERR_INPUT, "%s: tensor %.90s: says %.*s twice", h->file, t->name,
+            return fail(ERR_INPUT, "%s: tensor %.90s: has %.*s twice", h->file, t->name,
                         TEXT_BRIEF(key));
     }
     if (h->in.problem)
@@ -203,7 +205,7 @@ static int by_name(const void *a, const void *b)
                   ((const struct safetensors_tensor *)b)->name);
 }
 
-// Behind each other from the first byte of the data to the last.
+// Tensors must cover the data from the first byte to the last, without gaps and overlaps.
 static enum err check_places(struct header *h)
 {
     size_t end = 0;
@@ -216,14 +218,14 @@ static enum err check_places(struct header *h)
             return fail(ERR_INPUT, "%s: tensors %.90s and %.90s overlap", h->file, before,
                         e->tensor.name);
         if (e->begin > end)
-            return fail(ERR_INPUT, "%s: between %.90s and tensor %.90s lie %zu bytes of nothing",
-                        h->file, before, e->tensor.name, e->begin - end);
+            return fail(ERR_INPUT, "%s: there are %zu unused bytes between %.90s and tensor %.90s",
+                        h->file, e->begin - end, before, e->tensor.name);
         end = e->end;
         before = e->tensor.name;
     }
     if (end != h->data_bytes)
-        return fail(ERR_INPUT, "%s: behind %.90s lie %zu bytes that belong to no tensor", h->file,
-                    before, h->data_bytes - end);
+        return fail(ERR_INPUT, "%s: %zu bytes after %.90s belong to no tensor", h->file,
+                    h->data_bytes - end, before);
     return OK;
 }
 
@@ -231,22 +233,21 @@ static enum err check_names(const struct safetensors *in, const char *name)
 {
     for (size_t i = 1; i < in->count; i++)
         if (!strcmp(in->tensors[i - 1].name, in->tensors[i].name))
-            return fail(ERR_INPUT, "%s: tensor %.90s: stands there twice", name,
-                        in->tensors[i].name);
+            return fail(ERR_INPUT, "%s: tensor %.90s: is there twice", name, in->tensors[i].name);
     return OK;
 }
 
 static enum err read_header(struct safetensors *in, struct header *h)
 {
     if (json_peek(&h->in) != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: its header is no JSON object; is it a safetensors file?",
+        return fail(ERR_INPUT, "%s: its header is not a JSON object; is it a safetensors file?",
                     h->file);
     json_object(&h->in);
     for (struct text key; json_key(&h->in, h->arena, &key);)
         if (!text_is(key, "__metadata__"))
             TRY(read_entry(h, key));
         else if (in->metadata.kind)
-            return fail(ERR_INPUT, "%s: says __metadata__ twice", h->file);
+            return fail(ERR_INPUT, "%s: has __metadata__ twice", h->file);
         else
             TRY(read_metadata(h, &in->metadata));
     TRY(json_end(&h->in, h->file));
@@ -264,10 +265,11 @@ enum err safetensors_read(struct safetensors *in, struct arena *arena, struct te
     for (int i = 7; i >= 0; i--)
         size = size << 8 | (unsigned char)content.at[i];
     if (size > HEADER_MOST || size > content.size - 8)
-        return fail(ERR_INPUT,
-                    "%s: says its header has %llu bytes, and %zu follow; the file is cut off or no "
-                    "safetensors file",
-                    name, (unsigned long long)size, content.size - 8);
+        return fail(
+            ERR_INPUT,
+            "%s: claims a header of %llu bytes, but only %zu follow; the file is cut off or not "
+            "a safetensors file",
+            name, (unsigned long long)size, content.size - 8);
     struct header h = {
         .arena = arena,
         .in = json_reader((struct text){ content.at + 8, (size_t)size }),
@@ -288,8 +290,8 @@ enum err safetensors_read(struct safetensors *in, struct arena *arena, struct te
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *in, const char *name)
 {
-    struct safetensors_tensor wanted = { .name = name };
-    return in->count ? bsearch(&wanted, in->tensors, in->count, sizeof wanted, by_name) : NULL;
+    struct safetensors_tensor key = { .name = name };
+    return in->count ? bsearch(&key, in->tensors, in->count, sizeof key, by_name) : NULL;
 }
 
 // --- several files -----------------------------------------------------------
@@ -313,7 +315,7 @@ struct index {
     size_t count, room;
 };
 
-// A file of the index lies beside it: a name with a slash would reach out of the folder.
+// Files of an index are in its folder: a name with a slash could point elsewhere.
 static enum err find_shard(struct index *index, struct text name, size_t *out)
 {
     for (size_t i = index->shard_count; i-- > 0;)
@@ -323,8 +325,8 @@ static enum err find_shard(struct index *index, struct text name, size_t *out)
         }
     if (!name.size || name.size > 255 || memchr(name.at, '/', name.size) ||
         memchr(name.at, 0, name.size) || name.at[0] == '.')
-        return fail(ERR_INPUT, "%s: \"%.*s\" is not the name of a file beside it", index->path,
-                    TEXT_BRIEF(name));
+        return fail(ERR_INPUT, "%s: \"%.*s\" is not the name of a file in the same folder",
+                    index->path, TEXT_BRIEF(name));
     if (index->shard_count == FILES_MOST)
         return fail(ERR_INPUT, "%s: names more than %d files", index->path, FILES_MOST);
     const char *copy = text_copy(index->arena, name);
@@ -343,7 +345,7 @@ static enum err read_places(struct index *index)
     json_object(&index->in);
     for (struct text key; json_key(&index->in, index->arena, &key);) {
         if (json_peek(&index->in) != JSON_STRING)
-            return fail(ERR_INPUT, "%s: the file of tensor %.*s is no string", index->path,
+            return fail(ERR_INPUT, "%s: the file of tensor %.*s is not a string", index->path,
                         TEXT_BRIEF(key));
         struct text file = json_string(&index->in, index->arena);
         if (index->in.problem)
@@ -431,15 +433,15 @@ static bool is_file(const char *path)
     return !stat(path, &about) && !S_ISDIR(about.st_mode);
 }
 
-// In a folder one whole file goes before an index, as transformers has it.
+// A single file takes precedence over an index, as in transformers.
 static enum err find_in_folder(const char **path, struct arena *arena)
 {
-    const char *whole = text_format(arena, "%s/model.safetensors", *path);
+    const char *single = text_format(arena, "%s/model.safetensors", *path);
     const char *index = text_format(arena, "%s/model.safetensors.index.json", *path);
-    if (!is_file(whole) && !is_file(index))
+    if (!is_file(single) && !is_file(index))
         return fail(ERR_INPUT, "%s: has neither model.safetensors nor model.safetensors.index.json",
                     *path);
-    *path = is_file(whole) ? whole : index;
+    *path = is_file(single) ? single : index;
     return OK;
 }
 
@@ -448,7 +450,7 @@ static enum err open_file(struct safetensors *in, struct arena *arena, const cha
     struct file *file = ARENA_NEW(arena, struct file, 1);
     TRY(file_open(file, path));
     enum err err = safetensors_read(in, arena, file->text, path);
-    in->files = file; // behind the reading, which begins with an empty struct
+    in->files = file; // after reading, which clears the struct
     in->file_count = 1;
     return err;
 }

@@ -1,14 +1,14 @@
-// safetensors: weight files, read by mapping and written as a stream.
+// safetensors: weight files, memory-mapped for reading and written as a stream.
 //
 //     struct safetensors in;
 //     TRY(safetensors_open(&in, arena, "models/llama"));
 //     const struct safetensors_tensor *t = safetensors_find(&in, "model.norm.weight");
 //     safetensors_release(&in);
 //
-// A file is 8 bytes of header length, a JSON header that names each tensor's type, shape and place,
-// and the data. The header is believed in nothing: lengths, types, shapes, holes, overlaps, names
-// said twice and bytes behind the end are checked before any tensor is handed out. A model in
-// several files has an index that says which tensor lies where.
+// A file is 8 bytes of header length, a JSON header with the type, shape and offsets of each
+// tensor, and the data. Nothing in the header is trusted: lengths, types, shapes, gaps, overlaps,
+// duplicate names and trailing bytes are checked before any tensor is handed out. A model in
+// several files has an index that says which tensor is in which file.
 //
 // Writing: declare all tensors, begin, write their bytes in any order and in any pieces, finish.
 //
@@ -20,8 +20,8 @@
 //     err = err ? err : safetensors_finish(&out);
 //     safetensors_release_writer(&out);
 //
-// Files grow under temporary names and get theirs in finish, when they are on the disk; one that
-// was not finished is removed by release. Data never passes through memory of the writer's own.
+// Files are written under temporary names and renamed by finish when they are on disk; release
+// removes what was not finished. The writer does not buffer data.
 
 #pragma once
 
@@ -36,7 +36,7 @@ struct safetensors_tensor {
     enum storage type;
     int rank;
     int64_t shape[SAFETENSORS_RANK];
-    const char *at; // in the mapped file; aligned only as the file is
+    const char *at; // in the mapped file; may be unaligned
     size_t bytes;
 };
 
@@ -54,7 +54,7 @@ struct safetensors {
 enum err safetensors_open(struct safetensors *in, struct arena *arena, const char *path);
 void safetensors_release(struct safetensors *in);
 
-// The same for the bytes of one file, which must stay where they are; name stands in sentences.
+// The same for the bytes of one file, which must stay where they are; name is for error messages.
 enum err safetensors_read(struct safetensors *in, struct arena *arena, struct text content,
                           const char *name);
 
@@ -67,7 +67,7 @@ const char *safetensors_shape(struct arena *arena, int rank, const int64_t *shap
 struct safetensors_writer {
     struct arena *arena;
     const char *folder, *stem;
-    size_t shard_bytes; // more data than this goes into several files; set before begin
+    size_t shard_bytes; // more data than this is split into several files; set before begin
     struct safetensors_slot *slots;
     size_t count, room;
     struct safetensors_shard *shards;
@@ -75,7 +75,7 @@ struct safetensors_writer {
     struct out metadata; // members beside "format", as JSON text
 };
 
-// Into folder, which must be there, as stem.safetensors, or as stem-00001-of-00003.safetensors and
+// Into an existing folder, as stem.safetensors, or as stem-00001-of-00003.safetensors and
 // so on with stem.safetensors.index.json.
 void safetensors_init(struct safetensors_writer *out, struct arena *arena, const char *folder,
                       const char *stem);
@@ -87,5 +87,5 @@ enum err safetensors_write(struct safetensors_writer *out, size_t slot, size_t f
                            const void *bytes, size_t size);
 enum err safetensors_write_floats(struct safetensors_writer *out, size_t slot, int64_t first,
                                   const float *values, int64_t count); // as the slot's type
-enum err safetensors_finish(struct safetensors_writer *out); // every byte must have been written
+enum err safetensors_finish(struct safetensors_writer *out);           // every byte must be written
 void safetensors_release_writer(struct safetensors_writer *out);

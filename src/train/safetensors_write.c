@@ -1,4 +1,4 @@
-// The writing half of safetensors.h.
+// Writes .safetensors files, split into shards, with an index.
 
 #include "train/safetensors.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const size_t SHARD_BYTES = 5000000000; // as transformers cuts them
+static const size_t SHARD_BYTES = 5000000000; // as transformers splits them
 
 struct safetensors_slot {
     struct safetensors_tensor tensor;
@@ -20,8 +20,8 @@ struct safetensors_slot {
 struct safetensors_shard {
     const char *name, *path, *temporary;
     int fd;       // -1 when closed
-    bool made;    // a temporary file lies there
-    bool renamed; // it has its name
+    bool made;    // the temporary file exists
+    bool renamed; // it has its final name
     size_t data_bytes, data_at;
 };
 
@@ -66,8 +66,8 @@ size_t safetensors_declare(struct safetensors_writer *out, const char *name, enu
 
 // --- layout ------------------------------------------------------------------
 
-// In the order of declaring, a new file where the next tensor would be too much.
-static void share_out(struct safetensors_writer *out)
+// Assigns tensors to files in order of declaration; a new file begins when the next does not fit.
+static void assign_shards(struct safetensors_writer *out)
 {
     size_t used = 0, shard = 0;
     for (size_t i = 0; i < out->count; i++) {
@@ -98,7 +98,7 @@ static void name_shards(struct safetensors_writer *out)
     }
 }
 
-// Types of many bytes before those of few: then each tensor is aligned, and no hole is needed.
+// Wide types before narrow ones: each tensor is then aligned without gaps.
 static void place_shard(struct safetensors_writer *out, size_t shard)
 {
     size_t end = 0;
@@ -178,7 +178,7 @@ static enum err begin_shard(struct safetensors_writer *out, size_t index)
 enum err safetensors_begin(struct safetensors_writer *out)
 {
     assert(!out->shards);
-    share_out(out);
+    assign_shards(out);
     name_shards(out);
     for (size_t i = 0; i < out->shard_count; i++)
         TRY(begin_shard(out, i));
@@ -243,8 +243,8 @@ static enum err write_index(const struct safetensors_writer *out)
         out_view(&text));
 }
 
-// All files are on the disk before the first gets its name; the index, which makes them a model,
-// comes last. One whole file of an older model would go before it, so that one is removed.
+// All files are on disk before the first is renamed; the index, which makes them a model, is
+// written last. A single file of an older model would take precedence over it and is removed.
 enum err safetensors_finish(struct safetensors_writer *out)
 {
     for (size_t i = 0; i < out->count; i++)

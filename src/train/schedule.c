@@ -1,3 +1,5 @@
+// The learning rate of each step.
+
 #include "train/schedule.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // schedule: the learning rate of each step: warm-up, then constant, linear or cosine decay.
 //
-// As transformers' get_scheduler: step s of n (counted from 0) has rate · s / warm-up during the
-// warm-up, then falls from rate to lowest · rate over the steps that are left.
+// As transformers' get_scheduler: step s (from 0) has rate · s / warmup_steps during the warm-up;
+// then the rate falls from rate to lowest · rate over the remaining steps.
 
 #pragma once
 

@@ -1,3 +1,5 @@
+// Converts between the number types of weight files and fp32.
+
 #include "train/storage.h"
 
 #include "base/half.h"
@@ -102,7 +104,7 @@ void storage_write(void *stored, enum storage type, const float *values, size_t 
     }
 }
 
-// A number is not finite where all bits of its exponent are set.
+// A number is not finite if all bits of its exponent are set.
 static bool any_16(const char *stored, size_t count, uint16_t exponent)
 {
     uint32_t found = 0;
@@ -149,7 +151,7 @@ static bool any_not_finite(enum storage type, const char *stored, size_t count)
 
 size_t storage_first_not_finite(enum storage type, const void *stored, size_t count)
 {
-    enum { PIECE = 4096 }; // looked at as a whole, which is fast, then one by one
+    enum { PIECE = 4096 }; // checked as a whole, which is fast, then one by one
     const char *at = stored;
     size_t bytes = storage_bytes(type);
     for (size_t i = 0; i < count; i += PIECE) {

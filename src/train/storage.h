@@ -2,8 +2,8 @@
 //
 //     storage_read(values, tensor->type, tensor->at, count);
 //
-// Stored numbers are little-endian, as on every machine we build for, and may lie at any address.
-// What the engine computes with is another, smaller list of types: a file may hold more.
+// Stored numbers are little-endian, as on every machine that we build for, and may be unaligned.
+// The engine computes with fewer types (enum dtype) than a file may hold.
 
 #pragma once
 
@@ -30,13 +30,13 @@ enum storage {
 
 const char *storage_name(enum storage type);             // as safetensors spells it: "BF16"
 const char *storage_torch_name(enum storage type);       // as torch does: "bfloat16"; NULL if none
-bool storage_find(enum storage *type, struct text name); // by the name of safetensors
-bool storage_find_torch(enum storage *type, struct text name); // by the name of torch
+bool storage_find(enum storage *type, struct text name); // by its name in safetensors
+bool storage_find_torch(enum storage *type, struct text name); // by its name in torch
 size_t storage_bytes(enum storage type);
-bool storage_is_real(enum storage type); // F64, F32, F16 and BF16: what the functions below take
+bool storage_is_real(enum storage type); // F64, F32, F16 and BF16: the types of the functions below
 
 void storage_read(float *out, enum storage type, const void *stored, size_t count);
 void storage_write(void *stored, enum storage type, const float *values, size_t count);
 
-// The place of the first NaN or infinity, or count where all are finite.
+// The index of the first NaN or infinity; count if all are finite.
 size_t storage_first_not_finite(enum storage type, const void *stored, size_t count);

@@ -1,3 +1,5 @@
+// Views of matrices, and their elements as doubles.
+
 #include "train/tensor.h"
 
 #include "base/half.h"

@@ -1,3 +1,5 @@
+// Plans and allocates a transformer; loss, gradient clipping and sums of a step.
+
 #include "train/transformer_internal.h"
 
 #include <assert.h>
@@ -31,9 +33,10 @@ static void plan(struct transformer *t)
 
 enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 };
 
-// Raises layers, one at a time and the last first, until the whole meets the budget: a level more
-// for all layers before the next level for any, since each level costs more FLOPs per byte. Logits
-// have a share of the budget at most; at last fewer of them are alive at once.
+// Raises the level of one layer at a time, the last layer first, until everything fits into the
+// budget: every layer gets a level before any layer gets the next one, since each level costs more
+// FLOPs per byte saved. Logits get at most a CHUNK_SHARE-th of the budget; as a last resort their
+// chunks are halved.
 static enum err choose_levels(struct transformer *t)
 {
     double budget = t->setup.budget_bytes;
@@ -51,10 +54,11 @@ static enum err choose_levels(struct transformer *t)
          plan(t))
         t->chunk_bytes /= 2;
     if (budget && (double)blocks_total(&t->blocks) > budget)
-        return fail(ERR_DEVICE_MEMORY,
-                    "%lld bytes are needed even if every layer is computed again, the budget is "
-                    "%.0f; a smaller --context or --micro-batch, or --method qlora, needs less",
-                    (long long)blocks_total(&t->blocks), budget);
+        return fail(
+            ERR_DEVICE_MEMORY,
+            "%lld bytes are needed even if every layer is recomputed, the budget is %.0f; try a "
+            "smaller --context or --micro-batch, or --method qlora",
+            (long long)blocks_total(&t->blocks), budget);
     return OK;
 }
 
@@ -80,7 +84,8 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
     transformer_place(t);
     device->backend->upload(device, t->frequencies.at, t->decoder->frequencies,
                             tensor_bytes(t->frequencies));
-    transformer_clear(t); // what lies between the tensors, for good
+    assert(blocks_are_full(&t->blocks)); // both passes placed the same tensors
+    transformer_clear(t);                // also the gaps between tensors, which stay zero
     return OK;
 }
 
@@ -114,8 +119,7 @@ static double head_flops(const struct transformer *t, int64_t rows)
            (double)t->decoder->model.vocabulary;
 }
 
-// The head and the loss on some of the labelled rows; the gradients follow at once, while the
-// logits are there.
+// Head and loss of a chunk of labelled rows, and at once their gradients, while the logits exist.
 static void score_rows(struct transformer *t, int64_t first, int64_t rows, double scale)
 {
     const struct backend *backend = t->device->backend;
@@ -147,9 +151,9 @@ void transformer_clear(struct transformer *t)
         t->device->backend->zero(t->device, transformer_gradients(t));
 }
 
-static bool is_set_by_product(const struct pile *pile)
+static bool is_set_by_product(const struct parameter_group *group)
 {
-    return pile->projection && pile->gradient.at == pile->projection->gradient.at;
+    return group->projection && group->gradient.at == group->projection->gradient.at;
 }
 
 void transformer_begin(struct transformer *t)
@@ -158,12 +162,12 @@ void transformer_begin(struct transformer *t)
     if (t->setup.recipe->method != RECIPE_FULL)
         transformer_clear(t);
     else
-        for (size_t i = 0; i < t->pile_count; i++)
-            if (t->piles[i].gradient.at && !is_set_by_product(&t->piles[i]))
-                backend->zero(t->device, t->piles[i].gradient);
+        for (size_t i = 0; i < t->group_count; i++)
+            if (t->groups[i].gradient.at && !is_set_by_product(&t->groups[i]))
+                backend->zero(t->device, t->groups[i].gradient);
     t->is_fresh = true;
     backend->zero(t->device, t->loss);
-    backend->zero(t->device, t->squares);
+    backend->zero(t->device, t->squared_norm);
 }
 
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
@@ -192,8 +196,8 @@ void transformer_backward(struct transformer *t, const struct micro_batch *batch
 void transformer_clip(struct transformer *t, double limit)
 {
     const struct backend *backend = t->device->backend;
-    backend->squares(t->device, t->squares, transformer_gradients(t));
-    backend->clip(t->device, t->clip, t->squares, limit);
+    backend->sum_squares(t->device, t->squared_norm, transformer_gradients(t));
+    backend->clip(t->device, t->clip, t->squared_norm, limit);
 }
 
 enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
@@ -201,7 +205,7 @@ enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
     const struct backend *backend = t->device->backend;
     *out = (struct transformer_sums){ 0 };
     backend->download(t->device, &out->loss, t->loss.at, sizeof out->loss);
-    backend->download(t->device, &out->squares, t->squares.at, sizeof out->squares);
+    backend->download(t->device, &out->squared_norm, t->squared_norm.at, sizeof out->squared_norm);
     return backend->sync(t->device);
 }
 

@@ -1,3 +1,5 @@
+// Loads and saves weights and adapters of a transformer.
+
 #include "train/transformer_files.h"
 
 #include "host/file.h"
@@ -8,8 +10,8 @@
 
 // --- reading -----------------------------------------------------------------
 
-static enum err load_one(struct transformer *t, const struct weights_item *item,
-                         struct arena *scratch)
+static enum err load_weight(struct transformer *t, const struct weights_item *item,
+                            struct arena *scratch)
 {
     struct parameter *p = transformer_find(t, item->slot.file_name);
     if (!p || tensor_count(p->value) != weights_elements(&item->slot))
@@ -32,7 +34,7 @@ enum err transformer_load(struct transformer *t, const struct weights *weights)
 {
     for (size_t i = 0; i < weights->count; i++) {
         struct arena scratch = { 0 };
-        enum err err = load_one(t, &weights->items[i], &scratch);
+        enum err err = load_weight(t, &weights->items[i], &scratch);
         arena_release(&scratch);
         TRY(err);
     }
@@ -87,20 +89,23 @@ static enum err set_factor(struct transformer *t, struct parameter *p,
                            const struct safetensors_tensor *in)
 {
     if (safetensors_elements(in) != tensor_count(p->value))
-        return fail(ERR_INPUT, "%s: has %lld numbers, %lld are wanted", in->name,
+        return fail(ERR_INPUT, "%s: has %lld elements, expected %lld", in->name,
                     (long long)safetensors_elements(in), (long long)tensor_count(p->value));
     transformer_set(t, p, in->type, in->at);
     return OK;
 }
 
-static enum err take_adapter(struct transformer *t, struct arena *arena,
-                             const struct adapter_file *in)
+static enum err set_adapter(struct transformer *t, struct arena *arena,
+                            const struct adapter_file *in)
 {
     if (in->config.rank != t->setup.recipe->rank ||
         fabs(adapter_file_scale(&in->config) - t->adapter_scale) > 1e-9)
-        return fail(ERR_INPUT, "%s: has rank %lld and scale %g; this run has %lld and %g",
-                    in->folder, (long long)in->config.rank, adapter_file_scale(&in->config),
-                    (long long)t->setup.recipe->rank, t->adapter_scale);
+        return fail(
+            ERR_INPUT,
+            "%s: has rank %lld and scale %g, this run has %lld and %g; give the same --rank "
+            "and --alpha",
+            in->folder, (long long)in->config.rank, adapter_file_scale(&in->config),
+            (long long)t->setup.recipe->rank, t->adapter_scale);
     for (size_t i = 0; i < in->module_count; i++) {
         const struct adapter_file_module *m = &in->modules[i];
         const char *names[] = { "A", "B" };
@@ -109,7 +114,7 @@ static enum err take_adapter(struct transformer *t, struct arena *arena,
             struct parameter *p = transformer_find(
                 t, text_format(arena, "%s%s.lora_%s.weight", prefix, m->name, names[j]));
             if (!p)
-                return fail(ERR_INPUT, "%s: adapts %s, this run does not; see --targets",
+                return fail(ERR_INPUT, "%s: adapts %s, this run does not; give the same --targets",
                             in->folder, m->name);
             TRY(set_factor(t, p, factors[j]));
         }
@@ -121,7 +126,7 @@ enum err transformer_load_adapter(struct transformer *t, struct arena *arena, co
 {
     struct adapter_file in;
     TRY(adapter_file_open(&in, arena, folder));
-    enum err err = take_adapter(t, arena, &in);
+    enum err err = set_adapter(t, arena, &in);
     adapter_file_release(&in);
     return err;
 }

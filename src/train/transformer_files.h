@@ -6,17 +6,17 @@
 #include "train/transformer.h"
 #include "train/weights.h"
 
-// Every weight of the base. NF4 stays NF4 under QLoRA; anything else becomes the compute type.
+// Loads every weight of the base. NF4 stays NF4 under QLoRA; other types become the compute type.
 enum err transformer_load(struct transformer *t, const struct weights *weights);
 
-// Adapters as PEFT has them, in fp32: adapter_config.json and adapter_model.safetensors.
+// Saves adapters in PEFT's format, in fp32: adapter_config.json and adapter_model.safetensors.
 enum err transformer_save_adapter(struct transformer *t, struct arena *arena, const char *folder,
                                   const char *base);
 
-// The adapter of a folder into this one's, to go on training it.
+// Loads the adapter of a folder, to continue training it.
 enum err transformer_load_adapter(struct transformer *t, struct arena *arena, const char *folder);
 
-// The whole model as safetensors with config.json, in the compute type. base: the folder that the
-// config and the tokenizer are copied from, or NULL.
+// Saves the whole model as safetensors with config.json, in the compute type. base: the folder from
+// which config and tokenizer are copied; NULL: none.
 enum err transformer_save(struct transformer *t, struct arena *arena, const char *folder,
                           const char *base);

@@ -1,4 +1,5 @@
-// Which weights a transformer has, and which of them are one product.
+// Lists the weights of a transformer, which linears share a product, and which weights lie
+// together.
 
 #include "train/transformer_internal.h"
 
@@ -28,7 +29,7 @@ static struct parameter *add_adapter(struct transformer *t, const char *name, in
 }
 
 static const struct {
-    const char *name, *module; // of the step list; of weight files
+    const char *name, *module; // in the step list; in weight files
     enum transformer_projection projection;
 } linears[LINEARS] = {
     { "q", "self_attn.q_proj", PROJECTION_QKV },  { "k", "self_attn.k_proj", PROJECTION_QKV },
@@ -107,68 +108,70 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
     list_projections(t, layer);
 }
 
-// --- piles -------------------------------------------------------------------
+// --- parameter groups --------------------------------------------------------
 
-static struct pile *add_pile(struct transformer *t, const char *label, struct projection *p)
+static struct parameter_group *add_group(struct transformer *t, const char *label,
+                                         struct projection *p)
 {
-    assert(t->pile_count < t->pile_room);
-    t->piles[t->pile_count] = (struct pile){ .label = label, .projection = p };
-    return &t->piles[t->pile_count++];
+    assert(t->group_count < t->group_room);
+    t->groups[t->group_count] = (struct parameter_group){ .label = label, .projection = p };
+    return &t->groups[t->group_count++];
 }
 
-static void put_on(struct pile *pile, struct parameter *p)
+static void append(struct parameter_group *group, struct parameter *p)
 {
     if (!p)
         return;
-    pile->parts[pile->count++] = p;
-    pile->rows += p->value.rows;
-    pile->columns = p->value.columns;
+    group->parts[group->count++] = p;
+    group->rows += p->value.rows;
+    group->columns = p->value.columns;
 }
 
-static void pile_one(struct transformer *t, const char *label, struct parameter *p)
+static void group_single(struct transformer *t, const char *label, struct parameter *p)
 {
     if (p)
-        put_on(add_pile(t, label, NULL), p);
+        append(add_group(t, label, NULL), p);
 }
 
-static void pile_projection(struct transformer *t, struct projection *p)
+static void group_projection(struct transformer *t, struct projection *p)
 {
-    struct pile *weights = add_pile(t, "linears", p);
+    struct parameter_group *weights = add_group(t, "linears", p);
     for (int i = 0; i < p->count; i++)
-        put_on(weights, p->linears[i]->weight);
+        append(weights, p->linears[i]->weight);
     for (int i = 0; i < p->count; i++)
-        pile_one(t, "biases", p->linears[i]->bias);
+        group_single(t, "biases", p->linears[i]->bias);
     if (!p->rank)
         return;
-    struct pile *a = add_pile(t, "adapters", p);
+    struct parameter_group *a = add_group(t, "adapters", p);
     for (int i = 0; i < p->count; i++)
-        put_on(a, p->linears[i]->a);
+        append(a, p->linears[i]->a);
     a->rows = p->rank;
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->b)
-            put_on(add_pile(t, "adapters", p), p->linears[i]->b);
+            append(add_group(t, "adapters", p), p->linears[i]->b);
 }
 
-static void pile_all(struct transformer *t, struct arena *arena)
+static void group_parameters(struct transformer *t, struct arena *arena)
 {
     int64_t layers = t->decoder->model.layers;
-    t->pile_room = t->parameter_room;
-    t->piles = ARENA_NEW(arena, struct pile, t->pile_room);
-    pile_one(t, "embedding", t->embedding);
+    t->group_room = t->parameter_room;
+    t->groups = ARENA_NEW(arena, struct parameter_group, t->group_room);
+    group_single(t, "embedding", t->embedding);
     for (int64_t i = 0; i < layers; i++) {
         struct transformer_layer *l = &t->layers[i];
         struct parameter *norms[] = { l->attention_norm, l->mlp_norm, l->q_norm, l->k_norm };
         for (int j = 0; j < 4; j++)
-            pile_one(t, "norms", norms[j]);
+            group_single(t, "norms", norms[j]);
         for (int j = 0; j < PROJECTIONS; j++)
-            pile_projection(t, &l->projections[j]);
+            group_projection(t, &l->projections[j]);
     }
-    pile_one(t, "norms", t->final_norm);
+    group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)
-        pile_one(t, "head", t->head);
-    for (size_t i = 0; i < t->pile_count; i++)
-        t->piles[i].is_trained = !t->setup.only_forward && (t->piles[i].parts[0]->is_adapter ||
-                                                            t->setup.recipe->method == RECIPE_FULL);
+        group_single(t, "head", t->head);
+    for (size_t i = 0; i < t->group_count; i++)
+        t->groups[i].is_trained =
+            !t->setup.only_forward &&
+            (t->groups[i].parts[0]->is_adapter || t->setup.recipe->method == RECIPE_FULL);
 }
 
 // --- all ---------------------------------------------------------------------
@@ -179,13 +182,15 @@ static enum err check(const struct transformer *t)
     struct model_linear head = model_head(&t->decoder->model);
     bool full = s->recipe->method == RECIPE_FULL;
     if (!full && (recipe_targets(s->recipe, &head) || s->recipe->trains_embeddings))
-        return fail(ERR_USAGE, "the engine puts no adapter on the head and trains no embedding "
-                               "beside adapters; leave head out of the targets");
+        return fail(ERR_USAGE,
+                    "the engine trains neither adapters on the head nor embeddings beside "
+                    "adapters; leave head out of --targets");
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
-        return fail(ERR_USAGE, "--states bf16 goes with --method full and --precision bf16: "
-                               "adapters are small and keep fp32 masters");
+        return fail(ERR_USAGE,
+                    "--states bf16 needs --method full and --precision bf16; adapters are "
+                    "small and keep fp32 masters");
     if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
-        return fail(ERR_USAGE, "fp8 is for the frozen base under --method lora");
+        return fail(ERR_USAGE, "--precision fp8 needs --method lora: it is for the frozen base");
     return OK;
 }
 
@@ -204,7 +209,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     t->head = m->tied_embeddings
                   ? t->embedding
                   : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
-    pile_all(t, arena);
+    group_parameters(t, arena);
     double rank = (double)recipe->rank, alpha = recipe->alpha;
     t->adapter_scale = (alpha == alpha ? alpha : 2 * rank) / (rank > 0 ? rank : 1);
     return OK;

@@ -1,6 +1,34 @@
-// Where each tensor of a transformer lies.
+// Gives every tensor of a transformer its place in the planned memory (blocks.h).
+//
+// The stacked block. Linears that read the same input x, such as q, k and v, are one projection:
+// one product with all their weights. LoRA adds s · (x Aᵀ) Bᵀ to each. Instead of further passes
+// over y and dx, the adapters extend the product. Their low-rank activations z = s · x Aᵀ are
+// written into spare columns after x, and the weights lie in one matrix:
+//
+//                   in          rank
+//              ┌───────────┬───────────┐
+//              │ W_q       │ B_q  0   0│   rows of linear q: first … first + out − 1
+//        out   │ W_k       │ 0   B_k  0│   columns of its B: first_z … first_z + r − 1
+//              │ W_v       │ 0    0 B_v│
+//              ├───────────┼───────────┤
+//        rank  │ A_q       │           │
+//              │ A_k       │     0     │   rank: the sum of all r, padded to device.padding
+//              │ A_v       │           │
+//              └───────────┴───────────┘
+//
+//        forward    z  = s · x Aᵀ             x (T, in), z (T, rank)
+//                   y  = [x z] × [W B]ᵀ       the upper out rows
+//        backward   dz = s · dy B             dy (T, out), dz (T, rank)
+//                   dx = [dy dz] × [W; A]     the left in columns
+//
+// So tensors that hold an input have in + rank columns, and gradients of an output out + rank. B is
+// zero outside of its diagonal blocks: memory starts as zeros, and only the blocks are written.
+// Where W is quantised the block is assembled in the workspace for each product (NF4), or its parts
+// are multiplied separately (fp8).
 
 #include "train/transformer_internal.h"
+
+#include <assert.h>
 
 enum { HEAD_ROWS_LEAST = 64, HEAD_ROWS_STEP = 128 };
 
@@ -11,17 +39,17 @@ static enum dtype exact_type(const struct transformer *t)
 
 // --- weights -----------------------------------------------------------------
 
-static bool is_adapter(const struct pile *pile)
+static bool is_adapter(const struct parameter_group *group)
 {
-    return pile->parts[0]->is_adapter;
+    return group->parts[0]->is_adapter;
 }
 
-static bool is_first_factor(const struct pile *pile)
+static bool is_first_factor(const struct parameter_group *group)
 {
-    return is_adapter(pile) && pile->parts[0]->start == PARAMETER_KAIMING;
+    return is_adapter(group) && group->parts[0]->start == PARAMETER_KAIMING;
 }
 
-// Two codes to a byte, a byte per 64 weights, four per 256 of those, the 256 levels, the offset.
+// Two codes per byte; a scale byte per 64 weights; 4 bytes per 256 scales; 256 levels; an offset.
 static void place_quantized(struct transformer *t, struct parameter *p)
 {
     int64_t count = tensor_count(p->value), blocks = (count + NF4_BLOCK - 1) / NF4_BLOCK;
@@ -29,10 +57,11 @@ static void place_quantized(struct transformer *t, struct parameter *p)
     struct blocks *b = &t->blocks;
     p->quantized = (struct quantized){ .block = NF4_BLOCK, .nested_block = NF4_NESTED_BLOCK };
     p->quantized.codes = blocks_take(b, BLOCKS_WEIGHTS, "linears, 4-bit", (count + 1) / 2);
-    p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "their scales", blocks);
+    p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "scales of 4-bit", blocks);
     p->quantized.nested = blocks_take(b, BLOCKS_WEIGHTS, "scales of scales", 4 * nested);
-    p->quantized.levels = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4 * NF4_NESTED_LEVELS);
-    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of scales", 4);
+    p->quantized.levels =
+        blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4 * NF4_NESTED_LEVELS);
+    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4);
 }
 
 static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, const char *name,
@@ -44,34 +73,49 @@ static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, 
     };
 }
 
-// The block [W B; A 0], or what stands for it.
-static void place_linears(struct transformer *t, const struct pile *pile)
+// The linears of a projection and the adapters beside them: W_q, W_k, … lie one below the other
+// without gaps, and so do their adapters in z.
+static void check_stacking(const struct transformer *t, const struct projection *p)
 {
-    struct projection *p = pile->projection;
-    enum blocks_kind kind = pile->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS;
+    int64_t rows = 0, columns = 0;
+    for (int i = 0; i < p->count; i++) {
+        assert(p->linears[i]->first == rows && p->linears[i]->in == p->in);
+        assert(p->linears[i]->first_z == columns);
+        rows += p->linears[i]->out;
+        columns += p->linears[i]->a ? t->setup.recipe->rank : 0;
+    }
+    assert(rows == p->out && columns <= p->rank && p->rank % t->device->padding == 0);
+}
+
+// The stacked block [W B; A 0], or what replaces it where W is quantised.
+static void place_linears(struct transformer *t, const struct parameter_group *group)
+{
+    struct projection *p = group->projection;
+    enum blocks_kind kind = group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS;
     enum dtype type = t->setup.compute;
+    check_stacking(t, p);
     if (t->setup.recipe->method == RECIPE_QLORA) {
-        for (int i = 0; i < pile->count; i++)
-            place_quantized(t, pile->parts[i]);
+        for (int i = 0; i < group->count; i++)
+            place_quantized(t, group->parts[i]);
         return;
     }
     if (t->setup.fp8) {
         p->forward = place_scaled(t, kind, "linears, fp8", p->out, p->in);
         p->backward = place_scaled(t, kind, "linears, fp8", p->in, p->out);
-        p->a = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->rank, p->in);
-        p->b = blocks_tensor(&t->blocks, kind, "adapters to compute with", type, p->out, p->rank);
+        p->a = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->rank, p->in);
+        p->b = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->out, p->rank);
         return;
     }
-    p->joined =
-        blocks_tensor(&t->blocks, kind, pile->label, type, p->out + p->rank, p->in + p->rank);
-    p->a = tensor_columns(tensor_rows(p->joined, p->out, p->rank), 0, p->in);
-    p->b = tensor_columns(tensor_rows(p->joined, 0, p->out), p->in, p->rank);
+    p->stacked =
+        blocks_tensor(&t->blocks, kind, group->label, type, p->out + p->rank, p->in + p->rank);
+    p->a = tensor_columns(tensor_rows(p->stacked, p->out, p->rank), 0, p->in);
+    p->b = tensor_columns(tensor_rows(p->stacked, 0, p->out), p->in, p->rank);
     for (int i = 0; i < p->count; i++)
         p->linears[i]->weight->value = tensor_columns(
-            tensor_rows(p->joined, p->linears[i]->first, p->linears[i]->out), 0, p->in);
+            tensor_rows(p->stacked, p->linears[i]->first, p->linears[i]->out), 0, p->in);
 }
 
-// Adapters compute with parts of the block, or, where that is made anew each time, of masters.
+// Adapters are views of the block; where it is assembled for each product they have no value.
 static void place_adapters(struct transformer *t, const struct projection *p)
 {
     int64_t rank = t->setup.recipe->rank;
@@ -84,89 +128,88 @@ static void place_adapters(struct transformer *t, const struct projection *p)
     }
 }
 
-static void place_values(struct transformer *t, const struct pile *pile)
+static void place_values(struct transformer *t, const struct parameter_group *group)
 {
-    struct parameter *p = pile->parts[0];
-    if (is_adapter(pile))
-        place_adapters(t, pile->projection);
-    else if (pile->projection)
-        place_linears(t, pile);
+    struct parameter *p = group->parts[0];
+    if (is_adapter(group))
+        place_adapters(t, group->projection);
+    else if (group->projection)
+        place_linears(t, group);
     else
-        p->value = blocks_tensor(&t->blocks, pile->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
-                                 pile->label, t->setup.compute, pile->rows, pile->columns);
+        p->value = blocks_tensor(&t->blocks, group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
+                                 group->label, t->setup.compute, group->rows, group->columns);
 }
 
-static struct tensor place_pile(struct transformer *t, enum blocks_kind kind, const char *name,
-                                enum dtype type, const struct pile *pile)
+static struct tensor place_group(struct transformer *t, enum blocks_kind kind, const char *name,
+                                 enum dtype type, const struct parameter_group *group)
 {
-    return blocks_tensor(&t->blocks, kind, name, type, pile->rows, pile->columns);
+    return blocks_tensor(&t->blocks, kind, name, type, group->rows, group->columns);
 }
 
-static void place_masters(struct transformer *t, struct pile *pile)
+static void place_masters(struct transformer *t, struct parameter_group *group)
 {
     enum dtype exact = exact_type(t);
-    bool apart = is_adapter(pile) || (t->setup.compute != exact && !t->setup.bf16_states);
-    if (!pile->is_trained && !is_adapter(pile))
+    bool separate = is_adapter(group) || (t->setup.compute != exact && !t->setup.bf16_states);
+    if (!group->is_trained && !is_adapter(group))
         return;
-    if (apart)
-        pile->master = place_pile(t, BLOCKS_TRAINABLES, "masters", exact, pile);
+    if (separate)
+        group->master = place_group(t, BLOCKS_TRAINABLES, "masters", exact, group);
     else
-        pile->master = pile->projection ? pile->projection->joined : pile->parts[0]->value;
-    if (is_first_factor(pile))
-        pile->projection->a_master = pile->master;
+        group->master = group->projection ? group->projection->stacked : group->parts[0]->value;
+    if (is_first_factor(group))
+        group->projection->a_master = group->master;
 }
 
-static void place_states(struct transformer *t, struct pile *pile)
+static void place_states(struct transformer *t, struct parameter_group *group)
 {
     enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
-    if (!pile->is_trained)
+    if (!group->is_trained)
         return;
-    pile->gradient = place_pile(t, BLOCKS_GRADIENTS, pile->label, type, pile);
+    group->gradient = place_group(t, BLOCKS_GRADIENTS, group->label, type, group);
     if (adam || t->setup.has_momentum)
-        pile->m = place_pile(t, BLOCKS_OPTIMIZER, "first moments", type, pile);
-    if (pile->projection && is_first_factor(pile))
-        pile->projection->a_gradient = pile->gradient;
-    else if (pile->projection && !is_adapter(pile))
-        pile->projection->gradient = pile->gradient;
+        group->m = place_group(t, BLOCKS_OPTIMIZER, "first moments", type, group);
+    if (group->projection && is_first_factor(group))
+        group->projection->a_gradient = group->gradient;
+    else if (group->projection && !is_adapter(group))
+        group->projection->gradient = group->gradient;
 }
 
-// A block of its own for each kind, one after the other, so that what is updated alike lies
-// together.
-static void place_second_moments(struct transformer *t, struct pile *pile)
+// Second moments are placed after all first moments, so that each kind is contiguous.
+static void place_second_moments(struct transformer *t, struct parameter_group *group)
 {
-    if (pile->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW)
-        pile->v = place_pile(t, BLOCKS_OPTIMIZER, "second moments",
-                             t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), pile);
+    if (group->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW)
+        group->v = place_group(t, BLOCKS_OPTIMIZER, "second moments",
+                               t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), group);
 }
 
-static void hand_out(struct pile *pile)
+static void share_with_parts(struct parameter_group *group)
 {
     int64_t row = 0;
-    for (int i = 0; i < pile->count; i++) {
-        struct parameter *p = pile->parts[i];
+    for (int i = 0; i < group->count; i++) {
+        struct parameter *p = group->parts[i];
         int64_t rows = p->value.rows;
-        p->master = pile->master.columns ? tensor_rows(pile->master, row, rows) : pile->master;
+        p->master = group->master.columns ? tensor_rows(group->master, row, rows) : group->master;
         p->gradient =
-            pile->gradient.columns ? tensor_rows(pile->gradient, row, rows) : pile->gradient;
-        p->m = pile->m.columns ? tensor_rows(pile->m, row, rows) : pile->m;
-        p->v = pile->v.columns ? tensor_rows(pile->v, row, rows) : pile->v;
+            group->gradient.columns ? tensor_rows(group->gradient, row, rows) : group->gradient;
+        p->m = group->m.columns ? tensor_rows(group->m, row, rows) : group->m;
+        p->v = group->v.columns ? tensor_rows(group->v, row, rows) : group->v;
         row += rows;
     }
 }
 
 static void place_weights(struct transformer *t)
 {
-    for (size_t i = 0; i < t->pile_count; i++)
-        place_values(t, &t->piles[i]);
-    for (size_t i = 0; i < t->pile_count; i++)
-        place_masters(t, &t->piles[i]);
-    for (size_t i = 0; i < t->pile_count; i++)
-        place_states(t, &t->piles[i]);
-    for (size_t i = 0; i < t->pile_count; i++)
-        place_second_moments(t, &t->piles[i]);
-    for (size_t i = 0; i < t->pile_count; i++)
-        hand_out(&t->piles[i]);
+    for (size_t i = 0; i < t->group_count; i++)
+        place_values(t, &t->groups[i]);
+    for (size_t i = 0; i < t->group_count; i++)
+        place_masters(t, &t->groups[i]);
+    for (size_t i = 0; i < t->group_count; i++)
+        place_states(t, &t->groups[i]);
+    for (size_t i = 0; i < t->group_count; i++)
+        place_second_moments(t, &t->groups[i]);
+    for (size_t i = 0; i < t->group_count; i++)
+        share_with_parts(&t->groups[i]);
 }
 
 // --- activations -------------------------------------------------------------
@@ -178,7 +221,7 @@ struct slot {
     int64_t rows, columns;
 };
 
-// A tensor of the layer's own, or the one that all layers share.
+// Places a tensor for the layer if it is kept, otherwise uses the one that all layers share.
 static void place_slot(struct transformer *t, bool kept, struct slot slot)
 {
     bool placed = slot.common->rows > 0;
@@ -192,9 +235,9 @@ static void place_slot(struct transformer *t, bool kept, struct slot slot)
         *slot.own = *slot.common;
 }
 
-// What an adapter's first product gave lies behind its input. Where the input is made again but the
-// product is not, it is kept apart.
-static void place_middles(struct transformer *t, struct transformer_layer *l)
+// z lies after the columns of its input. A layer that recomputes the input but not z keeps a copy
+// of z: levels NORMS … until[projection] − 1.
+static void place_low_rank(struct transformer *t, struct transformer_layer *l)
 {
     static const enum recompute until[PROJECTIONS] = {
         [PROJECTION_QKV] = RECOMPUTE_BLOCK,
@@ -204,11 +247,11 @@ static void place_middles(struct transformer *t, struct transformer_layer *l)
     };
     for (int i = 0; i < PROJECTIONS; i++) {
         struct projection *p = &l->projections[i];
-        bool apart =
+        bool separate =
             p->rank && !t->setup.only_forward && l->level >= RECOMPUTE_NORMS && l->level < until[i];
-        p->z = apart ? blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "adapters' middles",
-                                     t->setup.compute, t->setup.tokens, p->rank)
-                     : (struct tensor){ 0 };
+        p->z = separate ? blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "adapter activations",
+                                        t->setup.compute, t->setup.tokens, p->rank)
+                        : (struct tensor){ 0 };
     }
 }
 
@@ -229,8 +272,8 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
         struct slot slot;
     } slots[] = {
         { trains, { &l->input, &c->input, "layer inputs", type, T, C } },
-        { trains, { &l->input_rms, &c->input_rms, "norms' sums", exact, T, 1 } },
-        { trains, { &l->middle_rms, &c->middle_rms, "norms' sums", exact, T, 1 } },
+        { trains, { &l->input_rms, &c->input_rms, "norm statistics", exact, T, 1 } },
+        { trains, { &l->middle_rms, &c->middle_rms, "norm statistics", exact, T, 1 } },
         { norms, { &l->normed, &c->normed, "norm outputs", type, T, to_qkv } },
         { norms, { &l->middle_normed, &c->middle_normed, "norm outputs", type, T, to_gate } },
         { norms, { &l->activated, &c->activated, "activations", type, T, to_down } },
@@ -238,26 +281,26 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
           { &l->gate_up, &c->gate_up, "gate and up", type, T, 2 * F + p[PROJECTION_GATE].rank } },
         { block, { &l->qkv, &c->qkv, "q, k, v", type, T, Q + 2 * K } },
         { block, { &l->attended, &c->attended, "attention outputs", type, T, to_o } },
-        { block, { &l->lse, &c->lse, "attention sums", exact, T, m->heads } },
-        { block, { &l->middle, &c->middle, "middle residuals", type, T, C } },
+        { block, { &l->lse, &c->lse, "attention logsumexp", exact, T, m->heads } },
+        { block, { &l->middle, &c->middle, "mid-layer residuals", type, T, C } },
     };
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         place_slot(t, slots[i].kept, slots[i].slot);
-    l->turned = tensor_columns(l->qkv, 0, Q + K);
+    l->rotated = tensor_columns(l->qkv, 0, Q + K);
     if (l->q_norm) {
         place_slot(t, norms,
-                   (struct slot){ &l->turned, &c->turned, "normalised q, k", type, T, Q + K });
+                   (struct slot){ &l->rotated, &c->rotated, "normalised q, k", type, T, Q + K });
         place_slot(t, trains,
-                   (struct slot){ &l->q_rms, &c->q_rms, "norms' sums", exact, T, m->heads });
+                   (struct slot){ &l->q_rms, &c->q_rms, "norm statistics", exact, T, m->heads });
         place_slot(t, trains,
-                   (struct slot){ &l->k_rms, &c->k_rms, "norms' sums", exact, T, m->kv_heads });
+                   (struct slot){ &l->k_rms, &c->k_rms, "norm statistics", exact, T, m->kv_heads });
     }
-    place_middles(t, l);
+    place_low_rank(t, l);
 }
 
 // --- workspace ---------------------------------------------------------------
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -268,8 +311,8 @@ static int64_t head_rows(const struct transformer *t)
     int64_t rows = t->chunk_bytes / row_bytes;
     if (rows > HEAD_ROWS_STEP)
         rows -= rows % HEAD_ROWS_STEP;
-    rows = most(rows, HEAD_ROWS_LEAST);
-    return rows < t->setup.labelled ? rows : most(t->setup.labelled, 1);
+    rows = larger(rows, HEAD_ROWS_LEAST);
+    return rows < t->setup.labelled ? rows : larger(t->setup.labelled, 1);
 }
 
 static struct tensor work(struct transformer *t, const char *name, enum dtype dtype, int64_t rows,
@@ -286,7 +329,7 @@ static void place_backward(struct transformer *t)
     enum dtype type = t->setup.compute;
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
     s->dx = work(t, "residual gradient", type, T,
-                 m->width + most(p[PROJECTION_O].rank, p[PROJECTION_DOWN].rank));
+                 m->width + larger(p[PROJECTION_O].rank, p[PROJECTION_DOWN].rank));
     s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + p[PROJECTION_QKV].rank);
     s->dattended = work(t, "attention gradient", type, T, Q);
     s->dactivated = work(t, "activation gradient", type, T, m->ffn_width);
@@ -297,36 +340,37 @@ static void place_widest(struct transformer *t)
 {
     const struct recipe *recipe = t->setup.recipe;
     struct transformer_scratch *s = &t->scratch;
-    int64_t in = 0, either = 0, largest = 0;
+    int64_t widest_in = 0, widest = 0, largest = 0;
     for (int i = 0; i < PROJECTIONS; i++) {
         const struct projection *p = &t->layers[0].projections[i];
-        in = most(in, p->in);
-        either = most(either, most(p->in, p->out));
-        largest = most(largest, (p->in + p->rank) * (p->out + p->rank));
+        widest_in = larger(widest_in, p->in);
+        widest = larger(widest, larger(p->in, p->out));
+        largest = larger(largest, (p->in + p->rank) * (p->out + p->rank));
     }
     if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
-        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
-        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, in);
+        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
+        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
     }
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, largest);
     if (t->setup.fp8)
-        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, either);
+        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest);
 }
 
 static void place_batch(struct transformer *t)
 {
     struct transformer_scratch *s = &t->scratch;
-    int64_t tokens = 4 * t->setup.tokens, labelled = 4 * most(t->setup.labelled, 1);
+    int64_t tokens = 4 * t->setup.tokens, labelled = 4 * larger(t->setup.labelled, 1);
     struct blocks *b = &t->blocks;
-    s->ids = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", tokens);
-    s->positions = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", tokens);
-    s->rows = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", labelled);
-    s->targets = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", labelled);
-    s->spans = blocks_take(b, BLOCKS_WORKSPACE, "tokens and places", 2 * tokens);
-    t->frequencies = work(t, "frequencies", DTYPE_F64, 1, most(t->decoder->model.head_size / 2, 1));
+    s->ids = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", tokens);
+    s->positions = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", tokens);
+    s->rows = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", labelled);
+    s->targets = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", labelled);
+    s->spans = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", 2 * tokens);
+    t->frequencies =
+        work(t, "frequencies", DTYPE_F64, 1, larger(t->decoder->model.head_size / 2, 1));
     t->loss = work(t, "sums", DTYPE_F64, 1, 1);
-    t->squares = work(t, "sums", DTYPE_F64, 1, 1);
+    t->squared_norm = work(t, "sums", DTYPE_F64, 1, 1);
     t->clip = work(t, "sums", DTYPE_F64, 1, 1);
 }
 
@@ -338,7 +382,7 @@ static void place_scratch(struct transformer *t)
     s->branch = work(t, "branch", type, t->setup.tokens, m->width);
     s->picked = work(t, "labelled rows", type, t->setup.labelled, m->width);
     s->logits = work(t, "logits", type, head_rows(t), m->vocabulary);
-    s->losses = work(t, "losses", exact_type(t), most(t->setup.labelled, 1), 1);
+    s->losses = work(t, "losses", exact_type(t), larger(t->setup.labelled, 1), 1);
     if (!t->setup.only_forward)
         place_backward(t);
     place_widest(t);
@@ -356,7 +400,7 @@ void transformer_place(struct transformer *t)
         place_layer(t, &t->layers[i]);
     t->last = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "last residual", type, t->setup.tokens,
                             m->width);
-    t->last_rms = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "norms' sums", exact_type(t),
+    t->last_rms = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "norm statistics", exact_type(t),
                                 t->setup.tokens, 1);
     t->hidden = work(t, "final norm output", type, t->setup.tokens, m->width);
     place_scratch(t);

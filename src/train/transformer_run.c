@@ -1,4 +1,4 @@
-// The layers, forward and backward: two plain lists of calls.
+// Runs the layers: forward and backward are two plain lists of calls on the backend.
 
 #include "train/transformer_internal.h"
 
@@ -9,7 +9,7 @@ static const struct backend *ops(const struct transformer *t)
     return t->device->backend;
 }
 
-// The tokens of this micro-batch in a tensor that has room for the largest.
+// The rows of this micro-batch; tensors have room for the largest one.
 static struct tensor first_rows(struct tensor tensor, int64_t rows)
 {
     return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
@@ -27,8 +27,7 @@ static double product_flops(int64_t rows, int64_t in, int64_t out)
     return 2.0 * (double)rows * (double)in * (double)out;
 }
 
-// What the adapters' halves of the block multiply is counted as theirs; the zeros of a block with
-// several adapters are not counted.
+// FLOPs of A and B count as the adapters'; the zeros of the stacked block are not counted.
 static void note_linears(struct transformer *t, const struct projection *p, int64_t rows)
 {
     for (int i = 0; i < p->count; i++)
@@ -57,7 +56,7 @@ static uint64_t dropout_key(const struct micro_batch *batch, const struct linear
     return batch->key ^ ((uint64_t)linear->index + 1) * 0x9E3779B97F4A7C15u;
 }
 
-// What one adapter sees of the input.
+// The input of one adapter, after dropout.
 static struct tensor dropped_input(struct transformer *t, const struct micro_batch *batch,
                                    const struct linear *linear, struct tensor x)
 {
@@ -66,14 +65,14 @@ static struct tensor dropped_input(struct transformer *t, const struct micro_bat
     return out;
 }
 
-static struct tensor middle_of(const struct projection *p, struct tensor x)
+static struct tensor low_rank_of(const struct projection *p, struct tensor x)
 {
     return p->z.at ? first_rows(p->z, x.rows) : tensor_columns(x, p->in, p->rank);
 }
 
-// z = s · x Aᵀ, behind the columns of x.
-static void find_middle(struct transformer *t, const struct micro_batch *batch,
-                        const struct projection *p, struct tensor a, struct tensor x_and_z)
+// z = s · x Aᵀ, into the columns after x.
+static void compute_low_rank(struct transformer *t, const struct micro_batch *batch,
+                             const struct projection *p, struct tensor a, struct tensor x_and_z)
 {
     struct tensor x = tensor_columns(x_and_z, 0, p->in);
     struct tensor z = tensor_columns(x_and_z, p->in, p->rank);
@@ -104,15 +103,15 @@ static struct scaled in_fp8(struct transformer *t, struct tensor x)
     return out;
 }
 
-// y = x Wᵀ + z Bᵀ + bias, with x (T, in + rank), whose last columns become z.
+// y = x Wᵀ + z Bᵀ + bias. x is (T, in + rank); its last columns become z.
 static void project(struct transformer *t, const struct micro_batch *batch, struct projection *p,
                     struct tensor y, struct tensor x)
 {
-    struct tensor block = transformer_joined(t, p);
+    struct tensor block = transformer_stacked(t, p);
     struct tensor a =
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     if (p->rank)
-        find_middle(t, batch, p, a, x);
+        compute_low_rank(t, batch, p, a, x);
     note_linears(t, p, x.rows);
     if (p->rank)
         note_adapters(t, "adapter b", p, x.rows);
@@ -132,7 +131,7 @@ static void project(struct transformer *t, const struct micro_batch *batch, stru
                                  p->linears[i]->bias->value);
 }
 
-// Through the dropout of each adapter: dA += dzᵀ x', dx += dropped(dz A).
+// Backward through the dropout of each adapter: dA += dzᵀ x', dx += dropout(dz A).
 static void dropped_backward(struct transformer *t, const struct micro_batch *batch,
                              struct projection *p, struct tensor a, struct tensor dx,
                              struct tensor dz, struct tensor x)
@@ -163,22 +162,22 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
         if (l->b)
             parts[count++] = (struct adapter_part){ l->first, l->first_z, l->b->gradient };
     }
-    for (int i = 0; i < 2; i++) // two products, though dy is read once for both
+    for (int i = 0; i < 2; i++) // two products, although dy is read once for both
         note_adapters(t, "adapter b", p, x.rows);
-    ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, middle_of(p, x),
+    ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, low_rank_of(p, x),
                               t->adapter_scale);
     note_adapters(t, "adapter a", p, x.rows);
     if (!drops(t, batch, p))
         ops(t)->matmul_tn(t->device, p->a_gradient, dz, tensor_columns(x, 0, p->in), 1, 1);
 }
 
-// dx = dy W + dz A; with dz in the last columns of dy.
+// dx = dy W + dz A, with dz in the last columns of dy.
 static void input_gradient(struct transformer *t, const struct micro_batch *batch,
                            struct projection *p, struct tensor block, struct tensor a,
                            struct tensor dx, struct tensor dy, struct tensor x)
 {
-    bool apart = drops(t, batch, p);
-    int64_t rank = apart ? 0 : p->rank;
+    bool has_dropout = drops(t, batch, p);
+    int64_t rank = has_dropout ? 0 : p->rank;
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
     note_linears(t, p, x.rows);
     if (block.at) {
@@ -193,27 +192,27 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
     }
     if (p->rank)
         note_adapters(t, "adapter a", p, x.rows);
-    if (apart)
+    if (has_dropout)
         dropped_backward(t, batch, p, a, dx, dz, tensor_columns(x, 0, p->in));
 }
 
-// The gradient of the input, and of what is trained. dy is (T, out + rank), x (T, in + rank).
+// Gradients of the input and of the trained weights. dy is (T, out + rank), x (T, in + rank).
 static void project_backward(struct transformer *t, const struct micro_batch *batch,
                              struct projection *p, struct tensor dx, struct tensor dy,
                              struct tensor x)
 {
-    struct tensor block = transformer_joined(t, p), whole = tensor_columns(dy, 0, p->out);
+    struct tensor block = transformer_stacked(t, p), dy_only = tensor_columns(dy, 0, p->out);
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
     struct tensor a =
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     struct tensor b =
         block.at ? tensor_columns(tensor_rows(block, 0, p->out), p->in, p->rank) : p->b;
     if (p->rank)
-        adapter_gradients(t, batch, p, dz, whole, b, x);
+        adapter_gradients(t, batch, p, dz, dy_only, b, x);
     input_gradient(t, batch, p, block, a, dx, dy, x);
     if (p->gradient.at) {
         note_linears(t, p, x.rows);
-        ops(t)->matmul_tn(t->device, p->gradient, whole, x, 1, t->is_fresh ? 0 : 1);
+        ops(t)->matmul_tn(t->device, p->gradient, dy_only, x, 1, t->is_fresh ? 0 : 1);
     }
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
@@ -243,21 +242,21 @@ static struct attention attention_shape(const struct transformer *t,
                                .window = window };
 }
 
-// Counted as the step list does: half of each document's square, or of its band.
+// Counted as in the step list: half of the squared length of each document, or of its band.
 static double attention_flops(const struct transformer *t, const struct micro_batch *batch,
                               int64_t window)
 {
-    double squares = 0, width = (double)model_query_width(&t->decoder->model);
+    double squared_lengths = 0, width = (double)model_query_width(&t->decoder->model);
     for (int64_t i = 0; i < batch->span_count; i++) {
         double size = batch->spans[i].size, w = (double)window;
-        squares += window && size > w ? size * (2 * w - w * w / size) : size * size;
+        squared_lengths += window && size > w ? size * (2 * w - w * w / size) : size * size;
     }
-    return squares * 2 * width;
+    return squared_lengths * 2 * width;
 }
 
 // q, k and v side by side in a tensor's columns.
 struct heads {
-    struct tensor q, k, v, both; // both: q and k
+    struct tensor q, k, v, qk; // qk: q and k together
 };
 
 static struct heads heads_of(const struct transformer *t, struct tensor qkv)
@@ -265,19 +264,19 @@ static struct heads heads_of(const struct transformer *t, struct tensor qkv)
     int64_t Q = model_query_width(&t->decoder->model), K = model_key_width(&t->decoder->model);
     struct heads heads = { .q = tensor_columns(qkv, 0, Q),
                            .k = tensor_columns(qkv, Q, K),
-                           .both = tensor_columns(qkv, 0, Q + K) };
+                           .qk = tensor_columns(qkv, 0, Q + K) };
     if (qkv.columns >= Q + 2 * K)
         heads.v = tensor_columns(qkv, Q + K, K);
     return heads;
 }
 
-// q and k from what was projected: normalised where the model does so, and turned.
-static void turn(struct transformer *t, const struct micro_batch *batch,
-                 struct transformer_layer *l)
+// Normalises q and k if the model has norms for them, and rotates them (RoPE).
+static void rotate(struct transformer *t, const struct micro_batch *batch,
+                   struct transformer_layer *l)
 {
     int64_t n = batch->tokens;
     struct heads from = heads_of(t, first_rows(l->qkv, n));
-    struct heads to = heads_of(t, first_rows(l->turned, n));
+    struct heads to = heads_of(t, first_rows(l->rotated, n));
     double epsilon = t->decoder->norm_epsilon;
     if (l->q_norm) {
         transformer_note(t, "q_norm", 0);
@@ -288,7 +287,7 @@ static void turn(struct transformer *t, const struct micro_batch *batch,
                              l->k_norm->value, epsilon);
     }
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, to.both, t->scratch.positions, t->frequencies,
+    ops(t)->rotary(t->device, to.qk, t->scratch.positions, t->frequencies,
                    t->decoder->model.head_size, 1);
 }
 
@@ -299,11 +298,12 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
     struct attention shape = attention_shape(t, batch, l->window);
     struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
     project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
-    turn(t, batch, l);
-    struct heads turned = heads_of(t, first_rows(l->turned, n));
+    rotate(t, batch, l);
+    struct heads rotated = heads_of(t, first_rows(l->rotated, n));
     transformer_note(t, "attention", attention_flops(t, batch, l->window));
     ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
-                              turned.q, turned.k, heads_of(t, qkv).v, &shape, t->scratch.attention);
+                              rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
+                              t->scratch.attention);
     project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n), attended);
 }
 
@@ -342,7 +342,7 @@ static void activate(struct transformer *t, const struct micro_batch *batch,
                            tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F));
 }
 
-// From the layer's normalised input to its activation: all but the down projection.
+// From the layer's normalised input to its activation: everything but the down projection.
 static void run_block(struct transformer *t, const struct micro_batch *batch,
                       struct transformer_layer *l)
 {
@@ -355,8 +355,8 @@ static void run_block(struct transformer *t, const struct micro_batch *batch,
     activate(t, batch, l);
 }
 
-// The micro-batch to the device; what it overwrites is behind what still reads it, in one queue.
-static void send(struct transformer *t, const struct micro_batch *batch)
+// Uploads the micro-batch. Uploads are queued after the operations that still read the old data.
+static void upload_batch(struct transformer *t, const struct micro_batch *batch)
 {
     struct transformer_scratch *s = &t->scratch;
     struct attention shape = attention_shape(t, batch, 0);
@@ -377,7 +377,7 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     int64_t n = batch->tokens, layers = t->decoder->model.layers;
     struct tensor branch = first_rows(t->scratch.branch, n);
     struct tensor residual = first_rows(t->layers[0].input, n), added = none();
-    send(t, batch);
+    upload_batch(t, batch);
     t->phase = STEP_FORWARD;
     transformer_note(t, "embedding", 0);
     ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
@@ -396,7 +396,7 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
 
 // --- backward ----------------------------------------------------------------
 
-// Makes again what the layer did not keep.
+// Recomputes what the layer did not keep.
 static void recompute(struct transformer *t, const struct micro_batch *batch,
                       struct transformer_layer *l)
 {
@@ -410,7 +410,7 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
         run_block(t, batch, l);
     } else {
         if (l->q_norm)
-            turn(t, batch, l);
+            rotate(t, batch, l);
         norm(t, "mlp_norm", l->mlp_norm, none(), input_of(t, first_rows(l->middle_normed, n)),
              first_rows(l->middle_rms, n), first_rows(l->middle, n), none());
         if (l->level == RECOMPUTE_GATE)
@@ -450,13 +450,13 @@ static void feed_forward_backward(struct transformer *t, const struct micro_batc
                   first_rows(l->middle_rms, n));
 }
 
-static void turn_back(struct transformer *t, const struct micro_batch *batch,
-                      struct transformer_layer *l, struct heads d)
+static void rotate_backward(struct transformer *t, const struct micro_batch *batch,
+                            struct transformer_layer *l, struct heads d)
 {
     int64_t n = batch->tokens;
     struct heads x = heads_of(t, first_rows(l->qkv, n));
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, d.both, t->scratch.positions, t->frequencies,
+    ops(t)->rotary(t->device, d.qk, t->scratch.positions, t->frequencies,
                    t->decoder->model.head_size, -1);
     if (!l->q_norm)
         return;
@@ -475,13 +475,13 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     struct tensor dqkv = first_rows(s->dqkv, n), dattended = first_rows(s->dattended, n);
     struct tensor attended = first_rows(l->attended, n);
     struct attention shape = attention_shape(t, batch, l->window);
-    struct heads d = heads_of(t, dqkv), turned = heads_of(t, first_rows(l->turned, n));
+    struct heads d = heads_of(t, dqkv), rotated = heads_of(t, first_rows(l->rotated, n));
     project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank), attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
     ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
-                               first_rows(l->lse, n), turned.q, turned.k,
+                               first_rows(l->lse, n), rotated.q, rotated.k,
                                heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
-    turn_back(t, batch, l, d);
+    rotate_backward(t, batch, l, d);
     project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
                      first_rows(l->normed, n));
     dx = input_of(t, dx);

@@ -1,18 +1,28 @@
-// The optimizer's step on all that is trained.
+// The optimizer step. Parameter groups that are neighbours in every kind of memory, and that decay
+// alike, are updated by one call:
+//
+//     masters      │ group 3 │░│ group 4 │ group 5 │
+//     gradients    │ group 3 │░│ group 4 │ group 5 │
+//     moments      │ group 3 │░│ group 4 │ group 5 │
+//
+// ░ is an alignment gap: it holds zeros in all of them, and an update of zeros gives zeros.
 
 #include "train/transformer_internal.h"
 
-// The same columns of what a step of the optimizer reads and writes.
-struct stretch {
+#include <assert.h>
+
+// The same range of everything that an optimizer step reads and writes.
+struct flat_range {
     struct tensor weight, m, v, gradient;
     bool decays;
 };
 
-static struct tensor reach(struct tensor first, struct tensor last)
+static struct tensor from_first_to_last(struct tensor first, struct tensor last)
 {
     if (!first.at)
         return first;
     int64_t bytes = (char *)last.at + tensor_bytes(last) - (char *)first.at;
+    assert(bytes > 0 && bytes % dtype_bytes(first.dtype) == 0 && first.dtype == last.dtype);
     return tensor_of(first.at, first.dtype, 1, bytes / dtype_bytes(first.dtype));
 }
 
@@ -22,7 +32,7 @@ static bool follows(struct tensor next, struct tensor before)
     return (!next.at && !before.at) || (gap >= 0 && gap < BLOCKS_ALIGNMENT);
 }
 
-static bool goes_on(const struct pile *next, const struct pile *before)
+static bool can_extend(const struct parameter_group *next, const struct parameter_group *before)
 {
     return next->is_trained && next->parts[0]->decays == before->parts[0]->decays &&
            follows(next->master, before->master) && follows(next->gradient, before->gradient) &&
@@ -30,11 +40,11 @@ static bool goes_on(const struct pile *next, const struct pile *before)
 }
 
 static void update_range(struct transformer *t, const struct update *update,
-                         const struct stretch *r, uint64_t place)
+                         const struct flat_range *r, uint64_t first_group)
 {
     struct adamw adamw = update->adamw;
     adamw.decay = r->decays ? adamw.decay : 0;
-    adamw.key += place;
+    adamw.key += first_group;
     if (r->v.at)
         t->device->backend->adamw(t->device, r->weight, r->m, r->v, r->gradient, &adamw, t->clip);
     else
@@ -42,18 +52,19 @@ static void update_range(struct transformer *t, const struct update *update,
                                 update->momentum, adamw.decay, t->clip);
 }
 
-// What lies together and decays alike is updated at once; the gaps between hold zeros.
 void transformer_update(struct transformer *t, const struct update *update)
 {
-    for (size_t i = 0, end; i < t->pile_count; i = end) {
-        const struct pile *first = &t->piles[i], *last = first;
-        for (end = i + 1; end < t->pile_count && goes_on(&t->piles[end], last); end++)
-            last = &t->piles[end];
+    for (size_t i = 0, end; i < t->group_count; i = end) {
+        const struct parameter_group *first = &t->groups[i], *last = first;
+        for (end = i + 1; end < t->group_count && can_extend(&t->groups[end], last); end++)
+            last = &t->groups[end];
         if (!first->is_trained)
             continue;
-        struct stretch range = { reach(first->master, last->master), reach(first->m, last->m),
-                                 reach(first->v, last->v), reach(first->gradient, last->gradient),
-                                 first->parts[0]->decays };
+        struct flat_range range = { from_first_to_last(first->master, last->master),
+                                    from_first_to_last(first->m, last->m),
+                                    from_first_to_last(first->v, last->v),
+                                    from_first_to_last(first->gradient, last->gradient),
+                                    first->parts[0]->decays };
         update_range(t, update, &range, i);
     }
     transformer_refresh(t);

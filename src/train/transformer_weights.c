@@ -1,4 +1,4 @@
-// Putting weights into a transformer: from files, by chance, from masters; and getting them out.
+// Sets the weights of a transformer from files, at random or from masters, and reads them back.
 
 #include "train/transformer_internal.h"
 
@@ -21,30 +21,31 @@ struct parameter *transformer_find(struct transformer *t, const char *name)
 
 // --- where a weight goes -----------------------------------------------------
 
-static const struct pile *pile_of(const struct transformer *t, const struct parameter *p)
+static const struct parameter_group *group_of(const struct transformer *t,
+                                              const struct parameter *p)
 {
-    for (size_t i = 0; i < t->pile_count; i++)
-        for (int j = 0; j < t->piles[i].count; j++)
-            if (t->piles[i].parts[j] == p)
-                return &t->piles[i];
+    for (size_t i = 0; i < t->group_count; i++)
+        for (int j = 0; j < t->groups[i].count; j++)
+            if (t->groups[i].parts[j] == p)
+                return &t->groups[i];
     return NULL;
 }
 
 static bool is_in_fp8(const struct transformer *t, const struct parameter *p)
 {
-    const struct pile *pile = t->setup.fp8 ? pile_of(t, p) : NULL;
-    return pile && pile->projection && !p->is_adapter;
+    const struct parameter_group *group = t->setup.fp8 ? group_of(t, p) : NULL;
+    return group && group->projection && !p->is_adapter;
 }
 
-// The rows of a weight that is to be quantised, as numbers, in the workspace: alone for NF4, among
-// those of its projection for fp8, where a scale of the transposed spans all of them.
+// The unquantised rows of a weight in the workspace: alone for NF4, among those of its projection
+// for fp8, where a scale of the transposed matrix spans all linears of the projection.
 static struct tensor unpacked_rows(const struct transformer *t, const struct parameter *p)
 {
     int64_t first = 0;
     if (is_in_fp8(t, p)) {
-        const struct pile *pile = pile_of(t, p);
-        for (int i = 0; pile->parts[i] != p; i++)
-            first += pile->parts[i]->value.rows;
+        const struct parameter_group *group = group_of(t, p);
+        for (int i = 0; group->parts[i] != p; i++)
+            first += group->parts[i]->value.rows;
     }
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, first + p->value.rows,
                                   p->value.columns);
@@ -56,17 +57,17 @@ static bool is_packed(const struct transformer *t, const struct parameter *p)
     return p->quantized.codes || is_in_fp8(t, p);
 }
 
-// Numbers are all in the workspace: makes of them what is kept.
+// Quantises the rows that are complete in the workspace.
 static void pack(struct transformer *t, struct parameter *p)
 {
     if (p->quantized.codes) {
         ops(t)->quantize(t->device, &p->quantized, unpacked_rows(t, p), t->scratch.logits.at);
         return;
     }
-    const struct pile *pile = pile_of(t, p);
-    const struct projection *to = pile->projection;
-    if (p != pile->parts[pile->count - 1])
-        return; // the projection's other linears follow
+    const struct parameter_group *group = group_of(t, p);
+    const struct projection *to = group->projection;
+    if (p != group->parts[group->count - 1])
+        return; // the other linears of the projection are still to come
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
     ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
     ops(t)->quantize_rows(t->device, to->backward.codes, to->backward.scales, all, true);
@@ -96,7 +97,7 @@ static void set_part(struct transformer *t, struct parameter *p, struct tensor s
                          staged);
 }
 
-// In pieces of whole rows, or of one row, through the memory of the logits.
+// In pieces of whole rows, or of parts of a row, through the memory of the logits.
 void transformer_set(struct transformer *t, struct parameter *p, enum storage type,
                      const void *values)
 {
@@ -156,7 +157,7 @@ void transformer_get(struct transformer *t, struct tensor in, float *out)
     arena_release(&scratch);
 }
 
-// --- from masters, and by chance ---------------------------------------------
+// --- from masters, and at random ---------------------------------------------
 
 void transformer_refresh(struct transformer *t)
 {
@@ -167,8 +168,8 @@ void transformer_refresh(struct transformer *t)
     }
 }
 
-// Each weight draws by a key of its own, from its name: what else is trained, and in which order,
-// does not change it.
+// Each weight has a random key of its own, made from its name: what else is trained, and in which
+// order, does not change its values.
 static uint64_t key_of(const char *name, uint64_t seed)
 {
     uint64_t hash = seed ^ 0xCBF29CE484222325u;
@@ -177,17 +178,18 @@ static uint64_t key_of(const char *name, uint64_t seed)
     return hash;
 }
 
-static void start(struct transformer *t, struct parameter *p, uint64_t seed)
+static void randomize(struct transformer *t, struct parameter *p, uint64_t seed)
 {
     static const enum fill fills[] = { [PARAMETER_ZERO] = FILL_CONSTANT,
                                        [PARAMETER_ONE] = FILL_CONSTANT,
                                        [PARAMETER_NORMAL] = FILL_NORMAL,
                                        [PARAMETER_KAIMING] = FILL_UNIFORM };
-    double scale = p->start == PARAMETER_NORMAL ? 0.02
-                   : p->start == PARAMETER_KAIMING
-                       ? 1 / sqrt((double)p->value.columns) // with a = √5, as PEFT's
-                   : p->start == PARAMETER_ONE ? 1
-                                               : 0;
+    double scale =
+        p->start == PARAMETER_NORMAL ? 0.02
+        : p->start == PARAMETER_KAIMING
+            ? 1 / sqrt((double)p->value.columns) // Kaiming uniform with a = √5, as in PEFT
+        : p->start == PARAMETER_ONE ? 1
+                                    : 0;
     struct tensor to = is_packed(t, p) ? unpacked_rows(t, p) : p->master.at ? p->master : p->value;
     ops(t)->fill(t->device, to, fills[p->start], scale, key_of(p->name, seed));
     if (is_packed(t, p))
@@ -196,24 +198,24 @@ static void start(struct transformer *t, struct parameter *p, uint64_t seed)
         ops(t)->cast(t->device, p->value, to);
 }
 
-void transformer_start(struct transformer *t, uint64_t seed)
+void transformer_random_weights(struct transformer *t, uint64_t seed)
 {
-    for (size_t i = 0; i < t->pile_count; i++)
-        for (int j = 0; j < t->piles[i].count; j++)
-            start(t, t->piles[i].parts[j], seed);
+    for (size_t i = 0; i < t->group_count; i++)
+        for (int j = 0; j < t->groups[i].count; j++)
+            randomize(t, t->groups[i].parts[j], seed);
 }
 
-void transformer_start_adapters(struct transformer *t, uint64_t seed)
+void transformer_random_adapters(struct transformer *t, uint64_t seed)
 {
     for (size_t i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].is_adapter)
-            start(t, &t->parameters[i], seed);
+            randomize(t, &t->parameters[i], seed);
 }
 
 // --- to compute with ---------------------------------------------------------
 
-// B lies block by block: each linear of a projection has columns of z to itself.
-static void join_adapters(struct transformer *t, const struct projection *p, struct tensor block)
+// Each linear of a projection has its own columns of z, so B is block-diagonal.
+static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
     ops(t)->zero(t->device, b);
@@ -226,10 +228,10 @@ static void join_adapters(struct transformer *t, const struct projection *p, str
     }
 }
 
-struct tensor transformer_joined(struct transformer *t, const struct projection *p)
+struct tensor transformer_stacked(struct transformer *t, const struct projection *p)
 {
-    if (p->joined.at || t->setup.fp8)
-        return p->joined;
+    if (p->stacked.at || t->setup.fp8)
+        return p->stacked;
     struct tensor block =
         tensor_of(t->scratch.unpacked.at, t->setup.compute, p->out + p->rank, p->in + p->rank);
     transformer_note(t, "dequantize", 0);
@@ -238,7 +240,7 @@ struct tensor transformer_joined(struct transformer *t, const struct projection 
                            part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in),
                            &p->linears[i]->weight->quantized);
     if (p->rank)
-        join_adapters(t, p, block);
+        stack_adapters(t, p, block);
     return block;
 }
 

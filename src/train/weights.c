@@ -1,3 +1,5 @@
+// Maps the weights of a model folder and checks them against config.json.
+
 #include "train/weights.h"
 
 #include <stdlib.h>
@@ -90,7 +92,7 @@ static void add_layer(struct list *list, const struct model *model, int64_t laye
     }
 }
 
-// The shape that Llama, Mistral, Qwen 2 and Qwen 3 share. NULL if the model has it, else what not.
+// What a model has that Llama, Mistral, Qwen 2 and Qwen 3 have not; NULL: nothing.
 static const char *foreign_part(const struct model *m)
 {
     return m->experts                     ? "experts"
@@ -100,9 +102,9 @@ static const char *foreign_part(const struct model *m)
            : !m->gated                    ? "a feed-forward network without a gate"
            : m->fused_qkv                 ? "query, key and value in one linear"
            : m->fused_gate_up             ? "gate and up in one linear"
-           : m->parallel                  ? "attention and feed-forward side by side"
+           : m->parallel                  ? "attention and feed-forward in parallel"
            : m->learned_positions         ? "learned positions"
-           : m->embedding_norm            ? "a norm behind the embedding"
+           : m->embedding_norm            ? "a norm after the embedding"
            : m->qk_norm == MODEL_QK_WIDTH ? "a norm over all heads"
            : m->attention_sinks           ? "attention sinks"
            : m->activation_parameters     ? "a trained activation"
@@ -140,7 +142,7 @@ static enum err map_quantized(struct weights *w, struct arena *arena, struct wei
     struct nf4 *nf4 = ARENA_NEW(arena, struct nf4, 1);
     TRY(nf4_read(nf4, arena, &w->file, slot->file_name));
     if (slot->rank != 2 || nf4->rows != slot->shape[0] || nf4->columns != slot->shape[1])
-        return fail(ERR_INPUT, "%s: is quantized from [%lld, %lld], and the config wants %s",
+        return fail(ERR_INPUT, "%s: is quantized from [%lld, %lld], but config.json needs %s",
                     slot->file_name, (long long)nf4->rows, (long long)nf4->columns,
                     safetensors_shape(arena, slot->rank, slot->shape));
     item->nf4 = nf4;
@@ -154,7 +156,7 @@ static enum err map_item(struct weights *w, struct arena *arena, struct weights_
     const struct weights_slot *slot = &item->slot;
     const struct safetensors_tensor *t = safetensors_find(&w->file, slot->file_name);
     if (!t)
-        return fail(ERR_INPUT, "%s: is not in the files, and the config wants it in shape %s",
+        return fail(ERR_INPUT, "%s: is not in the files, but config.json needs it in shape %s",
                     slot->file_name, safetensors_shape(arena, slot->rank, slot->shape));
     item->tensor = t;
     if (nf4_is(&w->file, slot->file_name))
@@ -164,7 +166,7 @@ static enum err map_item(struct weights *w, struct arena *arena, struct weights_
                     slot->file_name, storage_name(t->type));
     if (t->rank != slot->rank || t->shape[0] != slot->shape[0] ||
         (t->rank == 2 && t->shape[1] != slot->shape[1]))
-        return fail(ERR_INPUT, "%s: has shape %s, and the config wants %s", slot->file_name,
+        return fail(ERR_INPUT, "%s: has shape %s, but config.json needs %s", slot->file_name,
                     safetensors_shape(arena, t->rank, t->shape),
                     safetensors_shape(arena, slot->rank, slot->shape));
     item->slot.type = t->type;
@@ -178,15 +180,15 @@ static enum err read_config(struct weights *w, struct arena *arena)
     static const char *const families[] = { "llama", "mistral", "qwen2", "qwen3" };
     const char *path = text_format(arena, "%s/config.json", w->folder);
     struct text json;
-    // Copied: what the model names may point into it.
+    // A copy: texts of the model point into it.
     TRY(file_read(&json, arena, path));
     TRY(model_read_config(&w->model, arena, json, path));
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (!strcmp(w->model.family, families[i]))
             return OK;
     return fail(ERR_UNAVAILABLE,
-                "%s: model_type \"%s\" is not trained by the engine; llama, mistral, qwen2 and "
-                "qwen3 are",
+                "%s: the engine cannot train model_type \"%s\"; it trains llama, mistral, qwen2 "
+                "and qwen3",
                 path, w->model.family);
 }
 
@@ -195,9 +197,9 @@ static int by_file_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// A tensor that nobody asked for is a part of the model that would silently not be run. Old files
-// hold the rotation's frequencies, and tied ones sometimes the head as well: both are known.
-static enum err check_no_more(const struct weights *w, struct arena *arena)
+// An unexpected tensor is a part of the model that would silently be ignored: refuse it. Exceptions
+// are the rotary frequencies of old files, and the head of models with tied embeddings.
+static enum err refuse_unexpected(const struct weights *w, struct arena *arena)
 {
     const char **names = ARENA_NEW(arena, const char *, w->count);
     for (size_t i = 0; i < w->count; i++)
@@ -225,7 +227,7 @@ static enum err map_items(struct weights *w, struct arena *arena)
         if (err)
             return error_prefix(err, "%s: ", w->folder);
     }
-    return check_no_more(w, arena);
+    return refuse_unexpected(w, arena);
 }
 
 enum err weights_open(struct weights *out, struct arena *arena, const char *folder)
@@ -258,7 +260,7 @@ enum err weights_check_finite(const struct weights *weights)
     for (size_t i = 0; i < weights->count; i++) {
         const struct weights_item *item = &weights->items[i];
         size_t count = (size_t)weights_elements(&item->slot);
-        if (item->nf4) // its scales were looked at when it was read
+        if (item->nf4) // its scales were checked when it was read
             continue;
         size_t bad = storage_first_not_finite(item->tensor->type, item->tensor->at, count);
         if (bad < count)

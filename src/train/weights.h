@@ -1,8 +1,8 @@
-// weights: the weights of a model by our names, in a folder as transformers lays it out.
+// weights: the weights of a model folder in the layout of transformers, by the engine's names.
 //
-// A slot is one weight that the model has: its name here ("layers.3.q", after core/model.h), its
+// A slot is one weight that the model has: its name here ("layers.3.q", see core/step/model.h), its
 // name in files ("model.layers.3.self_attn.q_proj.weight"), and its shape. The list of slots comes
-// from the model alone; a folder is held against it.
+// only from the model; a folder is checked against it.
 //
 //     struct weights weights;
 //     TRY(weights_open(&weights, arena, "models/llama"));
@@ -12,7 +12,7 @@
 //     weights_release(&weights);
 //
 // Linears are (out, in) as in the files. A tied head has no slot: it is the embedding. A weight may
-// be quantized to NF4; weights_read gives its numbers all the same.
+// be quantized to NF4; weights_read dequantizes it.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct weights_slot {
     bool bias;
     int rank; // 2, or 1 for norms and biases
     int64_t shape[2];
-    enum storage type; // how it is stored, or is to be
+    enum storage type; // how it is, or will be, stored
 };
 
 int64_t weights_elements(const struct weights_slot *slot);
@@ -52,12 +52,12 @@ struct weights {
     struct model model;
     struct weights_item *items; // in the order of weights_list()
     size_t count;
-    bool quantized; // some of them
+    bool quantized; // at least one of them
     struct safetensors file;
 };
 
-// Reads config.json and maps the safetensors: every weight of the model must be there in its shape
-// and as fp64, fp32, fp16, bf16 or NF4, and nothing that the model does not have.
+// Reads config.json and maps the safetensors: every weight of the model must be there, in its shape
+// and as fp64, fp32, fp16, bf16 or NF4, and nothing else.
 enum err weights_open(struct weights *out, struct arena *arena, const char *folder);
 void weights_release(struct weights *weights);
 const struct weights_item *weights_find(const struct weights *weights, const char *name);
@@ -70,7 +70,7 @@ struct weights_writer {
     struct safetensors_writer file; // its slots are those of weights_create(), by the same number
 };
 
-// Into a folder that is there, each slot as its type says, in any order and any pieces.
+// Into an existing folder; slots may be written in any order and in pieces.
 enum err weights_create(struct weights_writer *out, struct arena *arena, const char *folder,
                         const struct weights_slot *slots, size_t count);
 enum err weights_write(struct weights_writer *out, size_t slot, int64_t first, const float *values,
@@ -78,7 +78,7 @@ enum err weights_write(struct weights_writer *out, size_t slot, int64_t first, c
 enum err weights_finish(struct weights_writer *out);
 void weights_release_writer(struct weights_writer *out);
 
-// What makes the weights a model again: config.json, without a quantization_config and with the
-// type given, and the tokenizer's files as far as they are there.
+// Copies what belongs to the weights: config.json, without quantization_config and with the given
+// type, and the files of the tokenizer that exist.
 enum err weights_copy_config(const char *from_folder, const char *to_folder, struct arena *arena,
                              enum storage type);

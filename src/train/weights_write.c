@@ -1,4 +1,4 @@
-// The writing half of weights.h.
+// Writes a model folder: weights, config.json and tokenizer.
 
 #include "train/weights.h"
 
@@ -35,7 +35,7 @@ void weights_release_writer(struct weights_writer *out)
 
 // --- config and tokenizer ----------------------------------------------------
 
-// Member by member as the file spells it, so that no number is rounded on the way.
+// Copies each member as the file spells it, so that no number is rounded.
 static enum err edit_config(struct out *out, struct text json, enum storage type, const char *path)
 {
     struct json_reader in = json_reader(json);

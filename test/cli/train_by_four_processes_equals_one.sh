@@ -3,7 +3,7 @@ command -v mpirun >/dev/null || { echo "mpirun is not installed"; exit 77; }
 ldd "$GPUHOURS" | grep -q libmpi || { echo "this build is without MPI"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-asked="train --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl --quiet \
+asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl --quiet \
     --labels completion --method full --context 64 --accumulation 4 --epochs 2 --rate 0.003 --held-out 10%"
 "$GPUHOURS" $asked --out "$work/one" >/dev/null
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 timeout 60 \

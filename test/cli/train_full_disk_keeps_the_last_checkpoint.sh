@@ -1,7 +1,7 @@
 # Files may not grow beyond a limit, as on a full disk: the run ends, what was saved is whole.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-asked="train --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
+asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
     --labels completion --context 64 --epochs 4 --rate 0.01 --quiet"
 "$GPUHOURS" $asked --rank 4 --out "$work/straight" >/dev/null
 "$GPUHOURS" $asked --rank 4 --save-every 10 --out "$work/full" >/dev/null 2>&1 &

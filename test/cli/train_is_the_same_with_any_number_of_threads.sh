@@ -6,7 +6,7 @@ sed -i 's/"hidden_size": 32/"hidden_size": 192/; s/"intermediate_size": 48/"inte
         s/"head_dim": 8/"head_dim": 48/' "$work/model/config.json"
 for threads in 1 2 3 5; do
     for precision in fp32 bf16; do
-        OMP_NUM_THREADS=$threads "$GPUHOURS" train --model "$work/model" --data test/data/tiny_model/rows.jsonl \
+        OMP_NUM_THREADS=$threads "$GPUHOURS" train --random-weights --model "$work/model" --data test/data/tiny_model/rows.jsonl \
             --device cpu --precision $precision --labels all --method full --context 256 --micro-batch 8 \
             --accumulation 1 --max-steps 2 --rate 0.003 --quiet --out "$work/$precision-$threads" >/dev/null || exit 1
     done

@@ -1,7 +1,7 @@
 # A run that is killed at random moments, also while it writes, and started again each time.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-asked="train --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
+asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
     --labels completion --rank 4 --context 64 --accumulation 4 --epochs 15 --rate 0.01 \
     --dropout 0.1 --save-every 2 --quiet --out $work"
 "$GPUHOURS" $asked/straight >/dev/null

@@ -5,7 +5,7 @@ try() {
     "$GPUHOURS" train "$@" 2>&1 | sed "s|$work|WORK|g; s|[0-9.]* [KMG]iB are needed|N KiB are needed|" # by threads
 }
 rows=test/data/tiny_model/rows.jsonl
-model="--model test/data/tiny_model --out $work/out"
+model="--random-weights --model test/data/tiny_model --out $work/out"
 try --data $rows --out "$work/out"
 try --model test/data/tiny_model --data $rows
 try $model
@@ -15,7 +15,7 @@ try $model --data $rows --targets q,head
 try $model --data $rows --context 1
 try $model --data $rows --accumulation 0
 try $model --data $rows --memory-limit 100KB --context 64
-try --model test/data/config/gpt2.json --tokenizer test/data/tiny_model/tokenizer.json --data $rows --out "$work/out"
+try --random-weights --model test/data/config/gpt2.json --tokenizer test/data/tiny_model/tokenizer.json --data $rows --out "$work/out"
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >"$work/silent.jsonl"
 try $model --data "$work/silent.jsonl" --labels assistant --template chatml --quiet
 mkdir "$work/broken" && cp test/data/tiny_model/*.json "$work/broken"

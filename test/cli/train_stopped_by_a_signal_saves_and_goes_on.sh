@@ -1,7 +1,7 @@
 # SIGTERM in the middle: exit 1 with a sentence, a whole checkpoint, and the same adapter in the end.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-asked="train --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
+asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl \
     --labels completion --rank 4 --context 64 --accumulation 2 --epochs 40 --rate 0.01 \
     --save-every 0 --quiet --out $work"
 "$GPUHOURS" $asked/straight >/dev/null

@@ -10,12 +10,12 @@ look() { # the first loss, with nothing learned
 near() { awk -v what="$1" -v a="$2" -v b="$3" -v bound="$4" 'BEGIN {
     d = (a - b) / b; if (d < 0) d = -d
     print what, (b > 0 && d < bound) ? "same" : "differ: " a " " b }'; }
-"$GPUHOURS" train --model test/data/tiny_model $rows --method full --epochs 8 --rate 0.01 --out "$work/base" >/dev/null
+"$GPUHOURS" train --random-weights --model test/data/tiny_model $rows --method full --epochs 8 --rate 0.01 --out "$work/base" >/dev/null
 ls "$work/base"
 "$GPUHOURS" train --model "$work/base" $rows --rank 4 --epochs 8 --rate 0.01 --out "$work/adapter" >/dev/null
 ls "$work/adapter"
 "$GPUHOURS" merge --model "$work/base" --adapter "$work/adapter" --out "$work/merged" >/dev/null
-start=$(look --model test/data/tiny_model --method full)
+start=$(look --random-weights --model test/data/tiny_model --method full)
 base=$(look --model "$work/base" --method full)
 adapted=$(look --model "$work/base" --adapter "$work/adapter" --rank 4)
 merged=$(look --model "$work/merged" --method full)

@@ -210,12 +210,12 @@ static void rotary(struct parity *p)
     double frequencies[512], step = 0.83;
     for (int64_t i = 0; i < size / 2; i++)
         frequencies[i] = i ? frequencies[i - 1] * step : 1;
-    struct tensor turns =
+    struct tensor angles =
         tensor_of(parity_upload(p, frequencies, size / 2 * 8), DTYPE_F64, 1, size / 2);
     struct tensor x = random_like(p), y = random_like(p);
     int32_t *positions = parity_integers(p, x.rows, 131072);
-    p->op->rotary(p->device, x, positions, turns, size, 1);
-    p->op->rotary(p->device, y, positions, turns, size, -1);
+    p->op->rotary(p->device, x, positions, angles, size, 1);
+    p->op->rotary(p->device, y, positions, angles, size, -1);
     parity_output(p, x);
     parity_output(p, y);
 }
@@ -255,7 +255,7 @@ static void sums(struct parity *p)
     struct tensor sum = parity_number(p, 3), squares = parity_number(p, 5);
     struct tensor scale = parity_number(p, 7), whole = parity_number(p, 7);
     p->op->sum(p->device, sum, in);
-    p->op->squares(p->device, squares, in);
+    p->op->sum_squares(p->device, squares, in);
     p->op->clip(p->device, scale, squares, 0.5);
     p->op->clip(p->device, whole, squares, 0);
     parity_output(p, sum);
@@ -343,17 +343,17 @@ static void quantize_rows(struct parity *p)
     struct tensor in = random_like(p);
     int64_t rows = in.rows, columns = in.columns;
     struct tensor codes = parity_room(p, DTYPE_F8, rows, columns);
-    struct tensor turned = parity_room(p, DTYPE_F8, columns, rows);
+    struct tensor transposed = parity_room(p, DTYPE_F8, columns, rows);
     struct tensor scales = parity_dense(p, DTYPE_F32, rows, 1, false);
-    struct tensor turned_scales = parity_dense(p, DTYPE_F32, columns, 1, false);
+    struct tensor transposed_scales = parity_dense(p, DTYPE_F32, columns, 1, false);
     if (!rows)
         return;
     p->op->quantize_rows(p->device, codes, scales, in, false);
-    p->op->quantize_rows(p->device, turned, turned_scales, in, true);
+    p->op->quantize_rows(p->device, transposed, transposed_scales, in, true);
     parity_output_exact(p, codes);
     parity_output_exact(p, scales);
-    parity_output_exact(p, turned);
-    parity_output_exact(p, turned_scales);
+    parity_output_exact(p, transposed);
+    parity_output_exact(p, transposed_scales);
 }
 
 const struct parity_case parity_cases[] = {

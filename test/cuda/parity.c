@@ -7,7 +7,7 @@
 #include "test/cuda/parity.h"
 
 #include "base/half.h"
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -61,7 +61,7 @@ void *parity_upload(struct parity *p, const void *host, int64_t bytes)
 
 uint64_t parity_draw(struct parity *p, uint64_t below)
 {
-    return draw_bits(p->seed++, 0) % below;
+    return counter_rng_bits(p->seed++, 0) % below;
 }
 
 static struct tensor make(struct parity *p, struct tensor shape, bool random)
@@ -76,8 +76,8 @@ static struct tensor make(struct parity *p, struct tensor shape, bool random)
     for (int64_t r = 0; r < view.rows && random; r++)
         for (int64_t c = 0; c < view.columns; c++) {
             uint64_t place = 2 * (uint64_t)(r * view.columns + c);
-            double x = sqrt(-2 * log(1 - draw_uniform(key, place))) *
-                       cos(DRAW_TURN * draw_uniform(key, place + 1));
+            double x = sqrt(-2 * log(1 - counter_rng_uniform(key, place))) *
+                       cos(COUNTER_RNG_TWO_PI * counter_rng_uniform(key, place + 1));
             tensor_store(view, r, c, &x, 1);
         }
     shape.at = parity_upload(p, host, bytes);

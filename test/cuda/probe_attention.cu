@@ -1,4 +1,4 @@
-// Attention on a GPU: what cuDNN makes of the graphs, what the own kernels give, how fast each is.
+// Attention on a GPU: correctness and speed of cuDNN's graphs and of the built-in kernels.
 //
 //     nvcc -arch=sm_90 -O3 -std=c++17 -Isrc -o /tmp/probe test/cuda/probe_attention.cu
 //         src/train/cuda/attention{,_cudnn,_kernel,_plain}.cu -ldl && /tmp/probe
@@ -20,7 +20,7 @@
 typedef __nv_bfloat16 bf16;
 static int failures;
 
-enum { GUARD = 64 }; // rows behind the last token that nobody may touch
+enum { GUARD = 64 }; // rows after the last token, which must not change
 
 #define OK(call)                                                                       \
     do {                                                                               \
@@ -221,11 +221,11 @@ static void probe_kernels(const problem &p, const copy &right)
     kernel_forward(0, &own), kernel_backward(0, &own);
     OK(cudaGetLastError());
     copy first = copy_of(p, c);
-    compare(p, "own kernels", first, right);
+    compare(p, "built-in kernels", first, right);
     kernel_forward(0, &own), kernel_backward(0, &own);
-    twice("own kernels", first, copy_of(p, c));
+    twice("built-in kernels", first, copy_of(p, c));
     double forward = median_seconds([&] { kernel_forward(0, &own); }, 20);
-    speed(p, "own kernels", forward, median_seconds([&] { kernel_backward(0, &own); }, 20));
+    speed(p, "built-in kernels", forward, median_seconds([&] { kernel_backward(0, &own); }, 20));
     release(c);
 }
 

@@ -63,11 +63,11 @@ static int64_t depth_of(struct parity *p)
 typedef void (*product)(struct device *, struct tensor, struct tensor, struct tensor, double,
                         double);
 
-static void products(struct parity *p, product multiply, bool a_turned, bool b_turned)
+static void products(struct parity *p, product multiply, bool a_transposed, bool b_transposed)
 {
     int64_t m = p->shape->rows, n = p->shape->columns, k = depth_of(p);
-    struct tensor a = parity_random(p, p->dtype, a_turned ? k : m, a_turned ? m : k);
-    struct tensor b = parity_random(p, p->dtype, b_turned ? n : k, b_turned ? k : n);
+    struct tensor a = parity_random(p, p->dtype, a_transposed ? k : m, a_transposed ? m : k);
+    struct tensor b = parity_random(p, p->dtype, b_transposed ? n : k, b_transposed ? k : n);
     struct tensor c = parity_room(p, p->dtype, m, n), sum = parity_random(p, p->dtype, m, n);
     struct tensor wide = parity_room(p, DTYPE_F32, m, n);
     struct tensor more = parity_random(p, DTYPE_F32, m, n);
@@ -96,7 +96,7 @@ static void matmul_tn(struct parity *p)
     products(p, p->op->matmul_tn, true, false);
 }
 
-// Adapters of the first half of the columns, of a quarter, and of what is left behind a gap; the
+// Adapters of the first half of the columns, of a quarter, and of what is left after a gap; the
 // last columns of z belong to none.
 static void adapters_backward(struct parity *p)
 {

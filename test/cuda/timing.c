@@ -207,7 +207,7 @@ static void quantize_rows(struct bench *b)
 
 static void squares(struct bench *b)
 {
-    b->op->squares(b->gpu, b->t[1], b->t[0]);
+    b->op->sum_squares(b->gpu, b->t[1], b->t[0]);
 }
 
 static void adamw(struct bench *b)
@@ -296,11 +296,11 @@ static void time_weights(struct bench *b)
     }
     nf4_room(b, 28672, WIDTH, 0);
     show_bytes(b, "quantize nf4", quantize, 2.516 * weights);
-    for (int turned = 0; turned < 2; turned++) {
-        tensor(b, DTYPE_F8, turned ? WIDTH : 28672, turned ? 28672 : WIDTH, 0);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        tensor(b, DTYPE_F8, transposed ? WIDTH : 28672, transposed ? 28672 : WIDTH, 0);
         tensor(b, DTYPE_F32, 28672, 1, 0), tensor(b, DTYPE_BF16, 28672, WIDTH, 0);
-        b->n = turned;
-        show_bytes(b, turned ? "fp8 of columns" : "fp8 of rows", quantize_rows, 3 * weights);
+        b->n = transposed;
+        show_bytes(b, transposed ? "fp8 of columns" : "fp8 of rows", quantize_rows, 3 * weights);
     }
     enum dtype types[] = { DTYPE_F32, DTYPE_BF16 };
     for (int i = 0; i < 2; i++) {
@@ -345,7 +345,7 @@ static void scaled_added(struct bench *b)
     b->op->matmul_scaled(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], b->t[4], 1);
 }
 
-// t: dy with dz behind it, z, B, and a gradient for each of n adapters.
+// t: dy with dz after it, z, B, and a gradient for each of n adapters.
 struct adapters {
     struct tensor dz, dy, z, b;
     struct adapter_part parts[3];

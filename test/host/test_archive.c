@@ -60,7 +60,7 @@ TEST(archive_joins_members_and_frames)
     CHECK(reads(files_zstd("joined.zst", TEXT("cd")), "abcd"));
 }
 
-// A file whose last bytes are missing, or that has others behind it.
+// A file whose last bytes are missing, or that has more bytes after it.
 static const char *changed(const char *path, const char *name, size_t drop, struct text append)
 {
     char bytes[4096];

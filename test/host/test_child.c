@@ -109,7 +109,7 @@ TEST(child_that_is_not_there_is_a_sentence_with_127)
     char *words[] = { "no-such-trainer", NULL };
     struct child_settings settings = { .command = words, .out = 1, .err = 1 };
     CHECK((int)child_start(&child, &settings) == CHILD_NOT_FOUND);
-    CHECK(strstr(error_text(), "no-such-trainer: there is no such command"));
+    CHECK(strstr(error_text(), "no-such-trainer: command not found"));
     words[0] = (char *)files_write("not_executable", TEXT("x"));
     CHECK((int)child_start(&child, &settings) == CHILD_NOT_EXECUTABLE);
     child_end(&child);

@@ -37,7 +37,7 @@ TEST(gpu_without_a_driver_is_a_sentence)
     setenv("GPUHOURS_NVML", "libno-such-library.so", 1);
     CHECK(gpu_monitor_start(&monitor, 0.1) == ERR_UNAVAILABLE);
     unsetenv("GPUHOURS_NVML");
-    CHECK(!monitor && strstr(error_text(), "GPUs are not watched"));
+    CHECK(!monitor && strstr(error_text(), "no GPU statistics"));
     CHECK(gpu_monitor_count(NULL) == 0);
 }
 

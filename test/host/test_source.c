@@ -146,7 +146,7 @@ TEST(source_names_what_cannot_be_read)
 TEST(source_refuses_what_is_no_dataset_and_says_what_is_read)
 {
     CHECK(is(spelled_one(files_write("weights.bin", TEXT("\x80\0\0\x01")), 0), "error 3"));
-    CHECK(strstr(error_text(), "weights.bin: holds NUL bytes"));
+    CHECK(strstr(error_text(), "weights.bin: contains NUL bytes"));
     char tar[1024] = "train.jsonl";
     memcpy(tar + 257, "ustar", 5);
     CHECK(

@@ -46,7 +46,7 @@ TEST(an_empty_folder_may_be_replaced_and_a_full_one_not)
     CHECK(!staging_commit(&staging));
     staging_release(&staging);
     CHECK(staging_open(&staging, &test_arena, empty) == ERR_INPUT);
-    CHECK(strstr(error_text(), "already there"));
+    CHECK(strstr(error_text(), "exists and is not empty"));
     staging_release(&staging);
     const char *file = files_write("staged-file", TEXT("x"));
     CHECK(staging_open(&staging, &test_arena, file) == ERR_INPUT);

@@ -82,6 +82,6 @@ TEST(table_refuses_what_is_no_parquet_with_a_sentence)
         return;
     const char *path = files_write("it's.parquet", TEXT("PAR1 but not really"));
     CHECK(table_open(&table, path, TEXT("PAR1")) == ERR_INPUT);
-    CHECK(!table && strstr(error_text(), "it's.parquet: DuckDB says: "));
+    CHECK(!table && strstr(error_text(), "it's.parquet: DuckDB reports: "));
     CHECK(table_open(&table, files_path("absent.parquet"), TEXT("")) == ERR_INPUT && !table);
 }

@@ -114,11 +114,11 @@ TEST(yaml_keys_given_twice_have_their_last_value)
 
 TEST(yaml_refuses_hostile_files_with_a_line)
 {
-    CHECK(strstr(refusal("a: &a [*a]\n"), "test.yaml:1: *a names nothing"));
+    CHECK(strstr(refusal("a: &a [*a]\n"), "test.yaml:1: alias *a has no anchor"));
     CHECK(strstr(refusal("a: 1\n---\nb: 2\n"), "test.yaml:2: begins a second document"));
-    CHECK(strstr(refusal("a: [1\nb: 2"), "is no YAML"));
-    CHECK(strstr(refusal("? [a]\n: 1\n"), "a key that is no word"));
-    CHECK(strstr(refusal("a: *none\n"), "*none names nothing"));
+    CHECK(strstr(refusal("a: [1\nb: 2"), "is not valid YAML"));
+    CHECK(strstr(refusal("? [a]\n: 1\n"), "a key that is not a scalar"));
+    CHECK(strstr(refusal("a: *none\n"), "alias *none has no anchor"));
     CHECK(strstr(refusal("a:\n  <<: 3\n"), "<< takes a mapping"));
     struct out laughs = { .arena = &test_arena }, deep = { .arena = &test_arena };
     out_put(&laughs, "a0: &a0 [x, x, x, x, x, x, x, x, x]\n");

@@ -68,16 +68,16 @@ TEST(norm_of_pieces_is_the_norm_of_each)
 
 // --- rotary ------------------------------------------------------------------
 
-TEST(rotary_turns_back_what_it_turned)
+TEST(rotary_rotates_back_what_it_rotated)
 {
     static const int32_t positions[] = { 0, 1, 7, 100000 };
     static double frequencies[] = { 1, 0.1, 0.003 };
-    struct tensor turns = tensor_of(frequencies, DTYPE_F64, 1, 3);
+    struct tensor angles = tensor_of(frequencies, DTYPE_F64, 1, 3);
     struct tensor x = gradient_random(4, 12, 1), same = gradient_random(4, 12, 1);
-    OP(rotary)(gradient_device(), x, positions, turns, 6, 1);
+    OP(rotary)(gradient_device(), x, positions, angles, 6, 1);
     CHECK_NEAR(gradient_dot(x, x), gradient_dot(same, same), 1e-12); // lengths stay
     CHECK(fabs(gradient_dot(x, same) - gradient_dot(same, same)) > 0.1);
-    OP(rotary)(gradient_device(), x, positions, turns, 6, -1);
+    OP(rotary)(gradient_device(), x, positions, angles, 6, -1);
     for (int i = 0; i < 48; i++)
         CHECK(fabs(((double *)x.at)[i] - ((double *)same.at)[i]) < 1e-12);
 }
@@ -450,7 +450,7 @@ TEST(squares_are_summed)
 {
     struct tensor x = gradient_random(77, 133, 1);
     struct tensor sum = number(7), scale = number(0);
-    OP(squares)(gradient_device(), sum, x);
+    OP(sum_squares)(gradient_device(), sum, x);
     CHECK_NEAR(*(double *)sum.at, gradient_dot(x, x), 1e-12);
     OP(clip)(gradient_device(), scale, sum, 1);
     CHECK_NEAR(*(double *)scale.at, 1 / sqrt(gradient_dot(x, x)), 1e-12);

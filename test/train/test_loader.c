@@ -130,6 +130,6 @@ TEST(loader_refuses_data_without_a_label)
     loader_init(&loader, &test_arena, &(struct loader_settings){ 32, 1, 1, 0 });
     loader_add(&loader, ids, learned, 3);
     CHECK(loader_start(&loader) == ERR_INPUT);
-    CHECK(strstr(error_text(), "carries loss"));
+    CHECK(strstr(error_text(), "has a labelled token"));
     loader_release(&loader);
 }

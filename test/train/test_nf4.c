@@ -177,7 +177,7 @@ TEST(a_quantized_weight_is_written_and_read_bit_for_bit)
     enum { ROWS = 33, COLUMNS = 127 };
     float *values = normal_values(ROWS * COLUMNS, 0.05f);
     float *before = ARENA_NEW(&test_arena, float, ROWS *COLUMNS);
-    float *behind = ARENA_NEW(&test_arena, float, ROWS *COLUMNS);
+    float *after = ARENA_NEW(&test_arena, float, ROWS *COLUMNS);
     struct nf4 nf4, again;
     nf4_quantize(&nf4, &test_arena, values, ROWS, COLUMNS, STORAGE_BF16);
     nf4_dequantize(before, &nf4, 0, ROWS * COLUMNS);
@@ -189,8 +189,8 @@ TEST(a_quantized_weight_is_written_and_read_bit_for_bit)
         CHECK(nf4_is_part(in.tensors[i].name) == (strcmp(in.tensors[i].name, name) != 0));
     CHECK(!nf4_read(&again, &test_arena, &in, name));
     CHECK(again.rows == ROWS && again.columns == COLUMNS && again.type == STORAGE_BF16);
-    nf4_dequantize(behind, &again, 0, ROWS * COLUMNS);
-    CHECK(!memcmp(before, behind, ROWS * COLUMNS * sizeof *before));
+    nf4_dequantize(after, &again, 0, ROWS * COLUMNS);
+    CHECK(!memcmp(before, after, ROWS * COLUMNS * sizeof *before));
     const struct safetensors_tensor *codes = safetensors_find(&in, name);
     CHECK(codes->rank == 2 && codes->shape[0] == (ROWS * COLUMNS + 1) / 2 && codes->shape[1] == 1);
     safetensors_release(&in);

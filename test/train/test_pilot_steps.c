@@ -11,7 +11,7 @@ enum { WINDOW = 24, ROWS = 2 };
 struct run {
     struct tiny *tiny;
     struct loader loader;
-    struct trainer trainer;
+    struct training training;
     struct pilot_steps steps;
     volatile int stop;
 };
@@ -35,17 +35,17 @@ static struct run *prepare(int64_t accumulation)
     CHECK(!loader_start(&run->loader));
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, gradient_device(),
                             &run->tiny->setup));
-    transformer_start(&run->tiny->transformer, 1);
-    run->trainer = (struct trainer){ .settings = trainer_default(),
-                                     .transformer = &run->tiny->transformer,
-                                     .loader = &run->loader,
-                                     .group = { 0, 1 },
-                                     .stop = &run->stop };
-    run->trainer.settings.accumulation = accumulation;
-    run->trainer.settings.rate = 1e-2;
-    run->trainer.settings.epochs = 100;
-    CHECK(!trainer_plan(&run->trainer));
-    pilot_steps_init(&run->steps, &test_arena, &run->trainer);
+    transformer_random_weights(&run->tiny->transformer, 1);
+    run->training = (struct training){ .settings = training_default(),
+                                       .transformer = &run->tiny->transformer,
+                                       .loader = &run->loader,
+                                       .group = { 0, 1 },
+                                       .stop = &run->stop };
+    run->training.settings.accumulation = accumulation;
+    run->training.settings.rate = 1e-2;
+    run->training.settings.epochs = 100;
+    CHECK(!training_plan(&run->training));
+    pilot_steps_init(&run->steps, &test_arena, &run->training);
     return run;
 }
 
@@ -87,11 +87,11 @@ TEST(pilot_steps_probes_vary_tokens_lengths_and_labels_apart)
     finish(run);
 }
 
-TEST(pilot_steps_count_what_the_trainer_takes)
+TEST(pilot_steps_count_what_training_takes)
 {
     struct run *run = prepare(3);
     double tokens = 0, labelled = 0;
-    int64_t steps = run->trainer.epoch_steps;
+    int64_t steps = run->training.epoch_steps;
     for (int64_t i = 0; i < steps; i++)
         CHECK(!pilot_steps_step(&run->steps));
     CHECK(run->steps.step_count == (size_t)steps);
@@ -101,8 +101,8 @@ TEST(pilot_steps_count_what_the_trainer_takes)
         CHECK(run->steps.micro_batches[i] >= 1 && run->steps.micro_batches[i] <= 3);
     }
     CHECK(tokens == (double)run->loader.starts[run->loader.count]); // an epoch, without padding
-    CHECK(labelled == (double)run->trainer.state.trained_tokens);
-    CHECK(tokens == (double)run->trainer.state.processed_tokens);
+    CHECK(labelled == (double)run->training.state.trained_tokens);
+    CHECK(tokens == (double)run->training.state.processed_tokens);
     finish(run);
 }
 

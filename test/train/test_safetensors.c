@@ -73,7 +73,7 @@ TEST(scalars_and_tensors_without_elements_are_read)
 
 TEST(a_lying_header_is_refused)
 {
-    CHECK(refuses("{" T("a", "F32", "2", "0", "4") "}", 4, "does not take the 4 bytes"));
+    CHECK(refuses("{" T("a", "F32", "2", "0", "4") "}", 4, "does not take 4 bytes"));
     CHECK(refuses("{" T("a", "F32", "2", "0", "8") "}", 4, "cut off"));
     CHECK(refuses("{" T("a", "F32", "1", "8", "4") "}", 8, "bytes 8 to 4"));
     CHECK(refuses("{" T("a", "F31", "1", "0", "4") "}", 4, "\"F31\" is not known"));
@@ -90,20 +90,20 @@ TEST(a_lying_header_is_refused)
     CHECK(refuses("{\"a\":7}", 1, "by an object"));
     CHECK(refuses("{\"\":{}}", 0, "name is empty"));
     CHECK(refuses("{\"a\\u0000b\":{}}", 0, "zero byte"));
-    CHECK(refuses("[1]", 0, "no JSON object"));
+    CHECK(refuses("[1]", 0, "not a JSON object"));
     CHECK(refuses("{\"__metadata__\":{\"x\":1}}", 0, "object of strings"));
 }
 
-TEST(overlaps_holes_and_names_said_twice_are_refused)
+TEST(overlaps_holes_and_duplicate_names_are_refused)
 {
     CHECK(refuses("{" T("a", "U8", "4", "0", "4") "," T("b", "U8", "4", "3", "7") "}", 7,
                   "a and b overlap"));
     CHECK(
         refuses("{" T("a", "U8", "4", "0", "4") "," T("b", "U8", "4", "0", "4") "}", 4, "overlap"));
     CHECK(refuses("{" T("a", "U8", "4", "0", "4") "," T("b", "U8", "2", "6", "8") "}", 8,
-                  "2 bytes of nothing"));
-    CHECK(refuses("{" T("a", "U8", "4", "1", "5") "}", 5, "1 bytes of nothing"));
-    CHECK(refuses("{" T("a", "U8", "4", "0", "4") "}", 9, "5 bytes that belong to no tensor"));
+                  "2 unused bytes"));
+    CHECK(refuses("{" T("a", "U8", "4", "1", "5") "}", 5, "1 unused bytes"));
+    CHECK(refuses("{" T("a", "U8", "4", "0", "4") "}", 9, "5 bytes after a belong to no tensor"));
     CHECK(refuses("{" T("a", "U8", "1", "0", "1") "," T("a", "U8", "1", "1", "2") "}", 2, "twice"));
 }
 
@@ -270,10 +270,10 @@ TEST(an_index_that_lies_is_refused)
     CHECK(index_refused("{\"weight_map\":{\"b\":\"one.safetensors\"}}", "is not in one"));
     CHECK(index_refused("{\"weight_map\":{\"b\":\"bad.safetensors\"}}", "does not take"));
     CHECK(index_refused("{\"weight_map\":{\"a\":\"two.safetensors\"}}", "cannot be opened"));
-    CHECK(index_refused("{\"weight_map\":{\"a\":\"../one.safetensors\"}}", "beside it"));
+    CHECK(index_refused("{\"weight_map\":{\"a\":\"../one.safetensors\"}}", "in the same folder"));
     CHECK(index_refused("{\"weight_map\":{\"a\":\"one.safetensors\",\"a\":\"one.safetensors\"}}",
                         "twice"));
-    CHECK(index_refused("{\"weight_map\":{\"a\":3}}", "no string"));
+    CHECK(index_refused("{\"weight_map\":{\"a\":3}}", "is not a string"));
     CHECK(index_refused("{\"weight_map\":[]}", "must be an object"));
     CHECK(index_refused("{}", "no weight_map"));
     CHECK(index_refused("{\"weight_map\":{\"a\":\"one.safetensors\"}", "index.json"));

@@ -44,7 +44,7 @@ static inline struct transformer *tiny_open(struct tiny *tiny)
     struct transformer *t = &tiny->transformer;
     enum err err = transformer_init(t, &test_arena, gradient_device(), &tiny->setup);
     test_check(!err, err ? error_text() : "", "tiny", 0);
-    transformer_start(t, 1);
+    transformer_random_weights(t, 1);
     for (size_t i = 0; i < t->parameter_count; i++) {
         struct parameter *p = &t->parameters[i];
         float *values = ARENA_NEW(&test_arena, float, tensor_count(p->value));

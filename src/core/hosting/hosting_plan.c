@@ -113,6 +113,9 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
         .global_batch = json_get_number(configuration, "global_batch", NAN),
     };
     TRY(read_configuration(out, arena, configuration, name));
+    TRY(plan_read_model(&out->shape, &out->shape_of, arena, &tree, name));
+    if (out->shape)
+        out->model = out->shape_of;
     double tokens = json_get_number(workload, "tokens", NAN);
     double examples = json_get_number(workload, "examples", NAN);
     if (!(tokens >= 1 && tokens <= 1e15))

@@ -45,6 +45,7 @@ struct plan_request {
     bool search; // alternatives over the whole catalog
     // Not options: shapes and stacks that the caller read from files.
     const struct model *shape;
+    const char *shape_of; // the name that a plan's document has for shape; NULL: not from one
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
     const struct workload_shape *shape_known; // batches as a plan's document has them; may be NULL
@@ -126,7 +127,11 @@ enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data
 enum err plan_verdict(const struct plan *plan);
 
 void plan_write(const struct plan *plan, struct arena *arena, struct out *out); // JSON
-void plan_text(const struct plan *plan, struct arena *arena, struct out *out);  // as wide as out
+
+// The model of a plan's document: its shape, and its name as it was given. NULL: an old document.
+enum err plan_read_model(const struct model **shape, const char **given, struct arena *arena,
+                         const struct json *document, const char *name);
+void plan_text(const struct plan *plan, struct arena *arena, struct out *out); // as wide as out
 void plan_explain(const struct plan *plan, struct arena *arena, struct out *out);
 
 // Writes a configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, no recomputation".

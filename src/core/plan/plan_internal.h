@@ -24,6 +24,9 @@ struct price plan_price(const struct plan *plan, struct arena *arena,
 // Lists what the forecast rests on.
 void plan_assume(struct plan *plan);
 
+// The member "model" of a document: the name as given, and the shape.
+void plan_put_model(struct json_writer *w, const struct plan *plan);
+
 // The member "memory" of a document.
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
 

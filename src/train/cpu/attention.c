@@ -3,9 +3,9 @@
 //     p = softmax(q kᵀ / √D) over the keys that a query sees,  out = p v
 //     dv = pᵀ dout,  ds = p · (dout vᵀ − Σ dout · out) / √D,  dq = ds k,  dk = dsᵀ q
 //
-// Queries go in blocks; p is never whole, and is made again from lse in the backward pass. A worker
-// has a key/value head with all its query heads, so sums have one order whatever the threads. No
-// product of a block is larger than BLOCK times all of q.
+// Queries are processed in blocks; p is never stored as a whole, and the backward pass recomputes
+// it from lse. A worker has a key/value head with all its query heads, so the order of sums does
+// not depend on the number of threads. No product of a block is larger than BLOCK times all of q.
 
 #include "train/cpu/cpu.h"
 
@@ -15,7 +15,7 @@
 
 enum { BLOCK = 64 };
 
-// One worker's space, in fp32 or fp64: a head of one document.
+// The memory of one worker, in fp32 or fp64: a head of one document.
 struct space {
     bool wide;             // fp64
     void *k, *v, *dk, *dv; // (longest, D)
@@ -40,7 +40,7 @@ int64_t cpu_attention_bytes(struct device *device, const struct attention *a, en
 
 void cpu_attention_begin(struct device *device, const struct attention *a, void *workspace)
 {
-    (void)device, (void)a, (void)workspace; // there is nothing to prepare
+    (void)device, (void)a, (void)workspace; // nothing to prepare
 }
 
 static struct space space_of(const struct attention *a, enum dtype dtype, void *workspace, int at)
@@ -48,15 +48,15 @@ static struct space space_of(const struct attention *a, enum dtype dtype, void *
     int64_t size = element_bytes(dtype), d = a->head_size;
     char *next = (char *)workspace + at * space_elements(a) * size;
     struct space space = { .wide = dtype == DTYPE_F64 };
-    void **whole[] = { &space.k, &space.v, &space.dk, &space.dv };
+    void **document[] = { &space.k, &space.v, &space.dk, &space.dv };
     void **block[] = { &space.q, &space.dq, &space.o, &space.d };
-    void **square[] = { &space.p, &space.s };
+    void **scores[] = { &space.p, &space.s };
     for (int i = 0; i < 4; i++, next += a->longest * d * size)
-        *whole[i] = next;
+        *document[i] = next;
     for (int i = 0; i < 4; i++, next += BLOCK * d * size)
         *block[i] = next;
     for (int i = 0; i < 2; i++, next += BLOCK * a->longest * size)
-        *square[i] = next;
+        *scores[i] = next;
     return space;
 }
 
@@ -99,11 +99,11 @@ static void multiply(bool wide, void *c, const void *a, const void *b, struct pr
         product_f32(c, a, b, &p);
 }
 
-// --- rows of the square ------------------------------------------------------
+// --- rows of scores ----------------------------------------------------------
 
 // Turns scores from … to − 1 of a row of n into probabilities, the rest into zeros. Returns the
 // logarithm of the sum of exponentials.
-static double soften_f32(float *row, int64_t n, int64_t from, int64_t to)
+static double softmax_f32(float *row, int64_t n, int64_t from, int64_t to)
 {
     float largest = row[from], inverse;
     double sum = 0;
@@ -117,7 +117,7 @@ static double soften_f32(float *row, int64_t n, int64_t from, int64_t to)
     return largest + log(sum);
 }
 
-static double soften_f64(double *row, int64_t n, int64_t from, int64_t to)
+static double softmax_f64(double *row, int64_t n, int64_t from, int64_t to)
 {
     double largest = row[from], sum = 0;
     for (int64_t j = from; j < to; j++)
@@ -129,8 +129,8 @@ static double soften_f64(double *row, int64_t n, int64_t from, int64_t to)
     return largest + log(sum);
 }
 
-// Probabilities again from scores and lse.
-static void soften_again(void *row, bool wide, int64_t n, int64_t from, int64_t to, double lse)
+// Recomputes probabilities from scores and lse.
+static void recompute_softmax(void *row, bool wide, int64_t n, int64_t from, int64_t to, double lse)
 {
     for (int64_t j = 0; j < n; j++)
         if (wide)
@@ -162,7 +162,7 @@ static double dot(const void *a, const void *b, bool wide, int64_t count)
 
 // --- blocks ------------------------------------------------------------------
 
-// Queries first … first + rows − 1 of a document see keys low … high − 1 at most.
+// Queries first … first + rows − 1 of a document attend to keys within low … high − 1.
 struct block {
     int64_t first, rows, low, high;
 };
@@ -175,7 +175,7 @@ static struct block block_at(const struct attention *a, struct span span, int64_
     return (struct block){ first, rows, low, first + rows };
 }
 
-// The first key that query i sees, counted from the block's own.
+// The first key that query i attends to, relative to the first key of the block.
 static int64_t from_of(const struct attention *a, struct block b, int64_t i)
 {
     int64_t from = a->window && b.first + i >= a->window ? b.first + i - a->window + 1 : 0;
@@ -197,7 +197,7 @@ static void forward_block(const struct attention *a, const struct space *at, str
     for (int64_t i = 0; i < b.rows; i++) {
         void *row = row_at(at->p, at->wide, i * n);
         int64_t from = from_of(a, b, i), to = b.first + i + 1 - b.low;
-        double sum = at->wide ? soften_f64(row, n, from, to) : soften_f32(row, n, from, to);
+        double sum = at->wide ? softmax_f64(row, n, from, to) : softmax_f32(row, n, from, to);
         tensor_store(lse, span.start + b.first + i, head, &sum, 1);
     }
     multiply(at->wide, at->o, at->p, row_at(at->v, at->wide, b.low * d),
@@ -241,7 +241,7 @@ static void backward_block(const struct attention *a, const struct space *at, st
         double sum, delta = dot(row_at(at->o, wide, i * d), row_at(at->d, wide, i * d), wide, d);
         void *p = row_at(at->p, wide, i * n);
         tensor_load(&sum, lse, span.start + b.first + i, head, 1);
-        soften_again(p, wide, n, from_of(a, b, i), b.first + i + 1 - b.low, sum);
+        recompute_softmax(p, wide, n, from_of(a, b, i), b.first + i + 1 - b.low, sum);
         score_gradient(row_at(at->s, wide, i * n), p, wide, n, delta, 1 / sqrt((double)d));
     }
     multiply(wide, dv, at->p, at->d, (struct product){ true, false, n, d, b.rows, n, d, d, 1, 1 });

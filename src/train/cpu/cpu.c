@@ -1,3 +1,5 @@
+// The CPU backend: its memory, and the table of its operations.
+
 #include "train/cpu/cpu.h"
 
 #include "train/cpu/product.h"
@@ -32,7 +34,7 @@ static enum err open_device(struct device *device, int index)
     device->own = malloc((size_t)workers * sizeof(struct cpu_tile));
     if (!device->own) {
         close_device(device);
-        return fail(ERR_DEVICE_MEMORY, "there is no memory left for the CPU's tiles");
+        return fail(ERR_DEVICE_MEMORY, "out of memory for the tiles of the CPU backend");
     }
     product_begin();
     return OK;
@@ -55,7 +57,9 @@ static enum err allocate(struct device *device, void **out, int64_t bytes)
     size_t rounded = ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *out = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
     if (!*out)
-        return fail(ERR_DEVICE_MEMORY, "the machine has no %lld bytes of memory left",
+        return fail(ERR_DEVICE_MEMORY,
+                    "out of memory: cannot allocate %lld bytes; give --memory-limit, or a smaller "
+                    "--context",
                     (long long)bytes);
     memset(*out, 0, (size_t)bytes);
     device->allocated_bytes += bytes;
@@ -124,6 +128,6 @@ const struct backend backend_cpu = {
     .adamw = cpu_adamw,
     .sgd = cpu_sgd,
     .sum = cpu_sum,
-    .squares = cpu_squares,
+    .sum_squares = cpu_sum_squares,
     .clip = cpu_clip,
 };

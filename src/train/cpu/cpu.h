@@ -1,20 +1,20 @@
-// cpu: the operations of the CPU backend, one file each; what they mean stands in backend.h.
+// cpu: the operations of the CPU backend, one file each; backend.h defines them.
 
 #pragma once
 
 #include "train/backend.h"
 
-// Operations on fewer elements than this run on one thread: starting others takes longer.
+// Operations on fewer elements than this run on one thread: starting threads would take longer.
 enum { CPU_PARALLEL = 1 << 15 };
 
-// What a product of mixed types converts into: tiles of the three matrices in fp32.
+// Products of mixed types convert tiles of the three matrices to fp32.
 enum { CPU_TILE = 256, CPU_DEPTH = 1024 };
 
 struct cpu_tile { // of one worker
     float a[CPU_TILE * CPU_DEPTH], b[CPU_DEPTH * CPU_TILE], c[CPU_TILE * CPU_TILE];
 };
 
-// Tensors are worked on in pieces of rows.
+// Tensors are processed in pieces of rows.
 struct cpu_piece {
     int64_t row, column, count;
 };
@@ -85,5 +85,5 @@ void cpu_adamw(struct device *, struct tensor weight, struct tensor m, struct te
 void cpu_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,
              double rate, double momentum, double decay, struct tensor scale);
 void cpu_sum(struct device *, struct tensor sum, struct tensor in);
-void cpu_squares(struct device *, struct tensor sum, struct tensor in);
-void cpu_clip(struct device *, struct tensor scale, struct tensor squares, double limit);
+void cpu_sum_squares(struct device *, struct tensor sum, struct tensor in);
+void cpu_clip(struct device *, struct tensor scale, struct tensor squared_norm, double limit);

@@ -1,8 +1,8 @@
-// Zeroing, casting, filling, adding, biases and moving rows.
+// Zeroing, casting, filling, adding, biases, gather and scatter.
 
 #include "train/cpu/cpu.h"
 
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <assert.h>
 #include <math.h>
@@ -30,14 +30,14 @@ void cpu_cast(struct device *device, struct tensor out, struct tensor in)
     }
 }
 
-static double drawn(enum fill fill, double scale, uint64_t key, uint64_t place)
+static double sample(enum fill fill, double scale, uint64_t key, uint64_t position)
 {
     if (fill == FILL_CONSTANT)
         return scale;
     if (fill == FILL_UNIFORM)
-        return scale * (2 * draw_uniform(key, place) - 1);
-    double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
-    return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
+        return scale * (2 * counter_rng_uniform(key, position) - 1);
+    double radius = sqrt(-2 * log(1 - counter_rng_uniform(key, 2 * position)));
+    return scale * radius * cos(COUNTER_RNG_TWO_PI * counter_rng_uniform(key, 2 * position + 1));
 }
 
 void cpu_fill(struct device *device, struct tensor out, enum fill fill, double scale, uint64_t key)
@@ -47,9 +47,9 @@ void cpu_fill(struct device *device, struct tensor out, enum fill fill, double s
     for (int64_t i = 0; i < cpu_pieces(out); i++) {
         struct cpu_piece at = cpu_piece(out, i);
         double x[TENSOR_CHUNK];
-        uint64_t place = (uint64_t)(at.row * out.columns + at.column);
+        uint64_t position = (uint64_t)(at.row * out.columns + at.column);
         for (int64_t j = 0; j < at.count; j++)
-            x[j] = drawn(fill, scale, key, place + (uint64_t)j);
+            x[j] = sample(fill, scale, key, position + (uint64_t)j);
         tensor_store(out, at.row, at.column, x, at.count);
     }
 }

@@ -10,7 +10,7 @@ void cpu_embedding_forward(struct device *device, struct tensor out, struct tens
     cpu_gather(device, out, table, ids);
 }
 
-// Columns are shared out, tokens are added in their order: the sum is the same on any machine.
+// Threads share the columns; tokens are added in order: the sum does not depend on the machine.
 void cpu_embedding_backward(struct device *device, struct tensor dtable, struct tensor dout,
                             const int32_t *ids)
 {

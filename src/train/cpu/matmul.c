@@ -1,5 +1,5 @@
-// Matrix products of any element types: tiles of the result, shared out among the workers. A tile
-// is one product where all three matrices are alike, else it is made in fp32.
+// Matrix products of any element types: workers share the tiles of the result. A tile is one
+// product if all three matrices have the same type, otherwise it is computed in fp32.
 
 #include "train/cpu/cpu.h"
 
@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-// Copies a piece of a matrix, as it is stored, to fp32.
+// Copies a piece of a matrix to fp32.
 static void widen(float *out, struct tensor in, int64_t row, int64_t column, int64_t rows,
                   int64_t columns)
 {
@@ -43,17 +43,17 @@ static int64_t least(int64_t a, int64_t b)
 
 // --- tiles -------------------------------------------------------------------
 
-// OpenBLAS copies what a call reads: a tile of 256 × 256 costs a tenth of its time, one of 1024 ×
-// 1024 a fortieth. So tiles are large, and only as many as share out well.
+// OpenBLAS copies the operands of each call: a tenth of the time of a 256 × 256 tile, a fortieth of
+// a 1024 × 1024 tile. So tiles are large, and only as many as are needed to balance the workers.
 enum {
     LARGEST = 1024,  // rows and columns of a tile
-    SMALLEST = 128,  // that are not halved
+    SMALLEST = 128,  // sizes up to this are not halved
     ENOUGH = 8,      // tiles
     LEAST = 1 << 21, // multiplications of a tile that may be halved
-    ALIGNED = 16,    // what kernels take whole
+    ALIGNED = 16,    // kernels work on multiples of this
 };
 
-// How c is cut: by its shape alone, so that a result has the same bits with any number of threads.
+// How c is cut depends only on its shape, so that any number of threads gives the same bits.
 struct tiles {
     int64_t rows, columns; // of one
     int64_t down, count;
@@ -77,7 +77,7 @@ static struct tiles tiles_of(const struct product *p, int64_t largest)
     }
 }
 
-// Of matrices of mixed types: summed over the whole depth in fp32 and rounded once.
+// Mixed types: summed over the whole depth in fp32 and rounded once.
 static void multiply_mixed(struct cpu_tile *own, struct tensor c, struct tensor a, struct tensor b,
                            struct product part, int64_t i, int64_t j)
 {
@@ -104,7 +104,7 @@ static void multiply_mixed(struct cpu_tile *own, struct tensor c, struct tensor 
     narrow(c, i, j, part.m, part.n, own->c);
 }
 
-// All in fp64 or all in fp32: there is nothing to convert.
+// All fp64 or all fp32: nothing to convert.
 static bool is_direct(struct tensor c, struct tensor a, struct tensor b)
 {
     return c.dtype == DTYPE_F64 ||

@@ -7,27 +7,27 @@
 
 #include <math.h>
 
-// A norm is over columns first … first + width − 1 of row t; its rms is column piece.
-struct stretch {
-    int64_t t, piece, first;
+// A norm covers columns first … first + width − 1 of row t; its rms is in column `index`.
+struct piece {
+    int64_t t, index, first;
 };
 
-static struct stretch stretch_of(struct tensor x, struct tensor weight, int64_t index)
+static struct piece piece_of(struct tensor x, struct tensor weight, int64_t index)
 {
     int64_t pieces = x.columns / weight.columns, piece = index % pieces;
-    return (struct stretch){ index / pieces, piece, piece * weight.columns };
+    return (struct piece){ index / pieces, piece, piece * weight.columns };
 }
 
-static int64_t stretches(struct tensor x, struct tensor weight)
+static int64_t count_pieces(struct tensor x, struct tensor weight)
 {
     return x.rows * (x.columns / weight.columns);
 }
 
-// Adds b to a, leaves the sum in sum where there is one, and returns the sum's squares.
-static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct stretch at,
+// Adds b to a, stores the sum if there is a b, and returns the sum of its squares.
+static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct piece at,
                      int64_t width)
 {
-    double squares = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
+    double sum_squares = 0, x[TENSOR_CHUNK], y[TENSOR_CHUNK];
     for (int64_t c = 0; c < width; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(width, c), column = at.first + c;
         tensor_load(x, a, at.t, column, n);
@@ -39,9 +39,9 @@ static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct
             tensor_load(x, sum, at.t, column, n); // as later passes will read it
         }
         for (int64_t i = 0; i < n; i++)
-            squares += x[i] * x[i];
+            sum_squares += x[i] * x[i];
     }
-    return squares;
+    return sum_squares;
 }
 
 void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor out,
@@ -51,11 +51,11 @@ void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor ou
     (void)device;
     int64_t width = weight.columns;
 #pragma omp parallel for if (tensor_count(a) > CPU_PARALLEL)
-    for (int64_t index = 0; index < stretches(a, weight); index++) {
-        struct stretch at = stretch_of(a, weight, index);
+    for (int64_t index = 0; index < count_pieces(a, weight); index++) {
+        struct piece at = piece_of(a, weight, index);
         double r = 1 / sqrt(add_up(sum, a, b, at, width) / (double)width + epsilon);
-        tensor_store(rms, at.t, at.piece, &r, 1);
-        tensor_load(&r, rms, at.t, at.piece, 1); // a norm made again from rms must equal this one
+        tensor_store(rms, at.t, at.index, &r, 1);
+        tensor_load(&r, rms, at.t, at.index, 1); // a norm recomputed from rms must equal this one
         for (int64_t c = 0; c < width; c += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(width, c);
             double x[TENSOR_CHUNK], w[TENSOR_CHUNK];
@@ -68,8 +68,8 @@ void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor ou
     }
 }
 
-// mean(s · w · dout) of a stretch.
-static double mean_of(struct tensor dout, struct tensor x, struct tensor weight, struct stretch at)
+// mean(s · w · dout) of a piece.
+static double mean_of(struct tensor dout, struct tensor x, struct tensor weight, struct piece at)
 {
     double sum = 0, s[TENSOR_CHUNK], w[TENSOR_CHUNK], d[TENSOR_CHUNK];
     for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
@@ -91,11 +91,11 @@ static void add_weight_gradient(struct tensor dweight, struct tensor dout, struc
         int64_t n = tensor_chunk(dweight.columns, c);
         double sum[TENSOR_CHUNK], s[TENSOR_CHUNK], d[TENSOR_CHUNK], r;
         tensor_load(sum, dweight, 0, c, n);
-        for (int64_t index = 0; index < stretches(x, dweight); index++) {
-            struct stretch at = stretch_of(x, dweight, index);
+        for (int64_t index = 0; index < count_pieces(x, dweight); index++) {
+            struct piece at = piece_of(x, dweight, index);
             tensor_load(s, x, at.t, at.first + c, n);
             tensor_load(d, dout, at.t, at.first + c, n);
-            tensor_load(&r, rms, at.t, at.piece, 1);
+            tensor_load(&r, rms, at.t, at.index, 1);
             for (int64_t i = 0; i < n; i++)
                 sum[i] += d[i] * s[i] * r;
         }
@@ -111,10 +111,10 @@ void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dw
     if (dweight.at)
         add_weight_gradient(dweight, dout, x, rms);
 #pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
-    for (int64_t index = 0; index < stretches(x, weight); index++) {
-        struct stretch at = stretch_of(x, weight, index);
+    for (int64_t index = 0; index < count_pieces(x, weight); index++) {
+        struct piece at = piece_of(x, weight, index);
         double mean = mean_of(dout, x, weight, at), r;
-        tensor_load(&r, rms, at.t, at.piece, 1);
+        tensor_load(&r, rms, at.t, at.index, 1);
         for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(weight.columns, c), column = at.first + c;
             double s[TENSOR_CHUNK], w[TENSOR_CHUNK], d[TENSOR_CHUNK], before[TENSOR_CHUNK] = { 0 };

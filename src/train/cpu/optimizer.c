@@ -6,7 +6,7 @@
 #include "train/cpu/cpu.h"
 
 #include "base/half.h"
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <math.h>
 
@@ -15,7 +15,7 @@ static double number(struct tensor in)
     return *(const double *)in.at;
 }
 
-// bf16 is rounded by chance: a part of a 64-bit draw per number, which follows from its place.
+// Stochastic rounding of bf16: each number uses 16 of the 64 random bits of its position.
 static void store(struct tensor out, int64_t column, const double *in, int64_t count, uint64_t key,
                   int part)
 {
@@ -24,8 +24,8 @@ static void store(struct tensor out, int64_t column, const double *in, int64_t c
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        ((uint16_t *)out.at)[column + i] = draw_round_bf16(
-            half_bits((float)in[i]), draw_bits(key, (uint64_t)(column + i)) >> (16 * part));
+        ((uint16_t *)out.at)[column + i] = counter_rng_round_bf16(
+            half_bits((float)in[i]), counter_rng_bits(key, (uint64_t)(column + i)) >> (16 * part));
 }
 
 void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, struct tensor v,
@@ -35,9 +35,9 @@ void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, str
     double t = (double)adamw->step, beta1 = adamw->beta1, beta2 = adamw->beta2;
     double rate = adamw->rate / (1 - pow(beta1, t)), second = 1 - pow(beta2, t);
     int64_t count = tensor_count(weight);
-    struct tensor *all[] = { &weight, &m, &v, &gradient };
+    struct tensor *operands[] = { &weight, &m, &v, &gradient };
     for (int i = 0; i < 4; i++)
-        *all[i] = tensor_flat(*all[i]);
+        *operands[i] = tensor_flat(*operands[i]);
 #pragma omp parallel for if (count > CPU_PARALLEL)
     for (int64_t c = 0; c < count; c += TENSOR_CHUNK) {
         int64_t n = tensor_chunk(count, c);
@@ -87,13 +87,13 @@ void cpu_sgd(struct device *device, struct tensor weight, struct tensor moment,
     }
 }
 
-// In a fixed number of slices, so that the sum does not depend on the number of threads.
-void cpu_squares(struct device *device, struct tensor sum, struct tensor in)
+// A fixed number of slices, so that the sum does not depend on the number of threads.
+void cpu_sum_squares(struct device *device, struct tensor sum, struct tensor in)
 {
     (void)device;
     enum { SLICES = 64 };
     int64_t count = tensor_count(in);
-    double sums[SLICES] = { 0 }, all = 0;
+    double sums[SLICES] = { 0 }, total = 0;
     in = tensor_flat(in);
 #pragma omp parallel for if (count > CPU_PARALLEL)
     for (int slice = 0; slice < SLICES; slice++) {
@@ -107,27 +107,27 @@ void cpu_squares(struct device *device, struct tensor sum, struct tensor in)
         }
     }
     for (int slice = 0; slice < SLICES; slice++)
-        all += sums[slice];
-    *(double *)sum.at = all;
+        total += sums[slice];
+    *(double *)sum.at = total;
 }
 
 void cpu_sum(struct device *device, struct tensor sum, struct tensor in)
 {
     (void)device;
-    double all = 0;
+    double total = 0;
     for (int64_t i = 0; i < cpu_pieces(in); i++) {
         struct cpu_piece at = cpu_piece(in, i);
         double x[TENSOR_CHUNK];
         tensor_load(x, in, at.row, at.column, at.count);
         for (int64_t j = 0; j < at.count; j++)
-            all += x[j];
+            total += x[j];
     }
-    *(double *)sum.at += all;
+    *(double *)sum.at += total;
 }
 
-void cpu_clip(struct device *device, struct tensor scale, struct tensor squares, double limit)
+void cpu_clip(struct device *device, struct tensor scale, struct tensor squared_norm, double limit)
 {
     (void)device;
-    double norm = sqrt(number(squares));
+    double norm = sqrt(number(squared_norm));
     *(double *)scale.at = limit > 0 && norm > limit ? limit / norm : 1;
 }

@@ -6,36 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static CBLAS_TRANSPOSE way(bool transposed)
+static CBLAS_TRANSPOSE transpose_flag(bool transposed)
 {
     return transposed ? CblasTrans : CblasNoTrans;
 }
 
 void product_f32(float *c, const float *a, const float *b, const struct product *p)
 {
-    cblas_sgemm(CblasRowMajor, way(p->a_transposed), way(p->b_transposed), (int)p->m, (int)p->n,
-                (int)p->k, (float)p->alpha, a, (int)p->a_stride, b, (int)p->b_stride,
-                (float)p->beta, c, (int)p->c_stride);
+    cblas_sgemm(CblasRowMajor, transpose_flag(p->a_transposed), transpose_flag(p->b_transposed),
+                (int)p->m, (int)p->n, (int)p->k, (float)p->alpha, a, (int)p->a_stride, b,
+                (int)p->b_stride, (float)p->beta, c, (int)p->c_stride);
 }
 
 void product_f64(double *c, const double *a, const double *b, const struct product *p)
 {
-    cblas_dgemm(CblasRowMajor, way(p->a_transposed), way(p->b_transposed), (int)p->m, (int)p->n,
-                (int)p->k, p->alpha, a, (int)p->a_stride, b, (int)p->b_stride, p->beta, c,
-                (int)p->c_stride);
+    cblas_dgemm(CblasRowMajor, transpose_flag(p->a_transposed), transpose_flag(p->b_transposed),
+                (int)p->m, (int)p->n, (int)p->k, p->alpha, a, (int)p->a_stride, b, (int)p->b_stride,
+                p->beta, c, (int)p->c_stride);
 }
 
-// OpenBLAS on OpenMP keeps to the calling thread by itself inside a parallel region; to set its
-// number would set that of all our loops.
+// OpenBLAS with OpenMP uses only the calling thread inside a parallel region; setting its number of
+// threads would also set that of our loops.
 void product_begin(void)
 {
     if (openblas_get_parallel() == OPENBLAS_THREAD)
         openblas_set_num_threads(1);
 }
 
-// A processor younger than the library is taken for the oldest it knows: Debian 12's runs SSE
-// kernels on a Xeon with AVX-512, a quarter of the speed. It looks at the variable once, before
-// main().
+// OpenBLAS treats a processor newer than itself as the oldest one it knows: Debian 12's version
+// runs SSE kernels on a Xeon with AVX-512, at a quarter of the speed. It reads the variable once,
+// before main().
 const char *product_better_kernels(void)
 {
 #ifdef __x86_64__

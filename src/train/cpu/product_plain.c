@@ -37,7 +37,7 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
 
 void product_begin(void)
 {
-} // there is nothing to prepare
+} // nothing to prepare
 
 const char *product_better_kernels(void)
 {

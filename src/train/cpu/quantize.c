@@ -1,4 +1,4 @@
-// To few bits and back: NF4 with its nested scales, and fp8 with a scale per row.
+// Quantization and dequantization: NF4 with nested scales, fp8 with a scale per row.
 
 #include "train/cpu/cpu.h"
 

@@ -1,4 +1,4 @@
-// Rotary positions, in place: (x, y) → (x cos − y sin, y cos + x sin) for pairs half a head apart.
+// RoPE, in place: (x, y) → (x cos − y sin, y cos + x sin) for pairs half a head apart.
 
 #include "train/cpu/cpu.h"
 

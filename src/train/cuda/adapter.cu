@@ -1,15 +1,35 @@
-// Back through the second factors of adapters: dz = s · dy B and dB += dyᵀ z, in one pass over dy.
+// Backward through the second factors of adapters: dz = s · dy B and dB += dyᵀ z, in one pass over
+// dy, which is the only large operand: T × out against T × rank and out × rank.
 //
-// dy is all that is large: T × out against T × rank and out × rank. It is cut into blocks of 16
-// tokens and strips of 1024 columns; a thread block walks down the blocks of a strip while
-// copies of the next ones are under way. Each warp has some columns of the strip, with their rows
-// of B and of dB in registers: it multiplies its part of a block by the one, which gives a part of
-// dz that the warps add up in shared memory, and its transpose by z, which adds to the other.
+// dy is cut into blocks of 16 tokens and strips of 1024 columns. A unit is one block of one strip;
+// units are numbered down a strip, then down the next:
 //
-// What a strip gives to dz, and what a walk gives to dB, goes to memory as fp32 in the order in
-// which registers hold it. A second kernel adds it up, in order, and rounds dz, once. All blocks
-// of all strips, one after the other, are shared out evenly; a share may end one strip and begin
-// the next. How many shares there are does not depend on the card, so neither do the bits.
+//                    strip 0      strip 1      strip 2
+//                 ┌────────────┬────────────┬───────┐      ┌────┐
+//      16 tokens  │     0      │     4      │   8   │      │    │
+//                 ├────────────┼────────────┼───────┤      ├────┤
+//                 │     1      │     5      │   9   │      │    │
+//            dy   ├────────────┼────────────┼───────┤   z  ├────┤
+//                 │     2      │     6      │  10   │      │    │
+//                 ├────────────┼────────────┼───────┤      ├────┤
+//                 │     3      │     7      │  11   │      │    │
+//                 └────────────┴────────────┴───────┘      └────┘
+//                  1024 columns                             rank
+//
+// The pass. All units are divided evenly among SHARES thread blocks, each with consecutive units;
+// with 5 shares of the 12 units above: 0–1, 2–3, 4–6, 7–8, 9–11. A share walks its units while the
+// next ones are being copied. Each warp has 128 columns of the strip, with their rows of B and
+// their sums of dB in registers. For a unit it multiplies
+//
+//      its part of dy by B      → a part of dz, which the 8 warps add up in shared memory
+//      its part of dyᵀ by z     → added to dB in registers
+//
+// The partial sums go to memory as fp32, in register order: dz of each unit, dB at the end of each
+// strip and of each share. The pair (share, strip) rises in one of its members at each of these
+// ends, so share + strip numbers the partial sums of dB without a collision: SHARES + strips − 1.
+//
+// The finish. A second kernel adds the partial sums in order and rounds dz once. The number of
+// shares does not depend on the GPU, so neither do the bits.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/mma.cuh"
@@ -20,21 +40,25 @@ enum { SHARES = 132 }; // one per multiprocessor of an H100 or H200
 
 template <int R> struct sizes {
     enum {
-        OWN = 128, // columns of a warp: R · OWN numbers of dB in its registers
+        OWN = 128, // columns of a warp, with R · OWN sums of dB in its registers
         STRIP = WARPS * OWN,
-        PITCH = STRIP + 8, // rows shifted by 16 bytes do not meet in a bank
+        PITCH = STRIP + 8, // rows are shifted by 16 bytes to avoid bank conflicts
         Z_PITCH = 24,
         STAGE = ROWS * (PITCH + Z_PITCH), // elements: a block of dy and of z
         BLOCK_DZ = ROWS * R,              // floats
         STRIP_DB = STRIP * R,
     };
+    static_assert(OWN % 16 == 0 && R % 8 == 0, "tiles of mma.m16n8k16");
+    static_assert(PITCH * 2 % 16 == 0 && Z_PITCH * 2 % 16 == 0 && STAGE * 2 % 16 == 0,
+                  "copies and fragments are aligned to 16 bytes");
+    static_assert(R <= Z_PITCH && THREADS % (STRIP / 8) == 0, "threads cover a row of a block");
 };
 
 struct part {
     const bf16 *dy, *b, *z;
     operand db;
     int64_t db_stride;
-    int columns, first_z, strip; // strip: its first
+    int columns, first_z, strip; // strip: the first one of this part
 };
 
 struct pass {
@@ -49,7 +73,7 @@ struct pass {
 
 // --- the pass ----------------------------------------------------------------
 
-// The part whose strip it is.
+// The part that a strip belongs to.
 static __device__ inline int part_of(const pass &p, int strip)
 {
     int part = p.count - 1;
@@ -78,7 +102,7 @@ static __device__ inline void advance(place *at, const pass &p)
         at->part++;
 }
 
-// A block of dy and of z into shared memory, zeros behind the last token and column.
+// Copies a block of dy and of z to shared memory, zeros after the last token and column.
 template <int R>
 static __device__ inline void fetch_block(bf16 *stage, const pass &p, const place &at)
 {
@@ -126,7 +150,7 @@ static __device__ inline void load_b(uint32_t (&b)[sizes<R>::OWN / 16][R / 8][2]
             }
 }
 
-// What the warp's columns of a block give: dz anew, dB added.
+// The products of the warp's columns of a block: sets dz, adds to dB.
 template <int R>
 static __device__ inline void multiply(float (&dz)[R / 8][4],
                                        float (&db)[sizes<R>::OWN / 16][R / 8][4],
@@ -136,8 +160,8 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
     using S = sizes<R>;
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
     const bf16 *dy = stage + threadIdx.x / 32 * S::OWN, *at = stage + ROWS * S::PITCH;
-    uint32_t z[4], left[4]; // of R = 8 half of z is not used
-    load4_turned(z, at + (m % 2 * 8 + r) * S::Z_PITCH + m / 2 * 8);
+    uint32_t z[4], left[4]; // with R = 8, half of z is unused
+    load4_transposed(z, at + (m % 2 * 8 + r) * S::Z_PITCH + m / 2 * 8);
 #pragma unroll
     for (int t = 0; t < R / 8; t++)
         for (int i = 0; i < 4; i++)
@@ -148,14 +172,14 @@ static __device__ inline void multiply(float (&dz)[R / 8][4],
 #pragma unroll
         for (int t = 0; t < R / 8; t++)
             mma(dz[t], left, b[k][t]);
-        load4_turned(left, dy + (m / 2 * 8 + r) * S::PITCH + k * 16 + m % 2 * 8);
+        load4_transposed(left, dy + (m / 2 * 8 + r) * S::PITCH + k * 16 + m % 2 * 8);
 #pragma unroll
         for (int t = 0; t < R / 8; t++)
             mma(db[k][t], left, z + t * 2);
     }
 }
 
-// The sum over the warps goes to memory.
+// Writes the sum over the warps to memory.
 template <int R>
 static __device__ inline void add_warps(const pass &p, const place &at, const float *sums)
 {
@@ -175,7 +199,7 @@ static __global__ void __launch_bounds__(THREADS, 1) pass_kernel(const __grid_co
 {
     using S = sizes<R>;
     extern __shared__ __align__(16) bf16 memory[];
-    float *sums = (float *)(memory + STAGES * S::STAGE); // of two blocks, by turns
+    float *sums = (float *)(memory + STAGES * S::STAGE); // of two blocks, alternating
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int64_t units = (int64_t)p.strips * p.blocks;
     int64_t first = units * blockIdx.x / p.shares, end = units * (blockIdx.x + 1) / p.shares;
@@ -197,7 +221,7 @@ static __global__ void __launch_bounds__(THREADS, 1) pass_kernel(const __grid_co
             load_b<R>(b, p, here);
             memset(db, 0, sizeof db);
         }
-        arrived<STAGES - 2>(); // and all warps are through with the block before
+        arrived<STAGES - 2>(); // and all warps have finished the previous block
         if (i)
             add_warps<R>(p, before, sums + (i - 1) % 2 * WARPS * S::BLOCK_DZ);
         if (i + STAGES - 1 < count) {
@@ -214,7 +238,7 @@ static __global__ void __launch_bounds__(THREADS, 1) pass_kernel(const __grid_co
         advance(&here, p);
         if (here.block && i + 1 < count)
             continue;
-        int64_t slot = (int64_t)blockIdx.x + before.strip; // rises with either: no two are alike
+        int64_t slot = (int64_t)blockIdx.x + before.strip; // unique: see above
         float4 *out = (float4 *)(p.db_sums + slot * S::STRIP_DB) + lane;
 #pragma unroll
         for (int k = 0; k < S::OWN / 16; k++)
@@ -229,7 +253,7 @@ static __global__ void __launch_bounds__(THREADS, 1) pass_kernel(const __grid_co
 
 // --- adding up ---------------------------------------------------------------
 
-// Two neighbours in a row of dz; those that belong to no part become zero.
+// Two neighbours in a row of dz; columns of no part become zero.
 template <int R> static __device__ inline void finish_dz(const pass &p, int64_t at)
 {
     using S = sizes<R>;
@@ -254,7 +278,7 @@ template <int R> static __device__ inline void finish_dz(const pass &p, int64_t 
         __floats2bfloat162_rn(sum.x * p.scale, sum.y * p.scale);
 }
 
-// The share that has a unit: the last that begins at or before it.
+// The share of a unit: the last one that begins at or before it.
 static __device__ inline int share_of(const pass &p, int64_t unit)
 {
     return (int)(((unit + 1) * p.shares - 1) / ((int64_t)p.strips * p.blocks));
@@ -270,7 +294,7 @@ static __device__ inline void add_two(const part &own, int column, int k, float 
     store_any(own.db, column * own.db_stride + k, sum);
 }
 
-// Two neighbours in a row of dB, and those eight rows below.
+// Two neighbours in a row of dB, and the same eight rows below.
 template <int R> static __device__ inline void finish_db(const pass &p, int64_t at)
 {
     using S = sizes<R>;
@@ -293,7 +317,7 @@ template <int R> static __device__ inline void finish_db(const pass &p, int64_t 
     add_two(own, column + 8, k, sum.z, sum.w);
 }
 
-// The first thread blocks have dz, the others dB.
+// The first thread blocks finish dz, the others dB.
 template <int R>
 static __global__ void finish_kernel(const __grid_constant__ pass p, int64_t dz_blocks)
 {
@@ -323,7 +347,7 @@ template <int R, int STAGES> static bool launch_pass(struct cuda *cuda, const pa
     return true;
 }
 
-// All tokens, or some at a time where their sums do not fit the workspace.
+// All tokens, or as many at a time as their partial sums fit into the workspace.
 template <int R> static bool run(struct cuda *cuda, pass p, int64_t tokens)
 {
     using S = sizes<R>;
@@ -407,7 +431,7 @@ static bool in_one_pass(struct cuda *cuda, struct tensor dz, const struct adapte
     switch (parts[0].db.columns) {
     case 8: return run<8>(cuda, p, dy.rows);
     case 16: return run<16>(cuda, p, dy.rows);
-    default: return false; // at 32 the two products are faster
+    default: return false; // at rank 32 two separate products are faster
     }
 }
 

@@ -1,11 +1,18 @@
-// Attention: who computes it, cuDNN or the own kernels, and what both need in the workspace.
+// Attention: chooses between cuDNN and the built-in kernels, and lays out their workspace.
 //
-// cuDNN's plans are for a number of documents of at most some length. The forward pass takes a
-// micro-batch as one if it can; the backward pass keeps a square per document and head, so it goes
-// by classes of length, a power of two each, as many documents at once as there is room for, or
-// some heads of one document. Places behind the last document of a plan hold documents of no
-// tokens. A micro-batch that has no plan, or no room for one, is left to the own kernels, which
-// write the same lse.
+// A cuDNN plan is compiled for a number of documents of a maximal length. The forward pass takes
+// the whole micro-batch as one group if it can. The backward pass needs a workspace of length²
+// elements per document and head, so documents are grouped by length class, a power of two:
+//
+//     documents of the micro-batch    │ 900 │ 70 │ 3000 │ 110 │ 1000 │
+//     group 0, forward pass           │ 900 │ 70 │ 3000 │ 110 │ 1000 │ ∅ │ ∅ │ ∅ │   length 4096
+//     group 1, backward pass          │ 70 │ 110 │                                length  128
+//     group 2                         │ 900 │ 1000 │                              length 1024
+//     group 3                         │ 3000 │                                    length 4096
+//
+// A group has as many documents as the workspace has room for, or some heads of one document. ∅ is
+// an empty document that fills a plan up. A micro-batch without a plan, or without room for one, is
+// left to the built-in kernels, which write the same lse.
 
 #include "train/cuda/cuda.h"
 
@@ -20,17 +27,17 @@
 enum {
     MOST_PLANS = 128,
     MOST_GROUPS = 1024, // of documents, in a micro-batch
-    MOST_STRIDES = 6,   // of rows, that differ
-    SHORTEST = 128,     // class of documents
-    SPARSE = 64,        // tokens per document that the own kernels are as good at
-    WASTE = 16,         // places per token that a plan may have
-    SLACK = 1 << 20,    // that cuDNN takes beside the squares
+    MOST_STRIDES = 6,   // different strides of rows
+    SHORTEST = 128,     // smallest length class
+    SPARSE = 64,        // up to so many tokens per document the built-in kernels are as fast
+    WASTE = 16,         // padded places per token that a plan may have
+    SLACK = 1 << 20,    // bytes that cuDNN needs besides document_bytes()
     ALIGNMENT = 256
 };
 static const int64_t GOOD_ROOM = (int64_t)1 << 29;
 
-// Documents that a plan computes together, as entries first … first + documents; the one behind the
-// last is there for its offset alone.
+// Documents that one plan computes: entries first … first + documents − 1. The entry after them is
+// only there for its offset.
 struct group {
     int64_t first, documents, length;
     int64_t kv_heads; // at once
@@ -46,17 +53,17 @@ struct offsets {
 };
 
 struct cuda_attention {
-    struct cudnn *cudnn; // NULL: the own kernels do it all
+    struct cudnn *cudnn; // NULL: built-in kernels only
     char name[32], note[CUDNN_NOTE];
     struct plan plans[MOST_PLANS];
     int plan_count;
-    int64_t room; // that attention_bytes() gave to cuDNN
+    int64_t room; // workspace bytes for cuDNN, from attention_bytes()
 
-    // Of the micro-batch. Group 0 is all of it, for the forward pass.
+    // Of the current micro-batch. Group 0 is all of it, for the forward pass.
     struct group groups[MOST_GROUPS];
-    int group_count; // 0: not by cuDNN
+    int group_count; // 0: cuDNN is not used
     struct span *entries;
-    int64_t entry_count, entry_most, entry_room; // most: that the workspace holds
+    int64_t entry_count, entry_most, entry_room; // most: capacity of the workspace
     struct offsets offsets[MOST_STRIDES];
     int stride_count;
 };
@@ -88,7 +95,7 @@ static int64_t class_of(int64_t size)
     return power_above(size);
 }
 
-// Entries for group 0, and for groups by class, of which one per class may be nearly empty.
+// Entries for group 0 and for the groups by class; one group per class may be nearly empty.
 static int64_t entries_most(const struct attention *a)
 {
     return 3 * a->span_count + a->tokens / 8 + 2 * MOST_GROUPS;
@@ -117,22 +124,23 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
     return at;
 }
 
-// A window that no document is longer than is none.
-static bool cudnn_does(const struct cuda_attention *own, const struct attention *a)
+// A window that is not shorter than any document has no effect.
+static bool cudnn_supports(const struct cuda_attention *own, const struct attention *a)
 {
     return own->cudnn && (a->window == 0 || a->window >= a->longest) && a->head_size % 8 == 0 &&
            a->head_size <= 256;
 }
 
-// What the backward pass of a document needs: the square, gradients of each query head, sums.
+// Workspace of the backward pass of a document: length² score gradients, gradients per query head,
+// row sums. core/step/memory.c predicts the same.
 static int64_t document_bytes(const struct attention *a, int64_t kv_heads, int64_t length)
 {
     int64_t each = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
     return a->heads / a->kv_heads * kv_heads * length * (2 * length + each + 4);
 }
 
-// Key/value heads of one document that fit into so much room; 0: none do. Their first lse is at a
-// multiple of 16 bytes.
+// How many key/value heads of one document fit into the room; 0: none. Their first lse must be
+// aligned to 16 bytes.
 static int64_t heads_for(const struct attention *a, int64_t length, int64_t room)
 {
     int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
@@ -144,30 +152,30 @@ static int64_t heads_for(const struct attention *a, int64_t length, int64_t room
     return n;
 }
 
-// A 32nd of the memory at most; what is too long for that is left to the own kernels. That the
-// backward pass of cuDNN has one order of sums is known of Hopper only.
+// At most 1/32 of the memory; longer documents are left to the built-in kernels. Only on Hopper is
+// the backward pass of cuDNN known to have a fixed order of sums.
 static int64_t room_most(struct device *device)
 {
     int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
     return cuda_of(device)->capability == 90 ? total / 32 : 0;
 }
 
-// Room for the longest document, and for some more if they are short; some for the forward pass
-// in any case. 0: not cuDNN.
+// Room for the longest document, or for several short ones; at least SLACK for the forward pass. 0:
+// cuDNN is not used.
 static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
 {
     int64_t length = class_of(a->longest), heads = heads_for(a, length, room_most(device));
-    int64_t one = document_bytes(a, heads, length) + SLACK;
-    int64_t all = one * ((a->tokens + length - 1) / length);
-    if (!cudnn_does(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
+    int64_t per_document = document_bytes(a, heads, length) + SLACK;
+    int64_t for_all = per_document * ((a->tokens + length - 1) / length);
+    if (!cudnn_supports(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
         return 0;
     if (!heads)
         return SLACK;
-    int64_t good = one; // two at once are 7 % faster
-    while (good < 4 * one && 2 * good < room_most(device))
+    int64_t good = per_document; // two at once are 7 % faster
+    while (good < 4 * per_document && 2 * good < room_most(device))
         good *= 2;
     good = good > GOOD_ROOM ? good : GOOD_ROOM;
-    return all < good ? all : good;
+    return for_all < good ? for_all : good;
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
@@ -187,7 +195,7 @@ static bool add_entry(struct cuda_attention *own, struct span span)
     return true;
 }
 
-// Closes a group: empty documents up to its number, and the entry behind them.
+// Closes a group: fills it up with empty documents, and adds the entry after them.
 static bool close_group(struct cuda_attention *own, const struct attention *a, struct group group)
 {
     struct span none = { (int32_t)a->tokens, 0 };
@@ -200,7 +208,7 @@ static bool close_group(struct cuda_attention *own, const struct attention *a, s
     return true;
 }
 
-// The documents of one class in groups of one size, so that a class has one plan.
+// The documents of one class in groups of equal size, so that a class needs one plan.
 static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
 {
     int64_t heads = heads_for(a, length, own->room), each = document_bytes(a, heads, length);
@@ -223,17 +231,17 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
     return own->entry_count == group.first || close_group(own, a, group);
 }
 
-// Group 0, and behind it those of the backward pass, or none of them.
+// Group 0, then the groups of the backward pass; if one of these fails, none of them.
 static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
-    struct group whole = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
+    struct group everything = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
             return;
-    if (!close_group(own, a, whole))
+    if (!close_group(own, a, everything))
         return;
-    for (int64_t length = SHORTEST; length <= whole.length; length *= 2)
+    for (int64_t length = SHORTEST; length <= everything.length; length *= 2)
         if (!group_class(own, a, length)) {
             own->group_count = 1;
             return;
@@ -251,7 +259,7 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
     own->stride_count = 0, own->group_count = 0;
     kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
     cuda_launched(cuda, "attention: ranges");
-    if (!own->room || !cudnn_does(own, a) || a->tokens <= SPARSE * a->span_count)
+    if (!own->room || !cudnn_supports(own, a) || a->tokens <= SPARSE * a->span_count)
         return;
     if (entries > own->entry_room) {
         struct span *more = (struct span *)realloc(own->entries, (size_t)entries * sizeof *more);
@@ -268,8 +276,8 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
 
 // --- cuDNN ---------------------------------------------------------------------
 
-static __global__ void spread(int64_t *offsets, int32_t *sizes, const struct span *entries,
-                              int64_t count, int64_t stride)
+static __global__ void compute_offsets(int64_t *offsets, int32_t *sizes, const struct span *entries,
+                                       int64_t count, int64_t stride)
 {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count)
@@ -278,8 +286,8 @@ static __global__ void spread(int64_t *offsets, int32_t *sizes, const struct spa
     sizes[i] = entries[i].size;
 }
 
-// Offsets of rows that lie stride apart, made when first asked for in a micro-batch. NULL: too
-// many.
+// Offsets for rows with that stride, computed on first use in a micro-batch. NULL: too many
+// strides.
 static const int64_t *offsets_for(struct cuda *cuda, const struct layout *at, int64_t stride)
 {
     struct cuda_attention *own = cuda->attention;
@@ -291,13 +299,13 @@ static const int64_t *offsets_for(struct cuda *cuda, const struct layout *at, in
     struct offsets *made = &own->offsets[own->stride_count];
     made->stride = stride, made->at = at->offsets + own->stride_count * own->entry_count;
     own->stride_count++;
-    spread<<<(unsigned)((own->entry_count + 255) / 256), 256, 0, cuda->stream>>>(
+    compute_offsets<<<(unsigned)((own->entry_count + 255) / 256), 256, 0, cuda->stream>>>(
         made->at, at->sizes, at->entries, own->entry_count, stride);
     cuda_launched(cuda, "attention: offsets");
     return made->at;
 }
 
-// The plan of a shape, made when it is first asked for. NULL: there is none, or no room for it.
+// The plan of a shape, compiled on first use. NULL: there is none, or no room for it.
 static struct cudnn_plan *plan_for(struct cuda_attention *own, const struct cudnn_shape *shape)
 {
     struct plan *plan = own->plans;
@@ -310,7 +318,8 @@ static struct cudnn_plan *plan_for(struct cuda_attention *own, const struct cudn
     plan->shape = *shape;
     plan->made = cudnn_plan_make(own->cudnn, shape, own->note);
     if (plan->made && cudnn_plan_bytes(plan->made) > own->room) {
-        snprintf(own->note, sizeof own->note, "a plan wants %lld bytes of workspace, not %lld",
+        snprintf(own->note, sizeof own->note,
+                 "a plan needs %lld bytes of workspace, there are %lld",
                  (long long)cudnn_plan_bytes(plan->made), (long long)own->room);
         cudnn_plan_free(own->cudnn, plan->made);
         plan->made = NULL;
@@ -326,7 +335,7 @@ static void forget(struct cuda_attention *own, struct cudnn_plan *plan)
     cudnn_plan_free(own->cudnn, plan);
 }
 
-// All tensors of a pass; those of the other are none.
+// All tensors of a forward or backward pass; forward has no gradients.
 struct pass {
     struct tensor dq, dk, dv, dout, out, lse, q, k, v;
 };
@@ -342,7 +351,7 @@ static struct cudnn_shape shape_of(const struct attention *a, const struct pass 
     return s;
 }
 
-// The columns of some heads; of none, none.
+// The columns of some heads; none stays none.
 static struct tensor columns(struct tensor t, int64_t first)
 {
     if (t.at)
@@ -361,7 +370,7 @@ static struct pass heads_from(const struct attention *a, const struct pass *t, i
     return part;
 }
 
-// Where a group's offsets of a tensor's rows are; false: nowhere.
+// Finds the offsets of a tensor's rows for a group; false: there are none.
 static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **out,
                    struct tensor tensor, int64_t first)
 {
@@ -407,9 +416,9 @@ static bool run_group(struct cuda *cuda, const struct attention *a, const struct
     return true;
 }
 
-// Runs the groups first … last − 1 through cuDNN. False: it cannot, and nothing counts as done.
-static bool by_cudnn(struct cuda *cuda, const struct attention *a, const struct layout *at,
-                     const struct pass *t, int first, int last)
+// Runs the groups first … last − 1 with cuDNN. False: it failed, and all of it must be redone.
+static bool run_with_cudnn(struct cuda *cuda, const struct attention *a, const struct layout *at,
+                           const struct pass *t, int first, int last)
 {
     struct cuda_attention *own = cuda->attention;
     struct cudnn_plan *plans[MOST_GROUPS];
@@ -443,7 +452,7 @@ static struct kernel_attention kernel_of(const struct attention *a, const struct
     return k;
 }
 
-// True: the tensors are of a kind that somebody here computes.
+// Whether cuDNN or the built-in kernels support these tensors.
 static bool accepts(struct cuda *cuda, const struct attention *a, const struct pass *t)
 {
     if (cuda->err)
@@ -453,12 +462,12 @@ static bool accepts(struct cuda *cuda, const struct attention *a, const struct p
         a->head_size <= 256)
         return true;
     cuda_fail(cuda, ERR_UNAVAILABLE,
-              "attention on a GPU takes bf16 or fp32 and heads of at most 256, these have %lld",
+              "attention on a GPU supports bf16 and fp32 and head sizes up to 256, this has %lld",
               (long long)a->head_size);
     return false;
 }
 
-// A plan of many documents, of which one is long, would be empty places.
+// Whether a plan is mostly tokens: many documents with one long one would be mostly padding.
 static bool is_dense(const struct attention *a, const struct group *group)
 {
     return group->documents * group->length <= WASTE * a->tokens;
@@ -473,9 +482,9 @@ static void run(struct device *device, const struct attention *a, const struct p
     if (!accepts(cuda, a, t))
         return;
     struct layout at = layout_of(a, entries_most(a), own->room, workspace);
-    bool whole = !backward && is_dense(a, &own->groups[0]);
-    int first = whole ? 0 : 1, last = whole && own->group_count ? 1 : own->group_count;
-    if (t->q.dtype == DTYPE_BF16 && by_cudnn(cuda, a, &at, t, first, last))
+    bool together = !backward && is_dense(a, &own->groups[0]);
+    int first = together ? 0 : 1, last = together && own->group_count ? 1 : own->group_count;
+    if (t->q.dtype == DTYPE_BF16 && run_with_cudnn(cuda, a, &at, t, first, last))
         return;
     struct kernel_attention kernel = kernel_of(a, &at, t);
     if (backward)
@@ -516,7 +525,7 @@ enum err cuda_attention_open(struct cuda *cuda)
         snprintf(own->name, sizeof own->name, "cuDNN %d.%d", (int)(version / 10000),
                  (int)(version / 100 % 100));
     } else
-        snprintf(own->name, sizeof own->name, "own kernels");
+        snprintf(own->name, sizeof own->name, "built-in kernels");
     cuda->attention = own;
     return OK;
 }

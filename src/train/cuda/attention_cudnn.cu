@@ -1,6 +1,6 @@
-// attention_cudnn: see the header. The pattern of nodes is the one that NVIDIA's cudnn-frontend
-// emits for flash attention with a padding mask, a causal mask and ragged rows: other patterns
-// compute the same and are not recognised.
+// Attention as a cuDNN graph; see attention_cudnn.h. The pattern of nodes is the one that NVIDIA's
+// cudnn-frontend emits for flash attention with a padding mask, a causal mask and ragged rows:
+// other patterns compute the same and are not recognised.
 
 #include "train/cuda/attention_cudnn.h"
 
@@ -36,7 +36,7 @@ struct cudnn {
 
 enum { MOST_NODES = 64, MOST_DESCRIPTORS = 4 * MOST_NODES, MOST_CONFIGS = 16 };
 
-// The tensors that are outside of the graph, by the number cuDNN knows them by.
+// The tensors outside of the graph, by their cuDNN ids.
 enum tensor_id {
     Q = 1,
     K,
@@ -47,7 +47,7 @@ enum tensor_id {
     DQ,
     DK,
     DV,
-    RAGGED, // those before this one have offsets, under OFFSETS + their own number
+    RAGGED, // tensors before this have offsets, with the id OFFSETS + their own id
     SUMS = RAGGED,
     QUERIES, // sizes of documents
     KEYS,
@@ -55,24 +55,24 @@ enum tensor_id {
     LOWEST,
     ONE,
     OFFSETS,
-    INNER = OFFSETS + RAGGED, // from here on: inside
+    INNER = OFFSETS + RAGGED, // ids from here on are inside the graph
 };
 
 struct cudnn_plan {
     cudnnBackendDescriptor_t plan;
-    int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out behind them
+    int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out after them
     bool backward;
-    float scale, lowest, one;
+    float scale, lowest, unity;
 };
 
 // --- descriptors ---------------------------------------------------------------
 
-// A graph in the making. The first failure sticks; after it, nothing is done.
+// A graph under construction. After the first failure nothing more is done.
 struct graph {
     struct cudnn *cudnn;
     char *note;
     bool failed;
-    int64_t next; // number of a tensor inside
+    int64_t next; // id of the next tensor inside the graph
     cudnnBackendDescriptor_t made[MOST_DESCRIPTORS], nodes[MOST_NODES];
     int made_count, node_count;
     struct cudnn_shape shape;
@@ -189,7 +189,7 @@ static descriptor offsets_of(struct graph *g, enum tensor_id id, const char *wha
                   OUTSIDE, NULL, what);
 }
 
-// Heads of rows that lie `stride` apart, one document behind the other: (document, head, token, D).
+// Heads of rows with that stride, one document after the other: (document, head, token, D).
 static struct extent rows_of(const struct cudnn_shape *s, int64_t heads, int64_t stride)
 {
     struct extent e = { { s->documents, heads, s->length, s->head_size },
@@ -229,7 +229,7 @@ static void node(struct graph *g, descriptor operation, const char *what)
         g->nodes[g->node_count++] = operation;
 }
 
-// y = mode(x, b), or with t a choice between x and b. b and t may be NULL; axis −1: none.
+// y = mode(x, b), or with t a selection between x and b. b and t may be NULL; axis −1: none.
 static void pointwise(struct graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t type,
                       int64_t axis, descriptor y, descriptor x, descriptor b, descriptor t,
                       const char *what)
@@ -260,7 +260,7 @@ static descriptor apply(struct graph *g, cudnnPointwiseMode_t mode, struct exten
     return y;
 }
 
-// c = a × b, of the rows, columns and inner length that each document has; NULL: all.
+// c = a × b, limited to the rows, columns and inner length of each document; NULL: no limit.
 static void product(struct graph *g, descriptor c, descriptor a, descriptor b, descriptor m,
                     descriptor n, descriptor k, const char *what)
 {
@@ -332,7 +332,7 @@ static descriptor choose(struct graph *g, descriptor scores, descriptor lowest, 
     return y;
 }
 
-// Scores outside of a document, and those of keys behind the query, become the lowest number.
+// Scores outside of a document, and those of keys after the query, become the lowest number.
 static descriptor masked(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
 {
     descriptor lowest = value(g, LOWEST, "lowest");
@@ -384,7 +384,7 @@ static void forward_graph(struct graph *g)
     product(g, out, p, v, queries, NULL, keys, "p v");
 }
 
-// A gradient of keys or values: of each query head, then added up over those that share it.
+// A gradient of keys or values: per query head, then summed over the heads that share it.
 static void shared_gradient(struct graph *g, enum tensor_id id, int64_t stride, descriptor square_t,
                             descriptor other, descriptor keys, descriptor queries, const char *what)
 {
@@ -400,14 +400,14 @@ static void shared_gradient(struct graph *g, enum tensor_id id, int64_t stride, 
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, out, each, what);
 }
 
-static descriptor turned(struct graph *g, descriptor x, const char *what)
+static descriptor transpose(struct graph *g, descriptor x, const char *what)
 {
     descriptor y = inner(g, transposed(square(&g->shape)), CUDNN_DATA_BFLOAT16, what);
     reshape(g, y, x, what);
     return y;
 }
 
-// Σ dout · out of each row, a tensor that cuDNN wants outside of the graph.
+// Σ dout · out of each row, a tensor that cuDNN needs outside of the graph.
 static descriptor row_sums(struct graph *g, descriptor dout, descriptor out)
 {
     const struct cudnn_shape *s = &g->shape;
@@ -441,25 +441,26 @@ static void backward_graph(struct graph *g)
     scores = apply(g, CUDNN_POINTWISE_SUB, sq, scores, lse_of(g), "scores - lse");
     scores = masked(g, scores, queries, keys);
     descriptor p = apply(g, CUDNN_POINTWISE_EXP, sq, scores, NULL, "p");
-    shared_gradient(g, DV, s->dv_stride, turned(g, p, "p transposed"), dout, keys, queries, "dv");
+    shared_gradient(g, DV, s->dv_stride, transpose(g, p, "p transposed"), dout, keys, queries,
+                    "dv");
 
     descriptor ds = inner(g, sq, CUDNN_DATA_FLOAT, "dout v");
     product(g, ds, dout, v, queries, keys, NULL, "dout v");
     ds = apply(g, CUDNN_POINTWISE_SUB, sq, ds, sums, "dp - sums");
     ds = apply(g, CUDNN_POINTWISE_MUL, sq, ds, p, "times p");
     ds = apply(g, CUDNN_POINTWISE_MUL, sq, ds, scale, "ds");
-    shared_gradient(g, DK, s->dk_stride, turned(g, ds, "ds transposed"), q, keys, queries, "dk");
+    shared_gradient(g, DK, s->dk_stride, transpose(g, ds, "ds transposed"), q, keys, queries, "dk");
 
-    descriptor again =
-        tensor(g, g->next++, transposed(kt), CUDNN_DATA_FLOAT, INSIDE, k_offsets, "k turned back");
-    reshape(g, again, k, "k turned back");
+    descriptor k_rows = tensor(g, g->next++, transposed(kt), CUDNN_DATA_FLOAT, INSIDE, k_offsets,
+                               "k transposed back");
+    reshape(g, k_rows, k, "k transposed back");
     descriptor dq = rows(g, DQ, rows_of(s, s->heads, s->dq_stride), "dq");
-    product(g, dq, ds, again, queries, NULL, keys, "dq");
+    product(g, dq, ds, k_rows, queries, NULL, keys, "dq");
 }
 
 // --- plans ---------------------------------------------------------------------
 
-// Compiles one configuration. A failure here leaves room for the next one.
+// Compiles one configuration. After a failure the next one can be tried.
 static descriptor plan_of(struct graph *g, descriptor config, int64_t *workspace)
 {
     descriptor plan = create(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
@@ -493,7 +494,7 @@ static descriptor plan_by(struct graph *g, descriptor operations, cudnnBackendHe
                                                  &count, configs),
               "configurations");
     if (!g->failed && count == 0) {
-        snprintf(g->note, CUDNN_NOTE, "the heuristic knows no engine for the graph");
+        snprintf(g->note, CUDNN_NOTE, "the heuristic finds no engine for the graph");
         g->failed = true;
     }
     for (int64_t i = 0; i < count && !plan; i++) {
@@ -520,7 +521,7 @@ static descriptor plan_graph(struct graph *g, int64_t *workspace)
         memcpy(first, g->note, sizeof first);
         g->failed = false;
         plan = plan_by(g, operations, modes[i], workspace);
-        if (i && !plan) // what the heuristic proposed says more than what it fell back to
+        if (i && !plan) // keep the error of the heuristic, not that of the fallback
             memcpy(g->note, first, sizeof first);
     }
     return plan;
@@ -555,7 +556,7 @@ struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape
     if (made->backward)
         made->sums = (shape->documents * shape->heads * shape->length * 4 + 255) / 256 * 256;
     made->scale = (float)(1 / sqrt((double)shape->head_size));
-    made->lowest = -FLT_MAX, made->one = 1;
+    made->lowest = -FLT_MAX, made->unity = 1;
     return made;
 }
 
@@ -603,7 +604,7 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, DQ, p->dq, p->dq_offsets);
     put_rows(pack, DK, p->dk, p->dk_offsets);
     put_rows(pack, DV, p->dv, p->dv_offsets);
-    put(pack, SUMS, workspace + plan->workspace), put(pack, ONE, &plan->one);
+    put(pack, SUMS, workspace + plan->workspace), put(pack, ONE, &plan->unity);
 }
 
 bool cudnn_run(struct cudnn *cudnn, struct cudnn_plan *plan, cudaStream_t stream,
@@ -641,14 +642,14 @@ static bool find_functions(struct cudnn *cudnn, char *note)
     return true;
 }
 
-// Shared heads of ragged rows came with 9.6; NVIDIA's own frontend refuses the backward pass of
+// Grouped-query attention of ragged rows needs 9.6; NVIDIA's frontend refuses the backward pass of
 // 9.10.0 and 9.10.1.
 static bool is_usable(struct cudnn *cudnn, char *note)
 {
     int64_t version = cudnn_version(cudnn);
     if (version >= 90600 && version != 91000 && version != 91001)
         return true;
-    snprintf(note, CUDNN_NOTE, "cuDNN %d.%d.%d is too old or known to be wrong",
+    snprintf(note, CUDNN_NOTE, "cuDNN %d.%d.%d is too old or has known errors",
              (int)(version / 10000), (int)(version / 100 % 100), (int)(version % 100));
     return false;
 }

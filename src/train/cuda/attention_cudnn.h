@@ -1,16 +1,15 @@
-// attention_cudnn: attention of packed documents as a graph of cuDNN, which is looked for at run
-// time.
+// attention_cudnn: attention of packed documents as a cuDNN graph; cuDNN is loaded at run time.
 //
-// cuDNN fuses a graph of small operations into its own kernels if it knows the pattern: products, a
-// scale, masks made of index comparisons, the pieces of a softmax. A plan is such a graph, compiled
-// for one shape; making one takes some tenths of a second.
+// cuDNN fuses a graph of small operations into one kernel if it recognises the pattern: products, a
+// scale, masks made of index comparisons, the parts of a softmax. A plan is such a graph, compiled
+// for one shape; compiling takes a few tenths of a second.
 //
-//     struct cudnn *cudnn = cudnn_open(note);             // NULL: not there, note says why
+//     struct cudnn *cudnn = cudnn_open(note);             // NULL: not found, note says why
 //     struct cudnn_plan *plan = cudnn_plan_make(cudnn, &shape, note);
 //     cudnn_run(cudnn, plan, stream, &pointers, workspace, note);
 //
-// The backward pass keeps the square of score gradients in the workspace and multiplies it from
-// there, which has one order of sums; without it, cuDNN adds with atomics.
+// The backward pass stores the length × length score gradients in the workspace and multiplies from
+// there, which has a fixed order of sums; otherwise cuDNN would add with atomics.
 
 #pragma once
 
@@ -22,11 +21,11 @@ enum { CUDNN_NOTE = 512 };
 struct cudnn;
 struct cudnn_plan;
 
-// What a plan is made for: documents of at most `length` tokens, in rows that lie strides apart.
+// What a plan is compiled for: documents of at most `length` tokens, and the strides of all rows.
 struct cudnn_shape {
     int64_t documents, length, heads, kv_heads, head_size;
     int64_t q_stride, k_stride, v_stride, out_stride, lse_stride;
-    int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward
+    int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward pass
 };
 
 // Offsets of documents are in elements, documents + 1 of them, one array per row stride.

@@ -1,9 +1,9 @@
-// Attention on tensor cores, in tiles of 64 keys: the scores of a tile live in registers, the
-// softmax is made on the way. See attention_kernel.h.
+// Attention on tensor cores, in tiles of 64 keys: the scores of a tile stay in registers, with an
+// online softmax. See attention_kernel.h for the mask.
 //
 // A warp has M times 16 rows. Products are mma.m16n8k16: of rows in shared memory with rows in
-// shared memory (scores), and of a square in registers with rows in shared memory (everything
-// else). The registers of a product's result are those of the next one's left operand.
+// shared memory (scores), and of a score tile in registers with rows in shared memory (everything
+// else). The registers of a product's result are the left operand of the next product.
 
 #include "train/cuda/attention_kernel.h"
 
@@ -11,11 +11,11 @@
 
 #define LOG2E 1.4426950408889634f
 
-enum { TILE = 64, PAD = 8 /* rows shifted by 16 bytes do not meet in a bank */ };
+enum { TILE = 64, PAD = 8 /* rows are shifted by 16 bytes to avoid bank conflicts */ };
 
 // --- tiles ---------------------------------------------------------------------
 
-// Rows first … of one head into shared memory, zeros behind the last token and column.
+// Copies rows first … of one head to shared memory, zeros after the last token and column.
 template <int D, int ROWS>
 static __device__ void fetch(bf16 *tile, const void *in, int64_t stride, int first, int tokens,
                              int head, int size)
@@ -52,10 +52,10 @@ static __device__ uint32_t pack(float low, float high)
     return *(uint32_t *)&both;
 }
 
-typedef float square[TILE / 8][4]; // 16 rows, TILE columns: what a warp holds of the scores
+typedef float score_tile[TILE / 8][4]; // scores of 16 rows and TILE columns, of one warp
 
 // s = a × bᵀ: M times 16 rows of a with the TILE rows of b, which are loaded once.
-template <int D, int M> static __device__ void scores(square s[M], const bf16 *a, const bf16 *b)
+template <int D, int M> static __device__ void scores(score_tile s[M], const bf16 *a, const bf16 *b)
 {
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
 #pragma unroll
@@ -81,9 +81,9 @@ template <int D, int M> static __device__ void scores(square s[M], const bf16 *a
     }
 }
 
-// sum += p × b: the squares with the TILE rows of b.
+// sum += p × b: score tiles with the TILE rows of b.
 template <int D, int M>
-static __device__ void accumulate(float sum[M][D / 8][4], const square p[M], const bf16 *b)
+static __device__ void accumulate(float sum[M][D / 8][4], const score_tile p[M], const bf16 *b)
 {
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
 #pragma unroll
@@ -97,7 +97,7 @@ static __device__ void accumulate(float sum[M][D / 8][4], const square p[M], con
             }
 #pragma unroll
         for (int c = 0; c < D; c += 16) {
-            load4_turned(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
+            load4_transposed(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
 #pragma unroll
             for (int t = 0; t < M; t++) {
                 mma(sum[t][c / 8], left[t], right);
@@ -107,7 +107,7 @@ static __device__ void accumulate(float sum[M][D / 8][4], const square p[M], con
     }
 }
 
-// A warp's 16 rows, from `row` on, each times a factor.
+// Stores the 16 rows of a warp, from `row` on, each times a factor.
 template <int D>
 static __device__ void save(void *out, int64_t stride, int row, int tokens, int head, int size,
                             const float sum[D / 8][4], float factor0, float factor1)
@@ -142,7 +142,7 @@ static __device__ float over_quad_sum(float x)
     return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// The two rows of a thread: what they see, and the softmax so far.
+// The two rows of a thread: their masks, and the running softmax.
 struct pair {
     int row[2], low[2];
     float largest[2], sum[2];
@@ -159,9 +159,9 @@ static __device__ struct pair pair_at(int row, int tokens, const int32_t *low)
     return p;
 }
 
-// Scores that a row does not see become −∞. The 16 rows of the warp all see what lies between low
-// of the last and the first itself.
-static __device__ void mask(square s, const struct pair *p, int key, int row, int low)
+// Masked scores become −∞. All 16 rows of the warp attend to the keys between low of the last row
+// and the first row.
+static __device__ void mask(score_tile s, const struct pair *p, int key, int row, int low)
 {
     if (key >= low && key + TILE - 1 <= row)
         return;
@@ -176,8 +176,8 @@ static __device__ void mask(square s, const struct pair *p, int key, int row, in
         }
 }
 
-// Scores become probabilities up to a factor per row; keep: what earlier sums are worth now.
-static __device__ void soften(square s, struct pair *p, float scale, float keep[2])
+// Turns scores into probabilities up to a factor per row; keep: the factor for earlier sums.
+static __device__ void soften(score_tile s, struct pair *p, float scale, float keep[2])
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -194,12 +194,12 @@ static __device__ void soften(square s, struct pair *p, float scale, float keep[
     }
 }
 
-// Takes a tile of keys and values into the sums of a warp.
+// Adds a tile of keys and values to the sums of a warp.
 template <int D, int M>
 static __device__ void take(float out[M][D / 8][4], struct pair p[M], const bf16 *q, const bf16 *k,
                             const bf16 *v, int key, const int low[M], float scale)
 {
-    square s[M];
+    score_tile s[M];
     scores<D, M>(s, q, k);
 #pragma unroll
     for (int t = 0; t < M; t++) {
@@ -240,7 +240,7 @@ static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
         else
             commit();
         arrived<1>();
-        if (key < row + M * 16) // else no row of this warp sees the tile
+        if (key < row + M * 16) // otherwise no row of this warp attends to the tile
             take<D, M>(out, p, q + warp * 16 * M * (D + PAD), k + step * STEP, v + step * STEP, key,
                        low, a.scale * LOG2E);
         __syncthreads();
@@ -261,7 +261,7 @@ static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
 
 // --- backward ------------------------------------------------------------------
 
-// delta = Σ dout · out of each row and head; a warp has one.
+// delta = Σ dout · out of each row and head; one warp each.
 static __global__ void row_sums(struct kernel_attention a)
 {
     int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -304,7 +304,7 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
         else
             commit();
         arrived<1>();
-        square s, ds;
+        score_tile s, ds;
         scores<D, 1>(&s, q + warp * 16 * (D + PAD), k_now);
         mask(s, &p, key, row, low);
         scores<D, 1>(&ds, dout + warp * 16 * (D + PAD), v_now);
@@ -318,8 +318,8 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
     save<D>(a.dq, a.dq_stride, row, a.tokens, head, a.head_size, dq, a.scale, a.scale);
 }
 
-// Scores of 16 keys with queries that do not see them become −∞.
-static __device__ void mask_turned(square s, const int key[2], const int high[2], int query)
+// Masked scores of 16 keys become −∞.
+static __device__ void mask_turned(score_tile s, const int key[2], const int high[2], int query)
 {
     int column = query + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -333,8 +333,8 @@ static __device__ void mask_turned(square s, const int key[2], const int high[2]
 }
 
 // Probabilities and score gradients of 16 keys with TILE queries.
-static __device__ void soften_turned(square s, square ds, const float *lse, const float *delta,
-                                     float scale)
+static __device__ void soften_turned(score_tile s, score_tile ds, const float *lse,
+                                     const float *delta, float scale)
 {
     int column = threadIdx.x % 4 * 2;
 #pragma unroll
@@ -347,7 +347,7 @@ static __device__ void soften_turned(square s, square ds, const float *lse, cons
         }
 }
 
-// A tile of queries of one head, with what its rows need.
+// A tile of queries of one head, with dout, lse and delta of its rows.
 struct queries {
     bf16 *q, *dout;
     float *lse, *delta;
@@ -398,7 +398,7 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
     for (int i = 0; i < count; i++) {
         struct queries now = queries_at<D>(memory, i % 2);
         int query = first + i % each * TILE;
-        square s, ds;
+        score_tile s, ds;
         if (i + 1 < count)
             fetch_queries<D>(queries_at<D>(memory, (i + 1) % 2), &a, first + (i + 1) % each * TILE,
                              shared * group + (i + 1) / each);
@@ -465,7 +465,7 @@ template <int D> static void backward_of(cudaStream_t stream, const struct kerne
     backward_kv<D><<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128, BYTES + NUMBERS, stream>>>(*a);
 }
 
-// Rows of 16 bytes, and a head that fits a tile.
+// Needs rows aligned to 16 bytes, and a head that fits into a tile.
 static bool fits(const struct kernel_attention *a)
 {
     int64_t strides = a->q_stride | a->k_stride | a->v_stride | a->out_stride | a->dout_stride |

@@ -1,4 +1,4 @@
-// attention_cudnn for a build without cuDNN's headers: it is never there.
+// Stands in for attention_cudnn.cu in a build without cuDNN: opening it always fails.
 
 #include "train/cuda/attention_cudnn.h"
 

@@ -1,4 +1,4 @@
-// Attention by plain loops: a warp has a row, its lanes the columns of a head. See
+// Attention with plain loops: a warp per row, its lanes share the columns of a head. See
 // attention_kernel.h.
 
 #include "train/cuda/attention_kernel.h"
@@ -27,7 +27,7 @@ static __device__ void store(__nv_bfloat16 *at, float x)
     *at = __float2bfloat16(x);
 }
 
-// A row of one head, spread over the lanes.
+// A row of one head, distributed over the lanes.
 template <typename T> struct row {
     float x[MOST];
 

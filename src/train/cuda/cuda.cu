@@ -1,4 +1,4 @@
-// The device of the CUDA backend: its memory, its stream, its errors, and the table.
+// The CUDA backend: memory, stream and errors of the device, and the table of its operations.
 
 #include "train/cuda/cuda.h"
 
@@ -26,7 +26,7 @@ bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what)
     if (status == cudaSuccess)
         return !cuda->err;
     enum err err = status == cudaErrorMemoryAllocation ? ERR_DEVICE_MEMORY : ERR_UNAVAILABLE;
-    cudaGetLastError(); // so that it is told once
+    cudaGetLastError(); // clears it, so that it is reported once
     cuda_fail(cuda, err, "%s failed on the GPU: %s", what, cudaGetErrorString(status));
     return false;
 }
@@ -60,11 +60,11 @@ static enum err allocate(struct device *device, void **out, int64_t bytes)
         size_t available = 0, total = 0;
         cudaGetLastError();
         cudaMemGetInfo(&available, &total);
-        return fail(ERR_DEVICE_MEMORY, "%s has no %.2f GiB left: %.2f of its %.2f GiB are free",
+        return fail(ERR_DEVICE_MEMORY, "%s: cannot allocate %.2f GiB: %.2f of %.2f GiB are free",
                     device->name, gib((size_t)bytes), gib(available), gib(total));
     }
     if (status != cudaSuccess)
-        return fail(ERR_UNAVAILABLE, "%s: memory could not be taken: %s", device->name,
+        return fail(ERR_UNAVAILABLE, "%s: cannot allocate memory: %s", device->name,
                     cudaGetErrorString(status));
     device->allocated_bytes += bytes;
     cuda_check(cuda, cudaMemsetAsync(*out, 0, (size_t)bytes, cuda->stream), "zeroing memory");
@@ -76,7 +76,7 @@ static void release(struct device *device, void *at, int64_t bytes)
     if (!at)
         return;
     device->allocated_bytes -= bytes;
-    cuda_check(cuda_of(device), cudaFree(at), "giving memory back"); // waits for what uses it
+    cuda_check(cuda_of(device), cudaFree(at), "freeing memory"); // waits for its users
 }
 
 static void zero(struct device *device, struct tensor out)
@@ -99,7 +99,7 @@ static void zero(struct device *device, struct tensor out)
 
 // --- to and from the host, through pinned memory -----------------------------
 
-// The next slot of the ring, once the last copy through it is over; NULL after an error.
+// The next slot of the ring, after its last copy has finished; NULL after an error.
 static char *next_slot(struct cuda *cuda, int *index)
 {
     auto *ring = &cuda->ring;
@@ -133,7 +133,7 @@ static void upload(struct device *device, void *out, const void *host, int64_t b
     }
 }
 
-// While one slot is copied out of, the next ones are being filled.
+// While one slot is being copied out, the next ones are being filled.
 static void download(struct device *device, void *host, const void *in, int64_t bytes)
 {
     struct cuda *cuda = cuda_of(device);
@@ -179,7 +179,7 @@ static int devices(void)
 
 static const int built_for[] = { __CUDA_ARCH_LIST__ }; // 800, 900, …; the last as PTX too
 
-// Code for 8.0 runs on 8.6, not on 9.0; PTX on all that is newer.
+// Code for 8.0 runs on 8.6, not on 9.0; PTX runs on everything newer.
 static bool runs_on(int capability)
 {
     int last = 0;
@@ -215,7 +215,7 @@ static void close_device(struct device *device)
 static int64_t used_bytes(struct device *device)
 {
     size_t available = 0, total = 0;
-    cuda_check(cuda_of(device), cudaMemGetInfo(&available, &total), "asking for free memory");
+    cuda_check(cuda_of(device), cudaMemGetInfo(&available, &total), "querying free memory");
     return (int64_t)(total - available);
 }
 
@@ -223,11 +223,11 @@ static enum err open_parts(struct device *device)
 {
     struct cuda *cuda = cuda_of(device);
     cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking), "a stream");
-    cuda_check(cuda, cudaMalloc(&cuda->partials, CUDA_PARTIALS), "taking memory for sums");
+    cuda_check(cuda, cudaMalloc(&cuda->partials, CUDA_PARTIALS), "allocating memory for sums");
     cuda_check(cuda,
                cudaHostAlloc((void **)&cuda->ring.at, (size_t)CUDA_RING_SLOT * CUDA_RING_SLOTS,
                              cudaHostAllocDefault),
-               "taking pinned memory");
+               "allocating pinned memory");
     for (int i = 0; i < CUDA_RING_SLOTS; i++)
         cuda_check(cuda, cudaEventCreateWithFlags(&cuda->ring.free[i], cudaEventDisableTiming),
                    "an event");
@@ -259,7 +259,7 @@ static enum err open_device(struct device *device, int index)
                     properties.name, properties.major, properties.minor, capability);
     struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
     if (!cuda)
-        return fail(ERR_DEVICE_MEMORY, "there is no memory left to open a GPU");
+        return fail(ERR_DEVICE_MEMORY, "out of memory: cannot open a GPU");
     cuda->multiprocessors = properties.multiProcessorCount;
     cuda->capability = capability;
     cuda->shared_bytes = (int)properties.sharedMemPerBlockOptin;
@@ -321,7 +321,7 @@ const struct backend backend_cuda = {
     .quantize = cuda_quantize,
     .dequantize = cuda_dequantize,
     .sum = cuda_sum,
-    .squares = cuda_squares,
+    .sum_squares = cuda_sum_squares,
     .clip = cuda_clip,
     .adamw = cuda_adamw,
     .sgd = cuda_sgd,

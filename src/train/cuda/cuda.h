@@ -1,8 +1,8 @@
 // cuda: what the files of the CUDA backend share: the device's state, launches, errors.
 //
-// An operation queues kernels on one stream and returns. The first error sticks to the device, as a
-// code and a sentence; later operations do nothing, and sync() tells it. No float atomics anywhere:
-// two runs give the same bits.
+// An operation queues kernels on one stream and returns. The first error is stored on the device,
+// as a code and a message; later operations do nothing, and sync() returns it. There are no float
+// atomics: two runs give the same bits.
 //
 //     struct cuda *cuda = cuda_of(device);
 //     my_kernel<<<blocks, threads, 0, cuda->stream>>>(…);
@@ -16,14 +16,14 @@
 #include <cuda_runtime.h>
 
 struct cuda_products;  // cached plans of matrix products (product.cu)
-struct cuda_attention; // cached graphs of cuDNN, or the own kernels (attention.cu)
+struct cuda_attention; // cached cuDNN graphs, or the built-in kernels (attention.cu)
 
 struct cuda {
     cudaStream_t stream;
     int multiprocessors;
     int capability;   // 90 for 9.0
-    int shared_bytes; // of shared memory that a thread block may ask for
-    enum err err;     // the first, until sync() tells it
+    int shared_bytes; // shared memory that a thread block may use
+    enum err err;     // the first one, until sync() returns it
     char problem[256];
     struct cuda_products *products;
     struct cuda_attention *attention;
@@ -49,21 +49,21 @@ static inline struct cuda *cuda_of(struct device *device)
 }
 
 void cuda_fail(struct cuda *cuda, enum err err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));                                // keeps the first
-bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what); // true: all is well
-void cuda_launched(struct cuda *cuda, const char *what);                  // behind each launch
+    __attribute__((format(printf, 3, 4)));                                // keeps the first error
+bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what); // true: no error
+void cuda_launched(struct cuda *cuda, const char *what);                  // call after each launch
 
 // product.cu
 enum err cuda_products_open(struct cuda *cuda);
 void cuda_products_close(struct cuda *cuda);
 void *cuda_products_workspace(const struct cuda *cuda); // CUDA_PRODUCTS bytes, between products
 
-// attention.cu: opened where cuDNN is found, or not; then the own kernels do it all.
+// attention.cu: with cuDNN if it is found, otherwise with the built-in kernels only.
 enum err cuda_attention_open(struct cuda *cuda);
 void cuda_attention_close(struct cuda *cuda);
-const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "own kernels"
-const char *cuda_attention_note(const struct cuda *cuda); // why cuDNN did not do it, last; or ""
-// The workspace of the operations below has the bytes that this said last.
+const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "built-in kernels"
+const char *cuda_attention_note(const struct cuda *cuda); // why cuDNN was not used last; ""
+// The workspace of the operations below has the size that this returned last.
 int64_t cuda_attention_bytes(struct device *, const struct attention *, enum dtype);
 void cuda_attention_begin(struct device *, const struct attention *, void *workspace);
 void cuda_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,

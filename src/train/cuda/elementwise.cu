@@ -7,7 +7,7 @@
 
 // --- copies ------------------------------------------------------------------
 
-// out[to[r]] = in[from[r]]; without a list the row is r itself.
+// out[to[r]] = in[from[r]]; a list that is NULL means row r itself.
 template <typename OUT, typename IN, int WIDTH> struct copy {
     enum { V = WIDTH };
     OUT *out;
@@ -97,9 +97,9 @@ struct fill_with {
         if (how == FILL_CONSTANT)
             return scale;
         if (how == FILL_UNIFORM)
-            return scale * (2 * draw_uniform(key, place) - 1);
-        double radius = sqrt(-2 * log(1 - draw_uniform(key, 2 * place)));
-        return scale * radius * cos(DRAW_TURN * draw_uniform(key, 2 * place + 1));
+            return scale * (2 * counter_rng_uniform(key, place) - 1);
+        double radius = sqrt(-2 * log(1 - counter_rng_uniform(key, 2 * place)));
+        return scale * radius * cos(COUNTER_RNG_TWO_PI * counter_rng_uniform(key, 2 * place + 1));
     }
 
     __device__ void operator()(int64_t row, int64_t column) const
@@ -124,7 +124,7 @@ template <typename T, int WIDTH> struct drop {
     T *out;
     const T *in;
     int64_t out_stride, in_stride, columns;
-    uint64_t key, below; // draws of 53 bits below this one are dropped
+    uint64_t key, below; // elements with 53 random bits below this are dropped
     float keep;          // 1 / (1 − rate)
 
     __device__ void operator()(int64_t row, int64_t column) const
@@ -134,7 +134,7 @@ template <typename T, int WIDTH> struct drop {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             uint64_t place = (uint64_t)(row * columns + column + i);
-            bool dropped = draw_bits(key, place) >> 11 < below;
+            bool dropped = counter_rng_bits(key, place) >> 11 < below;
             x[i] = dropped ? 0 : x[i] * keep;
         }
         store(out + row * out_stride + column, x);
@@ -184,7 +184,7 @@ void cuda_add(struct device *device, struct tensor sum, struct tensor a, struct 
 {
     struct cuda *cuda = cuda_of(device);
     if (sum.dtype != a.dtype || sum.dtype != b.dtype)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "a sum on a GPU takes tensors of one type");
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "a sum on a GPU needs tensors of one type");
     flatten({ &sum, &a, &b });
     with_type(cuda, sum.dtype, [&](auto t) {
         using T = decltype(t);

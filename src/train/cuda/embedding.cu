@@ -1,7 +1,7 @@
 // The embedding table: rows by token, and their gradient, added in the order of the tokens.
 //
-// The gradient of a token is a chain: each place knows the next with the same id. A block starts at
-// the first place of its id and walks the chain, so that no two blocks write one row.
+// Positions with the same id form a chain: each one knows the next. A thread block starts at the
+// first position of its id and follows the chain, so that no two blocks write the same row.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -14,7 +14,7 @@ void cuda_embedding_forward(struct device *device, struct tensor out, struct ten
     cuda_gather(device, out, table, ids);
 }
 
-// next[t]: the next place with the id of t, or LAST; first[t]: whether none comes before.
+// next[t]: the next position with the id of t, or LAST; first[t]: whether t is the first one.
 static __global__ void chain_kernel(int32_t *next, int32_t *first, const int32_t *ids, int count)
 {
     __shared__ int32_t tile[TILE];
@@ -79,7 +79,7 @@ void cuda_embedding_backward(struct device *device, struct tensor dtable, struct
         return;
     if (count * 8 > CUDA_PARTIALS)
         return cuda_fail(cuda, ERR_UNAVAILABLE,
-                         "the gradient of an embedding takes at most %d tokens at a time",
+                         "the gradient of an embedding supports at most %d tokens at a time",
                          CUDA_PARTIALS / 8);
     int32_t *next = (int32_t *)cuda->partials, *first = next + count;
     chain_kernel<<<(unsigned)ceil_div(count, TILE), TILE, 0, cuda->stream>>>(next, first, ids,

@@ -1,4 +1,4 @@
-// Rows to fp8 (e4m3), each with a scale of its own.
+// Quantizes rows to fp8 (e4m3), each with its own scale.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(MOST_LANES)
 
 enum { TILE = 32, TILE_ROWS = 8, SLICE = 256 };
 
-// Magnitudes have the order of their bits, so that a whole number's maximum does: in any order.
+// Magnitudes are ordered like their bits, so an integer maximum works, in any order.
 template <typename T>
 __global__ void most_kernel(unsigned *most, int64_t most_stride, const T *in, int64_t stride,
                             int64_t rows, int64_t columns)

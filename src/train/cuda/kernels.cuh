@@ -1,4 +1,4 @@
-// kernels: what the kernels share: elements of each type in vectors, maps over rows, sums.
+// kernels: what the kernels share: vector loads and stores, maps over rows, sums.
 //
 // A kernel takes addresses and whole numbers. It computes in fp32 and moves 16 bytes at a time
 // where addresses, strides and widths allow it, else element by element:
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "train/cuda/cuda.h"
-#include "train/draw.h"
+#include "train/counter_rng.h"
 
 #include <cuda_fp8.h>
 #include <initializer_list>
@@ -41,19 +41,19 @@ static inline int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// The least power of two that is not less.
-static inline int power_of_two(int64_t least)
+// The smallest power of two that is at least `bound`.
+static inline int power_of_two(int64_t bound)
 {
     int64_t power = 1;
-    while (power < least)
+    while (power < bound)
         power *= 2;
     return (int)power;
 }
 
-// Whether rows of all can be read `width` elements at a time; a tensor that is none can.
-static inline bool in_vectors(int width, std::initializer_list<struct tensor> all)
+// Whether the rows of all tensors can be read `width` elements at a time; none counts as yes.
+static inline bool in_vectors(int width, std::initializer_list<struct tensor> tensors)
 {
-    for (struct tensor t : all) {
+    for (struct tensor t : tensors) {
         int64_t bytes = width * bytes_of(t.dtype), unit = bytes < 16 ? bytes : 16;
         if (!t.at)
             continue;
@@ -65,20 +65,20 @@ static inline bool in_vectors(int width, std::initializer_list<struct tensor> al
     return true;
 }
 
-// Dense tensors of one shape as a single row, for what looks at each element alone.
-static inline void flatten(std::initializer_list<struct tensor *> all)
+// Views dense tensors of one shape as a single row, for elementwise operations.
+static inline void flatten(std::initializer_list<struct tensor *> tensors)
 {
-    for (struct tensor *t : all)
+    for (struct tensor *t : tensors)
         if (t->at && !is_dense(*t))
             return;
-    for (struct tensor *t : all) {
+    for (struct tensor *t : tensors) {
         t->columns *= t->rows;
         t->rows = 1;
         t->stride = t->columns;
     }
 }
 
-// Calls f with a value of the element type, so that it can be a template's argument.
+// Calls f with a value of the element type, to select a template argument.
 template <class F> static inline void with_type(struct cuda *cuda, enum dtype dtype, F f)
 {
     if (dtype == DTYPE_F32)
@@ -86,7 +86,7 @@ template <class F> static inline void with_type(struct cuda *cuda, enum dtype dt
     else if (dtype == DTYPE_BF16)
         f(bf16());
     else
-        cuda_fail(cuda, ERR_UNAVAILABLE, "an operation on a GPU takes fp32 or bf16, not this type");
+        cuda_fail(cuda, ERR_UNAVAILABLE, "this operation on a GPU supports fp32 and bf16 only");
 }
 
 template <int WIDTH> using width = std::integral_constant<int, WIDTH>;
@@ -131,7 +131,7 @@ template <> __device__ inline double narrow<double>(float x)
 {
     return (double)x;
 }
-template <> __device__ inline fp8 narrow<fp8>(float x) // too large becomes the largest
+template <> __device__ inline fp8 narrow<fp8>(float x) // saturates
 {
     return fp8(x);
 }
@@ -159,8 +159,8 @@ template <> struct raw<64> {
     uint4 at, and_at, then_at, last_at;
 };
 
-// V elements as they are stored. Where several are wanted, all are fetched before one is looked at:
-// a load does not pass an earlier store, and waiting for one at a time leaves memory idle.
+// V elements as they are stored. If several packs are needed, fetch all before using one: a load
+// does not pass an earlier store, and waiting for one at a time leaves memory idle.
 template <int V, typename T> struct pack {
     raw<V * sizeof(T)> bits;
 };
@@ -189,7 +189,7 @@ template <int V, typename T> __device__ inline void store(T *out, const float (&
 {
     raw<V * sizeof(T)> bits;
     T *x = reinterpret_cast<T *>(&bits);
-    if constexpr (std::is_same<T, bf16>::value && V % 2 == 0) { // two to an instruction
+    if constexpr (std::is_same<T, bf16>::value && V % 2 == 0) { // two per instruction
 #pragma unroll
         for (int i = 0; i < V; i += 2)
             reinterpret_cast<__nv_bfloat162 *>(x)[i / 2] = __floats2bfloat162_rn(in[i], in[i + 1]);
@@ -201,7 +201,7 @@ template <int V, typename T> __device__ inline void store(T *out, const float (&
     *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
 }
 
-// An operand of any type, for what is small: weights of norms, biases, sums.
+// An operand of any type, for small tensors: weights of norms, biases, sums.
 struct operand {
     void *at;
     enum dtype dtype;
@@ -232,7 +232,7 @@ static __device__ inline void store_any(operand out, int64_t i, float x)
     }
 }
 
-// V of them at once; in_vectors() must have said yes to its tensor.
+// V elements at once; in_vectors() must be true for the tensor.
 template <int V> static __device__ inline void load_any(float (&out)[V], operand in, int64_t i)
 {
     if (in.dtype == DTYPE_F32)
@@ -258,8 +258,8 @@ static __device__ inline void store_any(operand out, int64_t i, const float (&in
 
 // --- sums --------------------------------------------------------------------
 
-// The sum over the `lanes` threads that share a row: a power of two, the block if over 32. All of
-// the warp, or of the block, must come here.
+// The sum over the `lanes` threads that share a row: a power of two; over 32 it is the whole block.
+// All threads of the warp, or of the block, must call it.
 static __device__ inline float group_sum(float x, int lanes)
 {
     __shared__ float parts[32];
@@ -296,7 +296,7 @@ static __device__ inline float group_max(float x, int lanes)
 
 // --- pieces: rows, or parts of rows, that stay in registers ------------------
 
-// A piece is shared out to `lanes` threads, each with PER times V elements.
+// A piece is shared by `lanes` threads, each with PER times V elements.
 struct pieces {
     int64_t count; // of pieces in all rows
     int per_row, width, lanes;
@@ -306,7 +306,8 @@ enum { MOST_LANES = 1024, PIECES_BLOCK = 128 };
 
 static inline void too_wide(struct cuda *cuda, pieces shape)
 {
-    cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for a GPU", shape.width);
+    cuda_fail(cuda, ERR_UNAVAILABLE, "a row of %d columns is too wide for this operation on a GPU",
+              shape.width);
 }
 
 // Calls f with (V, PER) after setting the lanes.
@@ -349,7 +350,7 @@ template <class Op> __global__ void map_kernel(Op op, int64_t rows, int64_t colu
 
 enum { MAP_THREADS = 256, MAP_ROWS = 65535 };
 
-// op(row, column) for each Op::V columns, which must divide the columns.
+// Calls op(row, column) for every Op::V-th column; Op::V must divide the columns.
 template <class Op>
 static inline void map(struct cuda *cuda, Op op, int64_t rows, int64_t columns, const char *what)
 {
@@ -367,7 +368,7 @@ static inline void map(struct cuda *cuda, Op op, int64_t rows, int64_t columns, 
 
 enum { COLUMN_THREADS = 32, ROW_THREADS = 8, MOST_SLICES = 128 };
 
-// partials[slice][column] = Σ over the slice's rows of what op adds.
+// partials[slice][column] = the sum over the rows of the slice.
 template <class Op>
 __global__ void columns_kernel(float *partials, Op op, int64_t rows, int64_t columns,
                                int64_t slice_rows)
@@ -417,7 +418,7 @@ static __global__ void columns_finish_kernel(operand out, const float *partials,
     store_any(out, c, load_any(out, c) + sum);
 }
 
-// out (1, columns) += the sum of the partials' slices.
+// out (1, columns) += the sum of all slices of partials.
 static inline void finish_columns(struct cuda *cuda, struct tensor out, int64_t slices,
                                   const char *what)
 {
@@ -437,7 +438,7 @@ static inline void add_columns(struct cuda *cuda, struct tensor out, Op op, int6
     int64_t slices = least(ceil_div(rows, ROW_THREADS), MOST_SLICES);
     slices = least(slices, CUDA_PARTIALS / (4 * columns));
     if (!slices)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "%s has too many columns to be summed", what);
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "%s: too many columns to sum", what);
     int64_t slice_rows = ceil_div(rows, slices);
     slices = ceil_div(rows, slice_rows);
     dim3 grid((unsigned)ceil_div(columns / Op::V, COLUMN_THREADS), (unsigned)slices);

@@ -1,8 +1,8 @@
-// Cross-entropy, and its gradient in the place of the logits: a block has a row.
+// Cross-entropy, and its gradient in place of the logits: a thread block per row.
 //
 // One pass finds the largest logit and the sum of exponentials together, a second writes the
-// gradient. Blocks are as large as they can be, one to a multiprocessor, so that the rows at work
-// are still in the L2 cache when they are read again.
+// gradient. Blocks are as large as possible, one per multiprocessor, so that rows are still in the
+// L2 cache when they are read the second time.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -30,7 +30,7 @@ static __device__ soft join_block(soft x)
     for (int step = 16; step; step /= 2) {
         soft other = { __shfl_xor_sync(0xFFFFFFFFu, x.largest, step),
                        __shfl_xor_sync(0xFFFFFFFFu, x.sum, step) };
-        x = threadIdx.x & step ? join(other, x) : join(x, other); // both make the same sum
+        x = threadIdx.x & step ? join(other, x) : join(x, other); // both lanes compute the same sum
     }
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = x;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS)
             all.largest = here.largest;
         }
     }
-    all = join_block(all); // and all have read the target's logit
+    all = join_block(all); // and all threads have read the target's logit
     float part = scale / all.sum;
     for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step) {
         pack<V, T> packs[DEEP];

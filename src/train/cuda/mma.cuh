@@ -1,13 +1,12 @@
-// mma: tiles of bf16 in shared memory and what tensor cores make of them, in the instructions that
-// all cards from 8.0 on have.
+// mma: tensor-core products of bf16 tiles in shared memory, for compute capability 8.0 and later.
 //
-// Tiles come by asynchronous copies of 16 bytes, in groups that are waited for in turn. A fragment
-// is four 8 × 8 matrices, of which lane l addresses row l % 8 of matrix l / 8; their rows must not
-// meet in a bank. Turned, each of the four arrives transposed.
+// Tiles arrive by asynchronous copies of 16 bytes, in groups that complete in order. A fragment is
+// four 8 × 8 matrices; lane l addresses row l % 8 of matrix l / 8, and these rows must lie in
+// different banks. load4_transposed() transposes each of the four matrices.
 //
 //     copy16(tile + …, from, 16), commit();
 //     arrived<0>();
-//     load4(left, …), load4_turned(right, …);
+//     load4(left, …), load4_transposed(right, …);
 //     mma(sum, left, right); // sum (16 × 8) += left (16 × 16) × right (16 × 8)
 
 #pragma once
@@ -22,7 +21,7 @@ static __device__ inline uint32_t shared_address(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-// 16 bytes to shared memory, of which those behind the first `bytes` become zeros.
+// Copies 16 bytes to shared memory; those after the first `bytes` become zeros.
 static __device__ inline void copy16(bf16 *out, const bf16 *in, int bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(out)),
@@ -34,7 +33,7 @@ static __device__ inline void commit()
     asm volatile("cp.async.commit_group;");
 }
 
-// All but the newest `left` groups have arrived, for every thread.
+// Waits until all but the newest LEFT groups have arrived, for every thread of the block.
 template <int LEFT> static __device__ inline void arrived()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
@@ -48,7 +47,7 @@ static __device__ inline void load4(uint32_t x[4], const bf16 *at)
                  : "r"(shared_address(at)));
 }
 
-static __device__ inline void load4_turned(uint32_t x[4], const bf16 *at)
+static __device__ inline void load4_transposed(uint32_t x[4], const bf16 *at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])

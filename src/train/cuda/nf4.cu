@@ -1,5 +1,4 @@
-// To and from NF4; train/nf4.h says what it is. Codes come out with the bytes of train/nf4.c, whose
-// tables and decisions these are.
+// To and from NF4, as train/nf4.h defines it. Codes equal those of train/nf4.c byte for byte.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -15,8 +14,8 @@ static __constant__ float middles[LEVELS - 1] = { NF4_MIDDLE_TABLE };
 
 // --- numbers from codes ------------------------------------------------------
 
-// Where the scale of an element is: blocks are powers of two, a division would take longer than all
-// the rest.
+// Finds the scale of an element by shifts: blocks are powers of two, and a division would take
+// longer than everything else.
 struct places {
     int block, nested; // of how many bits
 };
@@ -29,7 +28,7 @@ static int bits_of(int64_t size)
     return (int64_t)1 << bits == size ? bits : -1;
 }
 
-// In two roundings, as the CPU does it.
+// With two roundings, as on the CPU.
 static __device__ inline float scale_of(const struct quantized &in, int64_t at, places bits,
                                         float offset)
 {
@@ -42,7 +41,7 @@ static __device__ inline float scale_of(const struct quantized &in, int64_t at, 
 
 enum { WIDTH = 8, DEEP = 4, THREADS = 256 };
 
-// A thread has 8 columns of DEEP rows: all their codes are on the way before the first is used.
+// A thread has 8 columns of DEEP rows: it loads all their codes before it uses the first.
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     dequantize_kernel(T *out, int64_t stride, const struct quantized in, places bits, int64_t rows,
@@ -105,7 +104,8 @@ void cuda_dequantize(struct device *device, struct tensor out, const struct quan
         return;
     places bits = { bits_of(in->block), in->scales ? 0 : bits_of(in->nested_block) };
     if (bits.block < 0 || bits.nested < 0)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "a block of NF4 on a GPU is a power of two");
+        return cuda_fail(cuda, ERR_UNAVAILABLE,
+                         "NF4 on a GPU needs block sizes that are powers of two");
     if (!in_vectors(WIDTH, { out }) || in->block % WIDTH || (uintptr_t)in->codes % 4) {
         dequantize_one op = { any_of(out), out.stride, out.columns, *in, bits };
         return map(cuda, op, out.rows, out.columns, "dequantize");
@@ -138,7 +138,7 @@ static __device__ inline unsigned encode(float value)
     return code;
 }
 
-// A warp has a block.
+// A warp per block.
 template <typename T>
 __global__ void encode_kernel(uint8_t *codes, float *scales, const T *in, int64_t stride,
                               int64_t rows, int64_t columns, int64_t block, int64_t blocks)
@@ -154,7 +154,7 @@ __global__ void encode_kernel(uint8_t *codes, float *scales, const T *in, int64_
                                    : widen(in[at / columns * stride + at % columns]);
     };
     int64_t end = first + block < count ? first + block : count;
-    unsigned most = 0; // magnitudes have the order of their bits
+    unsigned most = 0; // magnitudes are ordered like their bits
     for (int64_t at = first + lane; at < end; at += 32)
         most = max(most, __float_as_uint(fabsf(value(at))));
     most = __reduce_max_sync(0xFFFFFFFFu, most);
@@ -172,7 +172,7 @@ struct nested_levels {
     float at[NESTED_LEVELS];
 };
 
-// A block of threads has a block of scales; the first writes the table and the offset too.
+// A thread block per block of scales; the first one also writes the levels and the offset.
 static __global__ void nest_kernel(const struct quantized out, const float *scales,
                                    const double *total, int64_t blocks,
                                    const __grid_constant__ nested_levels table)
@@ -219,7 +219,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Seven decades, each cut into twice as many steps as the one below; 0; and 1 itself.
+// Seven decades, each with twice as many steps as the one below; then 0, and 1.
 static nested_levels make_nested_levels(void)
 {
     nested_levels out;
@@ -245,7 +245,7 @@ void cuda_quantize(struct device *device, const struct quantized *out, struct te
     if (cuda->err || !blocks)
         return;
     if (out->block % 2)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "a block of NF4 has an even number of weights");
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "NF4 needs block sizes that are even");
     with_type(cuda, in.dtype, [&](auto t) {
         using T = decltype(t);
         encode_kernel<<<(unsigned)ceil_div(blocks, THREADS / 32), THREADS, 0, cuda->stream>>>(
@@ -258,8 +258,8 @@ void cuda_quantize(struct device *device, const struct quantized *out, struct te
     double *total = (double *)cuda->partials + CUDA_PARTIALS / 16; // past what sum() uses
     cuda_check(cuda, cudaMemsetAsync(total, 0, sizeof *total, cuda->stream), "a sum of scales");
     struct tensor sum = { total, DTYPE_F64, 1, 1, 1 },
-                  all = { scales, DTYPE_F32, 1, blocks, blocks };
-    cuda_sum(device, sum, all);
+                  every_scale = { scales, DTYPE_F32, 1, blocks, blocks };
+    cuda_sum(device, sum, every_scale);
     nest_kernel<<<(unsigned)ceil_div(blocks, out->nested_block), NESTED_LEVELS, 0, cuda->stream>>>(
         *out, scales, total, blocks, make_nested_levels());
     cuda_launched(cuda, "quantize scales");

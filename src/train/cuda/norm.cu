@@ -1,7 +1,7 @@
 // RMSNorm with the addition before it; cpu/norm.c has the formulas.
 //
-// A piece (a row, or a head of it) stays in the registers of the threads that share it: a block, or
-// some lanes of a warp where it is narrow. Each element is read once and written once.
+// A piece (a row, or a head of it) stays in the registers of the threads that share it: a thread
+// block, or some lanes of a warp if it is narrow. Each element is read once and written once.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
     int64_t row = piece / shape.per_row, at = piece % shape.per_row;
     bool here = piece < shape.count;
     pack<V, T> first[PER], second[PER];
-    float x[PER][V], squares = 0;
+    float x[PER][V], sum_squares = 0;
 #pragma unroll
     for (int j = 0; j < PER; j++) {
         int c = (j * shape.lanes + (int)threadIdx.x) * V;
@@ -54,12 +54,12 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
         }
 #pragma unroll
         for (int i = 0; i < V; i++)
-            squares += x[j][i] * x[j][i];
+            sum_squares += x[j][i] * x[j][i];
     }
-    squares = group_sum(squares, shape.lanes);
-    float r = 1.0f / sqrtf(squares / (float)shape.width + epsilon);
+    sum_squares = group_sum(sum_squares, shape.lanes);
+    float r = 1.0f / sqrtf(sum_squares / (float)shape.width + epsilon);
     if (rms.dtype == DTYPE_BF16)
-        r = widen(narrow<bf16>(r)); // a norm made again from rms must equal this one
+        r = widen(narrow<bf16>(r)); // a norm recomputed from rms must equal this one
     if (here && threadIdx.x == 0)
         store_any(rms, row * rms_stride + at, r);
 #pragma unroll
@@ -76,11 +76,11 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
     }
 }
 
-// Adds what the rows of a block's threads have of each column, in their order.
+// Sums each column over the rows of a thread block, in order.
 template <int V, int PER>
 static __device__ inline void sum_block(float *out, const float (&sums)[PER][V], pieces shape)
 {
-    __shared__ float parts[PIECES_BLOCK * PER * V]; // used where the block has several rows
+    __shared__ float parts[PIECES_BLOCK * PER * V]; // used if the block has several rows
     int own = (threadIdx.y * shape.lanes + threadIdx.x) * PER * V;
     for (int j = 0; blockDim.y > 1 && j < PER * V; j++)
         parts[own + j] = sums[j / V][j % V];
@@ -103,9 +103,9 @@ static __device__ inline void sum_block(float *out, const float (&sums)[PER][V],
     }
 }
 
-// All of a row is read before anything of it is written, by the thread that writes it: dx may be
-// dout or residual. A block has a slice of the pieces, and where the weight is trained its share of
-// that gradient, summed over the slice, goes to partials.
+// Each thread reads its elements of a row before it writes them: dx may be dout or residual. A
+// thread block has a slice of the pieces; if the weight is trained, the gradient summed over the
+// slice goes to partials.
 template <typename T, int V, int PER, bool TRAINED>
 __global__ void __launch_bounds__(most_lanes<T, V>)
     backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
             unpack(s, inputs[j]);
             unpack(d, gradients[j]);
             load_any(w, weight, c);
-            if (residual.at && TRAINED) // late: the sums have its registers
+            if (residual.at && TRAINED) // late, to save registers
                 fetch(befores[j], residual.at + row * residual.stride + at * shape.width + c);
             if (residual.at)
                 unpack(before, befores[j]);
@@ -174,9 +174,9 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
 
 // --- launches ----------------------------------------------------------------
 
-enum { SLICES = 512 }; // four blocks a multiprocessor, on the largest GPUs
+enum { SLICES = 512 }; // four blocks per multiprocessor on the largest GPUs
 
-// Pieces per block where the weight is trained: as many rounds of `together` as leave room for the
+// Pieces per block if the weight is trained: as many rounds of `together` as leave room for the
 // partial sums.
 static int64_t slice_of(pieces shape, int64_t together)
 {
@@ -194,13 +194,13 @@ static bool one_type(struct cuda *cuda, enum dtype dtype, std::initializer_list<
 {
     for (struct tensor t : all)
         if (t.at && t.dtype != dtype) {
-            cuda_fail(cuda, ERR_UNAVAILABLE, "a norm on a GPU takes rows of one type");
+            cuda_fail(cuda, ERR_UNAVAILABLE, "a norm on a GPU needs rows of one type");
             return false;
         }
     return true;
 }
 
-// A piece must begin where a vector may, too.
+// Pieces must be aligned for vector loads, too.
 static bool in_pieces(int most, int width, std::initializer_list<struct tensor> all)
 {
     return width % most == 0 && in_vectors(most, all);

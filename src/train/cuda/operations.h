@@ -1,4 +1,4 @@
-// operations: the operations of the CUDA backend, one file each; backend.h says what they mean.
+// operations: the operations of the CUDA backend, one file each; backend.h defines them.
 
 #pragma once
 
@@ -68,8 +68,8 @@ void cuda_dequantize(struct device *, struct tensor out, const struct quantized 
 
 // optimizer.cu
 void cuda_sum(struct device *, struct tensor sum, struct tensor in);
-void cuda_squares(struct device *, struct tensor sum, struct tensor in);
-void cuda_clip(struct device *, struct tensor scale, struct tensor squares, double limit);
+void cuda_sum_squares(struct device *, struct tensor sum, struct tensor in);
+void cuda_clip(struct device *, struct tensor scale, struct tensor squared_norm, double limit);
 void cuda_adamw(struct device *, struct tensor weight, struct tensor m, struct tensor v,
                 struct tensor gradient, const struct adamw *, struct tensor scale);
 void cuda_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,

@@ -1,4 +1,4 @@
-// AdamW and SGD on whole tensors, sums in a fixed order, and the factor that clips.
+// AdamW and SGD on whole tensors, sums in a fixed order, and the clipping factor.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -7,7 +7,7 @@
 
 // --- updates -----------------------------------------------------------------
 
-// bf16 is rounded by chance, by a part of the draw of its place; cpu/optimizer.c does the same.
+// Stochastic rounding of bf16, with 16 of the 64 random bits of the position, as cpu/optimizer.c.
 template <int V>
 static __device__ inline void store_drawn(float *out, const float (&x)[V], const uint64_t (&)[V],
                                           int)
@@ -21,7 +21,7 @@ static __device__ inline void store_drawn(bf16 *out, float (&x)[V], const uint64
 {
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        uint16_t bits = draw_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
+        uint16_t bits = counter_rng_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
         x[i] = __uint_as_float((uint32_t)bits << 16);
     }
     store(out, x);
@@ -57,7 +57,7 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
             square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
-            draws[i] = draw_bits(key, (uint64_t)(at + i));
+            draws[i] = counter_rng_bits(key, (uint64_t)(at + i));
         }
         store_drawn(weight + at, w, draws, 0);
         store_drawn(m + at, first, draws, 1);
@@ -69,11 +69,11 @@ static bool one_type(struct cuda *cuda, struct tensor a, struct tensor b)
 {
     if (a.dtype != b.dtype && b.at)
         cuda_fail(cuda, ERR_UNAVAILABLE,
-                  "an optimizer on a GPU takes weights and their moments in one type");
+                  "an optimizer on a GPU needs weights and moments of one type");
     return !cuda->err;
 }
 
-// Calls f with the types of what is updated and of its gradient, and with how many at once.
+// Calls f with the types of weight and gradient, and the vector width.
 template <class F>
 static void with_states(struct cuda *cuda, std::initializer_list<struct tensor> states,
                         struct tensor gradient, F f)
@@ -170,7 +170,7 @@ void cuda_sgd(struct device *device, struct tensor weight, struct tensor moment,
 
 // --- sums --------------------------------------------------------------------
 
-enum { THREADS = 256, SUMS = 1024 }; // blocks, whatever the GPU: the order is the same on each
+enum { THREADS = 256, SUMS = 1024 }; // blocks on every GPU, so that the order is the same
 
 static __device__ double block_sum(double x)
 {
@@ -191,7 +191,7 @@ static __device__ inline double power(double x, bool squared)
     return squared ? x * x : x;
 }
 
-enum { DEEP = 4 }; // vectors on the way at once
+enum { DEEP = 4 }; // vectors in flight
 
 template <typename T, int V>
 __global__ void sum_kernel(double *partials, const T *in, int64_t rows, int64_t columns,
@@ -265,22 +265,23 @@ void cuda_sum(struct device *device, struct tensor sum, struct tensor in)
     sum_up(cuda_of(device), sum, in, false, true);
 }
 
-void cuda_squares(struct device *device, struct tensor sum, struct tensor in)
+void cuda_sum_squares(struct device *device, struct tensor sum, struct tensor in)
 {
     sum_up(cuda_of(device), sum, in, true, false);
 }
 
-static __global__ void clip_kernel(double *scale, const double *squares, double limit)
+static __global__ void clip_kernel(double *scale, const double *squared_norm, double limit)
 {
-    double length = sqrt(*squares);
+    double length = sqrt(*squared_norm);
     *scale = limit > 0 && length > limit ? limit / length : 1;
 }
 
-void cuda_clip(struct device *device, struct tensor scale, struct tensor squares, double limit)
+void cuda_clip(struct device *device, struct tensor scale, struct tensor squared_norm, double limit)
 {
     struct cuda *cuda = cuda_of(device);
     if (cuda->err)
         return;
-    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squares.at, limit);
+    clip_kernel<<<1, 1, 0, cuda->stream>>>((double *)scale.at, (const double *)squared_norm.at,
+                                           limit);
     cuda_launched(cuda, "clip");
 }

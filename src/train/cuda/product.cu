@@ -1,11 +1,11 @@
 // Matrix products by cuBLASLt: one plan per shape, kept with its algorithm.
 //
-// cuBLASLt's matrices are column-major, so that a row-major one is its transpose: the product
-// c = a × b is asked for as cᵀ = bᵀ × aᵀ. A shape that was not tuned takes the algorithm of one
-// that differs in the number of tokens alone, else the heuristic's first. Tuning times what the
-// heuristic offers and takes the fastest of those that give the bits of the first: which one it is
-// then depends on the clock, the result does not. A card at its power limit slows down for what ran
-// tens of milliseconds ago, so that the best of a short trial meet again in turns, for longer.
+// cuBLASLt's matrices are column-major, so a row-major matrix is its transpose: the product c = a ×
+// b is requested as cᵀ = bᵀ × aᵀ. A shape that was not tuned uses the algorithm of one that differs
+// only in the number of tokens, otherwise the first of the heuristic. Tuning times the heuristic's
+// offers and takes the fastest of those that give the same bits as the first: the choice depends on
+// timing, the result does not. A GPU at its power limit slows down because of what ran tens of
+// milliseconds ago, so the best of a short trial are compared again, alternating, for longer.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -17,7 +17,7 @@ enum kind { NT, NN, TN, SCALED };
 
 struct key {
     int64_t m, n, k, a_stride, b_stride, c_stride;
-    int32_t kind, a, b, c, a_align, b_align, c_align, none; // without padding: it is hashed
+    int32_t kind, a, b, c, a_align, b_align, c_align, none; // no padding bytes: it is hashed
 };
 
 struct plan {
@@ -34,11 +34,11 @@ enum { CANDIDATES = 16, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_M
 struct cuda_products {
     cublasLtHandle_t handle;
     void *workspace;
-    int evict; // in a full bucket, in turn
+    int evict; // next slot to evict in a full bucket
     struct plan plans[BUCKETS][WAYS];
 };
 
-// One product: what the plan does not say.
+// One product: the addresses and numbers that are not part of the plan.
 struct call {
     struct tensor a, b, c;
     const void *a_scales, *b_scales;
@@ -49,13 +49,13 @@ enum err cuda_products_open(struct cuda *cuda)
 {
     struct cuda_products *own = (struct cuda_products *)calloc(1, sizeof *own);
     if (!own)
-        return fail(ERR_DEVICE_MEMORY, "there is no memory left for the plans of products");
+        return fail(ERR_DEVICE_MEMORY, "out of memory for the plans of matrix products");
     cuda->products = own;
     if (cublasLtCreate(&own->handle) != CUBLAS_STATUS_SUCCESS)
-        return fail(ERR_UNAVAILABLE, "cuBLASLt does not start on this GPU");
+        return fail(ERR_UNAVAILABLE, "cuBLASLt cannot be initialized on this GPU");
     if (cudaMalloc(&own->workspace, CUDA_PRODUCTS) != cudaSuccess) {
         cudaGetLastError();
-        return fail(ERR_DEVICE_MEMORY, "the GPU has no %d MiB left for products",
+        return fail(ERR_DEVICE_MEMORY, "the GPU cannot allocate %d MiB for matrix products",
                     CUDA_PRODUCTS >> 20);
     }
     return OK;
@@ -138,7 +138,7 @@ static uint64_t hash_of(const struct key *key)
     for (size_t i = 0; i < sizeof *key; i += 8) {
         uint64_t word;
         memcpy(&word, at + i, 8);
-        hash = draw_mix(hash + word + 0x9E3779B97F4A7C15u);
+        hash = counter_rng_mix(hash + word + 0x9E3779B97F4A7C15u);
     }
     return hash;
 }
@@ -188,7 +188,7 @@ static bool set_scales(struct cuda *cuda, struct plan *plan, const struct call *
            check(cuda, set(plan, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, call->a_scales), &plan->key);
 }
 
-// What the heuristic offers, best first; at least one, or an error. Partial sums are fp32 only.
+// The offers of the heuristic, best first; at least one, or an error. Partial sums are fp32 only.
 static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuristicResult_t *out,
                       int most)
 {
@@ -211,7 +211,7 @@ static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuris
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(cuda->products->handle, &plan->product, &plan->b, &plan->a,
                                        &plan->c, &plan->c, &wish, most, out, &found);
-    int good = 0; // an offer may come with a status of its own, and is garbage then
+    int good = 0; // an offer with an error status of its own is unusable
     for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; i++)
         if (out[i].state == CUBLAS_STATUS_SUCCESS && out[i].workspaceSize <= CUDA_PRODUCTS)
             out[good++] = out[i];
@@ -220,7 +220,7 @@ static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuris
     return check(cuda, status, &plan->key) ? good : 0;
 }
 
-// The algorithm of a plan that differs in the tokens alone, tuned ones first, if it can do this.
+// The algorithm of a plan that differs only in the tokens, tuned ones first, if it supports this.
 static bool inherit(struct cuda *cuda, struct plan *plan)
 {
     struct key family = family_of(plan->key);
@@ -294,7 +294,7 @@ static cublasStatus_t run(struct cuda *cuda, struct plan *plan, const struct cal
 
 // --- tuning ------------------------------------------------------------------
 
-// Adds a hash of each element's bits and place: whole numbers, so that the order does not matter.
+// Sums a hash of each element's bits and position: integers, so the order does not matter.
 template <typename T>
 __global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, int64_t columns,
                             int64_t stride)
@@ -303,7 +303,7 @@ __global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, 
     int64_t count = rows * columns, step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
         uint64_t bits = in[i / columns * stride + i % columns];
-        own += draw_mix((uint64_t)i * 0x9E3779B97F4A7C15u + draw_mix(bits + 1));
+        own += counter_rng_mix((uint64_t)i * 0x9E3779B97F4A7C15u + counter_rng_mix(bits + 1));
     }
     for (int lanes = 16; lanes; lanes /= 2)
         own += __shfl_xor_sync(0xFFFFFFFFu, own, lanes);
@@ -348,7 +348,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The offers that work and give the bits of the first, each timed briefly, the fastest first.
+// The offers that work and give the same bits as the first, timed briefly, the fastest first.
 static int try_offers(struct cuda *cuda, struct plan *plan, const struct call *call,
                       struct offer *offers, cudaEvent_t *events)
 {
@@ -358,7 +358,7 @@ static int try_offers(struct cuda *cuda, struct plan *plan, const struct call *c
     cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
     for (int i = 0; i < count && !cuda->err; i++) {
         if (run(cuda, plan, call, &found[i].algo, 0) != CUBLAS_STATUS_SUCCESS)
-            continue; // offered, and then not done: the next
+            continue; // offered but not supported: try the next
         offers[tried].algorithm = found[i].algo;
         hash_output(cuda, sums + tried, call->c);
         offers[tried].milliseconds = time_runs(cuda, plan, call, &offers[tried], TRIAL, events);
@@ -423,9 +423,10 @@ static void multiply(struct device *device, enum kind kind, const struct call *c
     if (cuda->err || !key.m || !key.n)
         return;
     if (!supported(kind, call))
-        return cuda_fail(cuda, ERR_UNAVAILABLE,
-                         "products on a GPU are of fp32, of bf16 to bf16 or fp32, or of fp8 with "
-                         "scales; other mixtures have to be cast first");
+        return cuda_fail(
+            cuda, ERR_UNAVAILABLE,
+            "products on a GPU support fp32, bf16 to bf16 or fp32, and fp8 with scales; "
+            "cast other mixtures first");
     if (!key.k) {
         if (call->beta == 0)
             device->backend->zero(device, call->c);
@@ -469,6 +470,6 @@ void cuda_matmul_scaled(struct device *device, struct tensor c, struct tensor a,
     if (a.columns % 16 || a.stride % 16 || b.stride % 16 || c.columns % 16 || !is_dense(a_scales) ||
         !is_dense(b_scales))
         return cuda_fail(cuda_of(device), ERR_UNAVAILABLE,
-                         "a product of fp8 needs widths that 16 divides and dense scales");
+                         "a product of fp8 needs widths divisible by 16 and dense scales");
     multiply(device, SCALED, &call);
 }

@@ -1,4 +1,4 @@
-// Rotary positions, in place. A block turns one token: the angles once, then all its heads.
+// RoPE, in place. A thread block rotates one token: it computes the angles once for all heads.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -50,7 +50,7 @@ void cuda_rotary(struct device *device, struct tensor x, const int32_t *position
         return;
     if (half > MOST_PAIRS || frequencies.dtype != DTYPE_F64)
         return cuda_fail(cuda, ERR_UNAVAILABLE,
-                         "rotary positions on a GPU take heads of at most %d and fp64 frequencies",
+                         "RoPE on a GPU supports head sizes up to %d and fp64 frequencies",
                          2 * MOST_PAIRS);
     with_type(cuda, x.dtype, [&](auto t) {
         using T = decltype(t);

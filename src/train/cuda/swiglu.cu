@@ -26,7 +26,7 @@ template <typename T, int WIDTH> struct forward {
     }
 };
 
-// An element is read before it is written, by the same thread: outputs may be inputs.
+// Each thread reads an element before it writes it: outputs may be inputs.
 template <typename T, int WIDTH> struct backward {
     enum { V = WIDTH };
     T *dgate, *dup;
@@ -51,11 +51,12 @@ template <typename T, int WIDTH> struct backward {
     }
 };
 
-static bool alike(struct cuda *cuda, enum dtype dtype, std::initializer_list<struct tensor> all)
+static bool have_one_type(struct cuda *cuda, enum dtype dtype,
+                          std::initializer_list<struct tensor> tensors)
 {
-    for (struct tensor t : all)
+    for (struct tensor t : tensors)
         if (t.dtype != dtype) {
-            cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU takes tensors of one type");
+            cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU needs tensors of one type");
             return false;
         }
     return true;
@@ -65,7 +66,7 @@ void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor
                          struct tensor up)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!alike(cuda, out.dtype, { gate, up }))
+    if (!have_one_type(cuda, out.dtype, { gate, up }))
         return;
     flatten({ &out, &gate, &up });
     with_type(cuda, out.dtype, [&](auto t) {
@@ -83,7 +84,7 @@ void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct ten
                           struct tensor dout, struct tensor gate, struct tensor up)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!alike(cuda, dout.dtype, { dgate, dup, gate, up }))
+    if (!have_one_type(cuda, dout.dtype, { dgate, dup, gate, up }))
         return;
     flatten({ &dgate, &dup, &dout, &gate, &up });
     with_type(cuda, dout.dtype, [&](auto t) {

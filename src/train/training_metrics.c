@@ -1,4 +1,6 @@
-#include "train/trainer_metrics.h"
+// Appends one JSON object per step to metrics.jsonl, and cuts the file back on resume.
+
+#include "train/training_metrics.h"
 
 #include "host/file.h"
 
@@ -9,16 +11,17 @@
 #include <unistd.h>
 
 static const struct field report_fields[] = {
-    FIELD(trainer_report, step, COUNT, "counted from 1"),
-    FIELD(trainer_report, epoch, NUMBER, "done"),
-    FIELD(trainer_report, loss, NUMBER, "mean over the labelled tokens"),
-    FIELD(trainer_report, held_out_loss, NUMBER, "likewise, on what is held out"),
-    FIELD(trainer_report, rate, NUMBER, "learning rate"),
-    FIELD(trainer_report, norm, NUMBER, "of the gradient, before clipping"),
-    FIELD(trainer_report, trained_tokens, COUNT, "of this step"),
-    FIELD(trainer_report, processed_tokens, COUNT, "of this step"),
-    FIELD(trainer_report, seconds, SECONDS, "of this step"),
-    FIELD(trainer_report, flops, NUMBER, "executed, by one process"),
+    FIELD(training_report, step, COUNT, "counted from 1"),
+    FIELD(training_report, epoch, NUMBER, "done"),
+    FIELD(training_report, loss, NUMBER, "mean over the labelled tokens"),
+    FIELD(training_report, held_out_loss, NUMBER,
+          "mean over the labelled tokens of the held-out examples"),
+    FIELD(training_report, rate, NUMBER, "learning rate"),
+    FIELD(training_report, norm, NUMBER, "of the gradient, before clipping"),
+    FIELD(training_report, trained_tokens, COUNT, "of this step"),
+    FIELD(training_report, processed_tokens, COUNT, "of this step"),
+    FIELD(training_report, seconds, SECONDS, "of this step"),
+    FIELD(training_report, flops, NUMBER, "executed, by one process"),
     { 0 },
 };
 
@@ -37,7 +40,7 @@ static enum err append(const char *path, struct text line)
     return good ? OK : fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-enum err trainer_metrics_add(const char *out, const struct trainer_report *report)
+enum err training_metrics_add(const char *out, const struct training_report *report)
 {
     struct arena arena = { 0 };
     struct out line = { .arena = &arena };
@@ -51,11 +54,11 @@ enum err trainer_metrics_add(const char *out, const struct trainer_report *repor
     return err;
 }
 
-enum err trainer_metrics_cut(const char *out, int64_t step, struct arena *arena)
+enum err training_metrics_cut(const char *out, int64_t step, struct arena *arena)
 {
     const char *path = path_of(arena, out);
     if (mkdir(out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be made: %s", out, strerror(errno));
+        return fail(ERR_INPUT, "%s: cannot be created: %s", out, strerror(errno));
     if (access(path, F_OK))
         return OK;
     struct file file;
@@ -64,7 +67,8 @@ enum err trainer_metrics_cut(const char *out, int64_t step, struct arena *arena)
     struct text rest = file.text, line;
     while (text_next(&rest, '\n', &line)) {
         struct json json;
-        if (!line.size || json_read(&json, arena, line, path)) // a kill cut the last line
+        if (!line.size ||
+            json_read(&json, arena, line, path)) // the last line may be cut off by a kill
             continue;
         if (json_get_number(&json, "step", 0) <= (double)step)
             out_put(&kept, "%.*s\n", TEXT_ARGS(line));

@@ -1,7 +1,7 @@
 // Whole runs on the tiny model, in memory; files and signals are the business of test/cli.
 
 #include "test/train/tiny.h"
-#include "train/trainer.h"
+#include "train/training.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,18 +27,18 @@ static void add_sentences(struct loader *loader, int count)
 struct whole {
     struct tiny *tiny;
     struct loader loader;
-    struct trainer trainer;
+    struct training training;
     double losses[400];
     char folder[64];
     volatile int stop; // as a signal sets it …
-    int64_t stop_at;   // … behind this step
+    int64_t stop_at;   // … after this step
 };
 
-static void keep_loss(void *context, const struct trainer *trainer,
-                      const struct trainer_report *report)
+static void keep_loss(void *context, const struct training *training,
+                      const struct training_report *report)
 {
     struct whole *run = context;
-    (void)trainer;
+    (void)training;
     run->losses[report->step - 1] = report->loss;
     run->stop = report->step == run->stop_at;
 }
@@ -56,21 +56,21 @@ static struct whole *prepare(int method, enum dtype compute, int64_t micro_batch
     CHECK(!loader_start(&run->loader));
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, gradient_device(),
                             &run->tiny->setup));
-    transformer_start(&run->tiny->transformer, 1);
-    strcpy(run->folder, "/tmp/gpuhours-trainer-XXXXXX");
+    transformer_random_weights(&run->tiny->transformer, 1);
+    strcpy(run->folder, "/tmp/gpuhours-training-XXXXXX");
     CHECK(mkdtemp(run->folder));
-    run->trainer = (struct trainer){ .settings = trainer_default(),
-                                     .transformer = &run->tiny->transformer,
-                                     .loader = &run->loader,
-                                     .group = { 0, 1 },
-                                     .out = run->folder,
-                                     .fingerprint = "test",
-                                     .context = run,
-                                     .report = keep_loss,
-                                     .stop = &run->stop };
-    run->trainer.settings.accumulation = accumulation;
-    run->trainer.settings.rate = 1e-2;
-    run->trainer.settings.save_every = 0;
+    run->training = (struct training){ .settings = training_default(),
+                                       .transformer = &run->tiny->transformer,
+                                       .loader = &run->loader,
+                                       .group = { 0, 1 },
+                                       .out = run->folder,
+                                       .fingerprint = "test",
+                                       .context = run,
+                                       .report = keep_loss,
+                                       .stop = &run->stop };
+    run->training.settings.accumulation = accumulation;
+    run->training.settings.rate = 1e-2;
+    run->training.settings.save_every = 0;
     return run;
 }
 
@@ -85,10 +85,10 @@ static void finish(struct whole *run)
 
 static void run_steps(struct whole *run, double epochs)
 {
-    run->trainer.settings.epochs = epochs;
-    CHECK(!trainer_plan(&run->trainer));
-    CHECK(!trainer_resume(&run->trainer, &test_arena));
-    enum err err = trainer_run(&run->trainer);
+    run->training.settings.epochs = epochs;
+    CHECK(!training_plan(&run->training));
+    CHECK(!training_resume(&run->training, &test_arena));
+    enum err err = training_run(&run->training);
     test_check(!err, err ? error_text() : "", __FILE__, __LINE__);
 }
 
@@ -98,24 +98,24 @@ static void check_learning(int method, enum dtype compute, double epochs, double
     struct whole *run = prepare(method, compute, 4, 2);
     run_steps(run, epochs);
     CHECK(run->losses[0] > 4);
-    CHECK(run->losses[run->trainer.steps - 1] < bound);
+    CHECK(run->losses[run->training.steps - 1] < bound);
     double held_out = NAN;
-    CHECK(!trainer_evaluate(&run->trainer, &held_out));
+    CHECK(!training_evaluate(&run->training, &held_out));
     CHECK(held_out < bound); // sentences it never saw
     finish(run);
 }
 
-TEST(trainer_learns_a_small_language)
+TEST(training_learns_a_small_language)
 {
     check_learning(RECIPE_FULL, DTYPE_F32, 12, 0.1);
 }
 
-TEST(trainer_learns_in_bf16)
+TEST(training_learns_in_bf16)
 {
     check_learning(RECIPE_FULL, DTYPE_BF16, 8, 0.2);
 }
 
-TEST(trainer_gives_the_same_bits_for_the_same_seed)
+TEST(training_gives_the_same_bits_for_the_same_seed)
 {
     struct whole *a = prepare(RECIPE_LORA, DTYPE_F32, 2, 2);
     struct whole *b = prepare(RECIPE_LORA, DTYPE_F32, 2, 2);
@@ -129,11 +129,11 @@ TEST(trainer_gives_the_same_bits_for_the_same_seed)
     finish(b);
 }
 
-TEST(trainer_step_does_not_depend_on_how_it_is_split)
+TEST(training_step_does_not_depend_on_how_it_is_split)
 {
     struct whole *a = prepare(RECIPE_FULL, DTYPE_F32, 1, 4);
     struct whole *b = prepare(RECIPE_FULL, DTYPE_F32, 4, 1);
-    a->trainer.settings.max_steps = b->trainer.settings.max_steps = 3;
+    a->training.settings.max_steps = b->training.settings.max_steps = 3;
     run_steps(a, 1);
     run_steps(b, 1);
     for (int i = 0; i < 3; i++)
@@ -142,17 +142,17 @@ TEST(trainer_step_does_not_depend_on_how_it_is_split)
     finish(b);
 }
 
-TEST(trainer_resumes_where_a_checkpoint_was_made)
+TEST(training_resumes_where_a_checkpoint_was_made)
 {
     struct whole *straight = prepare(RECIPE_FULL, DTYPE_BF16, 2, 2);
     struct whole *broken = prepare(RECIPE_FULL, DTYPE_BF16, 2, 2);
     struct whole *resumed = prepare(RECIPE_FULL, DTYPE_BF16, 2, 2);
     run_steps(straight, 1.5);
-    int64_t all = straight->trainer.steps, half = all / 2;
+    int64_t all = straight->training.steps, half = all / 2;
     broken->stop_at = half;
     run_steps(broken, 1.5);
-    CHECK(broken->trainer.is_stopped && broken->trainer.state.step == half);
-    resumed->trainer.out = broken->folder;
+    CHECK(broken->training.is_stopped && broken->training.state.step == half);
+    resumed->training.out = broken->folder;
     run_steps(resumed, 1.5);
     CHECK(resumed->losses[half - 1] == 0 && resumed->losses[half] > 0); // not done again
     CHECK(!memcmp(straight->losses + half, resumed->losses + half,
@@ -166,14 +166,14 @@ TEST(trainer_resumes_where_a_checkpoint_was_made)
     finish(resumed);
 }
 
-TEST(trainer_refuses_a_run_that_diverges)
+TEST(training_refuses_a_run_that_diverges)
 {
     struct whole *run = prepare(RECIPE_FULL, DTYPE_F32, 2, 1);
-    run->trainer.settings.rate = 1e30;
-    run->trainer.settings.warmup = 0;
-    CHECK(!trainer_plan(&run->trainer));
-    CHECK(trainer_run(&run->trainer) == ERR_INPUT);
-    CHECK(strstr(error_text(), "diverging"));
+    run->training.settings.rate = 1e30;
+    run->training.settings.warmup = 0;
+    CHECK(!training_plan(&run->training));
+    CHECK(training_run(&run->training) == ERR_INPUT);
+    CHECK(strstr(error_text(), "diverged"));
     finish(run);
 }
 

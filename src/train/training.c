@@ -1,0 +1,380 @@
+// Runs a training: plans its steps, resumes, steps, evaluates, saves.
+
+#include "train/training.h"
+
+#include "host/clock.h"
+#include "train/training_metrics.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct field training_fields[] = {
+    FIELD(training_settings, epochs, NUMBER, "times through the data"),
+    FIELD(training_settings, max_steps, COUNT, "ends sooner; 0: as the epochs say"),
+    FIELD(training_settings, accumulation, COUNT, "micro-batches a step, over all processes"),
+    FIELD(training_settings, rate, NUMBER, "learning rate"),
+    FIELD_OF(training_settings, schedule, schedule_names, "of the learning rate"),
+    FIELD(training_settings, warmup, SHARE, "of the steps, during which the rate rises"),
+    FIELD(training_settings, lowest, SHARE, "of the rate, at the end"),
+    FIELD(training_settings, decay, NUMBER, "of weights, not of norms and biases"),
+    FIELD(training_settings, beta1, NUMBER, "of AdamW"),
+    FIELD(training_settings, beta2, NUMBER, "of AdamW"),
+    FIELD(training_settings, epsilon, NUMBER, "of AdamW"),
+    FIELD(training_settings, momentum, SHARE, "of SGD"),
+    FIELD(training_settings, clip, NUMBER, "norm that gradients are cut to; 0: none"),
+    FIELD(training_settings, seed, COUNT, "of shuffles, adapters and dropout"),
+    FIELD(training_settings, evaluate_every, COUNT, "steps; 0: at the end alone"),
+    FIELD(training_settings, save_every, COUNT, "steps; 0: at the end alone"),
+    FIELD(training_settings, keep, COUNT, "newest checkpoints"),
+    { 0 },
+};
+
+struct training_settings training_default(void)
+{
+    return (struct training_settings){ .epochs = 1,
+                                       .accumulation = 1,
+                                       .rate = 2e-4,
+                                       .warmup = 0.03,
+                                       .beta1 = 0.9,
+                                       .beta2 = 0.999,
+                                       .epsilon = 1e-8,
+                                       .clip = 1,
+                                       .save_every = 100,
+                                       .keep = 2 };
+}
+
+// --- before ------------------------------------------------------------------
+
+enum err training_plan(struct training *training)
+{
+    struct training_settings *s = &training->settings;
+    if (s->accumulation < 1 || s->accumulation % training->group.size)
+        return fail(
+            ERR_USAGE,
+            "--accumulation is %lld; with %d processes it must be a positive multiple of %d",
+            (long long)s->accumulation, training->group.size, training->group.size);
+    if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
+        !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
+        return fail(ERR_USAGE, "--epochs and --epsilon must be above 0, --rate not negative, "
+                               "--beta1 and --beta2 from 0 to below 1");
+    training->epoch_batches = training->loader->train.micro_batches;
+    training->epoch_steps = (training->epoch_batches + s->accumulation - 1) / s->accumulation;
+    training->steps = (int64_t)ceil(s->epochs * (double)training->epoch_steps);
+    if (s->max_steps && s->max_steps < training->steps)
+        training->steps = s->max_steps;
+    training->state.best_loss = NAN;
+    training->state.fingerprint = training->fingerprint;
+    return OK;
+}
+
+static const char *spell_option(struct arena *arena, struct text key, const struct json *value)
+{
+    struct out name = { .arena = arena };
+    for (size_t i = 0; i < key.size; i++)
+        out_char(&name, key.at[i] == '_' ? '-' : key.at[i]);
+    const char *option = out_string(&name);
+    switch (value ? value->kind : JSON_NULL) {
+    case JSON_STRING: return text_format(arena, " --%s %.*s", option, TEXT_ARGS(value->string));
+    case JSON_NUMBER: return text_format(arena, " --%s %g", option, value->number);
+    case JSON_BOOL: return text_format(arena, " --%s %s", option, value->flag ? "yes" : "no");
+    default: return text_format(arena, " --%s (default)", option);
+    }
+}
+
+// Refuses a checkpoint of another run: names the options that differ, and what to give instead.
+static enum err refuse_other_run(const struct training *training, struct arena *arena,
+                                 const char *path)
+{
+    struct json was, now;
+    struct out then = { .arena = arena }, here = { .arena = arena };
+    bool other_data = false;
+    if (json_read(&was, arena, text_of(training->state.fingerprint), path) ||
+        json_read(&now, arena, text_of(training->fingerprint), path) || now.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is of another run; remove it or give another --out", path);
+    for (size_t i = 0; i < now.count; i++) {
+        struct text key = now.items[2 * i].string;
+        const char *name = text_copy(arena, key);
+        const char *before = spell_option(arena, key, json_get(&was, name));
+        const char *after = spell_option(arena, key, &now.items[2 * i + 1]);
+        if (!strcmp(before, after))
+            continue;
+        other_data = other_data || text_is(key, "data");
+        if (!text_is(key, "data")) {
+            out_put(&then, "%s", before);
+            out_put(&here, "%s", after);
+        }
+    }
+    if (!then.size)
+        return fail(ERR_INPUT,
+                    "%s: is of a run with other data; give the same data, or another "
+                    "--out",
+                    path);
+    return fail(ERR_INPUT, "%s: is of a run with%s%s; this run has%s: give%s%s, or another --out",
+                path, out_string(&then), other_data ? " and other data" : "", out_string(&here),
+                out_string(&then), other_data ? " and the same data" : "");
+}
+
+static enum err check_same_run(const struct training *training, struct arena *arena,
+                               const char *path)
+{
+    const char *found = training->state.fingerprint;
+    if (found && !strcmp(found, training->fingerprint))
+        return OK;
+    return found ? refuse_other_run(training, arena, path)
+                 : fail(ERR_INPUT, "%s: does not say which run it is of; remove it", path);
+}
+
+enum err training_resume(struct training *training, struct arena *arena)
+{
+    const char *path = NULL;
+    if (!training->group.rank)
+        TRY(checkpoint_find(&path, arena, training->out));
+    group_wait(&training->group); // until incomplete checkpoints are removed
+    if (training->group.rank)
+        TRY(checkpoint_find(&path, arena, training->out));
+    if (!path) {
+        return training->group.rank ? OK : training_metrics_cut(training->out, 0, arena);
+    }
+    TRY(checkpoint_read_state(&training->state, arena, path));
+    TRY(check_same_run(training, arena, path));
+    TRY(checkpoint_read_tensors(training->transformer, arena, path));
+    training->state.fingerprint = training->fingerprint;
+    TRY(loader_epoch(training->loader, training->state.epoch));
+    return training->group.rank ? OK
+                                : training_metrics_cut(training->out, training->state.step, arena);
+}
+
+// --- a step ------------------------------------------------------------------
+
+// The micro-batches of the next step, over all processes.
+struct step_range {
+    int64_t first, count, labelled;
+};
+
+static struct step_range next_range(const struct training *training)
+{
+    struct step_range range = { training->state.micro_batch, training->settings.accumulation, 0 };
+    if (range.first + range.count > training->epoch_batches)
+        range.count = training->epoch_batches - range.first;
+    range.labelled = loader_labelled(training->loader, range.first, range.count);
+    return range;
+}
+
+static uint64_t dropout_key(const struct training *training, int64_t micro_batch)
+{
+    uint64_t key = (uint64_t)training->settings.seed + 1;
+    key = key * 0x9E3779B97F4A7C15u + (uint64_t)training->state.epoch + 1;
+    return (key * 0xD1342543DE82EF95u + (uint64_t)micro_batch + 1) | 1;
+}
+
+static bool is_stopped(const struct training *training)
+{
+    return training->stop && *training->stop;
+}
+
+// Sums the gradients of all processes through host memory, piece by piece.
+static enum err share_gradients(struct training *training)
+{
+    enum { PIECE = 1 << 22 };
+    struct device *device = training->transformer->device;
+    struct tensor all = transformer_gradients(training->transformer);
+    if (training->group.size == 1)
+        return OK;
+    if (all.dtype != DTYPE_F32)
+        return fail(ERR_USAGE,
+                    "several processes can only share fp32 gradients; leave out --states bf16");
+    struct arena scratch = { 0 };
+    float *piece = ARENA_NEW(&scratch, float, PIECE);
+    for (int64_t first = 0; first < all.columns; first += PIECE) {
+        int64_t count = all.columns - first < PIECE ? all.columns - first : PIECE;
+        float *at = (float *)all.at + first;
+        device->backend->download(device, piece, at, 4 * count);
+        group_sum_f32(&training->group, piece, count);
+        device->backend->upload(device, at, piece, 4 * count);
+    }
+    arena_release(&scratch);
+    return device->backend->sync(device);
+}
+
+// Queues this process's micro-batches, then sums the gradients of all processes.
+static enum err accumulate(struct training *training, const struct step_range *range,
+                           double *processed)
+{
+    struct transformer *t = training->transformer;
+    transformer_begin(t);
+    if (training->group.rank >= range->count)
+        transformer_clear(t);
+    for (int64_t i = training->group.rank; i < range->count; i += training->group.size) {
+        struct micro_batch batch;
+        loader_batch(training->loader, &batch, range->first + i);
+        batch.key = dropout_key(training, range->first + i);
+        transformer_loss(t, &batch, 1 / (double)range->labelled);
+        transformer_backward(t, &batch);
+        *processed += (double)batch.tokens;
+        if (is_stopped(training) && training->group.size == 1)
+            return OK; // the step is incomplete and will be repeated
+    }
+    group_sum(&training->group, processed, 1);
+    return share_gradients(training);
+}
+
+static void update(struct training *training, double rate)
+{
+    const struct training_settings *s = &training->settings;
+    int64_t step = training->state.step + 1;
+    struct adamw adamw = { rate,
+                           s->beta1,
+                           s->beta2,
+                           s->epsilon,
+                           s->decay,
+                           step,
+                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
+    transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
+}
+
+static double traced_flops(struct transformer_trace *trace)
+{
+    double sum = 0;
+    for (int i = 0; i < trace->count; i++)
+        sum += trace->items[i].flops;
+    *trace = (struct transformer_trace){ 0 };
+    return sum;
+}
+
+static void move_cursor(struct training *training, const struct step_range *range)
+{
+    struct checkpoint_state *state = &training->state;
+    state->step++;
+    state->micro_batch = range->first + range->count;
+    if (state->micro_batch < training->epoch_batches)
+        return;
+    state->micro_batch = 0;
+    state->epoch++;
+}
+
+enum err training_step(struct training *training, struct training_report *report)
+{
+    struct transformer *t = training->transformer;
+    struct step_range range = next_range(training);
+    const struct training_settings *s = &training->settings;
+    struct schedule schedule = { s->schedule, s->rate, s->lowest,
+                                 (int64_t)ceil(s->warmup * (double)training->steps),
+                                 training->steps };
+    double began = clock_seconds(), processed = 0;
+    *report = (struct training_report){ .step = training->state.step + 1,
+                                        .steps = training->steps,
+                                        .held_out_loss = NAN,
+                                        .trained_tokens = range.labelled,
+                                        .rate = schedule_rate(&schedule, training->state.step) };
+    t->trace = &training->trace;
+    if (range.labelled) {
+        struct transformer_sums sums;
+        TRY(accumulate(training, &range, &processed));
+        if (is_stopped(training) && training->group.size == 1)
+            return t->device->backend->sync(t->device);
+        transformer_clip(t, s->clip);
+        update(training, report->rate);
+        TRY(transformer_sums(t, &sums));
+        group_sum(&training->group, &sums.loss, 1);
+        report->loss = sums.loss / (double)range.labelled;
+        report->norm = sqrt(sums.squared_norm);
+        if (!isfinite(report->norm) || !isfinite(report->loss))
+            return fail(
+                ERR_INPUT,
+                "step %lld: the run diverged: loss %g, gradient norm %g; try a smaller --rate "
+                "or --clip 1; the last checkpoint is intact",
+                (long long)report->step, report->loss, report->norm);
+    }
+    move_cursor(training, &range);
+    report->processed_tokens = (int64_t)processed;
+    report->epoch = (double)training->state.epoch +
+                    (double)training->state.micro_batch / (double)training->epoch_batches;
+    report->seconds = clock_seconds() - began;
+    report->flops = traced_flops(&training->trace);
+    training->state.trained_tokens += range.labelled;
+    training->state.processed_tokens += report->processed_tokens;
+    training->state.seconds += report->seconds;
+    return training->state.micro_batch ? OK : loader_epoch(training->loader, training->state.epoch);
+}
+
+// --- between steps -----------------------------------------------------------
+
+enum err training_evaluate(struct training *training, double *loss)
+{
+    struct loader *loader = training->loader;
+    struct transformer *t = training->transformer;
+    struct transformer_sums found;
+    double sums[2] = { 0 };
+    t->trace = NULL;
+    transformer_begin(t);
+    for (int64_t i = training->group.rank; i < loader->held_out.micro_batches;
+         i += training->group.size) {
+        struct micro_batch batch;
+        loader_held_out(loader, &batch, i);
+        transformer_loss(t, &batch, 0);
+        sums[1] += (double)batch.labelled;
+    }
+    TRY(transformer_sums(t, &found));
+    sums[0] = found.loss;
+    group_sum(&training->group, sums, 2);
+    *loss = sums[1] > 0 ? sums[0] / sums[1] : NAN;
+    return OK;
+}
+
+static bool is_due(int64_t every, const struct training *training)
+{
+    return training->state.step == training->steps || (every && training->state.step % every == 0);
+}
+
+static enum err save(struct training *training)
+{
+    enum err err = OK;
+    if (!training->group.rank)
+        err = checkpoint_write(training->out, training->transformer, &training->state,
+                               training->settings.keep);
+    double failed = err != OK; // of the first process: the others must not wait for it forever
+    group_sum(&training->group, &failed, 1);
+    if (!err && failed > 0)
+        return fail(ERR_INPUT, "the first process could not write its checkpoint");
+    return err;
+}
+
+static enum err after_step(struct training *training, struct training_report *report)
+{
+    if (is_due(training->settings.evaluate_every, training)) {
+        TRY(training_evaluate(training, &report->held_out_loss));
+        if (!(training->state.best_loss <= report->held_out_loss))
+            training->state.best_loss = report->held_out_loss;
+    }
+    if (!training->group.rank)
+        TRY(training_metrics_add(training->out, report));
+    if (training->report)
+        training->report(training->context, training, report);
+    return is_due(training->settings.save_every, training) ? save(training) : OK;
+}
+
+// Whether any of the processes got a signal: all of them must stop at the same step.
+static bool all_stop(const struct training *training)
+{
+    double stopped = is_stopped(training);
+    group_sum(&training->group, &stopped, 1);
+    return stopped > 0;
+}
+
+enum err training_run(struct training *training)
+{
+    if (training->state.step == training->steps && training->steps)
+        return save(training); // it was killed at its end: older checkpoints may remain
+    while (training->state.step < training->steps) {
+        struct training_report report;
+        int64_t before = training->state.step;
+        TRY(training_step(training, &report));
+        if (training->state.step > before)
+            TRY(after_step(training, &report));
+        if (all_stop(training)) {
+            training->is_stopped = training->state.step < training->steps;
+            return save(training);
+        }
+    }
+    return OK;
+}

@@ -1,0 +1,10 @@
+// training_metrics: metrics.jsonl, one object per step, consistent across kills and resumes.
+
+#pragma once
+
+#include "train/training.h"
+
+enum err training_metrics_add(const char *out, const struct training_report *report);
+
+// Keeps the lines up to this step: steps after the checkpoint are repeated.
+enum err training_metrics_cut(const char *out, int64_t step, struct arena *arena);
