@@ -59,10 +59,11 @@ TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/web/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
 LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
+COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # for what reads their tables
 
 # --- targets -----------------------------------------------------------------
 
@@ -86,12 +87,13 @@ web: build/gpuhours.html
 clean:
 	$(Q)rm -rf build
 
-$(PROGRAM): $(LIBRARY) $(call object,$(CLI)) $(BUILD)/version.o
-$(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
+$(PROGRAM): $(LIBRARY) $(COMMANDS) $(call object,src/cli/main.c)
+$(BUILD)/tests: $(LIBRARY) $(COMMANDS) $(call object,$(TESTS))
+$(BUILD)/manual: $(LIBRARY) $(COMMANDS) $(call object,$(wildcard tools/manual/*.c))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
 $(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
+$(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
@@ -113,11 +115,13 @@ $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
 	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
-# What the ledger says wrote an entry.
+# What --version prints, and the ledger stores with an entry.
+FEATURES := CUDA $(if $(NVCC),yes,no)$(,) OpenBLAS $(if $(BLAS),yes,no)$(,) MPI $(if $(MPI_LIBS),yes,no)
 $(BUILD)/version.o: $(BUILD)/version.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/version.c: FORCE
-	@mkdir -p $(@D); text="#include \"cli/command.h\"\nconst char command_version[] = \"$$(git describe --always --dirty 2>/dev/null || echo unknown)\";"; \
+	@mkdir -p $(@D); release=$$(cat VERSION); \
+	 text="#include \"cli/command.h\"\nconst char command_release[] = \"$$release\";\nconst char command_version[] = \"$$(git describe --always --dirty 2>/dev/null || echo $$release)\";\nconst char command_features[] = \"$(FEATURES)\";"; \
 	 printf "$$text\n" | cmp -s - $@ || printf "$$text\n" > $@
 $(BUILD)/embed: tools/embed.c | $(BUILD)/deps
 	$(Q)$(CC) -std=c17 -o $@ $<

@@ -17,5 +17,8 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
 // Reads the model and the stack of a request where they are files.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
 
+// What a plan takes for options that are not given, with the built-in catalogs: for --help.
+const struct plan_request *data_defaults(struct arena *arena);
+
 // Today's date, as the universal clock has it: "2026-11-15".
 const char *data_today(struct arena *arena);

@@ -9,16 +9,17 @@
 #include <unistd.h>
 
 static const struct field report_fields[] = {
-    FIELD(trainer_report, step, COUNT, "counted from 1"),
-    FIELD(trainer_report, epoch, NUMBER, "done"),
-    FIELD(trainer_report, loss, NUMBER, "mean over the labelled tokens"),
-    FIELD(trainer_report, held_out_loss, NUMBER, "likewise, on what is held out"),
+    FIELD(trainer_report, step, COUNT, "step, counted from 1"),
+    FIELD(trainer_report, epoch, NUMBER, "epochs done, with fractions"),
+    FIELD(trainer_report, loss, NUMBER, "mean loss over the labelled tokens of this step"),
+    FIELD(trainer_report, held_out_loss, NUMBER,
+          "mean loss on the held-out examples; null between evaluations"),
     FIELD(trainer_report, rate, NUMBER, "learning rate"),
-    FIELD(trainer_report, norm, NUMBER, "of the gradient, before clipping"),
-    FIELD(trainer_report, trained_tokens, COUNT, "of this step"),
-    FIELD(trainer_report, processed_tokens, COUNT, "of this step"),
-    FIELD(trainer_report, seconds, SECONDS, "of this step"),
-    FIELD(trainer_report, flops, NUMBER, "executed, by one process"),
+    FIELD(trainer_report, norm, NUMBER, "gradient norm before clipping"),
+    FIELD(trainer_report, trained_tokens, COUNT, "labelled tokens of this step"),
+    FIELD(trainer_report, processed_tokens, COUNT, "tokens of this step, with padding"),
+    FIELD(trainer_report, seconds, SECONDS, "duration of this step, in seconds"),
+    FIELD(trainer_report, flops, NUMBER, "floating-point operations executed by one process"),
     { 0 },
 };
 

@@ -54,6 +54,9 @@ struct profile_settings {
 };
 extern const struct field profile_settings_fields[];
 
+// The settings with defaults where they are 0 or NULL, but for the context, which the data decides.
+struct profile_settings profile_settings_complete(const struct profile_settings *given);
+
 struct profile {
     int64_t rows;                              // read, bad ones too
     int64_t examples, tokens, labelled_tokens; // a pair of answers is two examples

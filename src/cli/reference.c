@@ -1,0 +1,44 @@
+// Exit codes, environment variables and files, each described once.
+
+#include "cli/reference.h"
+
+#include <stddef.h>
+
+const struct reference_code reference_codes[] = {
+    { OK, "OK", "done" },
+    { ERR_ANSWER, "ERR_ANSWER", "done, and the answer is no: does not fit, nothing matches" },
+    { ERR_USAGE, "ERR_USAGE", "the command line is wrong" },
+    { ERR_INPUT, "ERR_INPUT", "a file is missing, unreadable or wrong, or cannot be written" },
+    { ERR_UNAVAILABLE, "ERR_UNAVAILABLE", "this build or this machine cannot do it" },
+    { ERR_DEVICE_MEMORY, "ERR_DEVICE_MEMORY", "GPU memory ran out" },
+    { ERR_BUG, "ERR_BUG", "a defect of gpuhours; please report it" },
+    { 0 },
+};
+
+const struct reference_item reference_variables[] = {
+    { "XDG_DATA_HOME",
+      "folder of the ledger, as gpuhours/ledger.sqlite (default: ~/.local/share)" },
+    { "HF_HUB_CACHE", "Hugging Face hub cache that is searched for models and tokenizers" },
+    { "HUGGINGFACE_HUB_CACHE", "the same, under its former name" },
+    { "HF_HOME", "folder whose hub folder is that cache" },
+    { "XDG_CACHE_HOME", "folder whose huggingface/hub folder is that cache" },
+    { "HOME", "home folder, for the defaults of the variables above" },
+    { "TMPDIR", "folder for temporary files of a pilot (default: /tmp)" },
+    { "TERM", "terminal type; dumb turns off progress lines and colour" },
+    { "NO_COLOR", "no colour, if set to anything" },
+    { "GPUHOURS_DUCKDB", "file or folder of the DuckDB library, for Parquet and remote data" },
+    { "GPUHOURS_NVML", "file of NVIDIA's management library (default: libnvidia-ml.so.1)" },
+    { "OPENBLAS_CORETYPE", "OpenBLAS kernels to use (default: the best for this processor)" },
+    { "OMPI_COMM_WORLD_SIZE", "set by mpirun: train starts MPI if it is there" },
+    { "PMI_SIZE", "the same, set by MPICH and Slurm" },
+    { "PMIX_RANK", "the same, set by PMIx launchers" },
+    { 0 },
+};
+
+const struct reference_item reference_files[] = {
+    { "~/.local/share/gpuhours/ledger.sqlite",
+      "past plans, pilots and runs; --ledger names another" },
+    { "~/.cache/huggingface/hub", "downloaded models and tokenizers, read only" },
+    { "profile.json, pilot.json", "written by profile and pilot in the current folder" },
+    { 0 },
+};
