@@ -5,6 +5,7 @@
 #   make web      the page                make lint     layers, format, banned calls, lengths
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
 #   make cuda-parity     the GPU's operations against the CPU's, and their speed
+#   make manuals  man pages and completions, under build/share
 #   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   what npm's and Debian's implementations make of the same input
 #   make check-page      the page and a report in a headless Chromium
@@ -67,22 +68,26 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles check-page lint web fuzz bench duckdb cuda-parity clean FORCE
+.PHONY: all build check check-oracles check-page lint manuals web fuzz bench duckdb cuda-parity clean FORCE
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
-check: $(PROGRAM) $(BUILD)/tests $(STAND_INS) \
+check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
+	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
 	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
-lint: build
+lint: build $(BUILD)/manual
 	$(Q)tools/lint $(BUILD)
+manuals: build/share/man/man1/gpuhours.1
+build/share/man/man1/gpuhours.1: $(BUILD)/manual VERSION
+	@echo "  man  build/share"; rm -rf build/share/man build/share/*/*completion* build/share/zsh
+	$(Q)$(BUILD)/manual share build/share $$(date -u -r VERSION +%Y-%m-%d) && touch $@
 web: build/gpuhours.html
 clean:
 	$(Q)rm -rf build
