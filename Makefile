@@ -6,6 +6,7 @@
 #   make fuzz     the parsers, bounded    make bench    speed against limits and peers
 #   make cuda-parity     the GPU's operations against the CPU's, and their speed
 #   make manuals  man pages and completions, under build/share
+#   make docs     docs/json.md and docs/reference.md, from the tables
 #   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   what npm's and Debian's implementations make of the same input
 #   make check-page      the page and a report in a headless Chromium
@@ -68,7 +69,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all build check check-oracles check-page lint manuals web fuzz bench duckdb cuda-parity clean FORCE
+.PHONY: all build check check-oracles check-page lint manuals docs web fuzz bench duckdb cuda-parity clean FORCE
 all: build
 	$(Q)$(PROGRAM)
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -85,6 +86,8 @@ check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 lint: build $(BUILD)/manual
 	$(Q)tools/lint $(BUILD)
 manuals: build/share/man/man1/gpuhours.1
+docs: $(BUILD)/manual
+	$(Q)$(BUILD)/manual json > docs/json.md && $(BUILD)/manual reference > docs/reference.md
 build/share/man/man1/gpuhours.1: $(BUILD)/manual VERSION
 	@echo "  man  build/share"; rm -rf build/share/man build/share/*/*completion* build/share/zsh
 	$(Q)$(BUILD)/manual share build/share $$(date -u -r VERSION +%Y-%m-%d) && touch $@

@@ -64,13 +64,6 @@ struct field {
 #define FIELD_WORDS(number) FIELD_WORDS_(number)
 #define FIELD_WORDS_(number) #number
 
-// Tables of one document: the members of the object under a key, or of the document itself where
-// the key is NULL. Ended by fields of NULL.
-struct field_section {
-    const char *key;
-    const struct field *fields;
-};
-
 const struct field *field_find(const struct field *fields, struct text name); // _ and - are equal
 
 // Sets the member from its spelling. The sentence of a failure begins with the field's name.

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct field report_fields[] = {
+const struct field trainer_metrics_fields[] = {
     FIELD(trainer_report, step, COUNT, "step, counted from 1"),
     FIELD(trainer_report, epoch, NUMBER, "epochs done, with fractions"),
     FIELD(trainer_report, loss, NUMBER, "mean loss over the labelled tokens of this step"),
@@ -44,7 +44,7 @@ enum err trainer_metrics_add(const char *out, const struct trainer_report *repor
     struct out line = { .arena = &arena };
     struct json_writer w = { .out = &line, .compact = true };
     json_open(&w, NULL, '{');
-    field_write(report_fields, report, &w);
+    field_write(trainer_metrics_fields, report, &w);
     json_close(&w, '}');
     out_char(&line, '\n');
     enum err err = append(path_of(&arena, out), out_view(&line));

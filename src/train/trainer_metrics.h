@@ -8,3 +8,5 @@ enum err trainer_metrics_add(const char *out, const struct trainer_report *repor
 
 // Leaves the lines of the steps up to this one: what came after the checkpoint is done again.
 enum err trainer_metrics_cut(const char *out, int64_t step, struct arena *arena);
+
+extern const struct field trainer_metrics_fields[]; // keys of a line

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static const struct field window_fields[] = {
+const struct field window_fields[] = {
     FIELD(window, context, COUNT, "context window, in tokens"),
     FIELD(window, truncated_examples, COUNT, "examples longer than the window"),
     FIELD(window, truncated_tokens, COUNT, "tokens cut off those examples"),
@@ -32,7 +32,7 @@ const struct field profile_settings_fields[] = {
     { 0 },
 };
 
-static const struct field batches_fields[] = {
+const struct field batches_fields[] = {
     FIELD(batches, examples, COUNT, "examples in an epoch"),
     FIELD(batches, rows, COUNT, "rows: padded examples, or packs"),
     FIELD(batches, micro_batches, COUNT, "micro-batches, over all ranks"),
