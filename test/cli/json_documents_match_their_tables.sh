@@ -29,7 +29,7 @@ keys plan plan.json full.json configured.json
 write small plan $rows --model $model --labels completion --stack native --gpu h100 --gpus 1 --context 64 \
     --micro-batch 2 --global-batch 4 --precision fp32 --search off --json
 write pilot pilot --plan "$work/small.json" --model $model --device cpu --steps 12 --quiet --json
-write wrapped pilot --from test/data/from/axolotl.yml --gpus 1 --json --quiet -- "$trainer" trains 60 5
+write wrapped pilot --from test/data/from/axolotl.yml --gpus 1 --json --quiet -- "$trainer" trains 120 10
 keys pilot pilot.json wrapped.json
 
 printf '{"messages": [{"role": "user", "content": "x"}]}\n{"bad": 1}\n' >"$work/bad.jsonl"
@@ -45,7 +45,7 @@ write managed hosts --plan "$work/plan.json" --price 2.1/gpu-h --deadline 48h --
     --runs-per-month 20 --today 2026-11-01 --json
 keys hosts hosts.json managed.json
 
-write run watch --plan "$work/plan.json" --json --quiet -- "$trainer" trains 60 5
+write run watch --plan "$work/plan.json" --json --quiet -- "$trainer" trains 120 10
 keys run run.json
 write actual runs actual --plan "$work/plan.json" --wall-hours 3 --json
 write ledger runs export
