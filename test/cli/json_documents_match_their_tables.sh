@@ -55,7 +55,8 @@ keys coverage coverage.json
 write validation validate --json
 keys validation validation.json
 
-write train train --model $model --data $rows --context 64 --held-out 0.2 --method full --max-steps 2 --quiet --json --out "$work/base"
+random=$("$GPUHOURS" help train | grep -o -- --random-weights | head -1) # the small model has no weights
+write train train $random --model $model --data $rows --context 64 --held-out 0.2 --method full --max-steps 2 --quiet --json --out "$work/base"
 write adapted train --model "$work/base" --tokenizer $model --data $rows --context 64 --max-steps 2 --quiet --json --out "$work/adapter"
 keys metrics base/metrics.jsonl
 write merge merge --model "$work/base" --adapter "$work/adapter" --out "$work/merged" --json
