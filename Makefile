@@ -6,6 +6,8 @@
 #   make fuzz     fuzz the parsers        make bench    speed against limits and other tools
 #   make install  to PREFIX and DESTDIR   make uninstall
 #   make deb      a Debian package        tools/try-deb installs it into a bare Debian
+#   make manuals  man pages and completions, under build/share
+#   make docs     docs/json.md and docs/reference.md, from the tables
 #   make cuda-parity     compare GPU operations with the CPU's, and time them
 #   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   compare with npm's and Debian's implementations
@@ -61,14 +63,15 @@ TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/web/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
 LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
+COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # for what reads their tables
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals clean FORCE
+.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -79,27 +82,34 @@ forecast: $(PROGRAM)
 	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
-check: $(PROGRAM) $(BUILD)/tests $(STAND_INS) \
+check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
+	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
 	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
-lint: build
+lint: build $(BUILD)/manual
 	$(Q)tools/lint $(BUILD)
+manuals: build/share/man/man1/gpuhours.1
+docs: $(BUILD)/manual
+	$(Q)$(BUILD)/manual json > docs/json.md && $(BUILD)/manual reference > docs/reference.md
+build/share/man/man1/gpuhours.1: $(BUILD)/manual VERSION
+	@echo "  man  build/share"; rm -rf build/share/man/man1 build/share/*/*completion* build/share/zsh
+	$(Q)$(BUILD)/manual share build/share $$(date -u -r VERSION +%Y-%m-%d) && touch $@
 web: build/gpuhours.html
 clean:
 	$(Q)rm -rf build
 
-$(PROGRAM): $(LIBRARY) $(call object,$(CLI)) $(BUILD)/version.o
-$(BUILD)/tests: $(LIBRARY) $(call object,$(TESTS))
+$(PROGRAM): $(LIBRARY) $(COMMANDS) $(call object,src/cli/main.c)
+$(BUILD)/tests: $(LIBRARY) $(COMMANDS) $(call object,$(TESTS))
+$(BUILD)/manual: $(LIBRARY) $(COMMANDS) $(call object,$(wildcard tools/manual/*.c))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
 $(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
+$(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
@@ -121,11 +131,13 @@ $(BUILD)/data.o: $(BUILD)/data.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/data.c: $(BUILD)/embed $(DATA) $(LIVE) $(BUILD)/live
 	$(Q)$(BUILD)/embed $(DATA) $(LIVE) > $@
-# The version that the ledger stores with each entry.
+# What --version prints, and the ledger stores with an entry.
+FEATURES := CUDA $(if $(NVCC),yes,no)$(,) OpenBLAS $(if $(BLAS),yes,no)$(,) MPI $(if $(MPI_LIBS),yes,no)
 $(BUILD)/version.o: $(BUILD)/version.c
 	$(Q)$(CC) -std=c17 -Isrc -c $< -o $@
 $(BUILD)/version.c: FORCE
-	@mkdir -p $(@D); text="#include \"cli/command.h\"\nconst char command_version[] = \"$$(git describe --always --dirty 2>/dev/null || echo unknown)\";"; \
+	@mkdir -p $(@D); release=$$(cat VERSION); \
+	 text="#include \"cli/command.h\"\nconst char command_release[] = \"$$release\";\nconst char command_version[] = \"$$(git describe --always --dirty 2>/dev/null || echo $$release)\";\nconst char command_features[] = \"$(FEATURES)\";"; \
 	 printf "$$text\n" | cmp -s - $@ || printf "$$text\n" > $@
 $(BUILD)/embed: tools/embed.c | $(BUILD)/deps
 	$(Q)$(CC) -std=c17 -o $@ $<

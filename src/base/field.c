@@ -1,3 +1,5 @@
+// Tables that describe structs: reading, writing and spelling their members.
+
 #include "base/field.h"
 
 #include <math.h>
@@ -199,6 +201,38 @@ const char *field_spell(const struct field *field, const void *object, struct ar
     }
     default: return text_format(arena, "%.6g", *(const double *)at);
     }
+}
+
+const char *field_value(const struct field *field)
+{
+    static const char *const by_kind[] = {
+        [FIELD_TEXT] = "TEXT",   [FIELD_DATE] = "DATE",        [FIELD_CHOICE] = "WORD",
+        [FIELD_COUNT] = "N",     [FIELD_NUMBER] = "NUMBER",    [FIELD_SHARE] = "SHARE",
+        [FIELD_BYTES] = "BYTES", [FIELD_SECONDS] = "DURATION", [FIELD_RATE] = "RATE",
+        [FIELD_USD] = "USD",
+    };
+    return field->kind == FIELD_FLAG ? NULL : field->value ? field->value : by_kind[field->kind];
+}
+
+static bool is_unset(const struct field *field, const void *object)
+{
+    const void *at = member_const(field, object);
+    return field->kind == FIELD_FLAG     ? !*(const bool *)at
+           : field->kind == FIELD_CHOICE ? *(const int *)at < 0
+           : field->kind == FIELD_COUNT  ? *(const int64_t *)at < 0
+                                         : false;
+}
+
+const char *field_default(const struct field *field, const void *object, struct arena *arena)
+{
+    const char *words = field->fallback, *gap = words ? strstr(words, "%s") : NULL;
+    if (words && !gap)
+        return *words ? words : NULL;
+    if (!object || !field_known(field, object) || is_unset(field, object))
+        return NULL;
+    const char *spelled = field_spell(field, object, arena);
+    return gap ? text_format(arena, "%.*s%s%s", (int)(gap - words), words, spelled, gap + 2)
+               : spelled;
 }
 
 void field_write(const struct field *fields, const void *object, struct json_writer *w)

@@ -1,7 +1,7 @@
 // field: tables that describe structs; options, JSON keys and catalog columns are their rows.
 //
 //     static const struct field gpu_fields[] = {
-//         FIELD(gpu, name, TEXT, "as people call it"),
+//         FIELD(gpu, name, TEXT, "name on the command line"),
 //         FIELD(gpu, memory_bytes, BYTES, "device memory"),
 //         { 0 }
 //     };
@@ -36,32 +36,33 @@ struct field {
     const char *name; // as in JSON and in catalogs; --its-name-with-dashes on the command line
     enum field_kind kind;
     size_t offset;
-    const char *help;
+    const char *help;           // one line: what it is, with its unit
     const char *const *choices; // of FIELD_CHOICE, ended by NULL
     double scale;               // what 1 means in a catalog cell without unit; 0 is 1
     bool required;              // a catalog row without it is refused
+    // For the command line only:
+    const char *value; // stands for the value in --help: "GPU", "FILE"; NULL: by kind
+    // Words for a default that is computed, "%s" in them being the value of the defaults; "" if the
+    // option has none; "required" if it must be given.
+    const char *fallback;
+    bool hidden; // accepted, but not shown: a former name
 };
 
-#define FIELD(type, member, kind_, help_)                                                \
-    {                                                                                    \
-        .name = #member, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
-        .help = help_                                                                    \
-    }
-#define FIELD_AS(name_, type, member, kind_, help_)                                    \
+// Further members may follow the help: FIELD(plan_request, gpus, COUNT, "number of GPUs",
+// .fallback = "fewest that fit").
+#define FIELD(type, member, kind_, ...) FIELD_AS(#member, type, member, kind_, __VA_ARGS__)
+#define FIELD_AS(name_, type, member, kind_, ...)                                      \
     {                                                                                  \
         .name = name_, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
-        .help = help_                                                                  \
+        .help = __VA_ARGS__                                                            \
     }
-#define FIELD_OF(type, member, list, help_)                                             \
-    {                                                                                   \
-        .name = #member, .kind = FIELD_CHOICE, .offset = offsetof(struct type, member), \
-        .help = help_, .choices = list                                                  \
-    }
-#define FIELD_NEEDED(type, member, kind_, help_)                                         \
-    {                                                                                    \
-        .name = #member, .kind = FIELD_##kind_, .offset = offsetof(struct type, member), \
-        .help = help_, .required = true                                                  \
-    }
+#define FIELD_OF(type, member, list, ...) FIELD(type, member, CHOICE, __VA_ARGS__, .choices = list)
+#define FIELD_NEEDED(type, member, kind_, ...) \
+    FIELD(type, member, kind_, __VA_ARGS__, .required = true)
+
+// A number of the source in words of a table: FIELD_WORDS(MINUTES) " minutes".
+#define FIELD_WORDS(number) FIELD_WORDS_(number)
+#define FIELD_WORDS_(number) #number
 
 const struct field *field_find(const struct field *fields, struct text name); // _ and - are equal
 
@@ -74,6 +75,12 @@ void field_clear(const struct field *fields, void *object);
 bool field_known(const struct field *field, const void *object);    // not NAN, not NULL
 double field_number(const struct field *field, const void *object); // any numeric kind
 const char *field_spell(const struct field *field, const void *object, struct arena *arena);
+
+// What stands for the value in --help: "GPU", "N"; NULL for a flag, which needs none.
+const char *field_value(const struct field *field);
+
+// The default of an option, read from an object that holds all defaults; NULL if it has none.
+const char *field_default(const struct field *field, const void *object, struct arena *arena);
 
 void field_write(const struct field *fields, const void *object, struct json_writer *w);
 

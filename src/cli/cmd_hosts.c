@@ -15,8 +15,10 @@ struct own {
 };
 
 static const struct field own_fields[] = {
-    FIELD(own, plan, TEXT, "document of gpuhours plan --json"),
-    FIELD(own, offers, TEXT, "your own offers: our CSV, a SkyPilot or gpuhunt catalog"),
+    FIELD(own, plan, TEXT, "plan from gpuhours plan --json", .value = "FILE",
+          .fallback = "the options of a plan below"),
+    FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt catalog", .value = "FILE",
+          .fallback = "offers in the catalog"),
     { 0 },
 };
 
@@ -27,21 +29,29 @@ static struct plan_request plan_request;
 enum { JOB_FIELDS = 64 };
 static struct field job_fields[JOB_FIELDS];
 
-static const struct options groups[] = {
-    { "The job", own_fields, &own },
-    { "Places and terms", hosting_fields, &hosting_request },
-    { "The job without --plan, or where it differs from it", job_fields, &plan_request },
-    { "Recipe", recipe_fields, &plan_request.recipe },
+static struct options groups[] = {
+    OPTIONS("the job", own_fields, &own),
+    OPTIONS("places and prices", hosting_fields, &hosting_request),
+    OPTIONS("the job, if it is not that of --plan", job_fields, &plan_request),
+    OPTIONS("training recipe", recipe_fields, &plan_request.recipe),
     { 0 },
 };
 
 // Options of a plan that do not mean something else here.
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
     size_t count = 0;
+    own = (struct own){ 0 };
+    hosting_request = hosting_request_default();
+    plan_request = plan_request_default();
+    groups[2].defaults = data_defaults(arena);
     for (const struct field *f = plan_fields; f->name && count < JOB_FIELDS - 1; f++)
-        if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search"))
-            job_fields[count++] = *f;
+        if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search")) {
+            job_fields[count] = *f;
+            if (f->fallback && (!strcmp(f->fallback, "required") || strstr(f->fallback, "DATA")))
+                job_fields[count].fallback = "that of the plan";
+            count++;
+        }
     job_fields[count] = (struct field){ 0 };
     return groups;
 }
@@ -49,10 +59,7 @@ static const struct options *list_options(void)
 // The options once to find the plan, then again over what the plan says.
 static enum err read_options(struct command_line *line, struct hosting_document *document)
 {
-    list_options();
-    own = (struct own){ 0 };
-    hosting_request = hosting_request_default();
-    plan_request = plan_request_default();
+    list_options(line->arena);
     *document = (struct hosting_document){ .efficiency = { .log_mid = NAN } };
     TRY(command_read(line, groups));
     if (own.plan) {
@@ -107,12 +114,12 @@ static enum err read_offers(struct offers *offers, struct arena *arena,
     return err;
 }
 
-// The terms of --data DIR, else those compiled in.
+// The billing terms of --catalog DIR, else the built-in ones.
 static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
 {
-    if (!line->common.data || !folder_has(line->common.data, "billing.csv"))
+    if (!line->common.catalog || !folder_has(line->common.catalog, "billing.csv"))
         return offers_billing(out, count, line->arena, embedded_file("billing.csv"), "billing.csv");
-    const char *path = text_format(line->arena, "%s/billing.csv", line->common.data);
+    const char *path = text_format(line->arena, "%s/billing.csv", line->common.catalog);
     struct file file;
     TRY(file_open(&file, path));
     enum err err = offers_billing(out, count, line->arena, file.text, path);
@@ -173,10 +180,28 @@ static enum err run(struct command_line *line)
                : fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
 }
 
+static const char *const first[] = { "plan",     "deadline", "budget", "gpu",   "gpus", "region",
+                                     "provider", "kind",     "offers", "price", "rows", NULL };
+
+static const struct command_example examples[] = {
+    { "where the planned job could run within two days",
+      "gpuhours hosts --plan plan.json --deadline 48h" },
+    { "only on-demand H100s, with a price that you were offered",
+      "gpuhours hosts --plan plan.json --gpu h100 --kind on-demand --price 2.10/gpu-h" },
+    { "without a plan, as a document",
+      "gpuhours hosts --model llama-3.1-8b --tokens 21.4M --region us-east --json >hosts.json" },
+    { 0 },
+};
+
 const struct command command_hosts = {
-    "hosts",
-    "where it could run: on demand, spot, reserved, colocation",
-    "gpuhours hosts --plan plan.json --deadline 48h --region us-east --budget 2000",
-    run,
-    list_options,
+    .name = "hosts",
+    .summary = "compare places to run it: on demand, spot, reserved, colocation",
+    .usage = "--plan FILE [OPTION...] [--explain PROVIDER/INSTANCE]",
+    .about = "Estimates the planned job on every offer of the catalog: whole instances, the "
+             "provider's billing, preemptions of spot instances, commitments, owned servers, and "
+             "data that has to move. Recommends one, and names the break-even of reservations.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

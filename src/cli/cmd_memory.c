@@ -6,13 +6,47 @@
 #include "core/plan/fit.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const struct options *list_options(void)
+// What memory depends on; other options of a plan are refused rather than ignored.
+static const char *const used[] = { "model",        "context", "micro_batch",
+                                    "global_batch", "gpu",     "gpus",
+                                    "parallel",     "stack",   NULL };
+static const struct {
+    const char *name, *words;
+} defaults_here[] = {
+    { "gpu", "none: bytes only" },
+    { "gpus", "1" },
+    { "context", "%s" },
+    { "micro_batch", "1" },
+    { "global_batch", "no accumulation" },
+};
+enum { FIELDS = 64 };
+static struct field used_fields[FIELDS], unused_fields[FIELDS];
+
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Job and hardware", plan_fields, NULL },
-                                             { "Recipe", recipe_fields, NULL },
-                                             { "Trainer", from_fields, NULL },
-                                             { 0 } };
+    static struct plan_request request;
+    static struct from from;
+    static struct options groups[5];
+    const struct plan_request *defaults = data_defaults(arena);
+    const struct options all[] = {
+        OPTIONS("job and hardware", used_fields, &request, .defaults = defaults),
+        OPTIONS("training recipe", recipe_fields, &request.recipe),
+        OPTIONS("trainer configuration", from_fields, &from),
+        OPTIONS("not used", unused_fields, &request,
+                .refused = "memory does not depend on it; gpuhours plan has this option"),
+        { 0 },
+    };
+    request = plan_request_default();
+    from = (struct from){ 0 };
+    command_pick(used_fields, plan_fields, used, true);
+    command_pick(unused_fields, plan_fields, used, false);
+    for (struct field *f = used_fields; f->name; f++)
+        for (size_t i = 0; i < sizeof defaults_here / sizeof *defaults_here; i++)
+            if (!strcmp(f->name, defaults_here[i].name))
+                f->fallback = defaults_here[i].words;
+    memcpy(groups, all, sizeof groups);
     return groups;
 }
 
@@ -20,9 +54,11 @@ static enum err run(struct command_line *line)
 {
     struct plan_request request = plan_request_default();
     struct from from = { 0 };
-    const struct options groups[] = { { "Job and hardware", plan_fields, &request },
-                                      { "Recipe", recipe_fields, &request.recipe },
-                                      { "Trainer", from_fields, &from },
+    const struct options *listed = list_options(line->arena);
+    const struct options groups[] = { OPTIONS("", used_fields, &request),
+                                      OPTIONS("", recipe_fields, &request.recipe),
+                                      OPTIONS("", from_fields, &from),
+                                      listed[3],
                                       { 0 } };
     TRY(command_read(line, groups));
     if (from_given(&from, line)) { // once more, over the trainer's configuration
@@ -56,10 +92,28 @@ static enum err run(struct command_line *line)
     return fit.memory.fits ? OK : ERR_ANSWER;
 }
 
+static const char *const first[] = { "model",         "method",   "gpu",         "gpus",
+                                     "stack",         "context",  "micro_batch", "global_batch",
+                                     "checkpointing", "parallel", "from",        NULL };
+
+static const struct command_example examples[] = {
+    { "what fits on one RTX 4090",
+      "gpuhours memory --model llama-3.1-8b --method qlora --gpu rtx-4090" },
+    { "full fine-tuning, sharded over eight GPUs",
+      "gpuhours memory --model llama-3.1-8b --method full --gpu h100 --gpus 8 --parallel fsdp" },
+    { 0 },
+};
+
 const struct command command_memory = {
-    "memory",
-    "the byte plan by part; the largest micro-batch and context that fit",
-    "gpuhours memory --model llama-3.1-8b --method qlora --gpu rtx-4090",
-    run,
-    list_options,
+    .name = "memory",
+    .summary = "show memory by part; the largest micro-batch and context that fit",
+    .usage = "--model MODEL [OPTION...]",
+    .about =
+        "Shows the GPU memory that a training step needs: weights, gradients, optimizer states, "
+        "activations and logits, what the allocator reserves on top, and the largest "
+        "micro-batch and context that fit with each kind of activation checkpointing.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

@@ -22,21 +22,28 @@ static struct request {
 } request;
 
 static struct dataset_options data;
-static struct profile_settings settings = { .batching = BATCHING_PACKED };
+static struct profile_settings settings;
 
 static const struct field output_fields[] = {
-    FIELD(request, out, TEXT, "folder to write; must not be there yet"),
+    FIELD(request, out, TEXT, "folder to write; must not exist", .value = "DIR",
+          .fallback = "required"),
     { 0 },
 };
 
-static const struct options *options(void)
+static const struct options *list_options(struct arena *arena)
 {
+    static struct profile_settings defaults;
     static const struct options groups[] = {
-        { "Data", dataset_fields, &data },
-        { "Rows", profile_settings_fields, &settings },
-        { "Output", output_fields, &request },
+        OPTIONS("reading the data", dataset_fields, &data),
+        OPTIONS("rows", profile_settings_fields, &settings, .defaults = &defaults),
+        OPTIONS("output", output_fields, &request),
         { 0 },
     };
+    (void)arena;
+    request = (struct request){ 0 };
+    data = (struct dataset_options){ 0 };
+    settings = (struct profile_settings){ .stack = "native", .batching = BATCHING_PACKED };
+    defaults = profile_settings_complete(&settings);
     return groups;
 }
 
@@ -279,7 +286,7 @@ static enum err run(struct command_line *line)
     for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
         if (!strcmp(line->words[i], "-o"))
             line->words[i] = "--out";
-    TRY(command_read(line, options()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "pack needs data: files, folders or - for standard input");
     if (!request.out)
@@ -287,9 +294,7 @@ static enum err run(struct command_line *line)
     if (!access(request.out, F_OK))
         return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings.stack ? settings.stack : "native",
-                             settings.packer));
-    settings.stack = settings.stack ? settings.stack : "native";
+    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)
@@ -313,10 +318,25 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
+static const char *const first[] = { "model",  "tokenizer", "template", "context", "out",
+                                     "labels", "format",    "bad_rows", NULL };
+
+static const struct command_example examples[] = {
+    { "rows of up to 512 tokens",
+      "gpuhours pack train.jsonl --model ./model --context 512 --out packed" },
+    { 0 },
+};
+
 const struct command command_pack = {
-    "pack",
-    "the data as token ids in rows, for the engine",
-    "gpuhours pack train.jsonl --model ./llama --context 4096 --out packed",
-    run,
-    options,
+    .name = "pack",
+    .summary = "write the data as packed rows of token ids",
+    .usage = "DATA... --model MODEL --out DIR [OPTION...]",
+    .about =
+        "Tokenizes the data with the model's own tokenizer and chat template, packs the examples "
+        "into rows of the context window, and writes ids, labels and row starts as .npy files "
+        "with an index.json.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define MINUTES 20 // of a wrapped trainer, at most
+
 static struct asked {
     const char *plan, *pattern, *log, *out;
     int64_t steps, gpus;
@@ -21,44 +23,50 @@ static struct asked {
 } asked;
 
 static const struct field asked_fields[] = {
-    FIELD(asked, plan, TEXT, "plan.json that this is to measure"),
-    FIELD(asked, tokens_per_step, NUMBER, "processed by all GPUs, where the trainer does not say"),
-    FIELD(asked, steps, COUNT, "to measure, behind the warm-up; else until it is known"),
-    FIELD(asked, minutes, NUMBER, "at most: 20, of the built-in engine 10"),
-    FIELD(asked, until_width, SHARE,
-          "half of the interval over the rate that is good enough: 0.02"),
-    FIELD(asked, at_least, SECONDS, "of steady steps, lest clocks still fall: 20 s"),
-    FIELD(asked, out, TEXT, "file for the result; pilot.json unless --json is given"),
+    FIELD(asked, plan, TEXT, "plan to measure, from gpuhours plan --json", .value = "FILE",
+          .fallback = ""),
+    FIELD(asked, tokens_per_step, NUMBER,
+          "tokens per step over all GPUs, if the trainer prints none", .value = "TOKENS",
+          .fallback = "from the trainer or the plan"),
+    FIELD(asked, steps, COUNT, "steps to measure after the warm-up",
+          .fallback = "until the speed is known"),
+    FIELD(asked, minutes, NUMBER, "longest duration in minutes", .value = "MINUTES",
+          .fallback = FIELD_WORDS(MINUTES) ", or " FIELD_WORDS(
+              PILOT_ENGINE_MINUTES) " with the built-in engine"),
+    FIELD(asked, until_width, SHARE, "stop when the speed is known to ± this share"),
+    FIELD(asked, at_least, SECONDS, "shortest steady phase, in which clocks settle"),
+    FIELD(asked, out, TEXT, "file to write", .value = "FILE",
+          .fallback = "pilot.json, or none with --json"),
     { 0 },
 };
 
 static const struct field wrapped_fields[] = {
-    FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
-    FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
-    FIELD(asked, gpus, COUNT, "that it uses, where --from does not say"),
-    FIELD(asked, grace, SECONDS, "after SIGINT, and after SIGTERM, before harder means: 10 s"),
-    FIELD(asked, silent_minutes, NUMBER, "without output and steps before it is stopped: 30"),
+    FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
+          .value = "REGEX", .fallback = "detected"),
+    FIELD(asked, log, TEXT, "log file or folder of the trainer to follow", .value = "FILE",
+          .fallback = "its output"),
+    FIELD(asked, gpus, COUNT, "number of GPUs that the trainer uses",
+          .fallback = "from --from, else as observed"),
+    FIELD(asked, grace, SECONDS, "wait after SIGINT before SIGTERM, and again before SIGKILL"),
+    FIELD(asked, silent_minutes, NUMBER, "minutes without output or steps before it is stopped",
+          .value = "MINUTES"),
     { 0 },
 };
 
 static struct pilot_engine_request engine;
 static struct from from;
 
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
     static const struct options groups[] = {
-        { "Pilot", asked_fields, &asked },
-        { "Another trainer, behind --", wrapped_fields, &asked },
-        { "Its configuration", from_fields, &from },
-        { "Built-in engine", pilot_engine_fields, &engine },
-        { "Data of the engine", dataset_fields, &engine.data },
+        OPTIONS("measurement", asked_fields, &asked),
+        OPTIONS("another trainer, after --", wrapped_fields, &asked),
+        OPTIONS("its configuration", from_fields, &from),
+        OPTIONS("built-in engine", pilot_engine_fields, &engine),
+        OPTIONS("reading the data, for the engine", dataset_fields, &engine.data),
         { 0 },
     };
-    return groups;
-}
-
-static enum err read_options(struct command_line *line)
-{
+    (void)arena;
     asked = (struct asked){ .tokens_per_step = NAN,
                             .minutes = NAN,
                             .until_width = 0.02,
@@ -67,7 +75,12 @@ static enum err read_options(struct command_line *line)
                             .silent_minutes = 30 };
     engine = pilot_engine_default();
     from = (struct from){ 0 };
-    TRY(command_read(line, list_options()));
+    return groups;
+}
+
+static enum err read_options(struct command_line *line)
+{
+    TRY(command_read(line, list_options(line->arena)));
     if (!(asked.tokens_per_step > 0) && !isnan(asked.tokens_per_step))
         return fail(ERR_USAGE, "--tokens-per-step is %g, must be above 0", asked.tokens_per_step);
     if (asked.minutes <= 0 || asked.silent_minutes <= 0)
@@ -141,7 +154,7 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
 static bool is_enough(struct wrapped *run)
 {
     const struct steady *steady = wrapped_steady(run);
-    if (wrapped_elapsed(run) >= 60 * (isnan(asked.minutes) ? 20 : asked.minutes))
+    if (wrapped_elapsed(run) >= 60 * (isnan(asked.minutes) ? MINUTES : asked.minutes))
         return true;
     if (asked.steps)
         return steady->ordinary_steps >= asked.steps;
@@ -317,10 +330,33 @@ static enum err run(struct command_line *line)
     return show(&pilot, NULL, line);
 }
 
+static const char *const first[] = {
+    "plan", "tokens_per_step", "steps", "minutes", "until_width", "log", "pattern", "from",
+    "data", "device",          "out",   NULL
+};
+
+static const struct command_example examples[] = {
+    { "any trainer, until its speed is known to 2 %",
+      "gpuhours pilot --tokens-per-step 65536 -- torchrun --nproc-per-node 8 train.py" },
+    { "a small model on the built-in engine; first its plan",
+      "gpuhours plan train.jsonl --model ./model --stack native --gpu h100 --json >small.json" },
+    { "then the measurement, on this machine's processor",
+      "gpuhours pilot --plan small.json --model ./model --data train.jsonl --device cpu --steps "
+      "20" },
+    { 0 },
+};
+
 const struct command command_pilot = {
-    "pilot",
-    "measure: with the built-in engine, or wrapped around any trainer",
-    "gpuhours pilot --tokens-per-step 65536 -- torchrun --nproc-per-node 8 train.py",
-    run,
-    list_options,
+    .name = "pilot",
+    .summary = "measure the speed of a trainer or of the built-in engine",
+    .usage = "[OPTION...] -- COMMAND... | --plan FILE [OPTION...] [DATA...]",
+    .about =
+        "Runs a trainer until its sustained throughput is known well enough, then stops it; "
+        "warm-up and stalls are left out. Without a command after --, the built-in engine runs "
+        "the configuration of a plan. gpuhours plan --pilot replaces its assumed speed by the "
+        "result.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

@@ -16,18 +16,29 @@ struct source {
 };
 
 static const struct field source_fields[] = {
-    FIELD(source, profile, TEXT, "profile.json in the place of the data"),
-    FIELD(source, pilot, TEXT, "pilot.json: what was measured in the place of the stack's speed"),
+    FIELD(source, profile, TEXT, "profile.json to use instead of DATA", .value = "FILE",
+          .fallback = ""),
+    FIELD(source, pilot, TEXT, "pilot.json whose measured speed replaces the stack's",
+          .value = "FILE", .fallback = ""),
     { 0 },
 };
 
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = {
-        { "Job and hardware", plan_fields, NULL }, { "Recipe", recipe_fields, NULL },
-        { "Data", dataset_fields, NULL },          { "Measured", source_fields, NULL },
-        { "Trainer", from_fields, NULL },          { 0 }
+    static struct options groups[6];
+    static struct dataset_options data;
+    static struct source source;
+    static struct from from;
+    const struct plan_request *defaults = data_defaults(arena);
+    const struct options all[] = {
+        OPTIONS("job and hardware", plan_fields, NULL, .defaults = defaults),
+        OPTIONS("training recipe", recipe_fields, NULL, .defaults = &defaults->recipe),
+        OPTIONS("reading the data", dataset_fields, NULL, .defaults = &data),
+        OPTIONS("measured input", source_fields, NULL, .defaults = &source),
+        OPTIONS("trainer configuration", from_fields, NULL, .defaults = &from),
+        { 0 },
     };
+    memcpy(groups, all, sizeof groups);
     return groups;
 }
 
@@ -74,11 +85,11 @@ static enum err run(struct command_line *line)
     struct from from = { 0 };
     struct pilot pilot;
     struct plan_request said;
-    const struct options groups[] = { { "Job and hardware", plan_fields, &request },
-                                      { "Recipe", recipe_fields, &request.recipe },
-                                      { "Data", dataset_fields, &data_options },
-                                      { "Measured", source_fields, &source },
-                                      { "Trainer", from_fields, &from },
+    const struct options groups[] = { OPTIONS("Job and hardware", plan_fields, &request),
+                                      OPTIONS("Recipe", recipe_fields, &request.recipe),
+                                      OPTIONS("Data", dataset_fields, &data_options),
+                                      OPTIONS("Measured", source_fields, &source),
+                                      OPTIONS("Trainer", from_fields, &from),
                                       { 0 } };
     TRY(command_read(line, groups));
     int64_t gpus = request.gpus;
@@ -126,10 +137,34 @@ static enum err run(struct command_line *line)
     return plan_verdict(plan);
 }
 
+static const char *const first[] = { "model", "tokens", "epochs",  "method",       "gpu",
+                                     "gpus",  "stack",  "context", "global_batch", "deadline",
+                                     "pilot", "from",   NULL };
+
+static const struct command_example examples[] = {
+    { "the built-in example data on one H100",
+      "gpuhours plan example --model llama-3.1-8b --gpu h100" },
+    { "your data, three epochs, on eight GPUs; the plan as a document",
+      "gpuhours plan train.jsonl --model llama-3.1-8b --epochs 3 --gpu h100 --gpus 8 --json "
+      ">plan.json" },
+    { "only a token count, full fine-tuning, where each number comes from",
+      "gpuhours plan --tokens 21.4M --model qwen3-8b --method full --gpu h100 --explain" },
+    { "the settings of an axolotl, LLaMA-Factory, torchtune or Hugging Face run",
+      "gpuhours plan train.jsonl --from axolotl.yml --gpu a100" },
+    { 0 },
+};
+
 const struct command command_plan = {
-    "plan",
-    "GPU hours, cost, what fits, alternatives and mistakes",
-    "gpuhours plan train.jsonl --model llama-3.1-8b --epochs 3 --gpu h100 --gpus 8",
-    run,
-    list_options,
+    .name = "plan",
+    .summary = "forecast GPU hours, cost and memory; find mistakes and alternatives",
+    .usage = "[DATA...] --model MODEL [OPTION...]",
+    .about =
+        "Forecasts a fine-tuning run: whether it fits into GPU memory, its throughput, wall "
+        "time, GPU hours and cost as a median and an 80 % range, and which configuration would "
+        "be cheaper or faster. DATA are files or folders of training data (JSON, JSON Lines, "
+        "CSV, text, Parquet), or the word example; --profile or --tokens replace them.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

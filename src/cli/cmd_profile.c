@@ -15,23 +15,37 @@ static struct request {
 } request;
 
 static struct dataset_options data;
-static struct profile_settings settings = { .batching = -1 };
+static struct profile_settings settings;
 
 static const struct field output_fields[] = {
-    FIELD(request, out, TEXT,
-          "where the profile is written; profile.json if not said, - is stdout"),
-    FIELD(request, merge, FLAG, "the files are profiles: add them up"),
+    FIELD(request, out, TEXT, "file to write; - is standard output", .value = "FILE",
+          .fallback = "profile.json, or none with --json"),
+    FIELD(request, merge, FLAG, "the files are profiles: merge them into one"),
     { 0 },
 };
 
-static const struct options *options(void)
+// Settings that are not given, of data that is counted; merged profiles have their own.
+static struct profile_settings complete(struct profile_settings given)
 {
+    if (given.batching < 0)
+        given.batching = BATCHING_LONGEST;
+    return profile_settings_complete(&given);
+}
+
+static const struct options *list_options(struct arena *arena)
+{
+    static struct profile_settings defaults;
     static const struct options groups[] = {
-        { "Data", dataset_fields, &data },
-        { "Batches", profile_settings_fields, &settings },
-        { "Output", output_fields, &request },
+        OPTIONS("reading the data", dataset_fields, &data),
+        OPTIONS("simulated batches", profile_settings_fields, &settings, .defaults = &defaults),
+        OPTIONS("output", output_fields, &request),
         { 0 },
     };
+    (void)arena;
+    request = (struct request){ 0 };
+    data = (struct dataset_options){ 0 };
+    settings = (struct profile_settings){ .batching = -1 };
+    defaults = complete(settings);
     return groups;
 }
 
@@ -72,9 +86,8 @@ static enum err merge(struct profile *out, struct command_line *line)
 static enum err count(struct profile *out, struct command_line *line)
 {
     struct lengths lengths = { .arena = line->arena };
-    if (settings.batching < 0)
-        settings.batching = BATCHING_LONGEST;
-    const struct packing_trainer *trainer; // report a misspelled name before reading the data
+    settings.batching = complete(settings).batching;
+    const struct packing_trainer *trainer; // a misspelled one is told before the data is read
     TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
     struct dataset dataset;
     TRY(dataset_open(&dataset, line->arena, &data));
@@ -112,7 +125,7 @@ static enum err run(struct command_line *line)
     for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
         if (!strcmp(line->words[i], "-o")) // a common habit
             line->words[i] = "--out";
-    TRY(command_read(line, options()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "profile needs data: files, folders or - for standard input");
     struct profile profile = { 0 };
@@ -120,10 +133,31 @@ static enum err run(struct command_line *line)
     return write_profile(&profile, line);
 }
 
+static const char *const first[] = { "model",  "tokenizer", "template", "labels",
+                                     "format", "context",   "batching", "stack",
+                                     "out",    "merge",     "bad_rows", NULL };
+
+static const struct command_example examples[] = {
+    { "the built-in example data, as Llama 3.1 would read it",
+      "gpuhours profile example --model llama-3.1-8b" },
+    { "your data with the tokenizer and chat template of a model folder",
+      "gpuhours profile train.jsonl --model ./model --out profile.json" },
+    { "profiles of parts, counted on several machines",
+      "gpuhours profile --merge profile.json profile.json --out all.json" },
+    { 0 },
+};
+
 const struct command command_profile = {
-    "profile",
-    "what is in the data, in tokens, and how full batches are",
-    "gpuhours profile train.jsonl --model meta-llama/Llama-3.1-8B-Instruct",
-    run,
-    options,
+    .name = "profile",
+    .summary = "count tokens, lengths and padding; recommend a context",
+    .usage = "DATA... [OPTION...]",
+    .about =
+        "Reads training data as a trainer would, counts tokens and labelled tokens with the "
+        "model's tokenizer and chat template, and shows the distribution of lengths and how "
+        "full batches are with padding, grouping and packing. The profile that it writes holds "
+        "no text. DATA are files, folders, - for standard input, or the word example.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

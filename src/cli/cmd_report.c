@@ -18,15 +18,18 @@ static struct request {
 } request;
 
 static const struct field own_fields[] = {
-    FIELD(request, html, TEXT, "file that is written: one page that loads nothing; - is stdout"),
-    FIELD(request, markdown, FLAG, "Markdown on standard output, for tickets"),
-    FIELD(request, csv, FLAG, "a table on standard output: a row a key, a column a document"),
+    FIELD(request, html, TEXT, "write one self-contained page; - is standard output",
+          .value = "FILE", .fallback = ""),
+    FIELD(request, markdown, FLAG, "print Markdown, e.g. for a ticket"),
+    FIELD(request, csv, FLAG, "print CSV: a row per key, a column per document"),
     { 0 },
 };
 
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Output", own_fields, &request }, { 0 } };
+    static const struct options groups[] = { OPTIONS("output", own_fields, &request), { 0 } };
+    (void)arena;
+    request = (struct request){ 0 };
     return groups;
 }
 
@@ -57,11 +60,11 @@ static const struct report_live *find_live(struct report_live *live)
 
 static enum err run(struct command_line *line)
 {
-    request = (struct request){ 0 };
-    TRY(command_read(line, list_options()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
-        return fail(ERR_USAGE, "report wants documents: what plan, profile, pilot and hosts write "
-                               "with --json");
+        return fail(ERR_USAGE,
+                    "report needs documents, as plan, profile, pilot and hosts write them "
+                    "with --json");
     if ((request.html != NULL) + request.markdown + request.csv + line->common.json > 1)
         return fail(ERR_USAGE, "--html, --markdown, --csv and --json: one of them");
     struct report_input *input = ARENA_NEW(line->arena, struct report_input, 1);
@@ -88,10 +91,24 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
+static const char *const first[] = { "html", "markdown", "csv", NULL };
+
+static const struct command_example examples[] = {
+    { "one page with charts and a live what-if",
+      "gpuhours report plan.json profile.json --html report.html" },
+    { "a summary for a ticket", "gpuhours report plan.json hosts.json --markdown" },
+    { 0 },
+};
+
 const struct command command_report = {
-    "report",
-    "a page with charts of plans, profiles, pilots and offers",
-    "gpuhours report plan.json profile.json --html report.html",
-    run,
-    list_options,
+    .name = "report",
+    .summary = "show documents as a page with charts, text, Markdown or CSV",
+    .usage = "DOCUMENT... [--html FILE | --markdown | --csv | --json]",
+    .about = "Shows the JSON documents of plan, profile, pilot and hosts with charts: on the "
+             "terminal, as one HTML page that loads nothing, as Markdown or as CSV. Two plans are "
+             "compared.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

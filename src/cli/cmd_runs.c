@@ -16,24 +16,29 @@ static struct request {
 } request;
 
 static const struct field request_fields[] = {
-    FIELD(request, model, TEXT, "only of this model"),
-    FIELD(request, stack, TEXT, "only of this stack"),
-    FIELD(request, gpu, TEXT, "only on this GPU"),
-    FIELD(request, kind, TEXT, "only profile, plan, pilot or run"),
-    FIELD(request, since, TEXT, "only from this date on, or of the last 7d"),
-    FIELD(request, most, COUNT, "how many, the newest; all unless given"),
-    FIELD(request, csv, FLAG, "export: a table for spreadsheets, without documents"),
-    FIELD(request, document, FLAG, "show: the stored document itself"),
+    FIELD(request, model, TEXT, "only entries of this model", .value = "MODEL", .fallback = "all"),
+    FIELD(request, stack, TEXT, "only entries of this stack", .value = "STACK", .fallback = "all"),
+    FIELD(request, gpu, TEXT, "only entries of this GPU", .value = "GPU", .fallback = "all"),
+    FIELD(request, kind, TEXT, "only entries of this kind: profile, plan, pilot or run",
+          .value = "KIND", .fallback = "all"),
+    FIELD(request, since, TEXT, "only entries since a date, or of the last days, e.g. 7d",
+          .value = "DATE", .fallback = "all"),
+    FIELD(request, most, COUNT, "show at most this many, newest first", .fallback = "all"),
+    FIELD(request, csv, FLAG, "export: a CSV table without the documents"),
+    FIELD(request, document, FLAG, "show: print the stored document"),
     { 0 },
 };
 
 static struct runs_actual actual;
 
-static const struct options *options(void)
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Which", request_fields, &request },
-                                             { "Actual", runs_actual_fields, &actual },
+    static const struct options groups[] = { OPTIONS("entries", request_fields, &request),
+                                             OPTIONS("runs actual", runs_actual_fields, &actual),
                                              { 0 } };
+    (void)arena;
+    request = (struct request){ 0 };
+    field_clear(runs_actual_fields, &actual);
     return groups;
 }
 
@@ -293,27 +298,26 @@ static enum err record_actual(struct command_line *line, struct ledger *ledger, 
 
 // --- the command -------------------------------------------------------------
 
+static const char *const action_names[] = { "list",   "show",   "compare", "export", "coverage",
+                                            "import", "delete", "actual",  NULL };
 static const struct action {
-    const char *name;
     enum err (*run)(struct command_line *line, struct ledger *ledger, struct out *out);
     bool writes;
 } actions[] = {
-    { "list", list, false },     { "show", show, false },           { "compare", compare, false },
-    { "export", export, false }, { "coverage", coverage, false },   { "import", import, true },
-    { "delete", delete, true },  { "actual", record_actual, true },
+    { list, false },     { show, false },  { compare, false }, { export, false },
+    { coverage, false }, { import, true }, { delete, true },   { record_actual, true },
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
+_Static_assert(sizeof action_names / sizeof *action_names == ACTIONS + 1, "a name for each action");
 
 static enum err find_action(const struct action **out, const char *name)
 {
-    const char *names[ACTIONS];
     for (size_t i = 0; i < ACTIONS; i++) {
         *out = &actions[i];
-        names[i] = actions[i].name;
-        if (!strcmp(name, names[i]))
+        if (!strcmp(name, action_names[i]))
             return OK;
     }
-    const char *near = text_nearest(text_of(name), names, ACTIONS);
+    const char *near = text_nearest(text_of(name), action_names, ACTIONS);
     return fail(ERR_USAGE,
                 "runs cannot %s%s%s; it can list, show, compare, export, import, "
                 "delete, actual and coverage",
@@ -322,8 +326,7 @@ static enum err find_action(const struct action **out, const char *name)
 
 static enum err run(struct command_line *line)
 {
-    field_clear(runs_actual_fields, &actual);
-    TRY(command_read(line, options()));
+    TRY(command_read(line, list_options(line->arena)));
     bool is_kind = !request.kind;
     for (int i = 0; history_kinds[i] && !is_kind; i++)
         is_kind = !strcmp(history_kinds[i], request.kind);
@@ -341,10 +344,29 @@ static enum err run(struct command_line *line)
     return print(&out, line);
 }
 
+static const char *const first[] = { "model", "gpu",        "stack",     "kind", "since", "most",
+                                     "plan",  "wall_hours", "gpu_hours", "log",  "csv",   NULL };
+
+static const struct command_example examples[] = {
+    { "the plans, pilots and runs of the last week", "gpuhours runs --since 7d" },
+    { "how a planned run ended", "gpuhours runs actual --plan plan.json --wall-hours 3.5" },
+    { "how often the 80 % ranges contained the result", "gpuhours runs coverage" },
+    { "all entries, for a spreadsheet", "gpuhours runs export --csv >runs.csv" },
+    { 0 },
+};
+
 const struct command command_runs = {
-    "runs",
-    "the ledger: past plans, pilots and runs; how often ranges held",
-    "gpuhours runs actual 12 --log train.log; gpuhours runs coverage",
-    run,
-    options,
+    .name = "runs",
+    .summary = "list past plans, pilots and runs; how often ranges were right",
+    .usage = "[list | show ID | compare ID... | export | import FILE | delete ID... | actual ID | "
+             "coverage] [OPTION...]",
+    .about =
+        "Works on the ledger, a file in which plan, profile, pilot, watch and train store their "
+        "results. runs actual records how a planned run ended; its measured speed narrows the "
+        "range of later plans. --ledger off neither stores nor uses entries.",
+    .first = first,
+    .words = action_names,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

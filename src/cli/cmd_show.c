@@ -443,18 +443,23 @@ static struct import {
 } import;
 
 static const struct field import_fields[] = {
-    FIELD(import, import, TEXT, "a SkyPilot or gpuhunt catalog, written as our own CSV"),
-    FIELD(import, provider, TEXT, "of that catalog; told by its name unless given"),
-    FIELD(import, as_of, DATE, "of its prices; today unless given"),
-    FIELD(import, all_regions, FLAG, "also what is outside the United States"),
-    FIELD(import, out, TEXT, "file to write instead of standard output"),
+    FIELD(import, import, TEXT, "SkyPilot or gpuhunt catalog to convert to offers.csv",
+          .value = "FILE", .fallback = ""),
+    FIELD(import, provider, TEXT, "provider of that catalog", .value = "NAME",
+          .fallback = "from the file's name"),
+    FIELD(import, as_of, DATE, "date of its prices", .fallback = "today"),
+    FIELD(import, all_regions, FLAG, "include regions outside the United States"),
+    FIELD(import, out, TEXT, "file to write", .value = "FILE", .fallback = "standard output"),
     { 0 },
 };
 
-static const struct options groups[] = { { "Offers", import_fields, &import }, { 0 } };
+static const struct options groups[] = { OPTIONS("show offers --import", import_fields, &import),
+                                         { 0 } };
 
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
+    (void)arena;
+    import = (struct import){ 0 };
     return groups;
 }
 
@@ -483,29 +488,22 @@ static enum err import_offers(struct show *show)
 
 // --- command -----------------------------------------------------------------
 
-static const struct view {
-    const char *name;
-    enum err (*show)(struct show *show);
-} views[] = {
-    { "models", show_models },         { "gpus", show_gpus },     { "nodes", show_nodes },
-    { "operations", show_operations }, { "offers", show_offers }, { "colocation", show_colocation },
-    { "stacks", show_stacks },
+static const char *const view_names[] = { "models", "gpus",       "nodes",  "operations",
+                                          "offers", "colocation", "stacks", NULL };
+static enum err (*const views[])(struct show *show) = {
+    show_models, show_gpus, show_nodes, show_operations, show_offers, show_colocation, show_stacks,
 };
+enum { VIEWS = sizeof views / sizeof *views };
+_Static_assert(sizeof view_names / sizeof *view_names == VIEWS + 1, "a name for each catalog");
 
-static enum err find_view(const struct view **out, const char *name)
+static enum err find_view(int *out, const char *name)
 {
-    const char *names[sizeof views / sizeof *views];
-    size_t found = sizeof views / sizeof *views;
-    for (size_t i = 0; i < found; i++) {
-        names[i] = views[i].name;
-        if (!strcmp(name, names[i])) {
-            *out = &views[i];
+    for (*out = 0; *out < VIEWS; ++*out)
+        if (!strcmp(name, view_names[*out]))
             return OK;
-        }
-    }
-    const char *near = text_nearest(text_of(name), names, found);
+    const char *near = text_nearest(text_of(name), view_names, VIEWS);
     if (near)
-        return fail(ERR_USAGE, "there is no catalog \"%s\"; the nearest is %s", name, near);
+        return fail(ERR_USAGE, "there is no catalog \"%s\"; did you mean %s?", name, near);
     return fail(ERR_USAGE,
                 "there is no catalog \"%s\"; there are models, gpus, nodes, operations, "
                 "offers, colocation, stacks",
@@ -514,12 +512,11 @@ static enum err find_view(const struct view **out, const char *name)
 
 static enum err run(struct command_line *line)
 {
-    import = (struct import){ 0 };
-    TRY(command_read(line, groups));
+    TRY(command_read(line, list_options(line->arena)));
     if (line->positional_count < 1 || line->positional_count > 2)
         return fail(ERR_USAGE, "show needs a catalog: gpuhours show "
                                "models|gpus|nodes|operations|offers|colocation|stacks [NAME]");
-    const struct view *view = NULL;
+    int view;
     TRY(find_view(&view, line->positional[0]));
     struct show show = { .arena = line->arena,
                          .is_json = line->common.json,
@@ -528,18 +525,18 @@ static enum err run(struct command_line *line)
     show.catalog = show.data.catalog;
     show.out = print_out(line->arena);
     show.json.out = &show.out;
-    if (import.import && strcmp(view->name, "offers"))
-        return fail(ERR_USAGE, "--import reads offers: gpuhours show offers --import %s",
+    if (import.import && views[view] != show_offers)
+        return fail(ERR_USAGE, "--import reads offers; wanted is gpuhours show offers --import %s",
                     import.import);
     if (import.import)
         return import_offers(&show);
     if (show.is_json) {
         json_open(&show.json, NULL, '{');
-        json_put_string(&show.json, "kind", view->name);
+        json_put_string(&show.json, "kind", view_names[view]);
         json_put_count(&show.json, "version", 1);
         json_open(&show.json, "rows", '[');
     }
-    TRY(view->show(&show));
+    TRY(views[view](&show));
     if (show.is_json) {
         json_close(&show.json, ']');
         json_close(&show.json, '}');
@@ -551,10 +548,26 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
+static const char *const first[] = { "json", "catalog", NULL };
+
+static const struct command_example examples[] = {
+    { "all GPUs", "gpuhours show gpus" },
+    { "one GPU, with the source of each figure", "gpuhours show gpus h100" },
+    { "what it costs to rent it", "gpuhours show offers h100" },
+    { "training stacks that a plan can assume", "gpuhours show stacks" },
+    { 0 },
+};
+
 const struct command command_show = {
     .name = "show",
-    .summary = "the catalogs: models, gpus, nodes, operations, offers, colocation, stacks",
-    .example = "gpuhours show gpus h100",
+    .summary = "list the catalogs of models, GPUs, nodes, offers and stacks",
+    .usage = "models | gpus | nodes | operations | offers | colocation | stacks [NAME]",
+    .about = "Lists a catalog, or shows one row of it in full with source and date. --import "
+             "converts the price catalog of SkyPilot or gpuhunt into offers.csv, which --catalog "
+             "or hosts --offers reads.",
+    .first = first,
+    .words = view_names,
+    .examples = examples,
     .run = run,
     .options = list_options,
 };

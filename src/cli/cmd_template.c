@@ -21,22 +21,27 @@ static const char *const label_choices[] = { "none", "all", "assistant", "comple
 
 static const struct field fields[] = {
     FIELD(template_options, template, TEXT,
-          "tokenizer_config.json, a .jinja file, or chatml, llama3, plain"),
+          "tokenizer_config.json, .jinja file, chatml, llama3 or plain", .value = "FILE",
+          .fallback = "required"),
     FIELD(template_options, messages, TEXT,
-          "JSON file: a list of messages, or an object of the template's variables"),
-    FIELD(template_options, which, TEXT, "name of the template where a file has several"),
-    FIELD(template_options, date, DATE, "what the template sees as today"),
+          "JSON file: list of messages, or object of template variables", .value = "FILE",
+          .fallback = "required"),
+    FIELD(template_options, which, TEXT, "name of the template, for files with several",
+          .value = "NAME", .fallback = "default"),
+    FIELD(template_options, date, DATE, "date that the template sees", .fallback = "none"),
     FIELD(template_options, generation_prompt, FLAG, "end with the header of an answer"),
-    FIELD(template_options, spans, FLAG, "print the byte ranges of generation blocks as well"),
-    FIELD_OF(template_options, labels, label_choices,
-             "print the byte ranges that carry loss as well"),
+    FIELD(template_options, spans, FLAG, "also print the byte ranges of generation blocks"),
+    FIELD_OF(template_options, labels, label_choices, "also print the byte ranges that carry loss",
+             .value = "TOKENS"),
     { 0 },
 };
 
-static const struct options *groups(void)
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options all[] = { { "Template", fields, &given }, { 0 } };
-    return all;
+    static const struct options groups[] = { OPTIONS("template", fields, &given), { 0 } };
+    (void)arena;
+    given = (struct template_options){ 0 };
+    return groups;
 }
 
 static enum err load_format(struct chat_format *format, struct arena *arena, struct file *file)
@@ -172,7 +177,7 @@ static enum err run_template(struct command_line *line)
     struct file source = { 0 }, messages = { 0 };
     const struct template *template;
     struct template_value variables;
-    TRY(command_read(line, groups()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!given.messages)
         return fail(ERR_USAGE, "template needs --messages: a JSON file, or - for standard input");
     enum err err = load_format(&format, line->arena, &source);
@@ -189,10 +194,26 @@ static enum err run_template(struct command_line *line)
     return err;
 }
 
+static const char *const first[] = { "template", "messages", "generation_prompt",
+                                     "labels",   "spans",    "which",
+                                     "date",     NULL };
+
+static const struct command_example examples[] = {
+    { "a conversation in ChatML", "gpuhours template --template chatml --messages chat.json" },
+    { "with a model's own template, and which bytes carry loss",
+      "gpuhours template --template llama3 --messages chat.json --labels assistant" },
+    { 0 },
+};
+
 const struct command command_template = {
     .name = "template",
-    .summary = "render a chat template",
-    .example = "gpuhours template --template tokenizer_config.json --messages chat.json",
+    .summary = "render a conversation with a chat template",
+    .usage = "--template FILE --messages FILE [OPTION...]",
+    .about =
+        "Prints the text that a model is trained on: messages rendered with a chat template, as "
+        "Transformers would, and on request the byte ranges that carry loss.",
+    .first = first,
+    .examples = examples,
     .run = run_template,
-    .options = groups,
+    .options = list_options,
 };

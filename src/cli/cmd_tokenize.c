@@ -16,15 +16,20 @@ struct tokenize {
 
 static const struct field tokenize_fields[] = {
     FIELD(tokenize, tokenizer, TEXT,
-          "tokenizer.json, .model or .tiktoken file, a model's folder or hub name, or built-in"),
-    FIELD(tokenize, count, FLAG, "how many tokens each line has, instead of their ids"),
-    FIELD(tokenize, special, FLAG, "add what the model wants around a text (BOS and the like)"),
+          "tokenizer.json, .model or .tiktoken file, folder, hub name, or built-in",
+          .value = "FILE", .fallback = "required"),
+    FIELD(tokenize, count, FLAG, "print the number of tokens per line instead of their ids"),
+    FIELD(tokenize, special, FLAG, "add the model's special tokens (BOS, EOS)"),
     { 0 },
 };
 
-static const struct options *options(void)
+static struct tokenize wanted;
+
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Tokens", tokenize_fields, NULL }, { 0 } };
+    static const struct options groups[] = { OPTIONS("tokens", tokenize_fields, &wanted), { 0 } };
+    (void)arena;
+    wanted = (struct tokenize){ 0 };
     return groups;
 }
 
@@ -36,17 +41,16 @@ static void print_ids(const struct tokens *tokens)
     puts("]");
 }
 
-static void print_lines(const struct tokenizer *tokenizer, struct arena *arena,
-                        const struct tokenize *request, struct text text)
+static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, struct text text)
 {
     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
     struct tokens tokens = { .arena = arena };
     struct text line;
-    int flags = request->special ? TOKENIZER_SPECIAL : 0;
+    int flags = wanted.special ? TOKENIZER_SPECIAL : 0;
     if (text.size && text.at[text.size - 1] == '\n')
         text.size--;
     while (text_next(&text, '\n', &line)) {
-        if (request->count) {
+        if (wanted.count) {
             printf("%lld\n", (long long)tokenizer_count(tokenizer, cache, line, flags));
             continue;
         }
@@ -59,32 +63,46 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena,
 
 static enum err run(struct command_line *line)
 {
-    struct tokenize request = { 0 };
-    const struct options groups[] = { { "Tokens", tokenize_fields, &request }, { 0 } };
-    TRY(command_read(line, groups));
-    if (!request.tokenizer)
+    TRY(command_read(line, list_options(line->arena)));
+    if (!wanted.tokenizer)
         return fail(ERR_USAGE, "tokenize needs --tokenizer: a file, or a model's folder or name");
     if (line->positional_count > 1)
         return fail(ERR_USAGE, "tokenize reads one file, but %d are given", line->positional_count);
     const char *path;
     struct tokenizer *tokenizer;
     struct file file, input;
-    if (!strcmp(request.tokenizer, "built-in")) {
+    if (!strcmp(wanted.tokenizer, "built-in")) {
         TRY(tokenizer_builtin(&tokenizer, line->arena));
     } else {
-        TRY(hub_find_tokenizer(&path, line->arena, request.tokenizer));
+        TRY(hub_find_tokenizer(&path, line->arena, wanted.tokenizer));
         TRY(file_open(&file, path));
         enum err err = tokenizer_read(&tokenizer, line->arena, file.text, path);
         file_close(&file);
         TRY(err);
     }
     TRY(file_open(&input, line->positional_count ? line->positional[0] : "-"));
-    print_lines(tokenizer, line->arena, &request, input.text);
+    print_lines(tokenizer, line->arena, input.text);
     file_close(&input);
     return OK;
 }
 
+static const char *const first[] = { "tokenizer", "count", "special", NULL };
+
+static const struct command_example examples[] = {
+    { "token ids of each line", "gpuhours tokenize --tokenizer ./model notes.txt" },
+    { "tokens per line, estimated", "gpuhours tokenize --tokenizer built-in --count notes.txt" },
+    { 0 },
+};
+
 const struct command command_tokenize = {
-    "tokenize", "token ids of each line of a file",
-    "gpuhours tokenize --tokenizer meta-llama/Llama-3.1-8B notes.txt", run, options
+    .name = "tokenize",
+    .summary = "print the token ids of each line of a file",
+    .usage = "--tokenizer FILE [OPTION...] [FILE]",
+    .about =
+        "Encodes each line of FILE, or of standard input, and prints one JSON array of token ids "
+        "per line. Reads tokenizer.json, SentencePiece and tiktoken files.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

@@ -31,56 +31,75 @@ static const char *const states[] = { "fp32", "bf16", NULL };
 static const char *const optimizers[] = { "adamw", "sgd", NULL };
 
 static struct request {
-    const char *out, *adapter;
+    const char *data, *out, *adapter;
     int64_t context, micro_batch;
     double held_out, memory_limit;
     int device, precision, states, optimizer, recompute;
     bool random_weights;
-} request = { .context = 2048 };
+} request;
 
 static const struct field request_fields[] = {
-    FIELD(request, out, TEXT, "folder for the result, metrics.jsonl and checkpoints"),
-    FIELD(request, adapter, TEXT, "folder of an adapter to continue training"),
-    FIELD(request, random_weights, FLAG,
-          "train a model without weights from scratch, for a test (default: no)"),
-    FIELD(request, context, COUNT, "tokens of a row"),
-    FIELD(request, micro_batch, COUNT,
-          "rows at a time; 0: on a GPU what fits and suffices, else 1"),
-    FIELD(request, held_out, SHARE, "of the examples, for evaluation"),
-    FIELD_OF(request, device, device_kinds, "to compute on; auto: a GPU where there is one"),
-    FIELD_OF(request, precision, precisions,
-             "what is computed in; auto: bf16 on a GPU, else fp32; fp8: of the frozen base"),
-    FIELD_OF(request, states, states,
-             "gradients and optimizer; bf16: no masters either, rounded by chance; full only"),
-    FIELD_OF(request, optimizer, optimizers, "optimizer"),
-    FIELD_OF(request, recompute, recompute_names, "in the backward pass, at least"),
+    FIELD(request, data, TEXT, "data set: file or folder; more may follow as plain words",
+          .value = "DATA", .fallback = "required"),
+    FIELD(request, out, TEXT, "folder for the result, metrics.jsonl and checkpoints",
+          .value = "DIR", .fallback = "required"),
+    FIELD(request, adapter, TEXT, "folder of an adapter to continue training", .value = "DIR",
+          .fallback = "new adapters"),
+    FIELD(request, random_weights, FLAG, "train a model without weights from scratch, for a test"),
+    FIELD(request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS"),
+    FIELD(request, micro_batch, COUNT, "rows per forward pass",
+          .fallback = "what fits on a GPU, 1 on a CPU"),
+    FIELD(request, held_out, SHARE, "share of the examples held out for evaluation"),
+    FIELD_OF(request, device, device_kinds, "where to compute", .value = "DEVICE"),
+    FIELD_OF(request, precision, precisions, "data type of computation (auto: bf16 on a GPU)",
+             .value = "DTYPE"),
+    FIELD_OF(request, states, states, "data type of gradients and states (bf16: full only)",
+             .value = "DTYPE"),
+    FIELD_OF(request, optimizer, optimizers, "optimizer", .value = "NAME"),
+    FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
+             .value = "MODE"),
     FIELD(request, memory_limit, BYTES,
-          "to stay below, by recomputing, fewer rows at a time, a base in NF4"),
+          "memory to stay below: recompute, fewer rows, then NF4 weights",
+          .fallback = "all of the device"),
     { 0 },
 };
 
 static struct recipe recipe;
 static const struct field method_fields[] = {
-    FIELD_OF(recipe, method, recipe_methods, "what is trained"),
-    FIELD(recipe, rank, COUNT, "of adapters"),
-    FIELD(recipe, alpha, NUMBER, "of adapters; twice the rank unless given"),
-    FIELD(recipe, targets, TEXT, "adapted linears: all-linear, attention, mlp, or a list like q,v"),
-    FIELD(recipe, dropout, SHARE, "on the adapters' input"),
+    FIELD_OF(recipe, method, recipe_methods, "training method", .value = "METHOD"),
+    FIELD(recipe, rank, COUNT, "LoRA rank"),
+    FIELD(recipe, alpha, NUMBER, "LoRA alpha, the scale of the adapters",
+          .fallback = "twice the rank"),
+    FIELD(recipe, targets, TEXT, "adapted layers: all-linear, attention, mlp, or a list like q,v",
+          .value = "LAYERS"),
+    FIELD(recipe, dropout, SHARE, "dropout on the adapters' input", .fallback = "0"),
     { 0 },
 };
 
 static struct dataset_options data;
 static struct training_settings settings;
 
-static const struct options *options(void)
+static const struct field base_fields[] = {
+    FIELD(dataset_options, model, TEXT, "folder with config.json and safetensors", .value = "DIR",
+          .fallback = "required"),
+    { 0 },
+};
+
+static const struct options *list_options(struct arena *arena)
 {
     static const struct options groups[] = {
-        { "Run", request_fields, &request },
-        { "Method", method_fields, &recipe },
-        { "Training", training_fields, &settings },
-        { "Data", dataset_fields, &data },
+        OPTIONS("model", base_fields, &data),
+        OPTIONS("run", request_fields, &request),
+        OPTIONS("method", method_fields, &recipe),
+        OPTIONS("optimization", training_fields, &settings),
+        OPTIONS("reading the data", dataset_fields, &data),
         { 0 },
     };
+    (void)arena;
+    request = (struct request){ .context = 2048 };
+    recipe = recipe_default();
+    settings = training_default();
+    data = (struct dataset_options){ 0 };
     return groups;
 }
 
@@ -132,11 +151,10 @@ static enum err add_example(void *context, const struct example *example)
     return OK;
 }
 
-// Data files are positional, or follow --data, which other commands use for a folder of catalogs.
 static enum err read_data(struct job *job, struct command_line *line)
 {
-    if (line->common.data)
-        line->positional[line->positional_count++] = line->common.data;
+    if (request.data)
+        line->positional[line->positional_count++] = request.data;
     if (!line->positional_count)
         return fail(ERR_USAGE, "train needs data: --data train.jsonl, or files and folders");
     loader_init(&job->loader, job->arena,
@@ -206,7 +224,7 @@ static enum err lay_out(struct job *job)
         TRY(transformer_load(&job->transformer, &job->model.weights));
     } else {
         if (!job->group.rank && !job->line->common.quiet)
-            fprintf(stderr, "gpuhours: training random weights: the result is only a test\n");
+            print_note("training random weights: the result is only a test");
         transformer_random_weights(&job->transformer, (uint64_t)settings.seed);
     }
     if (request.adapter)
@@ -344,9 +362,7 @@ static enum err run_job(struct job *job, struct command_line *line)
 
 static enum err run(struct command_line *line)
 {
-    recipe = recipe_default();
-    settings = training_default();
-    TRY(command_read(line, options()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!request.out)
         return fail(ERR_USAGE, "train needs --out: the folder for its result");
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
@@ -370,10 +386,30 @@ static enum err run(struct command_line *line)
     return err;
 }
 
+static const char *const first[] = { "model",       "data",         "out",    "method",
+                                     "rank",        "epochs",       "rate",   "context",
+                                     "micro_batch", "accumulation", "device", NULL };
+
+static const struct command_example examples[] = {
+    { "LoRA on this machine's GPU, or on its processor",
+      "gpuhours train --model ./model --data train.jsonl --method lora --rank 16 --out adapters" },
+    { "two epochs, a tenth of the examples held out, a checkpoint every 50 steps",
+      "gpuhours train --model ./model --data train.jsonl --epochs 2 --held-out 0.1 --save-every 50 "
+      "--out tuned" },
+    { 0 },
+};
+
 const struct command command_train = {
-    "train",
-    "fine-tunes a model on this machine",
-    "gpuhours train --model ./llama --data train.jsonl --method lora --rank 16 --out adapters",
-    run,
-    options,
+    .name = "train",
+    .summary = "fine-tune a model on this machine: full, LoRA or QLoRA",
+    .usage = "--model DIR --data DATA --out DIR [OPTION...] [DATA...]",
+    .about =
+        "Trains a Llama-like decoder with the built-in engine, on an NVIDIA GPU or on the "
+        "processor. The same command continues from the newest checkpoint in --out. The result "
+        "is an adapter in PEFT's layout, or a model folder; metrics.jsonl has an object per "
+        "step.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

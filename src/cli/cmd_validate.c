@@ -18,15 +18,19 @@ struct options_validate {
 };
 
 static const struct field validate_fields[] = {
-    FIELD(options_validate, rows, FLAG, "a line per run"),
+    FIELD(options_validate, rows, FLAG, "print a line per run"),
     FIELD(options_validate, fit, FLAG, "print data/efficiency.csv, fitted on all reference runs"),
     { 0 },
 };
 
-static const struct options *list_options(void)
+static struct options_validate options;
+
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Output", validate_fields, NULL }, { 0 } };
-    return groups;
+    static const struct options all[] = { OPTIONS("output", validate_fields, &options), { 0 } };
+    (void)arena;
+    options = (struct options_validate){ 0 };
+    return all;
 }
 
 struct job {
@@ -363,9 +367,7 @@ static enum err read_inputs(struct job *job, const struct command_line *line)
 
 static enum err run(struct command_line *line)
 {
-    struct options_validate options = { 0 };
-    struct options read[] = { { "Output", validate_fields, &options }, { 0 } };
-    TRY(command_read(line, read));
+    TRY(command_read(line, list_options(line->arena)));
     if (line->positional_count > 1)
         return fail(ERR_USAGE, "validate takes one file of runs, %d are given",
                     line->positional_count);
@@ -388,10 +390,24 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
+static const char *const first[] = { "rows", "json", "fit", NULL };
+
+static const struct command_example examples[] = {
+    { "the forecast's error on all published runs of the catalog", "gpuhours validate" },
+    { "on your own runs, a line for each", "gpuhours validate measured.csv --rows" },
+    { 0 },
+};
+
 const struct command command_validate = {
-    "validate",
-    "our error on measured runs, each predicted without its own source",
-    "gpuhours validate runs.csv",
-    run,
-    list_options,
+    .name = "validate",
+    .summary = "compare the forecast with measured runs",
+    .usage = "[RUNS.csv] [OPTION...]",
+    .about =
+        "Predicts each measured run without what was learned from its own source, and prints how "
+        "far off the predictions are and how often the 80 % range contains the measurement. "
+        "docs/reference.md lists the columns of RUNS.csv.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

@@ -17,22 +17,30 @@ static struct asked {
 } asked;
 
 static const struct field asked_fields[] = {
-    FIELD(asked, plan, TEXT, "plan.json of this run"),
-    FIELD(asked, pilot, TEXT, "pilot.json: the rate until the run's own is known"),
-    FIELD(asked, price, USD, "of a GPU hour; else the plan's"),
-    FIELD(asked, tokens_per_step, NUMBER,
-          "processed by all GPUs; else the trainer's or the plan's"),
-    FIELD(asked, pattern, TEXT, "whose first group is the step, for a trainer that is not known"),
-    FIELD(asked, log, TEXT, "file or folder that it logs to, to be followed"),
-    FIELD(asked, silent_minutes, NUMBER, "without output and steps before a warning"),
-    FIELD(asked, grace, SECONDS, "before harder means, when it is to stop for the third time"),
-    FIELD(asked, out, TEXT, "file for the record of the run"),
+    FIELD(asked, plan, TEXT, "plan of this run, from gpuhours plan --json", .value = "FILE",
+          .fallback = "required"),
+    FIELD(asked, pilot, TEXT, "pilot.json: the speed until the run's own is known", .value = "FILE",
+          .fallback = ""),
+    FIELD(asked, price, USD, "price per GPU hour", .fallback = "that of the plan"),
+    FIELD(asked, tokens_per_step, NUMBER, "tokens per step, over all GPUs", .value = "TOKENS",
+          .fallback = "from the trainer, else the plan"),
+    FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
+          .value = "REGEX", .fallback = "detected"),
+    FIELD(asked, log, TEXT, "log file or folder of the trainer to follow", .value = "FILE",
+          .fallback = "its output"),
+    FIELD(asked, silent_minutes, NUMBER, "minutes without output or steps before a warning",
+          .value = "MINUTES"),
+    FIELD(asked, grace, SECONDS, "after a third interrupt: wait before SIGTERM, then SIGKILL"),
+    FIELD(asked, out, TEXT, "file for the record of the run", .value = "FILE", .fallback = ""),
     { 0 },
 };
 
-static const struct options *list_options(void)
+static const struct options *list_options(struct arena *arena)
 {
-    static const struct options groups[] = { { "Watch", asked_fields, &asked }, { 0 } };
+    static const struct options groups[] = { OPTIONS("the run", asked_fields, &asked), { 0 } };
+    (void)arena;
+    asked =
+        (struct asked){ .tokens_per_step = NAN, .price = NAN, .grace = 10, .silent_minutes = 30 };
     return groups;
 }
 
@@ -66,16 +74,14 @@ static enum err read_options(struct watch *watch)
 {
     struct command_line *line = watch->line;
     struct text text;
-    asked =
-        (struct asked){ .tokens_per_step = NAN, .price = NAN, .grace = 10, .silent_minutes = 30 };
-    TRY(command_read(line, list_options()));
+    TRY(command_read(line, list_options(line->arena)));
     if (!line->rest || !line->rest[0])
-        return fail(ERR_USAGE, "watch wants a trainer's command line behind --: gpuhours watch "
+        return fail(ERR_USAGE, "watch needs a trainer's command line after --: gpuhours watch "
                                "--plan plan.json -- python train.py");
     if (!asked.plan)
-        return fail(ERR_USAGE, "watch wants --plan plan.json, which gpuhours plan --json writes");
+        return fail(ERR_USAGE, "watch needs --plan plan.json, which gpuhours plan --json writes");
     if (line->positional_count)
-        return fail(ERR_USAGE, "%s: is not an option; what is to run stands behind --",
+        return fail(ERR_USAGE, "%s: is not an option; the command to run follows --",
                     line->positional[0]);
     TRY(file_read(&text, line->arena, asked.plan));
     TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
@@ -297,10 +303,25 @@ static enum err run(struct command_line *line)
     return fail((enum err)code, "the trainer's exit code is %d", code);
 }
 
+static const char *const first[] = { "plan", "pilot",   "price",          "tokens_per_step",
+                                     "log",  "pattern", "silent_minutes", "grace",
+                                     "out",  NULL };
+
+static const struct command_example examples[] = {
+    { "a run with its forecast GPU hours and cost, kept as a record",
+      "gpuhours watch --plan plan.json --out run.json -- torchrun --nproc-per-node 8 train.py" },
+    { 0 },
+};
+
 const struct command command_watch = {
-    "watch",
-    "run a trainer with a live forecast: hours and cost at its end",
-    "gpuhours watch --plan plan.json -- accelerate launch train.py",
-    run,
-    list_options,
+    .name = "watch",
+    .summary = "run a trainer and forecast its end: GPU hours and cost",
+    .usage = "--plan FILE [OPTION...] -- COMMAND...",
+    .about = "Runs the command to its end as it is, reads its progress from its output or log, and "
+             "shows the expected GPU hours and cost next to the plan's range. Ends with the exit "
+             "code of the command.",
+    .first = first,
+    .examples = examples,
+    .run = run,
+    .options = list_options,
 };

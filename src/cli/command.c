@@ -1,27 +1,39 @@
+// Reads a command line into the fields of a command's option groups.
+
 #include "cli/command.h"
 
 #include <string.h>
 
 const struct field common_fields[] = {
-    FIELD(common, json, FLAG, "one JSON document on standard output"),
-    FIELD(common, explain, FLAG, "show how each number came about"),
-    FIELD(common, quiet, FLAG, "no progress on standard error"),
-    FIELD(common, data, TEXT, "folder whose catalog files override the built-in ones"),
-    FIELD(common, ledger, TEXT, "file that remembers plans and runs, or off"),
-    FIELD(common, name, TEXT, "that the ledger remembers this under"),
+    FIELD(common, json, FLAG, "print one JSON document on standard output"),
+    FIELD(common, explain, FLAG, "show where each number comes from"),
+    FIELD(common, quiet, FLAG, "show no progress"),
+    FIELD(common, catalog, TEXT, "folder of catalog files that replace built-in ones",
+          .value = "DIR", .fallback = "built-in catalogs"),
+    FIELD(common, ledger, TEXT, "file that stores plans, pilots and runs; off stores none",
+          .value = "FILE", .fallback = "ledger.sqlite in ~/.local/share/gpuhours"),
+    FIELD(common, name, TEXT, "name of this result in the ledger", .value = "NAME", .fallback = ""),
+    FIELD_AS("data", common, catalog, TEXT, "former name of --catalog", .value = "DIR",
+             .fallback = "", .hidden = true),
     { 0 },
 };
 
+// A command's own options come first: --data of train is its data set.
 static const struct field *find(const struct options *groups, struct common *common,
-                                struct text name, void **object)
+                                struct text name, void **object, const char **refused)
 {
-    *object = common;
-    const struct field *field = field_find(common_fields, name);
+    const struct field *field = NULL;
+    *refused = NULL;
     for (const struct options *g = groups; !field && g && g->fields; g++) {
         *object = g->object;
+        *refused = g->refused;
         field = field_find(g->fields, name);
     }
-    return field;
+    if (field)
+        return field;
+    *object = common;
+    *refused = NULL;
+    return field_find(common_fields, name);
 }
 
 static enum err unknown(const struct options *groups, struct text name)
@@ -31,13 +43,13 @@ static enum err unknown(const struct options *groups, struct text name)
     for (const struct field *f = common_fields; f->name; f++)
         names[count++] = f->name;
     for (const struct options *g = groups; g && g->fields; g++)
-        for (const struct field *f = g->fields; f->name && count < 256; f++)
+        for (const struct field *f = g->fields; !g->refused && f->name && count < 256; f++)
             names[count++] = f->name;
     const char *near = text_nearest(name, names, count);
     char dashed[80] = "";
     for (size_t i = 0; near && near[i] && i < sizeof dashed - 1; i++)
         dashed[i] = near[i] == '_' ? '-' : near[i];
-    return near ? fail(ERR_USAGE, "there is no option --%.*s; the nearest is --%s", TEXT_ARGS(name),
+    return near ? fail(ERR_USAGE, "there is no option --%.*s; did you mean --%s?", TEXT_ARGS(name),
                        dashed)
                 : fail(ERR_USAGE, "there is no option --%.*s; --help lists them", TEXT_ARGS(name));
 }
@@ -61,15 +73,18 @@ static enum err read_option(struct command_line *line, const struct options *gro
         name.size = (size_t)(equals - name.at);
     }
     void *object;
-    const struct field *field = find(groups, &line->common, name, &object);
+    const char *refused;
+    const struct field *field = find(groups, &line->common, name, &object, &refused);
     if (!field)
         return unknown(groups, name);
+    if (refused)
+        return fail(ERR_USAGE, "--%.*s: %s", TEXT_ARGS(name), refused);
     if (!equals) {
         const char *next = *i + 1 < line->count ? line->words[*i + 1] : NULL;
         if (field->kind == FIELD_FLAG && !(next && is_truth(next))) {
             value = TEXT("on");
         } else if (!next) {
-            return fail(ERR_USAGE, "--%.*s wants a value: %s", TEXT_ARGS(name), field->help);
+            return fail(ERR_USAGE, "--%.*s needs a value: %s", TEXT_ARGS(name), field->help);
         } else {
             value = text_of(next);
             ++*i;
@@ -106,4 +121,39 @@ enum err command_again(struct command_line *line, const struct options *groups)
 {
     line->positional_count = 0;
     return command_read(line, groups);
+}
+
+static bool is_listed(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name))
+        names++;
+    return *names;
+}
+
+void command_pick(struct field *out, const struct field *table, const char *const *names,
+                  bool listed)
+{
+    for (const struct field *f = table; f->name; f++)
+        if (is_listed(names, f->name) == listed)
+            *out++ = *f;
+    *out = (struct field){ 0 };
+}
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if (!strcmp(name, (*c)->name))
+            return *c;
+    return NULL;
+}
+
+enum err command_unknown(const char *name)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (const struct command *const *c = commands; *c && count < 64; c++)
+        names[count++] = (*c)->name;
+    const char *near = text_nearest(text_of(name), names, count);
+    return near ? fail(ERR_USAGE, "there is no command %s; did you mean %s?", name, near)
+                : fail(ERR_USAGE, "there is no command %s; gpuhours help lists them", name);
 }

@@ -9,10 +9,10 @@
 
 enum err data_open(struct catalog *catalog, const struct command_line *line)
 {
-    if (!line->common.data)
+    if (!line->common.catalog)
         return catalog_open(catalog, line->arena, NULL, 0);
     struct folder folder;
-    TRY(folder_open(&folder, line->arena, line->common.data, ".csv"));
+    TRY(folder_open(&folder, line->arena, line->common.catalog, ".csv"));
     struct catalog_file *files = ARENA_NEW(line->arena, struct catalog_file, folder.count + 1);
     for (size_t i = 0; i < folder.count; i++)
         files[i] = (struct catalog_file){ folder.files[i].name, folder.files[i].path,
@@ -24,11 +24,11 @@ enum err data_open(struct catalog *catalog, const struct command_line *line)
 
 enum err data_plan(struct plan_data *data, const struct command_line *line)
 {
-    if (!line->common.data)
+    if (!line->common.catalog)
         return plan_open(data, line->arena, NULL, 0);
     struct folder tables, documents;
-    TRY(folder_open(&tables, line->arena, line->common.data, ".csv"));
-    enum err err = folder_open(&documents, line->arena, line->common.data, ".json");
+    TRY(folder_open(&tables, line->arena, line->common.catalog, ".csv"));
+    enum err err = folder_open(&documents, line->arena, line->common.catalog, ".json");
     if (err) {
         folder_close(&tables);
         return err;
@@ -97,6 +97,15 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));
     return OK;
+}
+
+const struct plan_request *data_defaults(struct arena *arena)
+{
+    struct plan_data data;
+    struct plan_request *defaults = ARENA_NEW(arena, struct plan_request, 1);
+    if (plan_open(&data, arena, NULL, 0) || plan_request_assumed(defaults, &data))
+        *defaults = plan_request_default();
+    return defaults;
 }
 
 const char *data_today(struct arena *arena)

@@ -18,5 +18,8 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
 // file.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
 
+// What a plan takes for options that are not given, with the built-in catalogs: for --help.
+const struct plan_request *data_defaults(struct arena *arena);
+
 // Today's date in UTC: "2026-11-15".
 const char *data_today(struct arena *arena);

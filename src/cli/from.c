@@ -10,7 +10,8 @@
 #include <string.h>
 
 const struct field from_fields[] = {
-    FIELD(from, from, TEXT, "a trainer's configuration: YAML, JSON; several are merged"),
+    FIELD(from, from, TEXT, "trainer configuration (YAML or JSON); repeat to merge several",
+          .value = "FILE", .fallback = ""),
     { 0 },
 };
 

@@ -1,71 +1,48 @@
-// The table of commands; the only place that exits.
+// Finds the command, answers help and --version, and is the only place that exits.
 
-#include "cli/command.h"
+#include "cli/help.h"
 #include "cli/print.h"
 #include "host/pages.h"
 #include "train/cpu/product.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-extern const struct command command_plan, command_profile, command_memory, command_pilot,
-    command_train, command_watch, command_hosts, command_report, command_runs, command_merge,
-    command_pack, command_tokenize, command_template, command_show, command_validate;
+extern const struct command command_plan, command_pilot, command_train;
 
-const struct command *const commands[] = {
-    &command_plan,     &command_profile, &command_memory,   &command_pilot,
-    &command_train,    &command_watch,   &command_hosts,    &command_report,
-    &command_runs,     &command_merge,   &command_pack,     &command_tokenize,
-    &command_template, &command_show,    &command_validate, NULL,
-};
+// --- help --------------------------------------------------------------------
 
-static void put_option(struct out *out, const struct field *f)
+static bool is_help(const char *word)
 {
-    enum { HELP = 25 }; // column where the explanations start
-    char spelled[64];
-    size_t size = 0;
-    for (; f->name[size] && size < sizeof spelled - 1; size++)
-        spelled[size] = f->name[size] == '_' ? '-' : f->name[size];
-    spelled[size] = 0;
-    struct out help = { .arena = out->arena };
-    out_put(&help, "%s", f->help);
-    for (int i = 0; f->choices && f->choices[i]; i++)
-        out_put(&help, "%s%s", i ? ", " : ": ", f->choices[i]);
-    out_put(out, "  --%-20s ", spelled);
-    out_wrapped(out, HELP, size > 20 ? (int)size + 5 : HELP, out_string(&help));
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-static void print_help(const struct command *command, struct arena *arena)
+// gpuhours help, --help, --version, and COMMAND --help; sets *is_answered if it was one of them.
+static enum err answer_help(bool *is_answered, struct arena *arena, int argc, char **argv)
 {
     struct out out = print_out(arena);
-    out_put(&out, "gpuhours %s: %s\n\n  %s\n", command->name, command->summary, command->example);
-    const struct options *groups = command->options ? command->options() : NULL;
-    for (const struct options *g = groups; g && g->fields; g++) {
-        out_char(&out, '\n');
-        out_heading(&out, g->title);
-        for (const struct field *f = g->fields; f->name; f++)
-            put_option(&out, f);
-    }
-    out_char(&out, '\n');
-    out_heading(&out, "Common");
-    for (const struct field *f = common_fields; f->name; f++)
-        put_option(&out, f);
+    const char *topic = NULL;
+    bool asks = is_help(argv[1]) || !strcmp(argv[1], "help");
+    *is_answered = true;
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version"))
+        help_version(&out);
+    if (asks && argc > 2)
+        topic = argv[2];
+    else if (asks)
+        help_guide(&out);
+    for (int i = 2; !asks && i < argc && strcmp(argv[i], "--"); i++)
+        topic = is_help(argv[i]) ? argv[1] : topic;
+    if (topic && command_find(topic))
+        help_command(&out, command_find(topic));
+    else if (topic && !help_topic(&out, topic))
+        return command_unknown(topic);
+    *is_answered = out.size;
     print_text(&out);
+    return OK;
 }
 
-static void print_guide(struct arena *arena)
-{
-    struct out out = print_out(arena);
-    out_put(
-        &out,
-        "gpuhours forecasts how many GPU hours a fine-tuning run takes, and what it costs.\n\n");
-    for (const struct command *const *c = commands; *c; c++)
-        out_put(&out, "  gpuhours %-10s %s\n", (*c)->name, (*c)->summary);
-    out_put(&out, "\ngpuhours COMMAND --help says more.\n");
-    print_text(&out);
-}
+// --- commands ----------------------------------------------------------------
 
 // Without arguments: the guide, and the whole chain on the data set that ships with the program.
 static enum err show_example(struct arena *arena)
@@ -74,8 +51,8 @@ static enum err show_example(struct arena *arena)
                              "3",        "--method", "lora",         "--gpu",
                              "h100-sxm", "--stack",  "hf-peft",      "--quiet" };
     enum { COUNT = sizeof words / sizeof *words };
-    print_guide(arena);
     struct out out = print_out(arena);
+    help_guide(&out);
     out_put(&out, "\nAn example:\n\n$ gpuhours plan");
     for (int i = 0; i < COUNT - 1; i++)
         out_put(&out, "%s %s", i == 7 ? " \\\n   " : "", words[i]);
@@ -87,8 +64,8 @@ static enum err show_example(struct arena *arena)
     return command_plan.run(&line);
 }
 
-// Begins again with them; where that cannot be, it goes on with those there are. A wrapped trainer
-// keeps the environment that the user gave it.
+// Starts the program anew with better matrix kernels, if this processor has some; goes on as it is
+// where that fails. A wrapped trainer keeps the environment that the user gave it.
 static void take_better_kernels(char **argv)
 {
     const char *better = product_better_kernels();
@@ -101,31 +78,19 @@ static void take_better_kernels(char **argv)
 
 static enum err run(struct arena *arena, int argc, char **argv)
 {
+    bool is_answered;
     if (argc < 2)
         return show_example(arena);
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        print_guide(arena);
+    TRY(answer_help(&is_answered, arena, argc, argv));
+    if (is_answered)
         return OK;
-    }
-    const char *names[64];
-    size_t count = 0;
-    for (const struct command *const *c = commands; *c; c++) {
-        names[count++] = (*c)->name;
-        if (strcmp(argv[1], (*c)->name))
-            continue;
-        for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
-            if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-                print_help(*c, arena);
-                return OK;
-            }
-        if (*c == &command_train || *c == &command_pilot)
-            take_better_kernels(argv);
-        struct command_line line = { .arena = arena, .count = argc - 2, .words = argv + 2 };
-        return (*c)->run(&line);
-    }
-    const char *near = text_nearest(text_of(argv[1]), names, count);
-    return near ? fail(ERR_USAGE, "there is no command %s; the nearest is %s", argv[1], near)
-                : fail(ERR_USAGE, "there is no command %s; gpuhours --help lists them", argv[1]);
+    const struct command *command = command_find(argv[1]);
+    if (!command)
+        return command_unknown(argv[1]);
+    if (command == &command_train || command == &command_pilot)
+        take_better_kernels(argv);
+    struct command_line line = { .arena = arena, .count = argc - 2, .words = argv + 2 };
+    return command->run(&line);
 }
 
 int main(int argc, char **argv)

@@ -22,9 +22,13 @@
 #include <unistd.h>
 
 const struct field pilot_engine_fields[] = {
-    FIELD_OF(pilot_engine_request, device, device_kinds, "to compute on; auto: a GPU if there is"),
-    FIELD(pilot_engine_request, profile, TEXT, "profile.json in the place of data"),
-    FIELD(pilot_engine_request, seed, COUNT, "of the shuffle and of random weights"),
+    FIELD_AS("data", pilot_engine_request, rows, TEXT,
+             "data set: file or folder; more may follow as plain words", .value = "DATA",
+             .fallback = "random tokens"),
+    FIELD_OF(pilot_engine_request, device, device_kinds, "where to compute", .value = "DEVICE"),
+    FIELD(pilot_engine_request, profile, TEXT, "profile.json: lengths to use without DATA",
+          .value = "FILE", .fallback = ""),
+    FIELD(pilot_engine_request, seed, COUNT, "random seed of shuffling and random weights"),
     { 0 },
 };
 
@@ -138,8 +142,8 @@ static enum err read_rows(struct job *job)
 {
     struct command_line *line = job->line;
     const struct pilot_engine_request *request = job->request;
-    if (line->common.data) // files may stand behind --data too, as with train
-        line->positional[line->positional_count++] = line->common.data;
+    if (job->request->rows)
+        line->positional[line->positional_count++] = job->request->rows;
     struct pilot_rows rows = { .words = line->positional,
                                .count = (size_t)line->positional_count,
                                .profile = request->profile,
@@ -166,10 +170,9 @@ static enum err lay_out(struct job *job)
         TRY(transformer_load(t, &job->model.weights));
     } else {
         if (!job->line->common.quiet)
-            fprintf(stderr,
-                    "gpuhours: no weights of %s here: the pilot uses random weights, which does "
-                    "not change its speed\n",
-                    job->model_name);
+            print_note("no weights of %s here: the pilot uses random weights, which does "
+                       "not change its speed",
+                       job->model_name);
         transformer_random_weights(t, (uint64_t)job->request->seed);
     }
     transformer_tune(t);
@@ -224,7 +227,7 @@ static bool is_enough(const struct job *job)
 {
     const struct pilot_engine_request *request = job->request;
     const struct steady *steady = &job->steady;
-    double minutes = isnan(request->minutes) ? 10 : request->minutes;
+    double minutes = isnan(request->minutes) ? PILOT_ENGINE_MINUTES : request->minutes;
     if (stop_asked || clock_seconds() - job->began >= 60 * minutes)
         return true;
     if (request->steps)

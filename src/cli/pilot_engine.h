@@ -20,12 +20,15 @@
 #include "cli/dataset.h"
 #include "core/measured/pilot.h"
 
+#define PILOT_ENGINE_MINUTES 10 // at most, where nothing else is given
+
 struct pilot_engine_request {
+    const char *rows;    // data set: file or folder; may be NULL
     const char *plan;    // plan.json; NULL: not given, which is refused
     const char *profile; // profile.json: lengths without data; may be NULL
     int device;          // of device_kinds
     int64_t steps;       // behind the warm-up; 0: until it is known well enough
-    double minutes;      // at most; NAN: ten
+    double minutes;      // at most; NAN: PILOT_ENGINE_MINUTES
     double wanted;       // half of the interval over the rate that is good enough
     double at_least;     // seconds of steady steps: clocks fall while a card warms
     int64_t seed;

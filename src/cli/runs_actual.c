@@ -10,14 +10,20 @@
 #include <string.h>
 
 const struct field runs_actual_fields[] = {
-    FIELD(runs_actual, plan, TEXT, "plan.json, in the place of an id"),
-    FIELD(runs_actual, gpu_hours, NUMBER, "that the run took"),
-    FIELD(runs_actual, wall_hours, NUMBER, "from its start to its end"),
-    FIELD(runs_actual, tokens_per_second, NUMBER, "processed, over all GPUs, while it trained"),
-    FIELD(runs_actual, log, TEXT,
-          "what the trainer printed, its trainer_state.json, CSV or TensorBoard events"),
-    FIELD(runs_actual, pattern, TEXT, "how a step looks in the log, where it is not recognised"),
-    FIELD(runs_actual, tokens_per_step, COUNT, "where the log has none; the plan's unless given"),
+    FIELD(runs_actual, plan, TEXT, "plan document, instead of the id of a plan", .value = "FILE",
+          .fallback = ""),
+    FIELD(runs_actual, gpu_hours, NUMBER, "measured GPU hours", .value = "HOURS",
+          .fallback = "wall hours times GPUs"),
+    FIELD(runs_actual, wall_hours, NUMBER, "measured hours from start to end", .value = "HOURS",
+          .fallback = "those of the log"),
+    FIELD(runs_actual, tokens_per_second, NUMBER, "measured tokens per second, over all GPUs",
+          .fallback = "those of the log"),
+    FIELD(runs_actual, log, TEXT, "trainer's output, trainer_state.json, CSV or TensorBoard file",
+          .value = "FILE", .fallback = ""),
+    FIELD(runs_actual, pattern, TEXT, "regular expression whose first group is the step number",
+          .value = "REGEX", .fallback = "detected"),
+    FIELD(runs_actual, tokens_per_step, COUNT, "tokens per step over all GPUs, if the log has none",
+          .fallback = "those of the plan"),
     { 0 },
 };
 

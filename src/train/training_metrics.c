@@ -10,18 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct field report_fields[] = {
-    FIELD(training_report, step, COUNT, "counted from 1"),
-    FIELD(training_report, epoch, NUMBER, "done"),
-    FIELD(training_report, loss, NUMBER, "mean over the labelled tokens"),
+const struct field training_metrics_fields[] = {
+    FIELD(training_report, step, COUNT, "step, counted from 1"),
+    FIELD(training_report, epoch, NUMBER, "epochs done, with fractions"),
+    FIELD(training_report, loss, NUMBER, "mean loss over the labelled tokens of this step"),
     FIELD(training_report, held_out_loss, NUMBER,
-          "mean over the labelled tokens of the held-out examples"),
+          "mean loss on the held-out examples; null between evaluations"),
     FIELD(training_report, rate, NUMBER, "learning rate"),
-    FIELD(training_report, norm, NUMBER, "of the gradient, before clipping"),
-    FIELD(training_report, trained_tokens, COUNT, "of this step"),
-    FIELD(training_report, processed_tokens, COUNT, "of this step"),
-    FIELD(training_report, seconds, SECONDS, "of this step"),
-    FIELD(training_report, flops, NUMBER, "executed, by one process"),
+    FIELD(training_report, norm, NUMBER, "gradient norm before clipping"),
+    FIELD(training_report, trained_tokens, COUNT, "labelled tokens of this step"),
+    FIELD(training_report, processed_tokens, COUNT, "tokens of this step, with padding"),
+    FIELD(training_report, seconds, SECONDS, "duration of this step, in seconds"),
+    FIELD(training_report, flops, NUMBER, "floating-point operations executed by one process"),
     { 0 },
 };
 
@@ -46,7 +46,7 @@ enum err training_metrics_add(const char *out, const struct training_report *rep
     struct out line = { .arena = &arena };
     struct json_writer w = { .out = &line, .compact = true };
     json_open(&w, NULL, '{');
-    field_write(report_fields, report, &w);
+    field_write(training_metrics_fields, report, &w);
     json_close(&w, '}');
     out_char(&line, '\n');
     enum err err = append(path_of(&arena, out), out_view(&line));

@@ -1,1 +1,1 @@
-$GPUHOURS show gpus --data test/data/catalog/nan
+$GPUHOURS show gpus --catalog test/data/catalog/nan

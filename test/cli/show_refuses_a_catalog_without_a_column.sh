@@ -1,1 +1,1 @@
-$GPUHOURS show gpus --data test/data/catalog/short
+$GPUHOURS show gpus --catalog test/data/catalog/short

@@ -1,1 +1,1 @@
-$GPUHOURS show gpus --data test/data/nowhere
+$GPUHOURS show gpus --catalog test/data/nowhere

@@ -1,1 +1,1 @@
-$GPUHOURS show gpus --data test/data/catalog/negative
+$GPUHOURS show gpus --catalog test/data/catalog/negative

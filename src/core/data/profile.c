@@ -54,6 +54,23 @@ enum err profile_simulate(struct batches *out, const struct lengths_tally *tally
     return err;
 }
 
+struct profile_settings profile_settings_complete(const struct profile_settings *given)
+{
+    const struct packing_trainer *trainer;
+    struct profile_settings all = *given;
+    if (!packing_trainer_find(&trainer, given->stack, given->packer)) {
+        all.stack = given->stack ? given->stack : trainer->stack;
+        all.packer = trainer->packer;
+    }
+    if (!all.micro_batch)
+        all.micro_batch = WINDOW_MICRO_BATCH;
+    if (!all.accumulation)
+        all.accumulation = 1;
+    if (!all.ranks)
+        all.ranks = 1;
+    return all;
+}
+
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,
                         const struct profile_settings *settings)
 {
@@ -65,15 +82,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
     profile->examples = sums.examples;
     profile->tokens = sums.tokens;
     profile->labelled_tokens = sums.labelled;
-    profile->settings = *settings;
-    profile->settings.stack = settings->stack ? settings->stack : trainer->stack;
-    profile->settings.packer = trainer->packer;
-    if (!settings->micro_batch)
-        profile->settings.micro_batch = WINDOW_MICRO_BATCH;
-    if (!settings->accumulation)
-        profile->settings.accumulation = 1;
-    if (!settings->ranks)
-        profile->settings.ranks = 1;
+    profile->settings = profile_settings_complete(settings);
 
     struct window_request request = { .trainer = trainer,
                                       .batching = (enum batching)settings->batching,

@@ -53,6 +53,10 @@ struct profile_settings {
     int64_t seed;
 };
 extern const struct field profile_settings_fields[];
+extern const struct field window_fields[], batches_fields[]; // of the document
+
+// The settings with defaults where they are 0 or NULL, but for the context, which the data decides.
+struct profile_settings profile_settings_complete(const struct profile_settings *given);
 
 struct profile {
     int64_t rows;                              // read, bad ones too

@@ -7,15 +7,15 @@ const char *const offers_kind_names[] = { "on-demand",  "spot",    "reserved-1y"
                                           "colocation", "managed", NULL };
 
 const struct field billing_fields[] = {
-    FIELD_NEEDED(billing, provider, TEXT, "who bills; * is any other"),
-    FIELD(billing, instance, TEXT, "how the names of its instances begin"),
-    FIELD_NEEDED(billing, granularity_seconds, NUMBER, "running time is rounded up to"),
-    FIELD_NEEDED(billing, minimum_seconds, NUMBER, "billed at least"),
-    FIELD_NEEDED(billing, egress_usd_per_gb, NUMBER, "for data that leaves"),
-    FIELD_NEEDED(billing, confidence, TEXT, "low, medium or high"),
+    FIELD_NEEDED(billing, provider, TEXT, "provider; * is any other"),
+    FIELD(billing, instance, TEXT, "how the instance types begin that this row is for"),
+    FIELD_NEEDED(billing, granularity_seconds, NUMBER, "unit that running time is rounded up to"),
+    FIELD_NEEDED(billing, minimum_seconds, NUMBER, "shortest time billed"),
+    FIELD_NEEDED(billing, egress_usd_per_gb, NUMBER, "price of outgoing data per GB"),
+    FIELD_NEEDED(billing, confidence, TEXT, "confidence: low, medium or high"),
     FIELD_NEEDED(billing, source, TEXT, "where the figures come from"),
-    FIELD_NEEDED(billing, as_of, DATE, "when that was"),
-    FIELD(billing, note, TEXT, "what to know"),
+    FIELD_NEEDED(billing, as_of, DATE, "date of the figures"),
+    FIELD(billing, note, TEXT, "remark"),
     { 0 },
 };
 

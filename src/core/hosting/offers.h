@@ -71,6 +71,11 @@ enum err offers_read(struct offers *out, struct offers_report *report, struct ar
                      const struct offers_source *source);
 const char *offers_report_spell(const struct offers_report *report, struct arena *arena);
 
+// The columns of a CSV of your own offers: those of offers.csv and more; only provider, gpu and
+// gpus are needed.
+enum { OFFERS_COLUMNS = 48 };
+void offers_columns(struct field *fields); // with room for OFFERS_COLUMNS
+
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog);
 void offers_append(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV

@@ -388,22 +388,19 @@ static enum err read_gpuhunt(struct import *in, struct text text)
 
 static const struct field own_fields[] = {
     FIELD(offers_row, compliance, TEXT, "tags, separated by |"),
-    FIELD(offers_row, minimum_seconds, SECONDS, "billed at least"),
-    FIELD(offers_row, granularity_seconds, SECONDS, "running time is rounded up to"),
-    FIELD(offers_row, egress_usd_per_gb, USD, "for data that leaves"),
-    FIELD(offers_row, queue_low_seconds, SECONDS, "until it starts, one time in ten"),
-    FIELD(offers_row, queue_seconds, SECONDS, "until it starts, usually"),
-    FIELD(offers_row, queue_high_seconds, SECONDS, "until it starts, nine times in ten"),
+    FIELD(offers_row, minimum_seconds, SECONDS, "shortest time billed"),
+    FIELD(offers_row, granularity_seconds, SECONDS, "unit that running time is rounded up to"),
+    FIELD(offers_row, egress_usd_per_gb, USD, "price of outgoing data per GB"),
+    FIELD(offers_row, queue_low_seconds, SECONDS, "time until it starts, 10th percentile"),
+    FIELD(offers_row, queue_seconds, SECONDS, "time until it starts, median"),
+    FIELD(offers_row, queue_high_seconds, SECONDS, "time until it starts, 90th percentile"),
     FIELD(offers_row, local_disk_bytes, BYTES, "local disk"),
-    FIELD(offers_row, storage_bytes_per_s, RATE, "of its storage"),
-    FIELD(offers_row, network_bytes_per_s_per_gpu, RATE, "to other instances, for each GPU"),
-    FIELD(offers_row, preemptions_per_hour, NUMBER, "of its spot instances"),
+    FIELD(offers_row, storage_bytes_per_s, RATE, "throughput of its storage"),
+    FIELD(offers_row, network_bytes_per_s_per_gpu, RATE, "network bandwidth for each GPU"),
+    FIELD(offers_row, preemptions_per_hour, NUMBER, "preemptions of its spot instances per hour"),
 };
 
-enum { OWN_FIELDS = 48 };
-
-// The columns of offers.csv and of own_fields; only what an offer cannot do without is needed.
-static void list_fields(struct field *fields)
+void offers_columns(struct field *fields)
 {
     size_t count = 0;
     for (const struct field *f = offer_fields; f->name; f++) {
@@ -437,10 +434,10 @@ static enum err complete(struct import *in, struct offers_row *row)
 
 static enum err read_own(struct import *in)
 {
-    struct field fields[OWN_FIELDS];
+    struct field fields[OFFERS_COLUMNS];
     void *rows = NULL;
     size_t count = 0;
-    list_fields(fields);
+    offers_columns(fields);
     TRY(field_read_csv(fields, sizeof(struct offers_row), &rows, &count, in->arena,
                        in->source->text, in->source->name));
     for (size_t i = 0; i < count; i++) {

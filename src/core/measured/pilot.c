@@ -225,3 +225,16 @@ enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, co
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
     return check_rate(out, name);
 }
+
+const struct field *pilot_table(int index, const char **key)
+{
+    const struct section more[] = { { "configuration", configuration_fields },
+                                    { "configuration", recipe_fields },
+                                    { 0 } };
+    const int most = SECTIONS + sizeof more / sizeof *more - 1;
+    const struct section *section = index < SECTIONS ? &sections[index]
+                                    : index < most   ? &more[index - SECTIONS]
+                                                     : &more[most - SECTIONS];
+    *key = section->key;
+    return section->fields;
+}

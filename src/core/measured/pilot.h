@@ -116,3 +116,7 @@ void pilot_fit_make(struct pilot_fit *out, struct arena *arena, const struct pil
 
 double pilot_fit_seconds(const struct pilot_fit *fit, double tokens, double squares,
                          double labelled); // of a micro-batch; NAN without a fit
+
+// The tables of the document, for its description: the fields under a key, or of the document
+// itself where the key is NULL. NULL after the last one.
+const struct field *pilot_table(int index, const char **key);

@@ -59,6 +59,10 @@ extern const struct field plan_fields[]; // without the recipe's
 
 struct plan_request plan_request_default(void);
 
+// What a plan takes for options that are not given, for --help: the values of workload_rule() and
+// overhead_assume().
+enum err plan_request_assumed(struct plan_request *out, const struct plan_data *data);
+
 // ERR_USAGE for counts that no run has.
 enum err plan_request_check(const struct plan_request *request);
 

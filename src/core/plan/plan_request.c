@@ -5,36 +5,53 @@
 #include <string.h>
 
 const struct field plan_fields[] = {
-    FIELD(plan_request, model, TEXT, "catalog name, folder or config.json"),
-    FIELD(plan_request, tokens, COUNT, "of the data set, once: 21.4M"),
-    FIELD(plan_request, examples, COUNT, "rows of the data set"),
+    FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
+          .fallback = "required"),
+    FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
+          .fallback = "counted in DATA"),
+    FIELD(plan_request, examples, COUNT, "examples (rows) in the data set",
+          .fallback = "counted in DATA"),
     FIELD(plan_request, epochs, NUMBER, "passes over the data"),
-    FIELD(plan_request, context, COUNT, "longest row in tokens"),
-    FIELD(plan_request, mean_length, NUMBER, "of an example in tokens"),
-    FIELD(plan_request, labelled_share, SHARE, "of the tokens that carry loss"),
-    FIELD_OF(plan_request, batching, workload_batchings, "how rows become batches"),
-    FIELD(plan_request, packing, TEXT, "on: batching packed, off: longest"),
-    FIELD(plan_request, micro_batch, TEXT, "rows per GPU and pass, or auto"),
-    FIELD(plan_request, global_batch, COUNT, "rows per optimizer step"),
-    FIELD(plan_request, gpu, TEXT, "as people call it; any unless given"),
-    FIELD(plan_request, gpus, COUNT, "of them in all; the fewest that do unless given"),
-    FIELD(plan_request, nodes, COUNT, "machines that hold the GPUs"),
-    FIELD(plan_request, parallel, TEXT, "auto, single, ddp, zero1, zero2, fsdp, tp4 pp2 …"),
-    FIELD(plan_request, stack, TEXT, "training stack, or a file that describes one"),
-    FIELD(plan_request, eval_share, SHARE, "of the data, held out and evaluated"),
-    FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations an epoch"),
-    FIELD(plan_request, retries, NUMBER, "further whole runs to expect (tuning)"),
-    FIELD(plan_request, failed_runs, NUMBER, "runs to lose on the way"),
-    FIELD(plan_request, startup, SECONDS, "from start to first step, without loading"),
-    FIELD(plan_request, compile, SECONDS, "of stacks that compile"),
-    FIELD(plan_request, storage, RATE, "throughput of weights, saves and data"),
-    FIELD(plan_request, save_interval, SECONDS, "between checkpoints"),
-    FIELD(plan_request, failures_per_gpu_hour, NUMBER, "that end the run"),
-    FIELD(plan_request, deadline, SECONDS, "wall time allowed: 24h"),
-    FIELD(plan_request, budget, USD, "money allowed"),
-    FIELD(plan_request, price, USD, "per GPU hour, instead of the catalog's offers"),
-    FIELD(plan_request, seed, COUNT, "of the draws"),
-    FIELD(plan_request, search, FLAG, "look for alternatives"),
+    FIELD(plan_request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS",
+          .fallback = "recommended for DATA, else %s"),
+    FIELD(plan_request, mean_length, NUMBER, "mean length of an example, in tokens",
+          .value = "TOKENS", .fallback = "counted in DATA, else full rows"),
+    FIELD(plan_request, labelled_share, SHARE, "share of the tokens that carry loss",
+          .fallback = "counted in DATA, else %s"),
+    FIELD_OF(plan_request, batching, workload_batchings, "how rows form batches", .value = "MODE"),
+    FIELD(plan_request, packing, TEXT, "on: the same as --batching packed; off: longest",
+          .value = "on|off", .fallback = ""),
+    FIELD(plan_request, micro_batch, TEXT, "rows per GPU and forward pass", .value = "N",
+          .fallback = "auto"),
+    FIELD(plan_request, global_batch, COUNT, "rows per optimizer step, over all GPUs",
+          .fallback = "about 64"),
+    FIELD(plan_request, gpu, TEXT, "GPU name, e.g. h100 or 4090", .value = "GPU",
+          .fallback = "search all"),
+    FIELD(plan_request, gpus, COUNT, "number of GPUs", .fallback = "fewest that fit"),
+    FIELD(plan_request, nodes, COUNT, "number of machines that hold the GPUs",
+          .fallback = "fewest that hold them"),
+    FIELD(plan_request, parallel, TEXT,
+          "single, ddp, zero1, zero2, fsdp, or a mix like \"tp4 pp2 fsdp\"", .value = "LAYOUT",
+          .fallback = "auto"),
+    FIELD(plan_request, stack, TEXT, "training stack, or a JSON file that describes one",
+          .value = "STACK", .fallback = "hf-peft, or hf for --method full"),
+    FIELD(plan_request, eval_share, SHARE, "share of the data held out for evaluation"),
+    FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations per epoch"),
+    FIELD(plan_request, retries, NUMBER, "additional complete runs to plan for (tuning)"),
+    FIELD(plan_request, failed_runs, NUMBER, "runs expected to be lost completely"),
+    FIELD(plan_request, startup, SECONDS, "time from start to first step, without loading weights"),
+    FIELD(plan_request, compile, SECONDS, "compilation time, for stacks that compile"),
+    FIELD(plan_request, storage, RATE, "throughput for weights, checkpoints and data",
+          .fallback = "of the node, else %s"),
+    FIELD(plan_request, save_interval, SECONDS, "time between checkpoints",
+          .fallback = "best for the failure rate"),
+    FIELD(plan_request, failures_per_gpu_hour, NUMBER, "job-ending failures per GPU hour"),
+    FIELD(plan_request, deadline, SECONDS, "longest acceptable wall time, e.g. 24h",
+          .fallback = ""),
+    FIELD(plan_request, budget, USD, "highest acceptable cost", .fallback = ""),
+    FIELD(plan_request, price, USD, "price per GPU hour", .fallback = "offers in the catalog"),
+    FIELD(plan_request, seed, COUNT, "random seed of the simulation"),
+    FIELD(plan_request, search, FLAG, "look for alternatives; --search off is faster"),
     { 0 },
 };
 
@@ -50,6 +67,26 @@ struct plan_request plan_request_default(void)
     request.seed = 1;
     request.search = true;
     return request;
+}
+
+enum err plan_request_assumed(struct plan_request *out, const struct plan_data *data)
+{
+    struct workload_rule rule = workload_rule();
+    struct overheads o;
+    *out = plan_request_default();
+    TRY(overhead_assume(&o, &data->catalog, NULL));
+    out->epochs = rule.epochs;
+    out->context = (int64_t)rule.context;
+    out->labelled_share = rule.labelled_share;
+    out->eval_share = o.eval_share.value.mid;
+    out->evals_per_epoch = o.evals_per_epoch.value.mid;
+    out->retries = o.retries.value.mid;
+    out->failed_runs = o.failed_runs.value.mid;
+    out->startup = o.startup_seconds.value.mid;
+    out->compile = o.compile_seconds.value.mid;
+    out->storage = o.storage_bytes_per_s.value.mid;
+    out->failures_per_gpu_hour = o.failures_per_gpu_hour.value.mid;
+    return OK;
 }
 
 enum err plan_request_check(const struct plan_request *request)

@@ -8,7 +8,7 @@ static const char *const qk_norm_names[] = { "none", "head", "width", NULL };
 static const char *const total_names[] = { "unknown", "published", "remembered", "computed", NULL };
 
 const struct field model_fields[] = {
-    FIELD_NEEDED(model, name, TEXT, "as people call it"),
+    FIELD_NEEDED(model, name, TEXT, "name on the command line"),
     FIELD(model, aliases, TEXT, "other names, separated by |"),
     FIELD_NEEDED(model, family, TEXT, "models that share an architecture"),
     FIELD_NEEDED(model, layers, COUNT, "decoder layers"),

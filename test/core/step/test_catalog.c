@@ -292,7 +292,7 @@ TEST(catalog_refuses_bad_rows_with_file_line_and_column)
                   "gpus.csv: z9: supports bf16 and has no bf16_flops_per_s");
     struct catalog c;
     CHECK(open_with(&c, "gpus.csv", "name,title\nz9,Z9\n") == ERR_INPUT);
-    CHECK(!strcmp(error_text(), "mine/gpus.csv: has no column \"vendor\" (its maker)"));
+    CHECK(!strcmp(error_text(), "mine/gpus.csv: has no column \"vendor\" (maker)"));
     CHECK(open_with(&c, "gpus.csv", "") == ERR_INPUT);
     CHECK(open_with(&c, "nodes.csv",
                     "name,kind,gpu,gpus,link_domain_gpus,source,as_of\nn,cloud,z9,8,8,s,2026\n") ==

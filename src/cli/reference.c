@@ -1,0 +1,33 @@
+// Environment variables and files, each described once.
+
+#include "cli/reference.h"
+
+#include <stddef.h>
+
+const struct reference_item reference_variables[] = {
+    { "XDG_DATA_HOME",
+      "folder of the ledger, as gpuhours/ledger.sqlite (default: ~/.local/share)" },
+    { "HF_HUB_CACHE", "Hugging Face hub cache that is searched for models and tokenizers" },
+    { "HUGGINGFACE_HUB_CACHE", "the same, under its former name" },
+    { "HF_HOME", "folder whose hub folder is that cache" },
+    { "XDG_CACHE_HOME", "folder whose huggingface/hub folder is that cache" },
+    { "HOME", "home folder, for the defaults of the variables above" },
+    { "TMPDIR", "folder for temporary files of a pilot (default: /tmp)" },
+    { "TERM", "terminal type; dumb turns off progress lines and colour" },
+    { "NO_COLOR", "no colour, if set to anything" },
+    { "GPUHOURS_DUCKDB", "file or folder of the DuckDB library, for Parquet and remote data" },
+    { "GPUHOURS_NVML", "file of NVIDIA's management library (default: libnvidia-ml.so.1)" },
+    { "OPENBLAS_CORETYPE", "OpenBLAS kernels to use (default: the best for this processor)" },
+    { "OMPI_COMM_WORLD_SIZE", "set by mpirun: train starts MPI if it is there" },
+    { "PMI_SIZE", "the same, set by MPICH and Slurm" },
+    { "PMIX_RANK", "the same, set by PMIx launchers" },
+    { 0 },
+};
+
+const struct reference_item reference_files[] = {
+    { "~/.local/share/gpuhours/ledger.sqlite",
+      "past plans, pilots and runs; --ledger names another" },
+    { "~/.cache/huggingface/hub", "downloaded models and tokenizers, read only" },
+    { "profile.json, pilot.json", "written by profile and pilot in the current folder" },
+    { 0 },
+};

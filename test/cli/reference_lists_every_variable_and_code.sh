@@ -1,0 +1,13 @@
+# The tables of environment variables and exit codes have what the source has, and nothing more.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+{
+    grep -rhoE 'getenv\("[A-Z_]+"\)' src | sed 's/.*"\(.*\)".*/\1/'
+    sed -n 's/^#define PRODUCT_KERNELS "\(.*\)"/\1/p' src/train/cpu/product.h
+    sed -n '/signs\[\]/s/"\([A-Z_]*\)"/\n\1\n/gp' src/train/group_mpi.c | grep -E '^[A-Z_]+$'
+} | sort -u >"$work/source"
+"$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_]*\).*/\1/p' | sort -u >"$work/help"
+diff "$work/source" "$work/help" && echo "variables agree"
+sed -n '/^enum err {/,/^}/s/^ *\([A-Z_]*\) = \([0-9]*\),.*/\2/p; /^enum err {/,/^}/s/^ *ERR_[A-Z_]* = \([0-9]*\).*/\1/p' src/base/error.h |
+    sort -un >"$work/codes"
+"$GPUHOURS" help exit-codes | sed -n 's/^  \([0-9]*\) .*/\1/p' | sort -un | diff - "$work/codes" && echo "codes agree"
