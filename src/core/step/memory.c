@@ -1,5 +1,7 @@
 #include "core/step/memory.h"
 
+#include "base/attention_workspace.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -195,23 +197,27 @@ static double slack(const double *parts, const struct step *step, const struct s
     return varied ? 2 * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 
-// On Hopper the backward pass of cuDNN that gives the same bits twice keeps a square for each head
-// of up to four documents at a time (src/train/cuda/attention.cu), in a share of the card.
-static double squares(const struct step_request *r, const struct memory_device *device)
+// What our engine reserves for the backward pass of attention (base/attention_workspace.h), where
+// it runs in bf16, as it does beside fp8 products too. 0 for other stacks, and where cuDNN has no
+// plan.
+static double backward_workspace(const struct step_request *r, const struct memory_device *device)
 {
     const struct model *model = r->model;
-    double heads = (double)model->heads / (double)r->layout->tensor, length = 128;
-    double room = r->stack->square_share * device->bytes;
-    if (!device->is_hopper || !(room > 0) || r->recipe->precision == RECIPE_FP32)
+    double tensor = (double)r->layout->tensor;
+    struct attention_shape shape = {
+        .tokens = (int64_t)ceil(r->batch.tokens / (double)r->layout->context),
+        .longest = (int64_t)ceil(r->batch.width),
+        .heads = (int64_t)fmax(1, (double)model->heads / tensor),
+        .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
+        .head_size = model->head_size,
+    };
+    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || r->recipe->precision == RECIPE_FP8;
+    int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
+    if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
+        !attention_has_plan(window, shape.longest, shape.head_size))
         return 0;
-    while (length < r->batch.width)
-        length *= 2;
-    double shared = model->heads > model->kv_heads ? 4 * (double)model->head_size : 0;
-    double one = heads * length * (2 * length + shared + 4), some = one;
-    while (some < 4 * one && 2 * some < room)
-        some *= 2;
-    some = fmin(fmax(some, 0x1p29), one * ceil(r->batch.tokens / length));
-    return fmin(some, room);
+    return (double)attention_room(&shape,
+                                  attention_room_most((int64_t)device->bytes, device->is_hopper));
 }
 
 struct memory_device memory_device(const struct gpu *gpu, bool varied_widths)
@@ -234,7 +240,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->moment = take_peak(parts, step, request);
     out->allocated_bytes = sum(parts);
     parts[MEMORY_SLACK] = slack(parts, step, request, device->varied_widths);
-    double context = request->stack->context_bytes + squares(request, device) +
+    double context = request->stack->context_bytes + backward_workspace(request, device) +
                      (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
     double room = device->bytes - context - out->allocated_bytes;
     if (isfinite(room) && room >= 0) // under pressure the allocator gives its cache back

@@ -37,7 +37,7 @@ const struct field stack_fields[] = {
     FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
-    FIELD(stack, square_share, SHARE, "of a Hopper card for squares of attention's backward pass"),
+    FIELD(stack, attention_workspace, FLAG, "reserves a workspace for attention's backward pass"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
     FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),

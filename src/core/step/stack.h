@@ -47,13 +47,13 @@ struct stack {
     double dropout;       // on adapters, unless the recipe says
     double slack;         // reserved over allocated memory when shapes repeat
     double context_bytes; // CUDA context, libraries and communicators, per GPU
-    double square_share;  // of a Hopper card, for squares of attention's backward pass
-    int64_t zero;         // stage of ZeRO that plain data parallelism runs under
-    bool stops_early;     // it recomputes all of a layer but its last product
-    bool selective;       // it can recompute norms and activation functions alone
-    int checkpointing;    // its default
-    int batching;         // its default, enum batching
-    const char *trainer;  // whose batches it makes: a row of packing_trainers
+    bool attention_workspace; // reserves base/attention_workspace.h for attention's backward pass
+    int64_t zero;             // stage of ZeRO that plain data parallelism runs under
+    bool stops_early;         // it recomputes all of a layer but its last product
+    bool selective;           // it can recompute norms and activation functions alone
+    int checkpointing;        // its default
+    int batching;             // its default, enum batching
+    const char *trainer;      // whose batches it makes: a row of packing_trainers
     bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
     bool offloads;            // states to the host
     const struct stack *base; // the stack that "like" names; NULL: none. No column
