@@ -1,8 +1,8 @@
 // workload: what is to be trained, as the batches that a step sees.
 //
-// Of a token count alone the lengths are not known. Rows are then taken as full, and what padding
-// could add is the high end of a range. Where the user says that rows are padded, lengths are
-// assumed from data sets whose batches were simulated.
+// A token count alone says nothing about lengths. The plan then assumes that every row fills the
+// context, and what padding could add is the high end of the range. Where the user says that rows
+// are padded, lengths are assumed as in data sets whose batches were simulated.
 //
 //     struct workload_rule rule = workload_rule();
 //     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = BATCHING_PACKED;

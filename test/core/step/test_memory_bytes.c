@@ -84,6 +84,12 @@ TEST(memory_of_full_training_is_that_many_bytes_per_weight)
     }
 }
 
+TEST(memory_of_a_dtype_is_its_width)
+{
+    CHECK(recipe_dtype_bytes(RECIPE_FP32) == 4 && recipe_dtype_bytes(RECIPE_FP16) == 2);
+    CHECK(recipe_dtype_bytes(RECIPE_BF16) == 2 && recipe_dtype_bytes(RECIPE_FP8) == 1);
+}
+
 TEST(memory_of_lora_is_a_frozen_base_and_states_of_the_adapters)
 {
     static const struct {
@@ -395,6 +401,136 @@ TEST(memory_in_the_update_has_the_copies_that_the_optimizer_makes)
     CHECK(strcmp(plan(of_1b("hf", RECIPE_FULL, 8)).moment, "update"));       // no master
     // An optimizer over lists of tensors holds a copy of one of the two states.
     CHECK_BYTES(plan(of_1b("fms", RECIPE_FULL, 8)).parts[MEMORY_TEMPORARIES], 4 * WEIGHTS / 2);
+}
+
+// --- what one layer keeps ----------------------------------------------------
+
+static double kept(const struct trial *t) // per token, of one layer
+{
+    return knowledge_estimate(&t->setup).step.layer_kept_bytes / TOKENS;
+}
+
+// Eager modules with a frozen base, bf16, without adapters: two norms keep an fp32 copy of their
+// input, attention its queries, keys, values, output and a sum per head, the gate three values.
+static const double MODULES = 8 * WIDTH + 4 * WIDTH + 4 * KEYS + 4 * HEADS + 6.0 * FFN;
+// The inputs of all linears, and those that are kept once: of q, k, v; gate, up; down.
+static const double ALL_INPUTS = 5 * WIDTH + WIDTH + FFN, INPUTS = 2 * WIDTH + FFN;
+
+TEST(memory_kept_by_adapters_depends_on_their_dtype)
+{
+    static const struct {
+        int adapters, dtype;
+        double inputs; // bytes
+    } rows[] = {
+        { STACK_ADAPTERS_PLAIN, RECIPE_BF16, 2 * (2 * WIDTH + FFN) },
+        { STACK_ADAPTERS_PLAIN, RECIPE_FP32, 4 * (6.0 * WIDTH + FFN) + 7 * 2 * 16 }, // fp32 ranks
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_FP32, 2 * (6.0 * WIDTH + FFN) },
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_BF16, 2 * (2 * WIDTH + FFN) },
+        { STACK_ADAPTERS_FUSED, RECIPE_FP32, 2 * (2 * WIDTH + FFN) },
+    };
+    CHECK_BYTES(EAGER, MODULES + 2 * INPUTS + 7 * 2 * 16);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+        t->stack.adapters = rows[i].adapters;
+        t->setup.recipe.adapter_dtype = rows[i].dtype;
+        CHECK_BYTES(kept(t), MODULES + rows[i].inputs + 7 * 2 * 16);
+    }
+    struct trial *fp32 = of_1b("hf", RECIPE_LORA, TOKENS);
+    fp32->setup.recipe.precision = RECIPE_FP32; // twice as wide, but for what was fp32 already
+    CHECK_BYTES(kept(fp32), 2 * MODULES - 8 * WIDTH - 4 * HEADS + 4 * ALL_INPUTS + 7 * 4 * 16);
+}
+
+TEST(memory_kept_by_dropout_is_its_result_and_a_mask)
+{
+    static const struct {
+        int adapters, dtype;
+        double bytes; // per input of a linear: the result and a byte of mask
+    } rows[] = {
+        { STACK_ADAPTERS_PLAIN, RECIPE_BF16, 2 + 1 },
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_FP32, 2 + 1 - 2 }, // in place of the cast input
+        { STACK_ADAPTERS_PLAIN, RECIPE_FP32, 4 + 1 - 4 },
+        { STACK_ADAPTERS_FUSED, RECIPE_BF16, 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+        t->stack.adapters = rows[i].adapters;
+        t->setup.recipe.adapter_dtype = rows[i].dtype;
+        double without = kept(t);
+        t->setup.recipe.dropout = 0.1;
+        CHECK_BYTES(kept(t), without + rows[i].bytes * ALL_INPUTS);
+    }
+}
+
+TEST(memory_kept_by_a_quantized_linear_that_casts_is_its_output_again)
+{
+    struct trial *t = of_1b("hf", RECIPE_QLORA, TOKENS);
+    double without = kept(t);
+    t->stack.casts_quantized = true;
+    CHECK_BYTES(kept(t), without + 2 * (WIDTH + 2 * KEYS + WIDTH + 2 * FFN + WIDTH));
+}
+
+TEST(memory_kept_by_norms_and_gates_depends_on_the_kernels)
+{
+    struct trial *t = of_1b("hf", RECIPE_FULL, TOKENS); // a trained norm keeps its result too
+    CHECK_BYTES(kept(t), MODULES + 2 * 2 * WIDTH + 2 * INPUTS);
+    t->stack.kernels = STACK_FUSED; // the norm's input in bf16, gate and up
+    CHECK_BYTES(kept(t), FUSED);
+    t->stack.remakes = true; // a compiler makes norm and gate outputs again
+    CHECK_BYTES(kept(t), FUSED - 2 * INPUTS);
+    t->stack.remakes = false;
+    struct model plain = *t->setup.model;
+    plain.gated = false; // up alone
+    t->setup.model = &plain;
+    CHECK_BYTES(kept(t), FUSED - 2 * FFN);
+}
+
+TEST(memory_kept_by_attention_depends_on_mask_and_kernel)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    t->setup.batch.padded = true; // the mask as bf16, and keys and values for each of 32 heads
+    CHECK_BYTES(kept(t), EAGER + 2 * 2 * (WIDTH - KEYS) + 2 * TOKENS);
+    t->stack.attention = STACK_ATTENTION_EAGER; // scores and probabilities of all heads instead
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS);
+    struct model windowed = *t->setup.model;
+    windowed.sliding_window = TOKENS / 4; // of the square 2/4 − 1/16 are seen
+    t->setup.model = &windowed;
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS * 7 / 16);
+    windowed.full_attention_layers = LAYERS / 2;
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS * (7.0 / 16 + 1) / 2);
+}
+
+TEST(memory_kept_by_experts_is_their_share_and_the_routed_copies)
+{
+    // Mixtral: two of eight experts of 14,336 each, width 4,096, keys 1,024, 32 heads.
+    struct trial *t = trial("mixtral-8x7b", "llmq", RECIPE_FULL, TOKENS);
+    CHECK_BYTES(kept(t), 12.0 * 4096 + 4 * 1024 + 4 * 32 + 2 * 6.0 * 14336 + 2 * 2 * 4096);
+}
+
+TEST(memory_kept_under_recomputation_is_fp32_beside_widened_embeddings)
+{
+    struct trial *t = of_1b("hf-peft", RECIPE_QLORA, TOKENS);
+    t->setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 4.0 * WIDTH * TOKENS);
+    t->stack.widens_unquantized = false;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 2.0 * WIDTH * TOKENS);
+}
+
+TEST(memory_of_sequence_parallelism_splits_norms_and_inputs)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->setup.layout.tensor = 2;
+    CHECK_BYTES(kept(t), FUSED / 2);
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 2.0 * WIDTH * TOKENS / 2);
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY / 2 * TOKENS);
+}
+
+TEST(memory_of_logits_counts_labelled_tokens_where_the_head_does)
+{
+    struct trial *t = of_1b("llmq", RECIPE_LORA, TOKENS);
+    t->setup.batch.labelled = TOKENS / 4;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY * TOKENS);
+    t->stack.labelled_head = true;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY * TOKENS / 4);
 }
 
 // --- allocator, context, card ------------------------------------------------
