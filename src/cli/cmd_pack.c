@@ -5,6 +5,7 @@
 // place when it is complete.
 
 #include "cli/command.h"
+#include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/print.h"
 #include "host/file.h"
@@ -246,7 +247,7 @@ static enum err choose_rows(struct job *job)
     TRY(profile_finish(&profile, job->arena, &job->lengths, &settings));
     settings = profile.settings;
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
+    TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     job->rule = packing_rule(trainer, (enum batching)settings.batching);
     struct packing_setup setup = { .window = settings.context,
                                    .micro_batch = settings.micro_batch,
@@ -294,7 +295,9 @@ static enum err run(struct command_line *line)
     if (!access(request.out, F_OK))
         return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
+    settings.stack = settings.stack ? settings.stack : "native";
+    TRY(data_trainer(&settings.trainer, line, settings.stack));
+    TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)

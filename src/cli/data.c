@@ -108,6 +108,19 @@ const struct plan_request *data_defaults(struct arena *arena)
     return defaults;
 }
 
+enum err data_trainer(const char **out, const struct command_line *line, const char *stack)
+{
+    struct plan_data data;
+    const struct stack *found;
+    TRY(data_plan(&data, line));
+    if (is_path(stack))
+        TRY(read_stack(&found, &data, stack));
+    else
+        TRY(stack_find(&found, data.stacks, data.stack_count, stack));
+    *out = found->trainer;
+    return OK;
+}
+
 const char *data_today(struct arena *arena)
 {
     time_t now = time(NULL);

@@ -21,5 +21,8 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
 // What a plan takes for options that are not given, with the built-in catalogs: for --help.
 const struct plan_request *data_defaults(struct arena *arena);
 
+// The trainer (core/data/packing.h) that a stack names: of the catalog, or of a file.
+enum err data_trainer(const char **out, const struct command_line *line, const char *stack);
+
 // Today's date in UTC: "2026-11-15".
 const char *data_today(struct arena *arena);

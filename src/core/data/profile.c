@@ -32,7 +32,7 @@ enum err profile_simulate(struct batches *out, const struct lengths_tally *tally
                           const struct lengths *list, const struct profile_settings *settings)
 {
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    TRY(packing_trainer_find(&trainer, settings->trainer, settings->packer));
     struct packing_rule rule = packing_rule(trainer, (enum batching)settings->batching);
     struct packing_setup setup = { .window = settings->context,
                                    .micro_batch = settings->micro_batch,
@@ -58,8 +58,8 @@ struct profile_settings profile_settings_complete(const struct profile_settings 
 {
     const struct packing_trainer *trainer;
     struct profile_settings all = *given;
-    if (!packing_trainer_find(&trainer, given->stack, given->packer)) {
-        all.stack = given->stack ? given->stack : trainer->stack;
+    if (!packing_trainer_find(&trainer, given->trainer, given->packer)) {
+        all.stack = given->stack ? given->stack : trainer->name;
         all.packer = trainer->packer;
     }
     if (!all.micro_batch)
@@ -75,7 +75,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
                         const struct profile_settings *settings)
 {
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    TRY(packing_trainer_find(&trainer, settings->trainer, settings->packer));
     if (list)
         lengths_tally(&profile->tally, arena, list);
     struct lengths_sums sums = lengths_sum(&profile->tally);

@@ -18,7 +18,7 @@ const struct field plan_fields[] = {
           .value = "TOKENS", .fallback = "counted in DATA, else full rows"),
     FIELD(plan_request, labelled_share, SHARE, "share of the tokens that carry loss",
           .fallback = "counted in DATA, else %s"),
-    FIELD_OF(plan_request, batching, workload_batchings, "how rows form batches", .value = "MODE"),
+    FIELD_OF(plan_request, batching, batching_names_auto, "how rows form batches", .value = "MODE"),
     FIELD(plan_request, packing, TEXT, "on: the same as --batching packed; off: longest",
           .value = "on|off", .fallback = ""),
     FIELD(plan_request, micro_batch, TEXT, "rows per GPU and forward pass", .value = "N",
@@ -63,7 +63,7 @@ struct plan_request plan_request_default(void)
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_UNSAID;
     request.context = request.global_batch = PLAN_UNSAID;
     request.recipe = recipe_default();
-    request.batching = WORKLOAD_AUTO;
+    request.batching = BATCHING_AUTO;
     request.seed = 1;
     request.search = true;
     return request;

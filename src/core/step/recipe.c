@@ -1,3 +1,5 @@
+// The options of a recipe, which linears LoRA adapts, and bytes per weight and optimizer state.
+
 #include "core/step/recipe.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@ static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "auto", NUL
 static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", NULL };
 static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
                                           "sgd",   "adafactor",  NULL };
-static const char *const checkpointings[] = { "none", "selective", "full", "auto", NULL };
+const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
 
 const struct field recipe_fields[] = {
     FIELD_OF(recipe, method, recipe_methods, "training method", .value = "METHOD"),
@@ -29,7 +31,8 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, states, dtypes, "data type of optimizer states", .value = "DTYPE"),
     FIELD_OF(recipe, weights, dtypes, "data type of trained weights (fp32 is a master copy)",
              .value = "DTYPE"),
-    FIELD_OF(recipe, checkpointing, checkpointings, "activation checkpointing", .value = "MODE"),
+    FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
+             .value = "MODE"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     { 0 },
 };
@@ -52,8 +55,8 @@ struct recipe recipe_default(void)
     };
 }
 
-// Whether one word of a list of targets means this linear. "k_proj" and "k" are the same; a fused
-// linear is meant by any of its parts, as PEFT adapts the whole.
+// Whether one word of a list of targets names this linear. "k_proj" and "k" are the same; any part
+// of a fused linear names it, since PEFT adapts the whole.
 static bool names(struct text word, const struct model_linear *linear)
 {
     if (word.size > 5 && !memcmp(word.at + word.size - 5, "_proj", 5))
@@ -106,7 +109,7 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model)
                 return OK;
     }
     return fail(ERR_USAGE,
-                "--targets \"%s\" names no linear of %s; try all-linear, attention or q,k,v,o",
+                "--targets \"%s\" matches no linear of %s; try all-linear, attention or q,k,v,o",
                 recipe->targets, model->name);
 }
 

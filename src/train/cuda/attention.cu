@@ -16,6 +16,7 @@
 
 #include "train/cuda/cuda.h"
 
+#include "base/attention_workspace.h"
 #include "train/cuda/attention_cudnn.h"
 #include "train/cuda/attention_kernel.h"
 
@@ -28,13 +29,10 @@ enum {
     MOST_PLANS = 128,
     MOST_GROUPS = 1024, // of documents, in a micro-batch
     MOST_STRIDES = 6,   // different strides of rows
-    SHORTEST = 128,     // smallest length class
     SPARSE = 64,        // up to so many tokens per document the built-in kernels are as fast
     WASTE = 16,         // padded places per token that a plan may have
-    SLACK = 1 << 20,    // bytes that cuDNN needs besides document_bytes()
     ALIGNMENT = 256
 };
-static const int64_t GOOD_ROOM = (int64_t)1 << 29;
 
 // Documents that one plan computes: entries first … first + documents − 1. The entry after them is
 // only there for its offset.
@@ -80,21 +78,6 @@ struct layout {
     int64_t bytes;
 };
 
-static int64_t power_above(int64_t n)
-{
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
-
-static int64_t class_of(int64_t size)
-{
-    if (size < SHORTEST)
-        return SHORTEST;
-    return power_above(size);
-}
-
 // Entries for group 0 and for the groups by class; one group per class may be nearly empty.
 static int64_t entries_most(const struct attention *a)
 {
@@ -124,58 +107,25 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
     return at;
 }
 
-// A window that is not shorter than any document has no effect.
 static bool cudnn_supports(const struct cuda_attention *own, const struct attention *a)
 {
-    return own->cudnn && (a->window == 0 || a->window >= a->longest) && a->head_size % 8 == 0 &&
-           a->head_size <= 256;
+    return own->cudnn && attention_has_plan(a->window, a->longest, a->head_size);
 }
 
-// Workspace of the backward pass of a document: length² score gradients, gradients per query head,
-// row sums. core/step/memory.c predicts the same.
-static int64_t document_bytes(const struct attention *a, int64_t kv_heads, int64_t length)
+static struct attention_shape shape_of(const struct attention *a)
 {
-    int64_t each = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
-    return a->heads / a->kv_heads * kv_heads * length * (2 * length + each + 4);
+    struct attention_shape shape = { a->tokens, a->longest, a->heads, a->kv_heads, a->head_size };
+    return shape;
 }
 
-// How many key/value heads of one document fit into the room; 0: none. Their first lse must be
-// aligned to 16 bytes.
-static int64_t heads_for(const struct attention *a, int64_t length, int64_t room)
-{
-    int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
-    while (document_bytes(a, n, length) > room - SLACK)
-        if (n % 2 == 0 && n / 2 * group % 4 == 0)
-            n /= 2;
-        else
-            return 0;
-    return n;
-}
-
-// At most 1/32 of the memory; longer documents are left to the built-in kernels. Only on Hopper is
-// the backward pass of cuDNN known to have a fixed order of sums.
-static int64_t room_most(struct device *device)
-{
-    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
-    return cuda_of(device)->capability == 90 ? total / 32 : 0;
-}
-
-// Room for the longest document, or for several short ones; at least SLACK for the forward pass. 0:
-// cuDNN is not used.
+// The workspace of cuDNN; 0: not cuDNN.
 static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
 {
-    int64_t length = class_of(a->longest), heads = heads_for(a, length, room_most(device));
-    int64_t per_document = document_bytes(a, heads, length) + SLACK;
-    int64_t for_all = per_document * ((a->tokens + length - 1) / length);
+    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
+    struct attention_shape shape = shape_of(a);
     if (!cudnn_supports(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
         return 0;
-    if (!heads)
-        return SLACK;
-    int64_t good = per_document; // two at once are 7 % faster
-    while (good < 4 * per_document && 2 * good < room_most(device))
-        good *= 2;
-    good = good > GOOD_ROOM ? good : GOOD_ROOM;
-    return for_all < good ? for_all : good;
+    return attention_room(&shape, attention_room_most(total, cuda_of(device)->capability == 90));
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
@@ -211,14 +161,17 @@ static bool close_group(struct cuda_attention *own, const struct attention *a, s
 // The documents of one class in groups of equal size, so that a class needs one plan.
 static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
 {
-    int64_t heads = heads_for(a, length, own->room), each = document_bytes(a, heads, length);
-    struct group group = { own->entry_count, power_above(2 * a->tokens / length), length, heads };
+    struct attention_shape shape = shape_of(a);
+    int64_t heads = attention_heads(&shape, length, own->room);
+    int64_t each = attention_document_bytes(&shape, heads, length);
+    struct group group = { own->entry_count, attention_power_of_two(2 * a->tokens / length), length,
+                           heads };
     if (!heads)
         return false;
-    while (group.documents > 1 && group.documents * each > own->room - SLACK)
+    while (group.documents > 1 && group.documents * each > own->room - ATTENTION_SLACK)
         group.documents /= 2;
     for (int64_t i = 0; i < a->span_count; i++) {
-        if (class_of(a->host_spans[i].size) != length)
+        if (attention_length(a->host_spans[i].size) != length)
             continue;
         if (own->entry_count == group.first + group.documents) {
             if (!close_group(own, a, group))
@@ -234,14 +187,15 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
 // Group 0, then the groups of the backward pass; if one of these fails, none of them.
 static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
-    struct group everything = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
+    struct group everything = { 0, attention_power_of_two(a->span_count),
+                                attention_length(a->longest), a->kv_heads };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
             return;
     if (!close_group(own, a, everything))
         return;
-    for (int64_t length = SHORTEST; length <= everything.length; length *= 2)
+    for (int64_t length = ATTENTION_SHORTEST; length <= everything.length; length *= 2)
         if (!group_class(own, a, length)) {
             own->group_count = 1;
             return;
