@@ -232,7 +232,7 @@ static enum err find_hosts(void)
     struct hosting hosting;
     TRY(hosting_make(&hosting, &passing, &input));
     if (!hosting.count)
-        return fail(ERR_INPUT, "%s", hosting_nothing(&hosting, &passing));
+        return fail(ERR_INPUT, "%s", hosting_explain_none(&hosting, &passing));
     hosting_write(&hosting, &passing, &out);
     keep_document(&hosts_document, out_view(&out));
     return hosting.recommended ? OK : ERR_ANSWER;
