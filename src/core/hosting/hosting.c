@@ -61,7 +61,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
 {
     const struct hosting_request *r = m->request;
     // Meets the deadline even at the slow end of the 80 % range, so that the count is safe.
-    double slow = exp(1.28 * m->job.plan->efficiency.log_spread);
+    double slow = exp(STATS_P90 * m->job.plan->efficiency.log_spread);
     double price = offers_price(&offer->offer, kind) * (double)group->instances;
     struct hosting_candidate c = { offer, kind, group, group->middle.wall_seconds / 3600,
                                    0,     true, true };

@@ -227,7 +227,7 @@ static void advise_packing(struct hosting *h, const struct hosting_job *job)
     const struct workload *now = &row->group->result.workload;
     struct workload_rule rule = job->plan->rule;
     struct workload packed;
-    rule.batching = WORKLOAD_PACKED;
+    rule.batching = BATCHING_PACKED;
     workload_make(&packed, &rule, now->micro_batch, (double)row->group->result.layout.data,
                   now->global_batch);
     double factor = packed.processed_tokens / now->processed_tokens;

@@ -4,6 +4,14 @@
 
 #include "core/hosting/hosting.h"
 
+// Assumed where neither the request nor the catalog has a value. The computation uses these
+// constants and hosting_assume() reports them: one source for both.
+#define HOSTING_TOKEN_BYTES 4.0                 // text per token of the data set
+#define HOSTING_LINK_BYTES_PER_S 125e6          // link for data transfer: 1 Gb/s
+#define HOSTING_REGION_USD_PER_GB 0.02          // traffic between regions of one cloud
+#define HOSTING_PART_NETWORK_BYTES_PER_S 1.25e9 // an instance that is part of a node: 10 Gb/s
+#define HOSTING_NODE_NETWORK_BYTES_PER_S 12.5e9 // a node without a fabric of its own: 100 Gb/s
+
 // Samples of each unknown, shared by all offers: HOSTING_SAMPLES values each, standard normal or
 // uniform in [0, 1), or scaled to the unknown where all offers have the same. See
 // hosting_samples.c.
