@@ -1,4 +1,4 @@
-// gpuhours report: documents as one page with charts, or as text, Markdown or a table.
+// gpuhours report: documents as a page with charts, or as text, Markdown or CSV.
 
 #include "base/embedded.h"
 #include "cli/command.h"
@@ -29,7 +29,7 @@ static const struct options *list_options(void)
     return groups;
 }
 
-// 256 colours where a person looks at a terminal that has them and did not say no.
+// Whether standard output is a terminal with 256 colours and NO_COLOR is not set.
 static bool has_colours(void)
 {
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
@@ -50,7 +50,7 @@ static enum err read_documents(struct report_input *input, struct command_line *
     return OK;
 }
 
-// What the page runs, where this build has it.
+// The interactive part of the page, if this build has it.
 static const struct report_live *find_live(struct report_live *live)
 {
     *live = (struct report_live){
@@ -67,10 +67,10 @@ static enum err run(struct command_line *line)
     request = (struct request){ 0 };
     TRY(command_read(line, list_options()));
     if (!line->positional_count)
-        return fail(ERR_USAGE, "report wants documents: what plan, profile, pilot and hosts write "
+        return fail(ERR_USAGE, "report needs documents that plan, profile, pilot or hosts wrote "
                                "with --json");
     if ((request.html != NULL) + request.markdown + request.csv + line->common.json > 1)
-        return fail(ERR_USAGE, "--html, --markdown, --csv and --json: one of them");
+        return fail(ERR_USAGE, "use only one of --html, --markdown, --csv and --json");
     struct report_input *input = ARENA_NEW(line->arena, struct report_input, 1);
     TRY(read_documents(input, line));
     struct out out = { .arena = line->arena };

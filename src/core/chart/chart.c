@@ -226,8 +226,9 @@ static const char *shortened(struct arena *arena, const char *text, double size,
 
 static bool touches(const struct chart_mark *m, double x, double y, double width, double height)
 {
-    if (m->kind == CHART_DOT)
-        return x < m->x + 6 && m->x - 6 < x + width && y < m->y + 6 && m->y - 6 < y + height;
+    if (m->kind == CHART_DOT) // a label may cover faint dots, the smallest
+        return m->width > 3 && x < m->x + 6 && m->x - 6 < x + width && y < m->y + 6 &&
+               m->y - 6 < y + height;
     return m->kind == CHART_LABEL && x < m->x + m->width + 3 && m->x < x + width + 3 &&
            y < m->y + m->height && m->y < y + height;
 }

@@ -53,6 +53,7 @@ struct chart_point {
     double x, y;
     double low, high; // both 0: none
     bool marked;      // drawn in the accent colour
+    bool faint;       // a scatter plot's background: drawn light, and left out where crowded
 };
 
 struct chart_series {

@@ -5,12 +5,15 @@
 #include <math.h>
 
 enum { BODY = 12, NARROW = 460, MOST_POINTS = 1200, DOTTED = 12, NAMED = 40, MOST_TRIED = 200 };
+enum { FAINT_APART = 11, MOST_FAINT = 150 }; // pixels between faint dots; of one series
 
 static const char *const fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
 static const char *const strokes[] = { "curve s0", "curve s1", "curve s2", "curve s3",
                                        "curve s4", "curve s5", "curve s6", "curve s7" };
 static const char *const marks[] = { "mark f0", "mark f1", "mark f2", "mark f3",
                                      "mark f4", "mark f5", "mark f6", "mark f7" };
+static const char *const faints[] = { "faint f0", "faint f1", "faint f2", "faint f3",
+                                      "faint f4", "faint f5", "faint f6", "faint f7" };
 static const char *const bands[] = { "band f0", "band f1", "band f2", "band f3",
                                      "band f4", "band f5", "band f6", "band f7" };
 
@@ -163,13 +166,34 @@ static void put_curve(const struct plane *p, const struct chart_series *series, 
                                              .count = count });
 }
 
+// Faint dots no closer than FAINT_APART to each other: a cloud that can be read, whatever the
+// count.
+static void put_faint_dots(const struct plane *p, const struct chart_series *series, size_t s)
+{
+    size_t first = p->d->count;
+    for (size_t i = 0; i < series->count && p->d->count - first < MOST_FAINT; i++) {
+        const struct chart_point *point = &series->points[i];
+        double x = place_x(p, point->x), y = place_y(p, point->y);
+        bool crowded = !point->faint || !isfinite(x) || !isfinite(y);
+        for (size_t k = first; k < p->d->count && !crowded; k++)
+            crowded = hypot(p->d->marks[k].x - x, p->d->marks[k].y - y) < FAINT_APART;
+        if (!crowded)
+            chart_add(p->d, (struct chart_mark){ .kind = CHART_DOT,
+                                                 .class = faints[s % 8],
+                                                 .x = x,
+                                                 .y = y,
+                                                 .width = 3,
+                                                 .shape = (int)(s % 5) });
+    }
+}
+
 static void put_dots(const struct plane *p, const struct chart_series *series, size_t s)
 {
     size_t step = series->count / MOST_POINTS + 1;
     for (size_t i = 0; i < series->count; i += step) {
         const struct chart_point *point = &series->points[i];
         double x = place_x(p, point->x), y = place_y(p, point->y);
-        if (isfinite(x) && isfinite(y))
+        if (!point->faint && isfinite(x) && isfinite(y))
             chart_add(p->d, (struct chart_mark){
                                 .kind = CHART_DOT,
                                 .class = point->marked ? "mark hot" : marks[s % 8],
@@ -246,6 +270,8 @@ static void put_series(const struct plane *p)
     const struct chart *chart = p->chart;
     if (chart->kind == CHART_HISTOGRAM)
         put_columns(p);
+    for (size_t s = 0; s < chart->series_count && chart->kind == CHART_SCATTER; s++)
+        put_faint_dots(p, &chart->series[s], s);
     for (size_t s = 0; s < chart->series_count && chart->kind != CHART_HISTOGRAM; s++) {
         const struct chart_series *series = &chart->series[s];
         bool curve = chart->kind == CHART_LINE || (chart->kind == CHART_ROOFLINE && s == 0);

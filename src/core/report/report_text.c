@@ -1,4 +1,4 @@
-// The page for terminals and as Markdown.
+// The page as terminal text and as Markdown.
 
 #include "core/report/report_internal.h"
 
@@ -16,17 +16,20 @@ struct sheet {
 
 // --- terminals ---------------------------------------------------------------
 
-static void put_wrapped(const struct sheet *p, const char *text, int indent)
+// Words in lines that start at `indent`; the first starts at `column`, after what is printed.
+static void put_from(const struct sheet *p, const char *text, int indent, int column)
 {
     struct text rest = text_of(markup_plain(p->arena, text_of(text), 1600)), word;
-    int column = 0;
+    bool begins = column > 0;
     while (text_next(&rest, ' ', &word)) {
         int width = markup_columns(word);
-        if (column && column + 1 + width > p->columns - 1) {
+        if (column && !begins && column + 1 + width > p->columns - 1) {
             out_char(p->out, '\n');
             column = 0;
         }
-        if (!column) {
+        if (begins) {
+            begins = false;
+        } else if (!column) {
             out_repeat(p->out, ' ', indent);
             column = indent;
         } else {
@@ -49,7 +52,12 @@ static const char *cell_of(const struct sheet *p, const struct report_table *tab
     return markup_plain(p->arena, text_of(text), 60);
 }
 
-// The widest columns give way until the table fits.
+static void put_wrapped(const struct sheet *p, const char *text, int indent)
+{
+    put_from(p, text, indent, 0);
+}
+
+// Narrows the widest columns until the table fits.
 static void set_widths(const struct sheet *p, const struct report_table *table, int *widths)
 {
     for (size_t c = 0; c < table->columns; c++) {
@@ -99,14 +107,14 @@ static void put_table(const struct sheet *p, const struct report_table *table)
 
 static void put_text_block(const struct sheet *p, const struct report_block *block)
 {
-    if (block->folded) // the picture says it; --json and --html have the numbers
+    if (block->folded) // the chart shows it; --json and --html have the numbers
         return;
     out_char(p->out, '\n');
     switch (block->kind) {
     case REPORT_PARAGRAPH: put_wrapped(p, block->text, 0); break;
     case REPORT_FIGURE: chart_text(p->out, p->arena, block->chart, p->columns, p->colour); break;
     case REPORT_TABLE: put_table(p, block->table); break;
-    case REPORT_MISTAKES:
+    case REPORT_WARNINGS:
         for (size_t i = 0; i < block->table->rows; i++)
             put_wrapped(p,
                         text_format(p->arena, "%s: %s", block->table->cells[2 * i],
@@ -129,14 +137,23 @@ static void put_heading(const struct sheet *p, const char *text)
     out_char(p->out, '\n');
 }
 
+static void put_fact(const struct sheet *p, const char *name, const char *value, const char *range)
+{
+    enum { NAMES = 22 };
+    out_put(p->out, "  %-*s ", NAMES - 2, name);
+    int column = markup_columns(text_of(name)) + 3;
+    put_from(p, text_format(p->arena, "%s (%s)", value, range), NAMES + 1,
+             column > NAMES + 1 ? column : NAMES + 1);
+}
+
 static void put_answer(const struct sheet *p, const struct report_section *s)
 {
     if (!s->big)
         return;
-    out_put(p->out, "\n  %-20s %s  (%s)\n", s->unit, s->big, s->range);
+    out_char(p->out, '\n');
+    put_fact(p, s->unit, s->big, s->range);
     for (size_t i = 0; i < s->fact_count; i++)
-        out_put(p->out, "  %-20s %s  (%s)\n", s->facts[i].name, s->facts[i].value,
-                s->facts[i].range);
+        put_fact(p, s->facts[i].name, s->facts[i].value, s->facts[i].range);
 }
 
 void report_text(struct out *out, struct arena *arena, const struct report_input *input,
@@ -199,13 +216,13 @@ static void put_md_block(const struct sheet *p, const struct report_block *block
         put_md(out, block->text, 1200);
         out_char(out, '\n');
         break;
-    case REPORT_FIGURE: // a fence longer than any run of backticks that could end it
+    case REPORT_FIGURE: // a fence longer than any run of backticks inside it
         out_put(out, "````````text\n");
         chart_text(out, p->arena, block->chart, 78, false);
         out_put(out, "````````\n");
         break;
     case REPORT_TABLE: put_md_table(out, block->table); break;
-    case REPORT_MISTAKES:
+    case REPORT_WARNINGS:
         for (size_t i = 0; i < block->table->rows; i++) {
             out_put(out, "- **");
             put_md(out, block->table->cells[2 * i], MARKUP_NAME);
