@@ -104,7 +104,7 @@ static void put_columns(const struct plane *p)
     }
 }
 
-// The points of a series that can be placed, at most so many, as x, y pairs.
+// The points of a series inside the plane, at most MOST_POINTS, as x, y pairs.
 static size_t collect(const struct plane *p, const struct chart_series *series, double *out,
                       double (*pick)(const struct chart_point *))
 {
@@ -141,7 +141,7 @@ static void put_band(const struct plane *p, const struct chart_series *series, s
     size_t down = collect(p, series, points + 2 * up, pick_low);
     if (up < 2 || down != up)
         return;
-    for (size_t i = 0; i < down / 2; i++) // back along the lower edge
+    for (size_t i = 0; i < down / 2; i++) // reverse the lower edge
         for (int k = 0; k < 2; k++) {
             double *a = &points[2 * (up + i) + (size_t)k];
             double *b = &points[2 * (up + down - 1 - i) + (size_t)k];
@@ -206,7 +206,7 @@ static void put_dots(const struct plane *p, const struct chart_series *series, s
     }
 }
 
-// Beside, above or below the mark, where there is room; else it goes without.
+// Puts labels next to, above or below their marks where there is room; else omits them.
 static void put_names(const struct plane *p, const struct chart_series *series, bool marked)
 {
     static const struct {
@@ -232,7 +232,7 @@ static void put_names(const struct plane *p, const struct chart_series *series, 
     }
 }
 
-// Right of the line or left of it, lower where others stand already, shortened only at last.
+// Right or left of the line, lower if other labels are in the way, shortened only if too long.
 static void put_reference_label(const struct plane *p, const struct chart_reference *ref, double x,
                                 double y)
 {

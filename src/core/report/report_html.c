@@ -66,9 +66,10 @@ static void put_cell(struct out *out, const struct report_table *table, size_t r
 
 static void put_table(struct out *out, const struct report_table *table)
 {
-    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
-                 "<table>");
-    out_put(out, "<thead><tr>");
+    out_put(out,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
+            "<table%s><thead><tr>",
+            table->columns > 5 ? " class=\"many\"" : "");
     for (size_t i = 0; i < table->columns; i++) {
         bool empty = !*table->heads[i];
         out_put(out, "<%s%s%s>", empty ? "td" : "th", empty ? "" : " scope=\"col\"",

@@ -40,13 +40,13 @@ struct report_fact report_memory_fact(struct arena *arena, const struct json *pl
     enum fit fit = fit_of(plan);
     return (struct report_fact){
         .name = "Peak memory per GPU",
-        .value =
-            text_format(arena, "%s allocated", bytes_at(arena, plan, "memory.allocated_bytes")),
-        .range = text_format(
-            arena, "%s reserved; %s %s%s%s", bytes_at(arena, plan, "memory.reserved_bytes"),
-            verdicts[fit], bytes_at(arena, plan, "memory.device_bytes"),
-            fit == MAY_NOT_FIT ? ": may need up to " : "",
-            fit == MAY_NOT_FIT ? text_bytes(arena, needed_bytes(plan, "p90")) : ""),
+        .value = bytes_at(arena, plan, "memory.allocated_bytes"),
+        .range =
+            text_format(arena, "allocated, %s reserved; %s %s%s%s",
+                        bytes_at(arena, plan, "memory.reserved_bytes"), verdicts[fit],
+                        bytes_at(arena, plan, "memory.device_bytes"),
+                        fit == MAY_NOT_FIT ? ": may need up to " : "",
+                        fit == MAY_NOT_FIT ? text_bytes(arena, needed_bytes(plan, "p90")) : ""),
         .mood = fit == FITS ? 1 : -1,
     };
 }

@@ -95,7 +95,7 @@ static void add_pilot(struct report_page *page, struct report_section *s, const 
     if (same && hours > 0 && isfinite(hours))
         add_fact(s, (struct report_fact){
                         .name = "At the pilot's rate",
-                        .value = text_format(arena, "%s GPU hours", text_hours(arena, hours)),
+                        .value = text_format(arena, "%s GPU h", text_hours(arena, hours)),
                         .range = text_format(
                             arena, "%s tokens/s measured, %s planned", text_count(arena, rate),
                             text_count(arena, report_number(plan, "tokens_per_second.p50"))) });
@@ -486,7 +486,7 @@ static void add_assumptions(struct report_page *page, const struct json *plan)
     static const char *const heads[] = {
         "assumption", "value", "unit", "origin", "source", "as of"
     };
-    struct report_table *table = report_tabulate(page, s, heads, 6, 0x22);
+    struct report_table *table = report_tabulate(page, s, heads, 6, 0x20);
     for (size_t i = 0; i < list->count; i++) {
         const struct json *a = &list->items[i];
         report_row(page, table,
