@@ -229,7 +229,7 @@ static enum err take(struct dropped *d, bool ended)
     }
     d->scanned = d->size;
     if (ended && d->cutter.open && !d->cutter.inside)
-        add_problem(d, d->line, "the list has no closing bracket; the file seems truncated");
+        add_problem(d, d->line, "the list has no closing bracket; the file seems to be cut off");
     return OK;
 }
 
