@@ -1,4 +1,4 @@
-// Advice beside the ranking: what would change the choice, and why nothing was found.
+// Advice: what would change the recommendation, and why no offer was found.
 
 #include "core/hosting/hosting_internal.h"
 

@@ -11,7 +11,7 @@ struct report_table {
     const char *caption;
     size_t columns, rows, room;
     const char **heads; // columns
-    uint32_t numeric;   // bit i: column i holds numbers
+    uint32_t numeric;   // bit i: column i contains numbers
     const char **cells; // rows × columns
     size_t marked;      // the highlighted row, from 1; 0: none
 };

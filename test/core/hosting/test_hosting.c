@@ -466,7 +466,7 @@ TEST(hosting_says_when_the_data_move_costs_more_than_the_compute)
 
 TEST(hosting_downloads_weights_without_the_optimizer_states)
 {
-    // Full training of 8.03 B weights: 2 bytes each come back, whatever a save holds.
+    // Full training of 8.03 B weights: 2 bytes each are downloaded, however large a checkpoint is.
     struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h100-sxm\","
                           "\"gpus\":8,\"method\":\"full\",\"search\":false}");
     a->request.provider = "aws";
@@ -702,7 +702,7 @@ static double widened(double mid, double hours, double mid_hours, double spread)
     return mid * exp(hours < mid_hours ? -width : width);
 }
 
-// As with a calculator: only what the document says.
+// Recomputes a row from the values of the document alone.
 static void check_row(const struct json *row, double runs)
 {
     struct text kind = json_get_text(row, "kind");

@@ -259,8 +259,8 @@ TEST(report_with_a_pilot_shows_the_plan_and_the_hours_at_the_pilots_rate)
     // At the rate that the plan assumes the hours stay the same.
     struct text page = with_pilot(usual_plan(), text_format(&test_arena, same, rate, 8));
     const char *hours = text_hours(&test_arena, plan->forecast.gpu_hours.mid);
-    CHECK(holds(page,
-                text_format(&test_arena, "At the pilot&#39;s rate</dt><dd>%s GPU h<", hours)));
+    CHECK(
+        holds(page, text_format(&test_arena, "At the pilot&#39;s rate</dt><dd>%s GPU h<", hours)));
     CHECK(holds(page, "planned before the pilot"));
     CHECK(holds(page, "gpuhours plan --plan plan.json --pilot pilot.json"));
     // At half of it they are longer, by training and evaluation only.
