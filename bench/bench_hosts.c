@@ -51,7 +51,7 @@ static enum err rank(double *best_ms, size_t *rows, struct arena *arena)
         *rows = hosting.count;
         arena_rewind(arena, mark);
     }
-    printf("hosts: %zu offers, %zu rows, %d draws\n", offers.count, *rows, HOSTING_DRAWS);
+    printf("hosts: %zu offers, %zu rows, %d draws\n", offers.count, *rows, HOSTING_SAMPLES);
     return OK;
 }
 

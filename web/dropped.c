@@ -1,3 +1,5 @@
+// Counts dropped files: tokenizer and template, rows, chunks.
+
 #include "web/dropped.h"
 
 #include "base/csv.h"
@@ -16,7 +18,7 @@ static enum err read_format(struct chat_format *out, struct arena *arena,
     return chat_format_read(out, arena, copy, from->name, NULL);
 }
 
-// As cli/dataset does with the files beside a tokenizer.
+// The same rules as cli/dataset for the files that accompany a tokenizer.
 static enum err open_rule(struct dropped *d, const struct dropped_options *options)
 {
     struct chat_format format = { 0 }, other = { 0 };
@@ -36,7 +38,7 @@ static enum err open_rule(struct dropped *d, const struct dropped_options *optio
     if (options->template.name) {
         TRY(read_format(&other, &d->arena, &options->template));
         if (!other.source.at)
-            return fail(ERR_INPUT, "%s: has no chat template in it", options->template.name);
+            return fail(ERR_INPUT, "%s: has no chat template", options->template.name);
         d->rule.template_name = text_copy(&d->arena, text_of(options->template.name));
         format.source = other.source;
         format.bos = other.bos.at ? other.bos : format.bos;
@@ -146,7 +148,7 @@ static enum err count_rows(struct dropped *d, struct lines rows)
 enum err dropped_file(struct dropped *d, const char *name, int64_t bytes)
 {
     if (d->profile.file_count == DROPPED_FILES)
-        return fail(ERR_INPUT, "over %d files at once", DROPPED_FILES);
+        return fail(ERR_INPUT, "at most %d files at once", DROPPED_FILES);
     d->files[d->profile.file_count++] =
         (struct profile_file){ text_copy(&d->arena, text_of(name)), bytes };
     d->cutter = (struct lines_cutter){ 0 };
@@ -187,9 +189,9 @@ static enum err begin(struct dropped *d)
     struct text head = { d->buffer, d->size < HEAD_BYTES ? d->size : HEAD_BYTES };
     d->cutter.format = lines_guess(name, head);
     if (!d->cutter.format)
-        return fail(ERR_INPUT, "holds NUL bytes and does not look like text; the page reads JSON "
-                               "Lines, JSON, CSV, TSV and plain text, the program also Parquet, "
-                               "Arrow and zstd");
+        return fail(ERR_INPUT, "has NUL bytes and does not look like text; the page reads JSON "
+                               "Lines, JSON, CSV, TSV and plain text, the program also reads "
+                               "Parquet, Arrow and zstd");
     const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
     if (d->cutter.format == LINES_CSV)
         d->cutter.separator =
@@ -198,7 +200,7 @@ static enum err begin(struct dropped *d)
     return OK;
 }
 
-// Leaves out what remains of a row that was too long.
+// Skips the rest of a row that was too long.
 static void skip(struct dropped *d)
 {
     size_t row = lines_skip(&d->cutter, (struct text){ d->buffer, d->size });
@@ -221,7 +223,7 @@ static enum err take(struct dropped *d, bool ended)
     if (whole || d->size <= ROW_LIMIT_BYTES) {
         drop_bytes(d, whole);
     } else {
-        add_problem(d, d->line, "the row is longer than 64 MiB, the limit, and was left out");
+        add_problem(d, d->line, "the row is longer than the limit of 64 MiB and was skipped");
         d->skipping = true;
         drop_bytes(d, d->size);
     }

@@ -1,14 +1,14 @@
-// dropped: files that were dropped onto the page, counted chunk by chunk as the program does.
+// dropped: counts files dropped onto the page, chunk by chunk, with the same result as the program.
 //
 //     TRY(dropped_open(&dropped, &options));           // tokenizer, template
 //     TRY(dropped_file(&dropped, "train.jsonl", bytes));
 //     memcpy(dropped_room(&dropped, size), chunk, size);
 //     TRY(dropped_push(&dropped, size, false)); …
-//     TRY(dropped_push(&dropped, 0, true));            // the file ends
-//     TRY(dropped_close(&dropped));                    // profile and lengths are there
+//     TRY(dropped_push(&dropped, 0, true));            // end of the file
+//     TRY(dropped_close(&dropped));                    // profile and lengths are complete
 //
-// Rows that cannot be used are counted and left out, as with --bad-rows skip. The text of a
-// tokenizer and of a template must outlive dropped_open() only.
+// Bad rows are counted and skipped, as with --bad-rows skip. The texts of tokenizer and template
+// are not used after dropped_open() returns.
 
 #pragma once
 
@@ -17,12 +17,12 @@
 enum { DROPPED_FILES = 64 };
 
 struct dropped_text {
-    const char *name; // NULL: there is none
+    const char *name; // NULL: none
     struct text text;
 };
 
 struct dropped_options {
-    const char *model;             // whose family an estimate is for
+    const char *model;             // its family is used to estimate tokens
     struct dropped_text tokenizer; // none: the built-in vocabulary
     struct dropped_text config;    // tokenizer_config.json
     struct dropped_text template;  // chat_template.jinja
@@ -37,19 +37,19 @@ struct dropped {
     struct lengths lengths;
     struct counting counting;
     struct profile_file files[DROPPED_FILES];
-    // The file that is being read.
+    // The current file.
     struct lines_cutter cutter;
     bool begun, skipping;
     struct example_table table;
-    int64_t line; // where the buffer begins
-    char *buffer; // begun rows, then the chunk
+    int64_t line; // of the start of the buffer
+    char *buffer; // incomplete rows, then the chunk
     size_t size, room, scanned;
-    struct arena rows; // of one row
+    struct arena rows; // memory of one row
 };
 
 enum err dropped_open(struct dropped *dropped, const struct dropped_options *options);
 enum err dropped_file(struct dropped *dropped, const char *name, int64_t bytes);
-char *dropped_room(struct dropped *dropped, size_t size); // good until the next call
+char *dropped_room(struct dropped *dropped, size_t size); // valid until the next call
 enum err dropped_push(struct dropped *dropped, size_t size, bool ended);
 enum err dropped_close(struct dropped *dropped);
-void dropped_release(struct dropped *dropped); // accepts a zeroed one
+void dropped_release(struct dropped *dropped); // accepts a zeroed struct

@@ -1,17 +1,17 @@
-// What the page may call. Text in, text out, the documents of the command line.
+// The functions that the page calls: text in, text out, the same documents as the command line.
 //
 //     at = allocate(size); … write the request there …
 //     input(at, size); code = plan(); text = result() … result() + result_size()
 //
-// A code is the command line's exit code; of a failure the result says why. form() gives the tables
-// that the form is made of, hosts() where the last plan could run, sections() both as the report
-// shows them, compare_with() the plan to compare with. Dropped files:
+// The code is the command line's exit code; after a failure the result contains the message. form()
+// returns the tables of the form, hosts() the offers for the last plan, sections() both as report
+// sections; compare_with() sets the plan to compare with. Dropped files:
 //
-//     tokenizer(), config(), chat_template() each keep the input; data_begin() reads their names
+//     tokenizer(), config(), chat_template() each store the input; data_begin() reads their names
 //     data_file(); at = data_room(size); data_push(size, ended) …; data_end()
 //
-// From then on, until data_forget(), plans are of that data. data_profile() does it with a
-// document.
+// From then on, until data_forget(), plans use that data. data_profile() does the same with a
+// profile document.
 
 #include "base/embedded.h"
 #include "core/hosting/hosting.h"
@@ -28,10 +28,10 @@ static struct plan_data data;
 static struct text in;
 static struct out out;
 static struct dropped dropped;
-static bool measured; // dropped.profile speaks for the token count
+static bool measured; // dropped.profile has the token count
 static struct text tokenizer_file, config_file, template_file;
 static struct text plan_document, profile_document, hosts_document; // of the last request
-static struct text reference; // a plan's document to compare with; .size 0: none
+static struct text reference; // the plan to compare with; size 0: none
 static struct arena documents, references;
 
 EXPORT(allocate) char *allocate(size_t size);
@@ -78,7 +78,7 @@ size_t result_size(void)
     return out.size;
 }
 
-// Puts a failure in the place of the result.
+// Replaces the result by the error message, if there was an error.
 static int answer(enum err err)
 {
     if (!err || err == ERR_ANSWER)
@@ -181,7 +181,7 @@ static enum err make(void)
         struct profile profile = dropped.profile;
         struct lengths lengths = dropped.lengths;
         lengths.arena = &passing;
-        if (lengths.count && request.context == PLAN_UNSAID) // finish() has found it already
+        if (lengths.count && request.context == PLAN_UNSAID) // computed by finish()
             request.context = profile.windows.rows[profile.windows.recommended].context;
         TRY(plan_request_measure(&request, &passing, &profile, &lengths));
     }
@@ -208,7 +208,7 @@ int plan(void)
     return answer(err);
 }
 
-// Holds the last plan against all offers, as `gpuhours hosts --plan` does with its document.
+// Evaluates all offers for the last plan, as `gpuhours hosts --plan` does with its document.
 static enum err find_hosts(void)
 {
     struct json tree;
@@ -232,7 +232,7 @@ static enum err find_hosts(void)
     struct hosting hosting;
     TRY(hosting_make(&hosting, &passing, &input));
     if (!hosting.count)
-        return fail(ERR_INPUT, "%s", hosting_nothing(&hosting, &passing));
+        return fail(ERR_INPUT, "%s", hosting_explain_none(&hosting, &passing));
     hosting_write(&hosting, &passing, &out);
     keep_document(&hosts_document, out_view(&out));
     return hosting.recommended ? OK : ERR_ANSWER;
@@ -243,7 +243,7 @@ int hosts(void)
     return answer(find_hosts());
 }
 
-// The input is the document of a plan that later ones are compared with.
+// The input is a plan's document; later plans are compared with it.
 void compare_with(void)
 {
     arena_release(&references);
@@ -251,24 +251,24 @@ void compare_with(void)
     reference.size = in.size;
 }
 
-static enum err draw_compared(void)
+static enum err write_comparison(void)
 {
     struct report_input report = { 0 };
-    TRY(report_add(&report, &passing, reference, "The report"));
-    TRY(report_add(&report, &passing, plan_document, "The what-if"));
+    TRY(report_add(&report, &passing, reference, "Report"));
+    TRY(report_add(&report, &passing, plan_document, "What-if"));
     report_sections(&out, &passing, &report, "compare");
     return OK;
 }
 
-// The sections of that id, or all; with "compare", what differs from the plan to compare with.
-static enum err draw(void)
+// The sections with these ids, or all; "compare" is the comparison with the reference plan.
+static enum err write_sections(void)
 {
     struct json tree;
     TRY(json_read(&tree, &passing, in, "sections"));
     const struct json *only = json_get(&tree, "only");
     struct report_input report = { 0 };
     if (!plan_document.size)
-        return fail(ERR_USAGE, "there is no plan yet");
+        return fail(ERR_USAGE, "no plan has been made yet");
     TRY(report_add(&report, &passing, plan_document, "this plan"));
     if (measured)
         TRY(report_add(&report, &passing, profile_document, "this data"));
@@ -279,7 +279,7 @@ static enum err draw(void)
     for (size_t i = 0; only && only->kind == JSON_ARRAY && i < only->count; i++) {
         const char *id = text_copy(&passing, only->items[i].string);
         if (!strcmp(id, "compare"))
-            TRY(draw_compared());
+            TRY(write_comparison());
         else
             report_sections(&out, &passing, &report, id);
     }
@@ -288,7 +288,7 @@ static enum err draw(void)
 
 int sections(void)
 {
-    return answer(draw());
+    return answer(write_sections());
 }
 
 // --- data --------------------------------------------------------------------
@@ -374,7 +374,7 @@ int data_push(size_t size, bool ended)
     return answer(dropped_push(&dropped, size, ended));
 }
 
-// The dataset that ships with the program, as a file.
+// Counts the example data that is compiled in.
 int data_example(void)
 {
     struct text example = embedded_file("example.jsonl");

@@ -1,17 +1,17 @@
-// live: the form, what it asks of the core, and what is shown. The numbers, the sentences and the
-// charts are the core's; nothing here computes any. Used twice: as the page, and as the what-if of
-// a report, where <script id="report-plan"> holds the plan to begin with.
+// live: the form, its requests to the core, and the display. All numbers, sentences and charts come
+// from the core; nothing is computed here. Used twice: as the page, and as the what-if of a report,
+// where <script id="report-plan"> contains the initial plan.
 "use strict";
 
 // --- the core, in a worker ----------------------------------------------------
 
-// The module behind functions that take and give text. Runs in the worker, and in node for tests.
+// Wraps the module in functions that take and return text. Runs in the worker, and in node for tests.
 async function openCore(bytes) {
     const module = await WebAssembly.compile(bytes);
-    // The core neither reads nor writes files: what it imports of WASI is never called.
-    const none = new Proxy({}, { get: () => () => 52 });
+    // The core neither reads nor writes files: its WASI imports are never called.
+    const unused = new Proxy({}, { get: () => () => 52 });
     const imports = {};
-    for (const wanted of WebAssembly.Module.imports(module)) imports[wanted.module] = none;
+    for (const wanted of WebAssembly.Module.imports(module)) imports[wanted.module] = unused;
     const { exports } = await WebAssembly.instantiate(module, imports);
     exports._initialize();
     const memory = (at, size) => new Uint8Array(exports.memory.buffer, at, size);
@@ -38,12 +38,12 @@ async function openCore(bytes) {
     return { call, push };
 }
 
-// A file's bytes, unpacked where it is gzipped; what was read of it is told as it goes.
-async function unpackedStream(file, tell) {
+// A file's bytes, decompressed if it is gzipped; onRead is called with the bytes read so far.
+async function unpackedStream(file, onRead) {
     const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
     const telling = new TransformStream({
         transform(chunk, out) {
-            tell(chunk.length);
+            onRead(chunk.length);
             out.enqueue(chunk);
         },
     });
@@ -51,13 +51,13 @@ async function unpackedStream(file, tell) {
     return head[0] === 0x1f && head[1] === 0x8b ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
 }
 
-async function countFile(core, file, tell) {
+async function countFile(core, file, onRead) {
     if (file === "example") return core.call("data_example");
     let answer = core.call("data_file", { name: file.name, bytes: file.size });
-    const reader = (await unpackedStream(file, tell)).getReader();
+    const reader = (await unpackedStream(file, onRead)).getReader();
     let rested = performance.now();
     while (!answer.code) {
-        if (performance.now() - rested > 40) { // so that other questions are heard
+        if (performance.now() - rested > 40) { // let other requests through
             await new Promise((goOn) => setTimeout(goOn));
             rested = performance.now();
         }
@@ -69,8 +69,8 @@ async function countFile(core, file, tell) {
     return answer;
 }
 
-// Counts dropped files: { files, tokenizer, config, template, model, date } → a profile. A file is
-// a File, or the word "example".
+// Counts the tokens of dropped files: { files, tokenizer, config, template, model, date } → a
+// profile. A file is a File, or the word "example".
 async function countFiles(core, job, progress) {
     const names = {};
     for (const [key, verb] of [["tokenizer", "tokenizer"], ["config", "config"], ["template", "chat_template"]])
@@ -106,9 +106,9 @@ function workerMain() {
     };
 }
 
-const stopped = -1; // the code of what was asked of a worker that ended
+const stopped = -1; // the code of requests to a worker that was terminated
 
-// Asks a worker of its own; stop() ends whatever it does, and the next question starts another.
+// Sends requests to a worker; stop() terminates it and starts another.
 function makeAsker(bytes) {
     let worker, waiting, last = 0;
     function start() {
@@ -152,23 +152,23 @@ function shellWord(word) {
     return /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 }
 
-// What was said, as words that give the same numbers in the terminal.
-function commandWords(said, data) {
+// The inputs as command-line words that give the same numbers in a terminal.
+function commandWords(inputs, data) {
     const words = ["gpuhours", "plan"];
     for (const name of data?.words ?? []) words.push(name);
-    for (const [name, value] of Object.entries(said)) {
+    for (const [name, value] of Object.entries(inputs)) {
         words.push(`--${name.replaceAll("_", "-")}`, value);
     }
     for (const [name, value] of Object.entries(data?.options ?? {})) words.push(`--${name}`, value);
     return words;
 }
 
-// A file's name as an argument that cannot be taken for an option.
+// A file name as an argument that is not mistaken for an option.
 const fileWord = (name) => (name.startsWith("-") || name === "example" ? "./" + name : name);
 
 // --- dropped files ------------------------------------------------------------
 
-// Which of them is what; the rest is data.
+// Sorts files into tokenizer, its configuration, template and data.
 function sortFiles(files) {
     const sorted = { files: [], tokenizer: null, config: null, template: null };
     for (const file of files) {
@@ -181,7 +181,7 @@ function sortFiles(files) {
     return sorted;
 }
 
-// What the command line says of them, once they are counted.
+// The command-line options for these files, once they are counted.
 function dataOptions(sorted, profile) {
     const options = { tokenizer: sorted.tokenizer ? fileWord(sorted.tokenizer.name) : "built-in" };
     if (sorted.template) options.template = fileWord(sorted.template.name);
@@ -190,7 +190,7 @@ function dataOptions(sorted, profile) {
     return { words: sorted.files.map((file) => (file === "example" ? "example" : fileWord(file.name))), options };
 }
 
-// A profile that was made elsewhere, or null.
+// The profile in the file, or null.
 async function readProfile(file) {
     if (file === "example" || !file.name.endsWith(".json") || file.size > 1 << 26) return null;
     try {
@@ -204,16 +204,15 @@ async function readProfile(file) {
 // --- the form -----------------------------------------------------------------
 
 const pageLayout = [
-    ["What is trained", ["model", "tokens", "epochs", "context"]],
-    ["How", ["method", "rank", "precision", "checkpointing", "batching", "micro_batch", "global_batch"]],
-    ["On what", ["gpu", "gpus", "stack", "price"]],
-    ["And beside it", ["retries", "deadline", "budget"]],
+    ["The run", ["model", "tokens", "gpu", "gpus", "epochs", "context"]],
+    ["Recipe", ["method", "rank", "precision", "checkpointing", "batching", "micro_batch", "global_batch"]],
+    ["Trainer, price and limits", ["stack", "price", "retries", "deadline", "budget"]],
 ];
 const reportLayout = [
     ["Recipe", ["method", "rank", "context", "batching", "precision", "checkpointing"]],
     ["Hardware and plan", ["gpu", "gpus", "epochs", "retries", "price"]],
 ];
-const unshown = ["packing"]; // batching says the same
+const unshown = ["packing"]; // the same as batching
 
 const element = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -244,7 +243,7 @@ function makeControl(field, names) {
     }
     control.setAttribute("aria-describedby", id + "-help");
     const box = element("div", { class: "field" }, element("label", { for: id }, title(field.name)), control,
-        element("p", { class: "help", id: id + "-help" }, field.help));
+        element("p", { class: "help", id: id + "-help" }, field.help), element("p", { class: "fault", id: id + "-fault", hidden: true }));
     if (names) box.append(element("datalist", { id: "names-" + field.name }, ...names.map((value) => element("option", { value }))));
     return box;
 }
@@ -262,34 +261,34 @@ function makeForm(place, form, layout, withRest) {
     place.append(element("details", {}, element("summary", {}, "All other options"), ...rest));
 }
 
-// Values as typed, of the fields that say something.
+// The typed values of all fields that are not empty.
 function readForm(place) {
-    const said = {};
+    const inputs = {};
     for (const control of place.querySelectorAll("[name]"))
-        if (control.value.trim() && !control.disabled) said[control.name] = control.value.trim();
-    return said;
+        if (control.value.trim() && !control.disabled) inputs[control.name] = control.value.trim();
+    return inputs;
 }
 
-function fillForm(place, said) {
+function fillForm(place, inputs) {
     for (const control of place.querySelectorAll("[name]")) {
-        const value = String(said[control.name] ?? "");
+        const value = String(inputs[control.name] ?? "");
         control.value = value;
-        if (control.value !== value) control.value = ""; // a choice that is the usual one, or none
+        if (control.value !== value) control.value = ""; // the default choice, or not a choice
     }
 }
 
-// --- what is shown ------------------------------------------------------------
+// --- display ------------------------------------------------------------------
 
 const byId = (id) => document.getElementById(id);
 
-function say(text, isError) {
+function show(text, isError) {
     byId("status").textContent = isError ? "" : text;
     byId("problem").textContent = isError ? text : "";
     byId("problem").hidden = !isError;
 }
 
-// The core's own HTML, which has escaped whatever came from outside. Inside a report its ids would
-// stand twice.
+// The core's own HTML, in which everything from outside is escaped. Inside a report the ids get a
+// prefix, since the report already has them.
 function showSections(html, prefix) {
     const made = new DOMParser().parseFromString(`<main>${html}</main>`, "text/html").querySelector("main");
     if (prefix)
@@ -299,18 +298,40 @@ function showSections(html, prefix) {
     byId("result").replaceChildren(...made.childNodes);
 }
 
-// "0.65 GPU hours, 0.50 to 0.89 in eight runs of ten"
-function shortAnswer() {
-    const text = (selector) => byId("result").querySelector(`.answer ${selector}`)?.firstChild.textContent ?? "";
-    return `${text(".big")} ${text(".of")}, ${text(".of span")}`;
+// "0.65 GPU hours on 1 × gh200-96gb, 80 % range 0.50 – 0.89"
+function shortAnswer(sections) {
+    const answer = new DOMParser().parseFromString(sections, "text/html").querySelector(".answer");
+    const range = answer?.querySelector(".of span");
+    range?.prepend(", ");
+    return answer ? `${answer.querySelector(".big").textContent} ${answer.querySelector(".of").textContent}` : "";
 }
 
-function markInvalid(place, text) {
-    for (const control of place.querySelectorAll("[name]"))
-        control.setAttribute("aria-invalid", Boolean(text) && new RegExp(`\\b${control.name.replace("_", "[-_]")}\\b`).test(text));
+// The control that a message is about: the option it begins with, else the one whose value it
+// quotes, else the one changed last.
+function faultyControl(controls, text, last) {
+    const option = /^(?:--)?([a-z][a-z_-]*)/.exec(text)?.[1].replaceAll("-", "_");
+    return controls.find((control) => control.name === option) ??
+        controls.find((control) => control.value.trim() && text.includes(`"${control.value.trim()}"`)) ??
+        controls.find((control) => control.name === last);
 }
 
-// What the core chose where nothing was said.
+// Shows a message (null: none) at its field and at the top, and greys out the answer it leaves old.
+function showFault(live, text) {
+    const controls = [...live.place.querySelectorAll("[name]")];
+    const faulty = text && faultyControl(controls, text, live.changed);
+    for (const control of controls) {
+        const message = byId(control.id + "-fault");
+        control.setAttribute("aria-invalid", control === faulty);
+        message.hidden = control !== faulty;
+        message.textContent = control === faulty ? text : "";
+        control.setAttribute("aria-describedby", `${control.id}-help` + (control === faulty ? ` ${message.id}` : ""));
+    }
+    byId("result").classList.toggle("stale", Boolean(text));
+    const old = byId("result").childElementCount ? ". The answer shown is for the previous inputs." : "";
+    if (text) show(text + old, true);
+}
+
+// Shows the core's choices in the fields that are empty.
 function showChosen(place, plan) {
     const chosen = { epochs: plan.workload.epochs, tokens: plan.workload.tokens, ...plan.configuration };
     for (const control of place.querySelectorAll("[name]")) {
@@ -321,7 +342,7 @@ function showChosen(place, plan) {
     }
 }
 
-// A name from outside, with what would hide or turn text shown as what it is, as core/markup does.
+// A name from outside, with control and direction characters made visible, as base/markup does.
 const harmless = (name) =>
     [...name.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029]/gu, (c) => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)]
         .slice(0, 80).join("");
@@ -331,63 +352,61 @@ const spell = (number) => number.toLocaleString("en", { maximumFractionDigits: 1
 
 // --- plans --------------------------------------------------------------------
 
-// What is known while the page lives: the form's place, whom to ask, what the report's plan was
-// asked and the form does not show, and the data.
+// The state of the page: the form, the worker, the report's plan (with options that the form does
+// not show), the data, and the control that was changed last.
 function makeLive(asker, reported) {
-    return { place: byId("form"), asker, reported, data: null, files: [], model: "", busy: false, again: false };
+    return { place: byId("form"), asker, reported, data: null, files: [], model: "", busy: false, again: false, changed: "" };
 }
 
 function requestOf(live) {
-    const said = { ...live.reported?.request };
-    for (const control of live.place.querySelectorAll("[name]")) delete said[control.name];
-    Object.assign(said, readForm(live.place));
-    if (live.data) for (const name of ["tokens", "examples", "mean_length"]) delete said[name];
-    return said;
+    const inputs = { ...live.reported?.request };
+    for (const control of live.place.querySelectorAll("[name]")) delete inputs[control.name];
+    Object.assign(inputs, readForm(live.place));
+    if (live.data) for (const name of ["tokens", "examples", "mean_length"]) delete inputs[name];
+    return inputs;
 }
 
-// What differs stands behind the answer, once something does.
+// The what-if shows nothing until something differs from the report's plan.
 function whatIfSections(live) {
     const same = JSON.stringify(readForm(live.place)) === live.first;
-    return same ? ["answer"] : ["answer", "compare", "memory", "mistakes"];
+    return same ? [] : ["answer", "compare", "memory", "mistakes"];
 }
 
-async function showPlan(live, said) {
+async function showPlan(live, inputs) {
     const started = performance.now();
-    const answer = await live.asker.ask("plan", said);
+    const answer = await live.asker.ask("plan", inputs);
     if (answer.code === stopped) return;
     const plan = JSON.parse(answer.text);
     const refused = plan.kind === "error";
-    markInvalid(live.place, refused && plan.text);
-    if (refused) {
-        say(plan.text.replace(/^request: /, ""), true);
-    } else {
+    showFault(live, refused ? plan.text.replace(/^request: /, "") : null);
+    if (!refused) {
         const sections = await live.asker.ask("sections", live.reported ? { only: whatIfSections(live) } : {});
         if (sections.code === stopped) return;
         showSections(sections.text, live.reported ? "what-if-" : "");
         showChosen(live.place, plan);
-        say(shortAnswer());
+        show(shortAnswer(sections.text));
         byId("result").dataset.plan = answer.text;
     }
-    const words = commandWords(said, live.data);
+    const words = commandWords(inputs, live.data);
     byId("command").replaceChildren(...words.flatMap((word) => [element("span", {}, shellWord(word)), " "]).slice(0, -1));
     byId("command").dataset.words = JSON.stringify(words);
     byId("copied").textContent = "";
     byId("live").dataset.milliseconds = performance.now() - started;
 }
 
-// The offers for the plan that is shown; the next change takes them away.
+// Shows the offers for the current plan, until the next change.
 async function showHosts(live) {
     byId("hosts").disabled = true;
     const answer = await live.asker.ask("hosts", { today: today() });
     const sections = answer.code > 1 ? answer : await live.asker.ask("sections", {});
     byId("hosts").disabled = false;
     if (sections.code === stopped) return;
-    if (sections.code > 1) return say(JSON.parse(sections.text).text, true);
+    if (sections.code > 1) return show(JSON.parse(sections.text).text, true);
     showSections(sections.text, "");
     byId("result").querySelector("#offers")?.scrollIntoView();
 }
 
-// One plan at a time: what changes meanwhile is seen by the next.
+// Makes one plan at a time; changes in the meantime are used by the next.
 async function update(live) {
     live.again = true;
     if (live.busy) return;
@@ -401,7 +420,7 @@ async function update(live) {
     byId("live").dataset.updates = Number(byId("live").dataset.updates ?? 0) + 1;
 }
 
-// An estimate is for the model's family: for another model the data is counted anew.
+// An estimate of tokens depends on the model's family: another model counts the data again.
 function changed(live) {
     const recount = live.data?.options.tokenizer === "built-in" && readForm(live.place).model !== live.model;
     return recount ? takeFiles(live, live.files) : update(live);
@@ -421,7 +440,7 @@ function showData(live, profile, what) {
     byId("data-summary").textContent = profile
         ? `${what}: ${spell(profile.examples)} examples, ${spell(profile.tokens)} tokens, ` +
           (profile.tokenizer.exact ? "counted exactly" : `estimated (${profile.tokenizer.name})`) +
-          (profile.bad_rows ? `; ${spell(profile.bad_rows)} rows left out` : "")
+          (profile.bad_rows ? `; ${spell(profile.bad_rows)} bad rows skipped` : "")
         : "";
 }
 
@@ -462,11 +481,11 @@ async function takeProfile(live, profile, name) {
 
 async function takeFiles(live, files) {
     const sorted = sortFiles(files);
-    if (!byId("progress").hidden) await live.asker.stop(); // of other files
+    if (!byId("progress").hidden) await live.asker.stop(); // counting other files
     live.files = files;
     live.data = null;
     try {
-        if (!sorted.files.length) throw new Error("a tokenizer alone holds no examples: drop the data with it");
+        if (!sorted.files.length) throw new Error("a tokenizer alone has no examples: drop the data with it");
         const made = sorted.files.length === 1 && (await readProfile(sorted.files[0]));
         const profile = made ? await takeProfile(live, made, sorted.files[0].name) : await count(live, sorted);
         if (!profile) return;
@@ -474,7 +493,7 @@ async function takeFiles(live, files) {
         await update(live);
     } catch (failure) {
         showData(live, null);
-        say(failure.message, true);
+        show(failure.message, true);
     }
 }
 
@@ -490,18 +509,22 @@ async function forgetData(live) {
 // --- events -------------------------------------------------------------------
 
 function copyCommand() {
-    const tell = (text) => (byId("copied").textContent = text);
+    const report = (text) => (byId("copied").textContent = text);
     const select = () => {
         getSelection().selectAllChildren(byId("command"));
-        tell("Selected: copy it with your keyboard");
+        report("Selected: press Ctrl+C to copy");
     };
     if (!navigator.clipboard) return select();
-    return navigator.clipboard.writeText(byId("command").textContent).then(() => tell("Copied"), select);
+    return navigator.clipboard.writeText(byId("command").textContent).then(() => report("Copied"), select);
 }
 
 function listenToForm(live, first) {
-    live.place.addEventListener("input", ({ target }) => target.name !== "model" && changed(live));
-    live.place.addEventListener("change", ({ target }) => target.name === "model" && changed(live));
+    const take = (name) => {
+        live.changed = name;
+        changed(live);
+    };
+    live.place.addEventListener("input", ({ target }) => target.name !== "model" && take(target.name));
+    live.place.addEventListener("change", ({ target }) => target.name === "model" && take(target.name));
     live.place.addEventListener("submit", (event) => event.preventDefault());
     byId("copy").addEventListener("click", copyCommand);
     byId("reset").addEventListener("click", () => {
@@ -529,19 +552,19 @@ function listenToFiles(live) {
     });
 }
 
-const said = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+const inputsOfAddress = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
 function listenToAddress(live) {
     addEventListener("hashchange", () => {
         if (new URLSearchParams(readForm(live.place)).toString() === location.hash.slice(1)) return;
-        fillForm(live.place, said());
+        fillForm(live.place, inputsOfAddress());
         changed(live);
     });
 }
 
 async function startPage(live) {
     const first = { model: "llama-3.1-8b", tokens: "20M" };
-    fillForm(live.place, location.hash.length > 1 ? said() : first);
+    fillForm(live.place, location.hash.length > 1 ? inputsOfAddress() : first);
     listenToForm(live, first);
     listenToFiles(live);
     listenToAddress(live);
@@ -560,7 +583,7 @@ async function startWhatIf(live, profile) {
 async function start() {
     const written = (id) => JSON.parse(byId(id)?.textContent || "null");
     if (byId("report-plan") && !written("report-plan")) {
-        byId("what-if").hidden = true; // a report of other documents
+        byId("what-if").hidden = true; // a report without a plan
         return;
     }
     const asker = makeAsker(await unpackModule(byId("core-module").textContent));
@@ -573,4 +596,4 @@ async function start() {
 }
 
 if (typeof document !== "undefined")
-    start().catch((failure) => say(`This browser cannot run the core: ${failure.message}`, true));
+    start().catch((failure) => show(`This browser cannot run the forecast: ${failure.message}`, true));

@@ -1,4 +1,4 @@
-// gpuhours hosts: where a planned job could run, and for how much.
+// gpuhours hosts: where a planned job could run, and what it costs there.
 
 #include "base/embedded.h"
 #include "cli/data.h"
@@ -56,7 +56,7 @@ static const struct options *list_options(struct arena *arena)
     return groups;
 }
 
-// The options once to find the plan, then again over what the plan says.
+// Reads the options twice: first to find --plan, then to override what the plan contains.
 static enum err read_options(struct command_line *line, struct hosting_document *document)
 {
     list_options(line->arena);
@@ -71,13 +71,14 @@ static enum err read_options(struct command_line *line, struct hosting_document 
         line->positional_count = 0;
         TRY(command_read(line, groups));
     }
-    // --explain is a flag that every command has; here the word behind it says of which row.
+    // --explain is a flag of every command; here the word after it names the row.
     if (line->common.explain && line->positional_count == 1)
         own.explain = line->positional[0];
     else if (line->common.explain)
-        return fail(ERR_USAGE, "--explain wants one provider/instance of the table");
+        return fail(ERR_USAGE,
+                    "--explain needs one PROVIDER/INSTANCE of the table, such as aws/p5.48xlarge");
     else if (line->positional_count)
-        return fail(ERR_USAGE, "\"%s\" is not an option; a plan is given as --plan %s",
+        return fail(ERR_USAGE, "unexpected argument \"%s\"; a plan is given as --plan %s",
                     line->positional[0], line->positional[0]);
     if (!own.plan && hosting_request.gpu)
         plan_request.gpu = hosting_request.gpu;
@@ -87,8 +88,8 @@ static enum err read_options(struct command_line *line, struct hosting_document 
     if (!hosting_request.today)
         hosting_request.today = data_today(line->arena);
     if (!own.plan && !plan_request.model)
-        return fail(ERR_USAGE, "no job is given; --plan plan.json reads one that gpuhours plan "
-                               "--json wrote, or --model and --tokens describe it");
+        return fail(ERR_USAGE, "no job given; use --plan plan.json (written by gpuhours plan "
+                               "--json), or describe it with --model and --tokens");
     return OK;
 }
 
@@ -134,7 +135,7 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
         const struct hosting_row *row = hosting_find(hosting, own.explain);
         if (!row)
             return fail(ERR_USAGE,
-                        "no row is called \"%s\"; wanted is provider/instance of the table, such "
+                        "no row is named \"%s\"; use PROVIDER/INSTANCE of the table, such "
                         "as %s/%s",
                         own.explain, hosting->rows[0].provider, hosting->rows[0].instance);
         hosting_explain(hosting, row, line->arena, &out);
@@ -173,11 +174,11 @@ static enum err run(struct command_line *line)
     struct hosting hosting;
     TRY(hosting_make(&hosting, line->arena, &input));
     if (!hosting.count)
-        return fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+        return fail(ERR_ANSWER, "%s", hosting_explain_none(&hosting, line->arena));
     TRY(print(&hosting, line));
     return hosting.recommended || own.explain
                ? OK
-               : fail(ERR_ANSWER, "%s", hosting_nothing(&hosting, line->arena));
+               : fail(ERR_ANSWER, "%s", hosting_explain_none(&hosting, line->arena));
 }
 
 static const char *const first[] = { "plan",     "deadline", "budget", "gpu",   "gpus", "region",

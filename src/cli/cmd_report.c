@@ -1,4 +1,4 @@
-// gpuhours report: documents as one page with charts, or as text, Markdown or a table.
+// gpuhours report: documents as a page with charts, or as text, Markdown or CSV.
 
 #include "base/embedded.h"
 #include "cli/command.h"
@@ -46,7 +46,7 @@ static enum err read_documents(struct report_input *input, struct command_line *
     return OK;
 }
 
-// What the page runs, where this build has it.
+// The interactive part of the page, if this build has it.
 static const struct report_live *find_live(struct report_live *live)
 {
     *live = (struct report_live){
@@ -62,11 +62,10 @@ static enum err run(struct command_line *line)
 {
     TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
-        return fail(ERR_USAGE,
-                    "report needs documents, as plan, profile, pilot and hosts write them "
-                    "with --json");
+        return fail(ERR_USAGE, "report needs documents that plan, profile, pilot or hosts wrote "
+                               "with --json");
     if ((request.html != NULL) + request.markdown + request.csv + line->common.json > 1)
-        return fail(ERR_USAGE, "--html, --markdown, --csv and --json: one of them");
+        return fail(ERR_USAGE, "use only one of --html, --markdown, --csv and --json");
     struct report_input *input = ARENA_NEW(line->arena, struct report_input, 1);
     TRY(read_documents(input, line));
     struct out out = print_out(line->arena);

@@ -5,9 +5,9 @@ table=$(mktemp)
 status=$?
 awk 'length($0) > 130 { print "too wide: " $0 }' "$table" # bytes; a dash has three
 sed -n 1p "$table"
-grep -E '^(Recommended|Noticed)' "$table"
+grep -E '^(Recommended|Advice)' "$table"
 grep -cE '^(aws|gcp) ' "$table"
 tr '\n' ' ' <"$table" | tr -s ' ' |
-    grep -oE 'within 4 h nine times in ten and within .500'
+    grep -oE 'meets the deadline of 4 h with at least 90 % probability and within the budget of .500'
 rm "$table"
 exit $status

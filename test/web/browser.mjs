@@ -1,7 +1,7 @@
-// browser.mjs page PROGRAM, browser.mjs report PROGRAM REPORT: what is promised of the page, and of a
-// report's what-if, held in a headless Chromium: it loads from file: without a complaint or a request,
-// each control gives the numbers of the command it copies, keys reach everything, axe finds no
-// serious fault, and names from outside are shown as text.
+// browser.mjs page PROGRAM, browser.mjs report PROGRAM REPORT: tests the page, and a report's what-if,
+// in a headless Chromium: it loads from file: without console messages or requests, each control
+// gives the numbers of the command it shows, the keyboard reaches everything, axe finds no serious
+// fault, errors are shown at their field, and names from outside are shown as text.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 
 let held = 0, broken = 0;
 function hold(claim, found = []) {
-    const faults = found === true ? [] : found === false ? ["not so"] : found;
+    const faults = found === true ? [] : found === false ? ["failed"] : found;
     held++;
     broken += faults.length > 0;
     for (const fault of faults.slice(0, 5)) console.log(`${claim}: ${fault}`);
@@ -52,7 +52,7 @@ const wordsOf = async (page) => JSON.parse(await page.evaluate(() => document.ge
 
 async function planOfCommand(page, cwd) {
     const words = await wordsOf(page);
-    // What a shell makes of the text that is copied is those words.
+    // A shell reads the copied text as those words.
     const copied = await page.textContent("#command");
     const echoed = execFileSync("sh", ["-c", `printf '%s\\n' ${copied}`], { encoding: "utf8" });
     hold(`the command ${copied}`, echoed === words.join("\n") + "\n");
@@ -63,7 +63,7 @@ async function planOfCommand(page, cwd) {
     }
 }
 
-// --- what is held -------------------------------------------------------------
+// --- claims -------------------------------------------------------------------
 
 const values = {
     model: "qwen2.5-7b", tokens: "50M", epochs: "3", context: "4096", method: "full", rank: "64", precision: "fp8",
@@ -141,7 +141,7 @@ async function countsInTheBackground() {
     const page = await open(address);
     const random = makeRandom(3);
     const words = Array.from({ length: 300000 }, () => random.next().toString(36).slice(2)).join(" ");
-    // Watched from inside: at the first progress the form is changed, at its answer the rest is cancelled.
+    // Runs inside the page: the first progress changes the form, its answer cancels the counting.
     await page.evaluate(() => {
         const [live, bar, epochs] = ["live", "bar", "f-epochs"].map((id) => document.getElementById(id));
         const before = live.dataset.updates;
@@ -181,7 +181,7 @@ async function keepsItsState() {
     await page.close();
 }
 
-// What is shown of a plan is what the program's report of the same command shows.
+// The page shows a plan exactly as the program's report of the same command does.
 async function showsTheReport() {
     const page = await open(address, { hash: "#model=qwen2.5-7b&tokens=3M&gpus=2&gpu=l40s" });
     const folder = mkdtempSync(join(tmpdir(), "gpuhours-"));
@@ -190,13 +190,55 @@ async function showsTheReport() {
     rmSync(folder, { recursive: true });
     const [here, there] = await page.evaluate((text) => {
         const main = new DOMParser().parseFromString(text, "text/html").querySelector("main");
-        return [document.getElementById("result"), main].map((node) => node.innerHTML.trim());
+        main.querySelector("#what-if")?.remove();
+        return [document.getElementById("result"), main].map((node) => node.innerHTML.replace(/\s+(?=<section)/g, "").trim());
     }, html);
     hold("the page shows what the report shows", here === there && here.length > 10000);
     await page.close();
 }
 
+// An unknown GPU: the message is in view and at its field, only that field is red, the answer is grey.
+async function showsFaultsAtTheirField() {
+    for (const width of [1280, 390]) {
+        const page = await open(address, { width });
+        const gpu = page.locator("[name=gpu]"), what = `an unknown GPU, ${width} wide`;
+        await page.locator("[name=budget]").scrollIntoViewIfNeeded();
+        await change(page, () => gpu.evaluate((node) => {
+            node.value = "macbook";
+            node.dispatchEvent(new Event("input", { bubbles: true }));
+        }));
+        const red = await page.$$eval("[aria-invalid=true]", (nodes) => nodes.map((node) => node.name));
+        hold(`${what}: only its field is red`, red.join() === "gpu");
+        hold(`${what}: the message is at its field`, (await page.textContent("#f-gpu-fault")).includes('"macbook"') && (await page.isVisible("#f-gpu-fault")));
+        hold(`${what}: the message is in view`, await page.locator("#problem").evaluate((node) => {
+            const { top, bottom } = node.getBoundingClientRect();
+            return !node.hidden && top >= 0 && bottom <= innerHeight;
+        }));
+        hold(`${what}: the old answer is grey`, await page.locator("#result").evaluate((node) => Number(getComputedStyle(node).opacity) < 0.5));
+        await change(page, () => gpu.fill("h100"));
+        hold(`${what}: a known one is answered`, (await page.isHidden("#problem")) && (await page.isHidden("#f-gpu-fault")) &&
+            (await page.locator("#result").evaluate((node) => getComputedStyle(node).opacity === "1")));
+        await page.close();
+    }
+}
+
+async function namesItsGpu() {
+    const page = await open(address);
+    const box = await page.locator("[name=gpu]").boundingBox();
+    hold("the GPU can be entered without scrolling", box.y + box.height < 900);
+    hold("the answer names its GPU", (await page.textContent(".answer .of")).includes((await planOf(page)).configuration.gpu));
+    const clipped = await page.$eval("#assumptions .scroll", (node) => node.scrollWidth - node.clientWidth);
+    hold("the assumptions' dates are not clipped", clipped <= 0 ? [] : [`${clipped} pixels`]);
+    await page.close();
+}
+
 async function findsPlaces() {
+    const phone = await open(address, { width: 390 });
+    await phone.click("#hosts");
+    await phone.waitForSelector("#result #offers", { timeout: 60000 });
+    const ends = await phone.$$eval("#offers thead th", (cells) => cells.map((cell) => [cell.textContent, cell.getBoundingClientRect().right]));
+    hold("a phone shows hours and cost of offers", ends.filter(([name, right]) => /hours|cost/.test(name) && right <= 390).length === 2);
+    await phone.close();
     const page = await open(address);
     await page.click("#hosts");
     await page.waitForSelector("#result #offers", { timeout: 60000 });
@@ -219,15 +261,21 @@ async function holdPage(path, what, cwd) {
 
 if (mode === "report") {
     await holdPage(report, "the report", resolve(report, ".."));
+    const page = await open(report);
+    const top = await page.$eval("#what-if", (node) => node.getBoundingClientRect().top + scrollY);
+    hold("the what-if is near the top", top < 1200 ? [] : [`${top} pixels down`]);
+    await page.close();
 } else {
     await holdPage(address, "the page");
     await showsTextAsText();
     await countsInTheBackground();
     await keepsItsState();
+    await showsFaultsAtTheirField();
+    await namesItsGpu();
     await findsPlaces();
     await showsTheReport();
 }
 await browser.close();
-hold("no complaint, no request", complaints);
-console.log(`${held} claims, ${broken} broken`);
+hold("no console message, no request", complaints);
+console.log(`${held} claims, ${broken} failed`);
 process.exit(broken ? 1 : 0);

@@ -1,4 +1,4 @@
-// core.mjs: the page's own way to its module, outside a browser.
+// core.mjs: loads the page's module as the page does, outside a browser.
 
 import { readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-// The page's reader of dropped files, here also under the sanitizers; test/web holds the module.
+// The page's reader of dropped files, compiled natively so that sanitizers see it too.
 #include "web/dropped.c"
 
 #include "base/rng.h"
@@ -51,7 +51,7 @@ TEST(dropped_files_count_the_same_however_they_are_cut)
         { "a.csv", "question,answer\n", "\"one, \"\"two\"\"\nmore\",three", "\r\n" },
         { "a.txt", "\xEF\xBB\xBF", "one two three", "\n" },
     };
-    enum { ROWS = 6000 }; // well beyond what is looked at to guess the format
+    enum { ROWS = 6000 }; // many more than are read to detect the format
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct text text = rows_of(files[i].before, files[i].row, files[i].between, ROWS);
         CHECK(count(files[i].name, text, text.size, 1) == OK);
@@ -64,7 +64,7 @@ TEST(dropped_files_count_the_same_however_they_are_cut)
     dropped_release(&dropped);
 }
 
-TEST(dropped_files_that_hold_nothing_say_why)
+TEST(dropped_files_without_rows_are_refused_with_a_reason)
 {
     CHECK(count("a.jsonl", TEXT(""), 9, 1) == ERR_INPUT);
     CHECK(strstr(error_text(), "a.jsonl"));
@@ -75,7 +75,7 @@ TEST(dropped_files_that_hold_nothing_say_why)
     dropped_release(&dropped);
 }
 
-TEST(dropped_rows_without_sense_are_left_out_and_counted)
+TEST(dropped_bad_rows_are_skipped_and_counted)
 {
     struct text text = TEXT("{\"text\":\"one\"}\n{\"text\":5}\n{\"te\n\n{\"text\":\"two\"}");
     CHECK(count("a.jsonl", text, 5, 3) == OK);

@@ -91,7 +91,7 @@ static void take_point(struct ends *ends, const struct chart *chart, const struc
     }
 }
 
-// The heights of a histogram's columns: what stands on each other has the same edges.
+// The height of a histogram's column i, all series stacked.
 static double column_sum(const struct chart *chart, size_t i)
 {
     double sum = 0;
@@ -129,13 +129,13 @@ struct chart_scale chart_fit(const struct chart *chart, bool horizontal, int tic
     return chart_scale(ends.low, ends.high, axis->log, axis->unit, ticks);
 }
 
-// --- words -------------------------------------------------------------------
+// --- the text alternative ----------------------------------------------------
 
 static void put_rows(struct out *out, struct arena *arena, const struct chart *chart)
 {
-    enum { SAID = 8 };
+    enum { LISTED = 8 };
     size_t rows = chart_rows(chart);
-    for (size_t i = 0; i < rows && i < SAID; i++) {
+    for (size_t i = 0; i < rows && i < LISTED; i++) {
         const struct chart_series *series = &chart->series[0];
         if (i >= series->count)
             break;
@@ -146,11 +146,11 @@ static void put_rows(struct out *out, struct arena *arena, const struct chart *c
         if (chart->kind != CHART_TORNADO)
             out_put(out, " %s", chart_spell(arena, value, chart->x.unit));
         if (chart_has_range(p))
-            out_put(out, ", %s to %s", chart_spell(arena, p->low, chart->x.unit),
+            out_put(out, ", %s – %s", chart_spell(arena, p->low, chart->x.unit),
                     chart_spell(arena, p->high, chart->x.unit));
     }
-    if (rows > SAID)
-        out_put(out, "; and %zu more", rows - SAID);
+    if (rows > LISTED)
+        out_put(out, "; and %zu more", rows - LISTED);
     out_char(out, '.');
 }
 
@@ -186,7 +186,7 @@ void chart_add(struct chart_drawing *d, struct chart_mark mark)
     d->marks[d->count++] = mark;
 }
 
-// After DejaVu Sans, the widest of the usual fonts.
+// Measured on DejaVu Sans, the widest of the common fonts.
 static double letter_width(unsigned char c)
 {
     if (strchr("iljI|!.,:;'", c))
@@ -228,8 +228,9 @@ static const char *shortened(struct arena *arena, const char *text, double size,
 
 static bool touches(const struct chart_mark *m, double x, double y, double width, double height)
 {
-    if (m->kind == CHART_DOT)
-        return x < m->x + 6 && m->x - 6 < x + width && y < m->y + 6 && m->y - 6 < y + height;
+    if (m->kind == CHART_DOT) // a label may cover faint dots, the smallest
+        return m->width > 3 && x < m->x + 6 && m->x - 6 < x + width && y < m->y + 6 &&
+               m->y - 6 < y + height;
     return m->kind == CHART_LABEL && x < m->x + m->width + 3 && m->x < x + width + 3 &&
            y < m->y + m->height && m->y < y + height;
 }
@@ -259,7 +260,7 @@ bool chart_label(struct chart_drawing *d, const char *class, const char *text, d
     return true;
 }
 
-// The title in lines of whole words, three at most; returns where it ends.
+// The title, wrapped to at most three lines; returns the y after it.
 static double put_title(struct chart_drawing *d)
 {
     const char *plain = chart_plain(d->arena, d->chart->title, 160);
@@ -285,7 +286,7 @@ static double put_title(struct chart_drawing *d)
     return *plain ? y + 2 : 4;
 }
 
-// A swatch and a name for each series, in lines; returns where they end.
+// The legend, a swatch and a name per series; returns the y after it.
 static double put_legend(struct chart_drawing *d, double y)
 {
     static const char *const fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };

@@ -1,9 +1,9 @@
-// chart: one description of a chart, drawn as SVG and as text.
+// chart: draws a chart as SVG or as text, from one description.
 //
-// Kinds with rows (bars, stacked, tornado, fan) have a category a line and values along x; kinds on
-// a plane (histogram, line, scatter, roofline) have two axes. Everything is data; the drawing puts
-// ticks at 1, 2 and 5 times powers of ten (of two for bytes), leaves out labels that would touch
-// others and says in words what the picture shows:
+// Kinds with rows (bars, stacked, tornado, fan) have one category per row and values along x; kinds
+// on a plane (histogram, line, scatter, roofline) have two axes. The drawing puts ticks at 1, 2 and
+// 5 times powers of ten (powers of two for bytes), omits labels that would overlap, and adds a text
+// alternative:
 //
 //     struct chart_point rows[] = { { .label = "weights", .x = 15e9 }, … };
 //     struct chart chart = { .kind = CHART_BARS, .title = "Memory by part", .x = { "bytes",
@@ -12,7 +12,7 @@
 //     chart_svg(out, arena, &chart, 720);
 //     chart_text(out, arena, &chart, 80, false);
 //
-// Points that are not finite, or not positive on a logarithmic axis, are left out. Labels may hold
+// Points that are not finite, or not positive on a logarithmic axis, are left out. Labels may be
 // any text: they are shortened and escaped. Keeps no pointer.
 
 #pragma once
@@ -45,23 +45,24 @@ struct chart_axis {
     const char *title;
     enum chart_unit unit;
     bool log;
-    double low, high; // ends of the axis; both 0: those of the data
+    double low, high; // ends; both 0: from the data
 };
 
 struct chart_point {
-    const char *label; // of a row, or beside a mark; NULL: none
+    const char *label; // of a row, or next to a mark; NULL: none
     double x, y;
     double low, high; // both 0: none
     bool marked;      // drawn in the accent colour
+    bool faint;       // a scatter plot's background: drawn light, and left out where crowded
 };
 
 struct chart_series {
-    const char *name; // in the legend; NULL: not named
+    const char *name; // in the legend; NULL: not in it
     const struct chart_point *points;
     size_t count;
 };
 
-struct chart_reference { // a line across the plane
+struct chart_reference { // a reference line
     double at;
     bool horizontal; // at y; else at x
     const char *label;
@@ -70,7 +71,7 @@ struct chart_reference { // a line across the plane
 struct chart {
     enum chart_kind kind;
     const char *title;
-    const char *alt; // what the picture says, in a sentence; NULL: made from the data
+    const char *alt; // text alternative; NULL: made from the data
     struct chart_axis x, y;
     const struct chart_series *series;
     size_t series_count;
@@ -78,16 +79,16 @@ struct chart {
     size_t reference_count;
 };
 
-enum { CHART_WIDE = 720, CHART_NARROW = 344 }; // pixels at which labels have their true size
+enum { CHART_WIDE = 720, CHART_NARROW = 344 }; // width in CSS pixels
 
-// A <svg> element without styles of its own: data/page.css has them.
+// An <svg> element; its styles are in data/page.css.
 void chart_svg(struct out *out, struct arena *arena, const struct chart *chart, double width);
 
-// At most so many columns, and at least 40; colour: in the 256 colours of terminals.
+// At most `columns` wide (at least 40); colour: with 256-colour escapes.
 void chart_text(struct out *out, struct arena *arena, const struct chart *chart, int columns,
                 bool colour);
 
-// A bar drawn in eighths of a column, at most so many columns long.
+// A bar in eighths of a block character; share 1 is `columns` long.
 void chart_put_bar(struct out *out, double share, int columns);
 
 // The alternative text.
@@ -98,15 +99,14 @@ const char *chart_alt(const struct chart *chart, struct arena *arena);
 enum { CHART_TICKS = 12 };
 
 struct chart_scale {
-    double low, high; // of the data, widened to whole ticks
+    double low, high; // of the data, extended to ticks
     bool log;
     enum chart_unit unit;
     double ticks[CHART_TICKS];
     int tick_count;
 };
 
-// Ticks at 1, 2 and 5 times powers of ten, at most so many. Any input gives a scale that can be
-// drawn.
+// A scale with at most `most` ticks at round values; drawable for any input.
 struct chart_scale chart_scale(double low, double high, bool log, enum chart_unit unit, int most);
-double chart_place(const struct chart_scale *scale, double value); // 0 to 1; NAN outside
+double chart_place(const struct chart_scale *scale, double value); // 0 to 1; NAN if outside
 const char *chart_spell(struct arena *arena, double value, enum chart_unit unit); // "12 k", "$40"

@@ -11,7 +11,7 @@ struct chart_mark {
     enum chart_mark_kind kind;
     const char *class;
     double x, y, width, height; // of a segment: x, y to width, height; of a label: its box
-    double opacity;             // 0: as the style says
+    double opacity;             // 0: from the style
     const double *points;       // of a curve or area: x, y, x, y
     size_t count;
     int shape;        // of a dot
@@ -28,28 +28,28 @@ struct chart_drawing {
     double width, height;
 };
 
-// Places every mark. No two labels touch, and each lies inside the drawing.
+// Places all marks. Labels do not overlap and lie inside the drawing.
 void chart_layout(struct chart_drawing *out, struct arena *arena, const struct chart *chart,
                   double width);
 void chart_layout_rows(struct chart_drawing *d, double top);
 void chart_layout_plane(struct chart_drawing *d, double top);
 
 void chart_add(struct chart_drawing *d, struct chart_mark mark);
-double chart_text_width(const char *plain, double size); // an estimate on the wide side
+double chart_text_width(const char *plain, double size); // an upper estimate
 
-// Adds the label with its anchor at x and its middle at y, unless it would touch another or leave
-// the drawing; returns whether it was added. Shortens it to the room where that is above 0.
+// Adds the label with its anchor at x and its middle at y, unless it would overlap another or leave
+// the drawing; returns whether it was added. room > 0: shortens it to that width.
 bool chart_label(struct chart_drawing *d, const char *class, const char *text, double x, double y,
                  enum chart_anchor anchor, double size, double room);
 
-// The scale of an axis: it covers the points, the references and the ends that the axis sets.
+// The scale of an axis, from its own ends or from the points and references.
 struct chart_scale chart_fit(const struct chart *chart, bool horizontal, int ticks);
 
-// A label without control characters, cut to so many characters; reads no more of it than it shows.
+// The label as safe text of at most `most` characters; reads no more of it than that.
 const char *chart_plain(struct arena *arena, const char *label, size_t most);
 
 bool chart_has_range(const struct chart_point *point);
-size_t chart_used_series(const struct chart *chart);                // bars and tornadoes have one
-size_t chart_rows(const struct chart *chart);                       // the longest series
-const char *chart_row_label(const struct chart *chart, size_t row); // "" if it has none
+size_t chart_used_series(const struct chart *chart);                // 1 for bars and tornadoes
+size_t chart_rows(const struct chart *chart);                       // of the longest series
+const char *chart_row_label(const struct chart *chart, size_t row); // "" if there is none
 double chart_row_sum(const struct chart *chart, size_t row);        // of a stacked row

@@ -5,12 +5,15 @@
 #include <math.h>
 
 enum { BODY = 12, NARROW = 460, MOST_POINTS = 1200, DOTTED = 12, NAMED = 40, MOST_TRIED = 200 };
+enum { FAINT_APART = 11, MOST_FAINT = 150 }; // pixels between faint dots; of one series
 
 static const char *const fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
 static const char *const strokes[] = { "curve s0", "curve s1", "curve s2", "curve s3",
                                        "curve s4", "curve s5", "curve s6", "curve s7" };
 static const char *const marks[] = { "mark f0", "mark f1", "mark f2", "mark f3",
                                      "mark f4", "mark f5", "mark f6", "mark f7" };
+static const char *const faints[] = { "faint f0", "faint f1", "faint f2", "faint f3",
+                                      "faint f4", "faint f5", "faint f6", "faint f7" };
 static const char *const bands[] = { "band f0", "band f1", "band f2", "band f3",
                                      "band f4", "band f5", "band f6", "band f7" };
 
@@ -101,7 +104,7 @@ static void put_columns(const struct plane *p)
     }
 }
 
-// The points of a series that can be placed, at most so many, as x, y pairs.
+// The points of a series inside the plane, at most MOST_POINTS, as x, y pairs.
 static size_t collect(const struct plane *p, const struct chart_series *series, double *out,
                       double (*pick)(const struct chart_point *))
 {
@@ -138,7 +141,7 @@ static void put_band(const struct plane *p, const struct chart_series *series, s
     size_t down = collect(p, series, points + 2 * up, pick_low);
     if (up < 2 || down != up)
         return;
-    for (size_t i = 0; i < down / 2; i++) // back along the lower edge
+    for (size_t i = 0; i < down / 2; i++) // reverse the lower edge
         for (int k = 0; k < 2; k++) {
             double *a = &points[2 * (up + i) + (size_t)k];
             double *b = &points[2 * (up + down - 1 - i) + (size_t)k];
@@ -163,13 +166,34 @@ static void put_curve(const struct plane *p, const struct chart_series *series, 
                                              .count = count });
 }
 
+// Faint dots no closer than FAINT_APART to each other: a cloud that can be read, whatever the
+// count.
+static void put_faint_dots(const struct plane *p, const struct chart_series *series, size_t s)
+{
+    size_t first = p->d->count;
+    for (size_t i = 0; i < series->count && p->d->count - first < MOST_FAINT; i++) {
+        const struct chart_point *point = &series->points[i];
+        double x = place_x(p, point->x), y = place_y(p, point->y);
+        bool crowded = !point->faint || !isfinite(x) || !isfinite(y);
+        for (size_t k = first; k < p->d->count && !crowded; k++)
+            crowded = hypot(p->d->marks[k].x - x, p->d->marks[k].y - y) < FAINT_APART;
+        if (!crowded)
+            chart_add(p->d, (struct chart_mark){ .kind = CHART_DOT,
+                                                 .class = faints[s % 8],
+                                                 .x = x,
+                                                 .y = y,
+                                                 .width = 3,
+                                                 .shape = (int)(s % 5) });
+    }
+}
+
 static void put_dots(const struct plane *p, const struct chart_series *series, size_t s)
 {
     size_t step = series->count / MOST_POINTS + 1;
     for (size_t i = 0; i < series->count; i += step) {
         const struct chart_point *point = &series->points[i];
         double x = place_x(p, point->x), y = place_y(p, point->y);
-        if (isfinite(x) && isfinite(y))
+        if (!point->faint && isfinite(x) && isfinite(y))
             chart_add(p->d, (struct chart_mark){
                                 .kind = CHART_DOT,
                                 .class = point->marked ? "mark hot" : marks[s % 8],
@@ -182,7 +206,7 @@ static void put_dots(const struct plane *p, const struct chart_series *series, s
     }
 }
 
-// Beside, above or below the mark, where there is room; else it goes without.
+// Puts labels next to, above or below their marks where there is room; else omits them.
 static void put_names(const struct plane *p, const struct chart_series *series, bool marked)
 {
     static const struct {
@@ -208,7 +232,7 @@ static void put_names(const struct plane *p, const struct chart_series *series, 
     }
 }
 
-// Right of the line or left of it, lower where others stand already, shortened only at last.
+// Right or left of the line, lower if other labels are in the way, shortened only if too long.
 static void put_reference_label(const struct plane *p, const struct chart_reference *ref, double x,
                                 double y)
 {
@@ -246,6 +270,8 @@ static void put_series(const struct plane *p)
     const struct chart *chart = p->chart;
     if (chart->kind == CHART_HISTOGRAM)
         put_columns(p);
+    for (size_t s = 0; s < chart->series_count && chart->kind == CHART_SCATTER; s++)
+        put_faint_dots(p, &chart->series[s], s);
     for (size_t s = 0; s < chart->series_count && chart->kind != CHART_HISTOGRAM; s++) {
         const struct chart_series *series = &chart->series[s];
         bool curve = chart->kind == CHART_LINE || (chart->kind == CHART_ROOFLINE && s == 0);

@@ -1,4 +1,4 @@
-// Charts with a category a row: bars, stacked bars, tornadoes, fans.
+// Charts with one category per row: bars, stacked bars, tornadoes, fans.
 
 #include "core/chart/chart_internal.h"
 
@@ -16,8 +16,8 @@ struct rows {
     struct chart_scale scale;
     size_t count;
     double left, right, top, pitch, bar; // of the plot; of a row
-    bool narrow;                         // labels stand above their bars
-    bool any_marked;                     // the others step back
+    bool narrow;                         // labels are above their bars
+    bool any_marked;                     // rows that are not marked are lighter
 };
 
 static const char *value_of(const struct rows *r, size_t row)
@@ -43,7 +43,7 @@ static double place(const struct rows *r, double value)
     return r->left + chart_place(&r->scale, value) * (r->right - r->left);
 }
 
-// Outside the scale is at its end.
+// Values outside the scale are placed at its ends.
 static double place_inside(const struct rows *r, double value)
 {
     return place(r, fmax(r->scale.low, fmin(r->scale.high, value)));
@@ -193,8 +193,7 @@ void chart_layout_rows(struct chart_drawing *d, double top)
     set_columns(&r);
     r.scale = chart_fit(d->chart, true, (int)((r.right - r.left) / 78));
     r.top = top + (labelled ? 22 : 2);
-    bool few = r.count <= 2;
-    r.bar = few ? 26 : 16;
+    r.bar = r.count <= 2 ? 26 : 16;
     r.pitch = r.bar + (r.narrow ? 26 : 12);
     double bottom = r.top + 6 + r.pitch * (double)(r.count ? r.count : 1);
     d->height = bottom + (d->chart->x.title ? 42 : 24);

@@ -85,7 +85,7 @@ static double round_step(double least, double base)
     return power * 10;
 }
 
-// Steps of a clock, in seconds; beyond them powers of ten.
+// Steps of a clock in seconds; beyond two days, multiples of days.
 static double clock_step(double least)
 {
     static const double steps[] = { 1,   2,    5,    10,   15,    30,    60,    120,   300,   600,
@@ -128,16 +128,16 @@ static void tick_linear(struct chart_scale *s, int most)
 
 static void tick_log(struct chart_scale *s, int most)
 {
-    static const double few[] = { 1 }, some[] = { 1, 3 }, all[] = { 1, 2, 5 };
+    static const double one[] = { 1 }, two[] = { 1, 3 }, three[] = { 1, 2, 5 }; // per decade
     double base = s->unit == CHART_BYTES ? 2 : 10;
     double decades = (log(s->high) - log(s->low)) / log(base);
     double skip = fmax(1, ceil(decades / fmax(most - 1, 1)));
-    const double *steps = few;
+    const double *steps = one;
     int count = 1;
     if (base == 10 && skip == 1 && 3 * decades + 1 <= most)
-        steps = all, count = 3;
+        steps = three, count = 3;
     else if (base == 10 && skip == 1 && 2 * decades + 1 <= most)
-        steps = some, count = 2;
+        steps = two, count = 2;
     double first = floor(log(s->low) / log(base) + 1e-9), ends[2] = { NAN, NAN };
     first = floor(first / skip) * skip;
     double values[128];
@@ -145,13 +145,14 @@ static void tick_log(struct chart_scale *s, int most)
     for (double power = first; found < 120 && !(ends[1] >= s->high * (1 - 1e-9)); power += skip)
         for (int i = 0; i < count && !(ends[1] >= s->high * (1 - 1e-9)); i++) {
             double value = steps[i] * pow(base, power);
-            if (!isfinite(value)) { // beyond all numbers: the scale ends with the data
+            if (!isfinite(value)) { // overflow: the scale ends with the data
                 ends[1] = s->high;
                 break;
             }
             if (value < 1e-300)
                 continue;
-            if (value <= s->low * (1 + 1e-9)) // the last one below becomes the first
+            if (value <=
+                s->low * (1 + 1e-9)) // the last tick at or below the data becomes the first
                 found = 0, ends[0] = value;
             values[found++] = ends[1] = value;
         }

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-// One digit after the point is a tenth of a pixel.
+// With one decimal: a tenth of a pixel.
 static void put_number(struct out *out, double value)
 {
     double tenths = rint(value * 10);
@@ -33,7 +33,7 @@ static void put_points(struct out *out, const double *points, size_t count)
     }
 }
 
-// Series differ in shape too, for those who do not see the colours.
+// Series also differ in shape, for readers who cannot tell the colours apart.
 static void put_dot(struct out *out, const struct chart_mark *m)
 {
     double r = m->width > 7 ? 5 : m->width, x = m->x, y = m->y;

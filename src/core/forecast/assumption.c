@@ -3,6 +3,8 @@
 #include <math.h>
 
 const char *const assumption_origins[] = { "assumed", "catalog", "measured", "given", "ledger" };
+_Static_assert(sizeof assumption_origins / sizeof *assumption_origins == ASSUMPTION_ORIGINS,
+               "every origin has a name");
 
 struct assumption assumption_given(struct assumption assumed, double value)
 {

@@ -14,6 +14,7 @@ enum assumption_origin {
     ASSUMPTION_MEASURED, // fitted on measured runs, or measured by a pilot
     ASSUMPTION_GIVEN,    // by the user
     ASSUMPTION_LEDGER,   // learned from the user's own pilots and runs
+    ASSUMPTION_ORIGINS,
 };
 extern const char *const assumption_origins[];
 

@@ -1,3 +1,5 @@
+// Evaluates every offer for the job: which ones are compared, with how many instances.
+
 #include "core/hosting/hosting_internal.h"
 
 #include <math.h>
@@ -27,7 +29,7 @@ static const struct gpu *gpu_named(const struct catalog *catalog, const char *na
     return NULL;
 }
 
-// Why the offer is not looked at, or HOSTING_REASONS.
+// Why the offer is not evaluated, or HOSTING_REASONS if it is.
 static enum hosting_reason refuse(const struct hosting_maker *m, const struct offers_row *row,
                                   const struct gpu *gpu)
 {
@@ -35,7 +37,7 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
     int precision = m->job.plan->request->recipe.precision;
     bool priced = false;
     for (int kind = OFFERS_ON_DEMAND; kind <= OFFERS_RESERVED_3Y; kind++)
-        priced = priced || (hosting_wants(m, (enum offers_kind)kind) &&
+        priced = priced || (hosting_has_kind(m, (enum offers_kind)kind) &&
                             !isnan(offers_price(&row->offer, (enum offers_kind)kind)));
     if (!gpu || (m->gpu && gpu != m->gpu) ||
         (!m->gpu && strcmp(gpu->vendor, m->job.plan->chosen.gpu->vendor)))
@@ -58,7 +60,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
                                          enum offers_kind kind, struct hosting_group *group)
 {
     const struct hosting_request *r = m->request;
-    // In time even where the stack is slow: the number of instances is to be safe.
+    // Meets the deadline even at the slow end of the 80 % range, so that the count is safe.
     double slow = exp(STATS_P90 * m->job.plan->efficiency.log_spread);
     double price = offers_price(&offer->offer, kind) * (double)group->instances;
     struct hosting_candidate c = { offer, kind, group, group->middle.wall_seconds / 3600,
@@ -87,12 +89,12 @@ static bool is_better(const struct hosting_candidate *a, const struct hosting_ca
     return a->in_time != b->in_time ? a->in_time : a->usd < b->usd;
 }
 
-// Takes note of one number of instances, for every kind that is wanted.
+// Keeps the better candidate of each kind, for one number of instances.
 static void compare(struct hosting_maker *m, struct hosting_candidate *best,
                     const struct offers_row *offer, struct hosting_group *group)
 {
     for (int kind = OFFERS_ON_DEMAND; kind <= OFFERS_RESERVED_3Y; kind++) {
-        if (!hosting_wants(m, (enum offers_kind)kind) ||
+        if (!hosting_has_kind(m, (enum offers_kind)kind) ||
             isnan(offers_price(&offer->offer, (enum offers_kind)kind)))
             continue;
         struct hosting_candidate c = consider(m, offer, (enum offers_kind)kind, group);
@@ -105,9 +107,8 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
 
 enum { MOST_COUNTS = 4, MOST_GPUS = 64 };
 
-// The groups of an offer: so many GPUs as are asked for, else one, two, four and eight instances.
-// Several only where there is a network to train over: of instances that are most of a node, or
-// whose network is known.
+// The groups of an offer: --gpus GPUs, else one, two, four and eight instances. Several instances
+// need a network to train over: they have at least four GPUs each, or their network is known.
 static size_t list_groups(struct hosting_group **out, struct hosting_maker *m,
                           const struct offers_row *offer, const struct gpu *gpu)
 {
@@ -136,25 +137,25 @@ static void try_offer(struct hosting_maker *m, const struct offers_row *offer,
     struct hosting_group *groups[MOST_COUNTS];
     struct hosting_candidate best[OFFERS_KINDS] = { 0 };
     size_t count = list_groups(groups, m, offer, gpu);
-    bool fits = false, held = false;
+    bool fits = false, has_host_memory = false;
     for (size_t i = 0; i < count; i++) {
         struct hosting_group *group = groups[i];
         fits = fits || group->fits;
         if (!group->fits || group->result.memory.host_bytes > offer->offer.host_memory_bytes)
             continue;
-        held = true;
+        has_host_memory = true;
         compare(m, best, offer, group);
     }
     for (int kind = 0; kind < OFFERS_KINDS; kind++)
         if (best[kind].group)
             hosting_add_offer(m, offer, (enum offers_kind)kind, best[kind].group);
-    if (!held)
+    if (!has_host_memory)
         m->out->left_out[!count ? HOSTING_NO_NETWORK
                          : fits ? HOSTING_NO_HOST_MEMORY
                                 : HOSTING_NO_FIT]++;
 }
 
-// The fastest within the budget may be a number of instances that is not its offer's cheapest.
+// The fastest candidate within the budget may not be the cheapest count of its offer: add it.
 static void add_fastest(struct hosting_maker *m)
 {
     const struct hosting_candidate *f = &m->fastest;
@@ -166,9 +167,9 @@ static void add_fastest(struct hosting_maker *m)
         hosting_add_offer(m, f->offer, f->kind, f->group);
 }
 
-// --- making ------------------------------------------------------------------
+// --- the comparison ----------------------------------------------------------
 
-// Twice over the offers: which groups there are, then, once those are estimated, the rows.
+// Goes over the offers twice: to collect the groups, and, once those are estimated, to make rows.
 static enum err walk(struct hosting_maker *m, const struct offers *offers)
 {
     const struct catalog *catalog = &m->job.plan->data->catalog;
@@ -218,7 +219,7 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
     TRY(hosting_check(&m));
     TRY(hosting_own_offer(&m, &offers));
     TRY(hosting_check_words(&m, &offers));
-    hosting_draw(&m.job);
+    hosting_sample(&m.job);
     out->runs_assumed = isnan(m.request->runs_per_month) && isnan(m.request->gpu_hours_per_month);
     m.runs_per_month = isnan(m.request->runs_per_month) ? 1 : m.request->runs_per_month;
     if (isnan(m.request->runs_per_month) && !isnan(m.request->gpu_hours_per_month))

@@ -1,16 +1,18 @@
-// hosting: where a planned job could run, for how much, and which place to take.
+// hosting: where a planned job could run, what it costs there, and which offer to take.
 //
-// Every offer is held against the job: whole instances, the job estimated anew on that GPU, count
-// and links, the provider's billing, preemption of spot instances, commitments, ownership, and the
-// data that has to move. The draws of what is unknown are shared, so that differences between rows
-// are differences between offers. Work is grouped by GPU, count and links: some hundred estimates
-// for a thousand offers.
+// Evaluates the job on every offer: whole instances, the job estimated for that GPU, count and
+// links, the provider's billing, preemption of spot instances, commitments, ownership, and the data
+// to move. All offers share the same samples of the unknowns, so that differences between rows are
+// differences between offers. Offers are grouped by GPU, count and links: a few hundred estimates
+// serve a thousand offers.
 //
 //     struct hosting hosting;
 //     TRY(hosting_make(&hosting, arena, &input));
 //     hosting.rows[0].cost_usd.mid … // the best first
 //
-// Formulas: docs/formulas_hosting.md. Rows point into the arena, the plan and the offers.
+// Rows point into the arena, the plan and the offers. The formulas are in the comments of
+// hosting_samples.c (samples), hosting_preempt.c and hosting_spot.c (spot), hosting_row.c (billing)
+// and hosting_ownership.c; hosting_write() lists those that connect the numbers of a row.
 
 #pragma once
 
@@ -18,7 +20,7 @@
 #include "core/hosting/offers.h"
 #include "core/plan/plan.h"
 
-enum { HOSTING_DRAWS = 10000, HOSTING_HOURS_PER_MONTH = 730 };
+enum { HOSTING_SAMPLES = 10000, HOSTING_HOURS_PER_MONTH = 730 };
 
 // --- the question ------------------------------------------------------------
 
@@ -26,7 +28,7 @@ extern const char *const hosting_patterns[], *const hosting_managed_billings[];
 enum hosting_pattern { HOSTING_STEADY, HOSTING_BURST };
 enum hosting_managed { HOSTING_BY_TOKEN, HOSTING_BY_MAXIMUM_LENGTH };
 
-// Texts of NULL, numbers of NAN and counts of 0 were not said.
+// Texts that are NULL, numbers that are NAN and counts that are 0 were not given.
 struct hosting_request {
     const char *gpu, *provider, *region, *kind, *compliance; // lists are separated by commas
     const char *price, *data_at, *queue, *today;
@@ -50,49 +52,49 @@ struct hosting_input {
     const struct billing *billing;
     size_t billing_count;
     const struct hosting_request *request;
-    // What a document knew better of the tokens processed; 0: nothing.
+    // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
     struct range processed_factor;
-    // Of the logarithm of efficiency on other GPUs than the plan's, where a measurement of the
-    // plan's own does not reach; 0: as on the plan's.
+    // Standard deviation of log(efficiency) on GPUs other than the plan's, to which a pilot on the
+    // plan's GPU does not transfer; 0: the same as on the plan's.
     double elsewhere_log_spread;
 };
 
-// What a plan's document says beyond the request that made it. NAN where it does not.
+// What a plan's document contains beyond the request that made it; NAN where it has no value.
 struct hosting_document {
     struct efficiency efficiency; // only its numbers
     double processed_tokens, micro_batch, accumulation, global_batch;
     struct range padding_share;
 };
 
-// Reads a plan's document back as the request that made it, free in what may differ from place to
-// place (layout, micro-batch, recomputation).
+// Reads a plan's document back as the request that made it. Layout, micro-batch and activation
+// checkpointing are left open, since each offer may choose its own.
 enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
                            struct arena *arena, struct text json, const char *name);
 
-// Takes over the document's efficiency, which a pilot may have measured, and its processed tokens
-// over those that the plan's assumptions give: lengths may have been profiled.
+// Takes over the document's efficiency, which a pilot may have measured, and its number of
+// processed tokens, which a profile of the data may have measured.
 void hosting_adopt(struct hosting_input *input, struct plan *plan,
                    const struct hosting_document *document);
 
-// --- parts of the arithmetic, each alone -------------------------------------
+// --- parts of the arithmetic -------------------------------------------------
 
-int64_t hosting_instances(int64_t gpus, int64_t instance_gpus); // whole ones
+int64_t hosting_instances(int64_t gpus, int64_t instance_gpus); // rounded up
 double hosting_billed_seconds(double seconds, double granularity_seconds, double minimum_seconds);
 
-// A run of so much work on instances that are taken away at random.
+// A run on spot instances.
 struct hosting_preemption {
-    double work_seconds;    // without saves and restarts
+    double work_seconds;    // without checkpoints and restarts
     double save_seconds;    // of one checkpoint
     double restart_seconds; // from a new instance to the first step, billed
-    double rate_per_second; // of preemptions while it runs
-    double wait_seconds;    // until there is a new instance, not billed
+    double rate_per_second; // preemptions while it runs
+    double wait_seconds;    // for a new instance, not billed
 };
 
 struct hosting_spot {
-    double saves;                        // equal intervals of work
-    double interval_seconds;             // that cost least
-    double young_daly_seconds;           // the first-order answer, as a check
+    double saves;                        // number of intervals, each ends with a checkpoint
+    double interval_seconds;             // of work between checkpoints, the cheapest
+    double young_daly_seconds;           // first-order approximation of that interval
     double billed_seconds, wall_seconds; // expected
     double preemptions;                  // expected
 };
@@ -100,13 +102,13 @@ struct hosting_spot {
 struct hosting_spot hosting_spot_best(const struct hosting_preemption *p);
 // Expected billed seconds with that many intervals.
 double hosting_spot_seconds(const struct hosting_preemption *p, double saves);
-// One run of the same process, drawn event by event; returns billed seconds.
+// One run of the same process, simulated event by event; returns billed seconds.
 double hosting_spot_simulate(const struct hosting_preemption *p, double saves, struct rng *rng,
                              double *wall_seconds);
 
-// The share of the hours of a commitment that must be used to beat paying by the hour.
+// The share of a commitment's hours that must be used to make it cheaper than paying by the hour.
 double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour);
-// Commitments side by side that the runs of a month need.
+// The number of parallel commitments that the runs of a month need.
 double hosting_sets(int pattern, double runs_per_month, double hours_per_run);
 
 struct hosting_term {
@@ -123,24 +125,24 @@ struct hosting_ownership {
     double gpus;
     struct range server_usd, years, kilowatts, pue, usd_per_kwh, usd_per_kw_month;
     double resale_share, capital_per_year, operations_per_year, network_per_month, staff_per_month;
-    double idle_share, draw_share; // of the highest power: idle, and at work
+    double idle_share, draw_share; // power draw over the maximum: idle, and training
     const char *confidence, *source, *as_of;
 };
 
-// Facts of the catalog for that GPU; false where no server price is known.
+// From the catalog's facts about that GPU; false where no server price is known.
 bool hosting_ownership_of(struct hosting_ownership *out, const struct catalog *catalog,
                           const struct gpu *gpu, const struct hosting_request *request);
-// Dollars a month at that share of hours in use: each term, and their sum. Deviations of the terms
-// add as the root of their squares.
+// USD per month at that utilization (share of hours in use): each term, and their sum. Deviations
+// of the terms add up as the root of their squares.
 struct range hosting_ownership_month(const struct hosting_ownership *o, double utilization,
                                      struct hosting_term *terms);
-// The share of hours in use from which owning beats renting at that price; NAN if none does.
+// The utilization above which owning is cheaper than renting at that price; NAN if there is none.
 double hosting_ownership_break_even(const struct hosting_ownership *o, double usd_per_gpu_hour);
-// Months until what was saved against renting has paid for the server; INFINITY if never.
+// Months until the savings over renting have paid for the server; INFINITY if never.
 double hosting_ownership_months(const struct hosting_ownership *o, double utilization,
                                 double usd_per_gpu_hour);
 
-// Moving data in before the run and results out behind it.
+// Moving data in before the run and results out after it.
 struct hosting_move {
     double dataset_bytes, model_bytes, result_bytes;
     double in_usd_per_gb, out_usd_per_gb, link_bytes_per_s;
@@ -148,12 +150,12 @@ struct hosting_move {
 };
 void hosting_move_cost(struct hosting_move *move);
 
-// What a price may have become in that time: the deviation of its logarithm.
+// Standard deviation of log(price) for a price of that age.
 double hosting_price_spread(double age_days);
 
 // --- the answer --------------------------------------------------------------
 
-struct hosting_group; // of one GPU, count and links
+struct hosting_group; // offers with the same GPU, count and links
 
 struct hosting_row {
     const struct offers_row *offer; // NULL for managed and colocation
@@ -165,23 +167,23 @@ struct hosting_row {
     double age_days, price_spread;
     double granularity_seconds, minimum_seconds;
     struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
-    double expected_usd; // of spot: by the closed form
+    double expected_usd; // spot: by the closed form
     struct hosting_move move;
     struct hosting_spot spot;
     struct hosting_preemption preemption;
-    double on_demand_usd; // of the same instance, expected; NAN if it is not offered
-    double commitment_usd, break_even, sets; // of reserved and colocation
+    double on_demand_usd; // spot: the same instance on demand; NAN if it is not offered
+    double commitment_usd, break_even, sets; // reserved and colocation
     struct hosting_ownership ownership;
-    double rent_usd_per_gpu_hour; // the cheapest on demand of an owned GPU; NAN if there is none
-    double disk_needed_bytes, local_disk_bytes; // base model, data and two saves; NAN: unknown
+    double rent_usd_per_gpu_hour; // cheapest on-demand price of an owned GPU; NAN: none
+    double disk_needed_bytes, local_disk_bytes; // base model, data, two checkpoints; NAN: unknown
     double managed_tokens;
     double chance_in_time; // NAN without a deadline
-    const char *limit;     // what bounds it: "compute", "memory", "interconnect", …
+    const char *limit;     // the bottleneck: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
-    bool pareto; // no other row ends sooner for less
+    bool pareto; // no other row is both sooner and cheaper
 };
 
-// Offers that were not held against the job, or could not run it, and why.
+// Why an offer was not evaluated or cannot run the job.
 enum hosting_reason {
     HOSTING_OTHER_GPU,
     HOSTING_OTHER_PROVIDER,
@@ -190,7 +192,7 @@ enum hosting_reason {
     HOSTING_NO_PRICE,
     HOSTING_NO_PRECISION,
     HOSTING_NO_FIT,
-    HOSTING_NO_NETWORK, // too small for so many GPUs, and no network between them is known
+    HOSTING_NO_NETWORK, // smaller than --gpus, and no network between instances is known
     HOSTING_NO_HOST_MEMORY,
     HOSTING_REASONS,
 };
@@ -200,21 +202,22 @@ struct hosting {
     struct hosting_row *rows; // ranked, one per provider, instance, region and kind
     size_t count, evaluated, groups;
     size_t left_out[HOSTING_REASONS];
-    const struct hosting_row *recommended, *cheapest_in_time, *fastest_in_budget, *smallest;
-    const char *reason;     // of the recommendation
-    const char *advice[12]; // elastic or reserved, data, sensitivity, old prices
+    const struct hosting_row *recommended, *cheapest_in_time, *fastest_in_budget;
+    const struct hosting_row *smallest; // fewest GPUs, not spot, with room in memory
+    const char *reason;                 // for the recommendation
+    const char *advice[12];             // on demand or reserved, data, sensitivity, old prices
     size_t advice_count;
     double runs_per_month;
     bool runs_assumed;
-    struct assumption assumptions[12]; // beside those of the plan
+    struct assumption assumptions[12]; // in addition to the plan's
     size_t assumption_count;
 };
 
-// ERR_USAGE for filters that name nothing; ERR_ANSWER is left to the caller.
+// ERR_USAGE for filters that name nothing. Finding no offer is OK: the caller checks count.
 enum err hosting_make(struct hosting *out, struct arena *arena, const struct hosting_input *input);
 
-// Why there are no rows and what would be found by relaxing what.
-const char *hosting_nothing(const struct hosting *hosting, struct arena *arena);
+// Why no offer meets the request, and which option to relax.
+const char *hosting_explain_none(const struct hosting *hosting, struct arena *arena);
 
 const struct hosting_row *hosting_find(const struct hosting *hosting, const char *name);
 void hosting_write(const struct hosting *hosting, struct arena *arena, struct out *out);

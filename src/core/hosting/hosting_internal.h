@@ -1,34 +1,42 @@
-// hosting_internal: what the files of hosting share.
+// hosting_internal: declarations shared by the files of hosting.
 
 #pragma once
 
 #include "core/hosting/hosting.h"
 
-// Assumed where neither the request nor the catalog says. The computation uses these constants and
-// hosting_assume() reports them: one source for both.
-#define HOSTING_TOKEN_BYTES 4.0                 // of text, per token of the data set
-#define HOSTING_LINK_BYTES_PER_S 125e6          // of the link that moves data: 1 Gb/s
+// Assumed where neither the request nor the catalog has a value. The computation uses these
+// constants and hosting_assume() reports them: one source for both.
+#define HOSTING_TOKEN_BYTES 4.0                 // text per token of the data set
+#define HOSTING_LINK_BYTES_PER_S 125e6          // link for data transfer: 1 Gb/s
 #define HOSTING_REGION_USD_PER_GB 0.02          // traffic between regions of one cloud
-#define HOSTING_PART_NETWORK_BYTES_PER_S 1.25e9 // of an instance that is a part of a node: 10 Gb/s
-#define HOSTING_NODE_NETWORK_BYTES_PER_S 12.5e9 // of a node without a fabric of its own: 100 Gb/s
+#define HOSTING_PART_NETWORK_BYTES_PER_S 1.25e9 // an instance that is part of a node: 10 Gb/s
+#define HOSTING_NODE_NETWORK_BYTES_PER_S 12.5e9 // a node without a fabric of its own: 100 Gb/s
 
-// Shared outcomes of what is unknown: standard normal variables, and chances in [0, 1).
-struct hosting_draws {
-    double *speed, *speed_elsewhere; // on the plan's GPU, and on others
+// Samples of each unknown, shared by all offers: HOSTING_SAMPLES values each, standard normal or
+// uniform in [0, 1), or scaled to the unknown where all offers have the same. See
+// hosting_samples.c.
+struct hosting_samples {
+    double *speed, *speed_elsewhere; // efficiency on the plan's GPU, and on others
     double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
     double *failure, *lost, *retry, *failed;
     double *queue, *preemption_rate, *waiting;
-    double *preemption, *preemption_normal; // the same draw as a chance and as a normal variable
+    double *preemption, *preemption_normal; // the same samples, uniform and standard normal
 };
 
-// Preempted runs of a group, at one rate.
-struct hosting_spot_draws {
+// Samples of one unknown scaled to a range. Consecutive groups mostly have the same range.
+struct hosting_column {
+    struct range range;
+    double *values; // NULL: none yet
+};
+
+// Preempted runs of a group at one rate of preemption.
+struct hosting_spot_samples {
     struct range rates; // preemptions per hour
     struct hosting_preemption preemption;
     struct hosting_spot best;
     struct range billed_hours, wall_hours;
-    double *wall_seconds; // NULL: not drawn yet
-    struct hosting_spot_draws *next;
+    double *wall_seconds; // one per sample; NULL: not sampled yet
+    struct hosting_spot_samples *next;
 };
 
 struct hosting_group {
@@ -38,11 +46,11 @@ struct hosting_group {
     bool estimated, fits;
     struct search_result result;
     struct overheads overheads;
-    struct overhead_times middle;
+    struct overhead_times middle; // of the run with every unknown at its median
     double tokens_per_s, network_share, result_bytes;
-    double *wall_seconds; // one per draw; NULL: not drawn yet
+    double *wall_seconds; // one per sample; NULL: not sampled yet
     struct range wall_hours;
-    struct hosting_spot_draws *spots;
+    struct hosting_spot_samples *spots;
 };
 
 struct hosting_job {
@@ -51,55 +59,68 @@ struct hosting_job {
     const struct hosting_request *request;
     double processed_scale;
     double elsewhere_log_spread;
-    struct range processed_factor; // of the document; mid 0: as the workload has it
-    struct hosting_draws draws;
+    struct range processed_factor; // from the plan's document; mid 0: the workload's own
+    struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    // Draws of the last ranges met; groups mostly share them.
-    struct range lengths_of, storage_of, rates_of;
-    double *lengths, *storage, *rates;
+    struct hosting_column lengths, storage, rates; // of the last group
 };
 
-void hosting_draw(struct hosting_job *job);
+// Fills job->samples; the seed is the plan's.
+void hosting_sample(struct hosting_job *job);
 
-// The group of that GPU, count and node, one for all offers that share them; new ones are to be
-// estimated, all of them at once.
+// The standard normal samples scaled to the range; computed only when the range changes.
+const double *hosting_column(struct hosting_column *cache, struct arena *arena,
+                             const double *normal, struct range range);
+bool hosting_range_is(const struct range *a, const struct range *b);
+
+// The group of that GPU, count and node; added if there is none yet. hosting_group_estimate() then
+// estimates all groups at once: what does not fit has fits false; errors are returned.
 struct hosting_group *hosting_group_find(struct hosting_job *job, const struct gpu *gpu,
                                          int64_t gpus, int64_t instances, const struct node *node);
 enum err hosting_group_estimate(struct hosting_job *job);
+// The best configuration of each of these groups, which all have the same number of GPUs.
+enum err hosting_configure(struct hosting_job *job, struct hosting_group **groups, size_t count);
 
-// Draws what is unknown of the group, once.
-void hosting_group_draw(struct hosting_job *job, struct hosting_group *group);
+// Samples the run time of the group, once.
+void hosting_group_sample(struct hosting_job *job, struct hosting_group *group);
 
-// The group's run on instances that are taken away; own_rate is NAN where the usual one holds.
-struct hosting_spot_draws *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
-                                           double own_rate);
-void hosting_spot_draw(struct hosting_job *job, struct hosting_group *group,
-                       struct hosting_spot_draws *spot);
+// The group's run on spot instances; own_rate: preemptions per hour, NAN: the catalog's rate.
+struct hosting_spot_samples *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
+                                             double own_rate);
+void hosting_spot_sample(struct hosting_job *job, struct hosting_group *group,
+                         struct hosting_spot_samples *spot);
 
-// The node that an offer is: the catalog's row of that instance, else the GPU's usual node cut to
-// the instance's size. networked: whether the network between such instances is known.
+// The node of an offer: the catalog's row of that instance, else the GPU's usual node cut to the
+// size of the instance. networked: whether the network between such instances is known.
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
                          const struct offers_row *row, bool *networked);
+
+// Whether two nodes are the same machine; with_network: and have the same network.
+bool hosting_node_is(const struct node *a, const struct node *b, bool with_network);
 
 // P10, P50 and P90 without sorting; the order of the values changes.
 struct range hosting_range(double *values, size_t count);
 
-// Whether a list of words separated by commas is empty or holds the word.
+// Whether a list of words separated by commas is empty or contains the word.
 bool hosting_lists(const char *list, const char *word);
 
-// Preemptions per hour of so many instances, and seconds until there is another.
+// Preemptions per hour of that many instances. Instances of one zone are mostly preempted together.
 struct range hosting_preemption_rate(const struct hosting_job *job, double instances,
                                      double own_rate);
 
-// Lists what the comparison rests on beside the plan's own assumptions.
+// Lists the assumptions of the comparison that are not the plan's own.
 void hosting_assume(struct hosting *hosting, const struct hosting_job *job);
 
 void hosting_rank(struct hosting *hosting, struct arena *arena);
+// Whether the run fits in memory even at the upper end of the memory range.
+bool hosting_has_room(const struct hosting_row *row);
+int hosting_trust(const struct hosting_row *row);
+const char *hosting_spell_runs(double runs_per_month, struct arena *arena); // "0.5", "20", "2,000"
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);
 
-// A number of instances of one offer, with every unknown at its middle: what is compared before
-// anything is drawn.
+// A number of instances of one offer, with every unknown at its median. Candidates are compared
+// before anything is sampled.
 struct hosting_candidate {
     const struct offers_row *offer;
     enum offers_kind kind;
@@ -116,19 +137,19 @@ struct hosting_maker {
     size_t room;
     double runs_per_month;
     struct range queue_hours;
-    const struct gpu *gpu;            // asked for, or NULL
+    const struct gpu *gpu;            // --gpu, or NULL
     struct hosting_candidate fastest; // within the budget
 };
 
-// Reads what options say, ERR_USAGE where they say nothing.
+// Check the options; ERR_USAGE where a value is out of range or names nothing.
 enum err hosting_check(struct hosting_maker *m);
 enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers);
 enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers); // of --price
-bool hosting_wants(const struct hosting_maker *m, enum offers_kind kind);
+bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);
-// The group of an owned server, or NULL where none of that GPU is compared.
+// The group of an owned server, or NULL where no server with that GPU is compared.
 struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
                                           struct hosting_ownership *owned);
 void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu);

@@ -1,4 +1,4 @@
-// What a server of one's own costs, and from when it beats renting.
+// What an owned server costs per month, and the utilization at which it beats renting.
 
 #include "core/hosting/hosting.h"
 
@@ -7,7 +7,7 @@
 
 static const double usual_network_usd = 300; // cross-connects, see the colo_price note
 
-// The widest range that facts of a topic give whose item matches, typical being the median.
+// The range that the matching facts of a topic span; mid is the median of their typical values.
 static struct range gather(const struct catalog *catalog, const char *topic,
                            bool (*matches)(const struct fact *, const void *), const void *what,
                            const struct fact **first)
@@ -31,15 +31,15 @@ static struct range gather(const struct catalog *catalog, const char *topic,
     return (struct range){ low, mid, high };
 }
 
-struct wanted {
+struct server {
     const struct catalog *catalog;
     const struct gpu *gpu;
 };
 
-// "8x H100 SXM server" is one of that GPU.
+// Whether the fact is about "8x H100 SXM server" and the like, with the GPU that is wanted.
 static bool is_server(const struct fact *f, const void *what)
 {
-    const struct wanted *wanted = what;
+    const struct server *wanted = what;
     const char *item = f->item;
     size_t size = strlen(item);
     if (strncmp(item, "8x ", 3) || size < 11 || strcmp(item + size - 7, " server"))
@@ -61,7 +61,7 @@ static bool is_any(const struct fact *f, const void *what)
     return strcmp(f->item, "high-density premium (>50 kW/rack)") && !strstr(f->item, "rate");
 }
 
-// Prices of the last two years.
+// Prices from 2025 on.
 static bool is_recent(const struct fact *f, const void *what)
 {
     (void)what;
@@ -85,7 +85,7 @@ static double typical_of(const struct catalog *catalog, const char *topic, const
     return gather(catalog, topic, is_item, item, &first).mid;
 }
 
-// The highest power of the GPU's reference server.
+// The maximum power of the GPU's reference server.
 static struct range power_of(const struct catalog *catalog, const struct gpu *gpu)
 {
     const struct node *node = catalog_node_of(catalog, gpu);
@@ -98,11 +98,11 @@ bool hosting_ownership_of(struct hosting_ownership *out, const struct catalog *c
                           const struct gpu *gpu, const struct hosting_request *request)
 {
     const struct fact *server = NULL, *other = NULL;
-    struct wanted wanted = { catalog, gpu };
+    struct server wanted = { catalog, gpu };
     struct range price = gather(catalog, "server_price", is_server, &wanted, &server);
     if (!server && isnan(request->server_price))
         return false;
-    // One figure is no range: street prices are said to lie within 30 % of it.
+    // A single figure gives no range: assume street prices within 30 % of it.
     if (price.low == price.high)
         price = (struct range){ 0.7 * price.mid, price.mid, 1.3 * price.mid };
     struct range years = gather(catalog, "amortisation", is_any, NULL, &other);
@@ -137,7 +137,7 @@ bool hosting_ownership_of(struct hosting_ownership *out, const struct catalog *c
     return true;
 }
 
-// Cost of capital on the average balance: half of what is written off, and what is resold.
+// Cost of capital on the average balance: half of what is written off, plus the resale value.
 static double capital(const struct hosting_ownership *o, double server)
 {
     return server * (1 + o->resale_share) / 2 * o->capital_per_year / 12;
@@ -148,9 +148,9 @@ static double write_off(const struct hosting_ownership *o, double server, double
     return server * (1 - o->resale_share) / (years * 12);
 }
 
-// Kilowatts on average over the month, at the wall.
-static double drawn(const struct hosting_ownership *o, double utilization, double kilowatts,
-                    double pue)
+// Average kilowatts over the month, measured at the building's meter.
+static double average_kilowatts(const struct hosting_ownership *o, double utilization,
+                                double kilowatts, double pue)
 {
     double share = o->idle_share + (o->draw_share - o->idle_share) * utilization;
     return kilowatts * share * pue;
@@ -166,9 +166,9 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
 {
     struct range s = o->server_usd;
     double hours = HOSTING_HOURS_PER_MONTH, kw = o->kilowatts.mid;
-    double low_kw = drawn(o, utilization, kw, o->pue.low),
-           mid_kw = drawn(o, utilization, kw, o->pue.mid),
-           high_kw = drawn(o, utilization, kw, o->pue.high);
+    double low_kw = average_kilowatts(o, utilization, kw, o->pue.low),
+           mid_kw = average_kilowatts(o, utilization, kw, o->pue.mid),
+           high_kw = average_kilowatts(o, utilization, kw, o->pue.high);
     const struct hosting_term all[HOSTING_TERMS] = {
         { "write-off",
           around(write_off(o, s.low, o->years.high), write_off(o, s.mid, o->years.mid),
@@ -183,7 +183,7 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
         { "rack",
           around(kw * o->usd_per_kw_month.low, kw * o->usd_per_kw_month.mid,
                  kw * o->usd_per_kw_month.high),
-          "medium", "colo_price per kW-month of highest power", NULL },
+          "medium", "colo_price per kW-month of maximum power", NULL },
         { "electricity",
           around(low_kw * hours * o->usd_per_kwh.low, mid_kw * hours * o->usd_per_kwh.mid,
                  high_kw * hours * o->usd_per_kwh.high),
@@ -191,7 +191,7 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
         { "network", around(o->network_per_month, o->network_per_month, o->network_per_month),
           "low", "cross-connects", NULL },
         { "staff", around(o->staff_per_month, o->staff_per_month, o->staff_per_month), "given",
-          "--staff-per-month, beside what operations hold", NULL },
+          "--staff-per-month, in addition to operations", NULL },
     };
     struct range sum = { 0 };
     double below = 0, above = 0;
@@ -210,7 +210,7 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
 
 double hosting_ownership_break_even(const struct hosting_ownership *o, double usd_per_gpu_hour)
 {
-    // A month costs a + b·u and saves c·u: both are linear in the share of hours in use.
+    // A month costs a + b·u and saves c·u: both are linear in the utilization u.
     double idle = hosting_ownership_month(o, 0, NULL).mid;
     double busy = hosting_ownership_month(o, 1, NULL).mid - idle;
     double saved = usd_per_gpu_hour * o->gpus * HOSTING_HOURS_PER_MONTH - busy;

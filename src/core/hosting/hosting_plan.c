@@ -1,11 +1,11 @@
-// Reads a plan's document back as a request.
+// Reads a plan's JSON document back as a request.
 
 #include "core/hosting/hosting.h"
 
 #include <math.h>
 #include <string.h>
 
-// What the document calls an assumption, and the option that sets it.
+// The name of an assumption in the document, and the option that sets it.
 static const struct {
     const char *name, *option;
 } given[] = {
@@ -21,7 +21,7 @@ static const struct {
     { "labelled share", "labelled_share" },
 };
 
-// Keys of the configuration that say how, not what, or that each place may choose anew.
+// Keys of the configuration that each offer chooses for itself.
 static const char *const free_keys[] = { "parallel",      "micro_batch", "accumulation",
                                          "checkpointing", "nodes",       NULL };
 
@@ -70,7 +70,7 @@ static enum err read_assumptions(struct plan_request *out, struct hosting_docume
     return OK;
 }
 
-// The members of the configuration that are options, as a request's JSON would have them.
+// Reads the members of the configuration that are options of a request.
 static enum err read_configuration(struct plan_request *out, struct arena *arena,
                                    const struct json *configuration, const char *name)
 {
@@ -122,7 +122,8 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
                     name);
     out->tokens = (int64_t)tokens;
     out->epochs = json_get_number(workload, "epochs", NAN);
-    // Rows as long as the context were taken as full, which a batching that is said would undo.
+    // A mean length of the whole context means that every row was assumed to fill it; a batching
+    // given explicitly would undo that.
     if (json_get_number(workload, "mean_length", NAN) >= (double)out->context &&
         out->batching != BATCHING_PACKED)
         out->batching = BATCHING_AUTO;
@@ -138,7 +139,7 @@ void hosting_adopt(struct hosting_input *input, struct plan *plan, const struct 
         plan->efficiency.log_mid = d->efficiency.log_mid;
         plan->efficiency.log_spread = d->efficiency.log_spread;
     }
-    // Processed tokens are those of the data over what is not padding.
+    // Processed tokens are the tokens of the data over one minus the share of padding.
     struct range padding = d->padding_share;
     if (padding.low >= 0 && padding.low <= padding.mid && padding.mid <= padding.high &&
         padding.high < 1)

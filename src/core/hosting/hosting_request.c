@@ -1,4 +1,4 @@
-// What is asked of the comparison: its options, their checks, and what they add to the offers.
+// The options of the comparison, their checks, and the offer that --price adds.
 
 #include "core/hosting/hosting_internal.h"
 
@@ -90,7 +90,7 @@ bool hosting_lists(const char *list, const char *word)
     return false;
 }
 
-bool hosting_wants(const struct hosting_maker *m, enum offers_kind kind)
+bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind)
 {
     const char *list = m->request->kind;
     bool reserved = kind == OFFERS_RESERVED_1Y || kind == OFFERS_RESERVED_3Y;
@@ -110,7 +110,7 @@ static enum err read_price(double *usd, bool *per_gpu, const char *text)
         *per_gpu = !strcmp(unit, "gpu-h") || !strcmp(unit, "gpu-hour") || !strcmp(unit, "gpuh");
         if (!*per_gpu && strcmp(unit, "h") && strcmp(unit, "hour") && strcmp(unit, "hr"))
             return fail(ERR_USAGE,
-                        "--price is \"%s\"; wanted is dollars per GPU hour (2.49/gpu-h) or per "
+                        "--price is \"%s\", must be dollars per GPU hour (2.49/gpu-h) or per "
                         "hour of an instance (20/h)",
                         text);
     }
@@ -118,12 +118,12 @@ static enum err read_price(double *usd, bool *per_gpu, const char *text)
         number.at++, number.size--;
     if (text_read_number(usd, text_trim(number)) || !(*usd > 0))
         return fail(ERR_USAGE,
-                    "--price is \"%s\", must be above 0: a price of nothing or less is no offer",
+                    "--price is \"%s\", must be a number above 0, such as 2.49/gpu-h or 20/h",
                     text);
     return OK;
 }
 
-// The user's own price as one more offer, of the plan's GPU in its usual node.
+// The user's own price as one more offer: the plan's GPU in its usual node.
 enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers)
 {
     double usd;
@@ -153,16 +153,16 @@ enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers)
         .source = "--price",
         .as_of = m->request->today,
     };
-    struct catalog one = { .offers = &offer, .offer_count = 1 };
+    struct catalog catalog = { .offers = &offer, .offer_count = 1 };
     struct offers own;
-    offers_of_catalog(&own, m->job.arena, &one);
+    offers_of_catalog(&own, m->job.arena, &catalog);
     own.rows[0].granularity_seconds = 1;
     own.rows[0].minimum_seconds = 0;
     offers_append(offers, m->job.arena, &own);
     return OK;
 }
 
-// "10min,1h,6h" is low, usual and high; one value is certain.
+// "10min,1h,6h" is P10, median and P90; a single value is certain.
 static enum err read_queue(struct range *out, const char *text)
 {
     double seconds[3];
@@ -172,14 +172,14 @@ static enum err read_queue(struct range *out, const char *text)
         if (count == 3 || text_read_seconds(&seconds[count], text_trim(piece)) ||
             (count && seconds[count] < seconds[count - 1]))
             return fail(ERR_USAGE,
-                        "--queue is \"%s\"; wanted is one time or three that rise: "
+                        "--queue is \"%s\", must be one time, or three in rising order: "
                         "10min,1h,6h",
                         text);
         count++;
     }
     if (count != 1 && count != 3)
         return fail(ERR_USAGE,
-                    "--queue is \"%s\"; wanted is one time or three that rise: "
+                    "--queue is \"%s\", must be one time, or three in rising order: "
                     "10min,1h,6h",
                     text);
     *out = (struct range){ seconds[0] / 3600, seconds[count == 3 ? 1 : 0] / 3600,
@@ -196,8 +196,8 @@ static enum err check_kinds(const struct hosting_maker *m)
             known = known || text_is(text_trim(piece), offers_kind_names[i]);
         if (!known)
             return fail(ERR_USAGE,
-                        "--kind has \"%.*s\"; there are on-demand, spot, reserved, reserved-1y, "
-                        "reserved-3y, colocation and managed",
+                        "--kind is \"%.*s\", must be on-demand, spot, reserved, reserved-1y, "
+                        "reserved-3y, colocation or managed",
                         TEXT_ARGS(piece));
     }
     return OK;
@@ -215,9 +215,9 @@ static enum err check_provider(const struct hosting_maker *m, const struct offer
     if (text_is(name, "own") || text_is(name, "managed"))
         return OK;
     const char *near = text_nearest(name, names, offers->count);
-    return fail(ERR_USAGE,
-                "--%s: no offer is of provider \"%.*s\"%s%s; gpuhours show offers lists them",
-                option, TEXT_ARGS(name), near ? "; the nearest is " : "", near ? near : "");
+    return fail(
+        ERR_USAGE, "--%s: no offer has provider \"%.*s\"%s%s%s; gpuhours show offers lists them",
+        option, TEXT_ARGS(name), near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
 static enum err check_region(const struct hosting_maker *m, const struct offers *offers)
@@ -237,9 +237,9 @@ static enum err check_region(const struct hosting_maker *m, const struct offers 
         return OK;
     const char *near = text_nearest(text_of(region), names, count);
     return fail(ERR_USAGE,
-                "no offer is in region \"%s\"%s%s; there are us-east, us-central, us-south, "
-                "us-west and the providers' own names",
-                region, near ? "; the nearest is " : "", near ? near : "");
+                "--region: no offer is in region \"%s\"%s%s%s; use us-east, us-central, us-south, "
+                "us-west or a provider's own name",
+                region, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
 enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers)

@@ -1,4 +1,4 @@
-// The arithmetic of a row: time, terms, preemption, commitments, ownership, and the data to move.
+// The arithmetic of a row: run time, billing, preemption, commitments, ownership, data transfer.
 
 #include "core/hosting/hosting_internal.h"
 
@@ -23,18 +23,18 @@ double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_pe
 
 double hosting_sets(int pattern, double runs_per_month, double hours_per_run)
 {
-    double side_by_side = pattern == HOSTING_BURST ? runs_per_month : 0;
-    return fmax(fmax(1, side_by_side),
+    double parallel = pattern == HOSTING_BURST ? runs_per_month : 0;
+    return fmax(fmax(1, parallel),
                 ceil(runs_per_month * hours_per_run / HOSTING_HOURS_PER_MONTH - 1e-9));
 }
 
 double hosting_price_spread(double age_days)
 {
-    // Assumed: a quarter in a year, growing with the root of time; a month is as good as today.
+    // Assumed: 0.25 after a year, growing with the square root of time; none within a month.
     return age_days > 30 ? 0.25 * sqrt(age_days / 365) : 0;
 }
 
-// --- moving data -------------------------------------------------------------
+// --- data transfer -----------------------------------------------------------
 
 void hosting_move_cost(struct hosting_move *m)
 {
@@ -50,7 +50,7 @@ static const struct billing *terms_of(const struct hosting_maker *m, const char 
     return offers_terms(m->input->billing, m->input->billing_count, provider, instance);
 }
 
-// Whether the data lies with that provider, and in that region of it.
+// Whether the data is stored at that provider; same_region: and in that region.
 static bool is_at(const char *data_at, const char *provider, const char *region, bool *same_region)
 {
     const char *colon = strchr(data_at, ':');
@@ -108,7 +108,7 @@ static void set(struct range *range, int which, double value)
     *(which == 0 ? &range->low : which == 1 ? &range->mid : &range->high) = value;
 }
 
-// Widens what the hours give by what is not known of the price, as independent factors.
+// Adds the uncertainty of the price to that of the hours, as independent lognormal factors.
 static struct range widen(struct range usd, double spread)
 {
     double below = hypot(log(usd.mid / usd.low), STATS_P90 * spread);
@@ -128,7 +128,7 @@ static void bill_by_time(struct hosting_row *row, const struct range *hours)
     row->compute_usd = widen(usd, row->price_spread);
 }
 
-// A commitment is paid whether it is used or not; the runs of a month share it.
+// A commitment is paid for whether it is used or not; the runs of a month share its cost.
 static void bill_by_month(struct hosting_row *row, const struct hosting_maker *m,
                           struct range month_usd)
 {
@@ -158,9 +158,9 @@ static void bill_reserved(struct hosting_row *row, const struct hosting_maker *m
 
 static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct hosting_group *group)
 {
-    struct hosting_spot_draws *spot =
+    struct hosting_spot_samples *spot =
         hosting_spot_of(&m->job, group, row->offer->preemptions_per_hour);
-    hosting_spot_draw(&m->job, group, spot);
+    hosting_spot_sample(&m->job, group, spot);
     const struct offer *offer = &row->offer->offer;
     row->preemption = spot->preemption;
     row->spot = spot->best;
@@ -182,7 +182,7 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
     const double *t = group->middle.seconds;
     double wall = group->middle.wall_seconds;
     double storage = t[OVERHEAD_LOADING] + t[OVERHEAD_STALLS] + t[OVERHEAD_SAVES];
-    double begin = t[OVERHEAD_STARTUP] + t[OVERHEAD_COMPILATION];
+    double startup = t[OVERHEAD_STARTUP] + t[OVERHEAD_COMPILATION];
     if (row->queue_hours.mid > row->run_hours.mid)
         return "queue";
     if (row->move.in_hours > row->run_hours.mid)
@@ -195,9 +195,9 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
         return "interconnect";
     if (storage > 0.15 * wall)
         return "storage";
-    if (begin > 0.25 * wall)
+    if (startup > 0.25 * wall)
         return "start-up";
-    // What is computed again is so for want of memory.
+    // Activations are recomputed only where memory is short.
     return group->result.recipe.checkpointing == RECIPE_RECOMPUTE ? "memory" : "compute";
 }
 
@@ -232,7 +232,7 @@ static struct range queue_of(const struct hosting_maker *m, const struct offers_
                        isnan(offer->queue_high_seconds) ? mid : offer->queue_high_seconds / 3600 };
 }
 
-// From now to the result: queue, data in, run, data out. Queue and run are drawn together.
+// From now to the result: queue, data in, run, data out. Queue and run are sampled together.
 static void elapse(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
 {
     double moved = row->move.in_hours + row->move.out_hours;
@@ -242,19 +242,19 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
                                          row->run_hours.high + moved };
     if (wall_seconds && (queued || !isnan(deadline))) {
         struct arena_mark mark = arena_mark(m->job.arena);
-        double *hours = ARENA_NEW(m->job.arena, double, HOSTING_DRAWS);
+        double *hours = ARENA_NEW(m->job.arena, double, HOSTING_SAMPLES);
         struct assumption queue = { .value = row->queue_hours };
         size_t in_time = 0;
-        for (size_t i = 0; i < HOSTING_DRAWS; i++) {
+        for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
             hours[i] = wall_seconds[i] / 3600 + moved;
             if (queued)
-                hours[i] += assumption_draw(&queue, m->job.draws.queue[i]);
+                hours[i] += assumption_draw(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
         if (queued)
-            row->elapsed_hours = hosting_range(hours, HOSTING_DRAWS);
+            row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
         if (!isnan(deadline))
-            row->chance_in_time = (double)in_time / HOSTING_DRAWS;
+            row->chance_in_time = (double)in_time / HOSTING_SAMPLES;
         arena_rewind(m->job.arena, mark);
     }
     row->in_time = !(row->elapsed_hours.mid > deadline);
@@ -293,7 +293,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group)
 {
     struct hosting_row *row = new_row(m);
-    hosting_group_draw(&m->job, group);
+    hosting_group_sample(&m->job, group);
     row->offer = offer;
     row->kind = kind;
     row->provider = offer->offer.provider;
@@ -320,7 +320,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
         row->move.model_bytes + row->move.dataset_bytes + 2 * group->overheads.save_bytes;
     row->local_disk_bytes =
         isnan(offer->local_disk_bytes) ? group->node.local_disk_bytes : offer->local_disk_bytes;
-    if (row->local_disk_bytes == 0) // disks over the network, of any size
+    if (row->local_disk_bytes == 0) // network disks, of any size
         row->local_disk_bytes = NAN;
     row->limit = limit_of(row, group);
     finish(row, m, wall);
@@ -328,7 +328,6 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
 
 // --- ownership and managed services ------------------------------------------
 
-// The group of an owned server, or NULL where none of that GPU is compared.
 struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
                                           struct hosting_ownership *owned)
 {
@@ -337,7 +336,7 @@ struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct 
     const struct hosting_request *r = m->request;
     const struct node *usual = catalog_node_of(catalog, gpu);
     bool other = m->gpu ? gpu != m->gpu : strcmp(gpu->vendor, planned->vendor) != 0;
-    if (!hosting_wants(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") ||
+    if (!hosting_has_kind(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") ||
         r->compliance || other || !usual || r->gpus > usual->gpus ||
         (!isnan(r->server_price) && gpu != planned) ||
         !hosting_ownership_of(owned, catalog, gpu, r))
@@ -352,7 +351,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     if (!group || !group->fits)
         return;
     struct hosting_row *row = new_row(m);
-    hosting_group_draw(&m->job, group);
+    hosting_group_sample(&m->job, group);
     row->kind = OFFERS_COLOCATION;
     row->provider = "own";
     row->instance = text_format(m->job.arena, "8x-%s-server", gpu->name);
@@ -380,7 +379,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
 void hosting_add_managed(struct hosting_maker *m)
 {
     const struct workload *w = &m->job.plan->chosen.workload;
-    if (isnan(m->request->managed_price) || !hosting_wants(m, OFFERS_MANAGED))
+    if (isnan(m->request->managed_price) || !hosting_has_kind(m, OFFERS_MANAGED))
         return;
     struct hosting_row *row = new_row(m);
     bool longest = m->request->managed_billing == HOSTING_BY_MAXIMUM_LENGTH;
@@ -394,7 +393,7 @@ void hosting_add_managed(struct hosting_maker *m)
     double usd = row->managed_tokens / 1e6 * m->request->managed_price;
     row->compute_usd = row->cost_usd = (struct range){ usd, usd, usd };
     row->run_hours = row->billed_hours = row->elapsed_hours = (struct range){ NAN, NAN, NAN };
-    row->in_time = isnan(m->request->deadline); // how long it takes is not said
+    row->in_time = isnan(m->request->deadline); // the service gives no duration
     row->in_budget = !(usd > m->request->budget);
     row->usd_per_hour = row->list_usd_per_hour = NAN;
 }

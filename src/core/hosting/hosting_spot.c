@@ -1,4 +1,4 @@
-// Instances that are taken away: how often to save, and what the run then takes.
+// Spot instances: the checkpoint interval that costs least, and the expected run time with it.
 
 #include "core/hosting/hosting.h"
 
@@ -6,9 +6,11 @@
 
 enum { MOST_SAVES = 1000000 };
 
-// Preemptions are a Poisson process while the instance runs; each undoes the present interval, and
-// the next instance has to start up, during which it may be taken away too (Daly 2006, complete
-// form). With s = work/n + save: E = (e^(λR) − 1)/λ + n · e^(λR) · (e^(λs) − 1)/λ.
+// Preemptions are a Poisson process of rate λ while the instance runs. Each loses the current
+// interval, and the next instance first has to start up for R seconds, during which it may be
+// preempted too (Daly 2006, complete form). With n intervals of s = work/n + save seconds:
+//
+//     E = (e^(λR) − 1)/λ + n · e^(λR) · (e^(λs) − 1)/λ
 double hosting_spot_seconds(const struct hosting_preemption *p, double saves)
 {
     double rate = p->rate_per_second, part = p->work_seconds / saves + p->save_seconds;
@@ -28,7 +30,7 @@ struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)
         saves = fmin(MOST_SAVES, fmax(1, rint(p->work_seconds / out.young_daly_seconds)));
     else if (rate > 0)
         saves = MOST_SAVES;
-    // The expectation is convex in the number of intervals, and its minimum near the estimate.
+    // The expectation is convex in the number of intervals; its minimum is near that estimate.
     for (double step = fmax(1, floor(saves / 8)); step >= 1; step = floor(step / 2)) {
         while (saves + step <= MOST_SAVES &&
                hosting_spot_seconds(p, saves + step) < hosting_spot_seconds(p, saves))
@@ -46,7 +48,7 @@ struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)
 }
 
 // Seconds until the next preemption.
-static double draw_life(const struct hosting_preemption *p, struct rng *rng)
+static double sample_life(const struct hosting_preemption *p, struct rng *rng)
 {
     return p->rate_per_second > 0 ? -log1p(-rng_uniform(rng)) / p->rate_per_second : INFINITY;
 }
@@ -54,7 +56,7 @@ static double draw_life(const struct hosting_preemption *p, struct rng *rng)
 double hosting_spot_simulate(const struct hosting_preemption *p, double saves, struct rng *rng,
                              double *wall_seconds)
 {
-    double billed = 0, waited = 0, life = draw_life(p, rng);
+    double billed = 0, waited = 0, life = sample_life(p, rng);
     double part = p->work_seconds / saves + p->save_seconds;
     bool started = false;
     for (double done = 0; done < saves;) {
@@ -62,7 +64,7 @@ double hosting_spot_simulate(const struct hosting_preemption *p, double saves, s
         if (life < stage) {
             billed += life;
             waited += p->wait_seconds;
-            life = draw_life(p, rng);
+            life = sample_life(p, rng);
             started = false;
             continue;
         }

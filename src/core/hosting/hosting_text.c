@@ -1,4 +1,4 @@
-// The table of places and the arithmetic of one row, for people.
+// The table of offers and the arithmetic of one row, as text.
 
 #include "core/hosting/hosting_internal.h"
 
@@ -21,7 +21,7 @@ static const char *hours(struct arena *arena, const struct range *range)
                        text_hours(arena, range->high));
 }
 
-// Dollars as short as they may be read: "12.30", "1,240", "36.8k".
+// Dollars in at most six characters: "12.30", "1,240", "36.8k".
 static const char *dollars(struct arena *arena, double usd)
 {
     if (usd < 99.95)
@@ -51,13 +51,13 @@ static const char *machines(struct arena *arena, const struct hosting_row *row)
     return text_format(arena, "%lld×%s", (long long)row->gpus, row->group->gpu->name);
 }
 
-// What bounds it, or what it fails.
+// The bottleneck, or the limit that it misses.
 static const char *verdict(const struct hosting_row *row)
 {
     return row->in_time && row->in_budget ? row->limit
            : row->in_time                 ? "over budget"
            : row->in_budget               ? "too late"
-                                          : "late, dear";
+                                          : "late, costly";
 }
 
 static void add_row(struct columns *columns, const struct out *out, const struct hosting_row *row)
@@ -76,7 +76,7 @@ static void add_row(struct columns *columns, const struct out *out, const struct
                                                         : out_styled(out, OUT_BAD, verdict(row)));
 }
 
-// Whether an earlier row is the same thing in another region.
+// Whether an earlier row is the same instance in another region.
 static bool is_repeated(const struct hosting *h, size_t at)
 {
     const struct hosting_row *row = &h->rows[at];
@@ -129,26 +129,28 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         out,
         text_format(
             arena,
-            "hours from now to the result and cost as P10–P90; age of the price in days, ! is "
-            "old; each instance in its cheapest region%s",
-            hidden ? text_format(arena, "; %zu more (--rows)", hidden) : ""),
+            "hours from now to the result, and cost: 80 %% range; age of the price in days, "
+            "! marks over 180; each instance in its cheapest region%s",
+            hidden ? text_format(arena, "; %zu more rows (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
         out_char(out, '\n');
         out_heading(out, "Recommended");
-        put_pick(out, arena, "take", h->recommended);
+        put_pick(out, arena, "best choice", h->recommended);
         put_wrapped(out, h->reason, 4);
         put_pick(out, arena, "cheapest in time", h->cheapest_in_time);
         put_pick(out, arena, "fastest in budget", h->fastest_in_budget);
-        put_pick(out, arena, "smallest stable", h->smallest);
+        put_pick(out, arena, "fewest GPUs", h->smallest);
     }
     if (h->advice_count) {
         out_char(out, '\n');
-        out_heading(out, "Noticed");
+        out_heading(out, "Advice");
     }
     for (size_t i = 0; i < h->advice_count; i++)
         put_wrapped(out, h->advice[i], 2);
-    out_put(out, "\n--explain OFFER shows the arithmetic of a row; --json has every term.\n");
+    out_put(
+        out,
+        "\n--explain PROVIDER/INSTANCE shows the arithmetic of a row; --json has every term.\n");
 }
 
 // --- one row -----------------------------------------------------------------
@@ -158,18 +160,17 @@ static void explain_time(const struct hosting_row *row, struct arena *arena, str
     const struct hosting_group *g = row->group;
     const struct workload *w = &g->result.workload;
     double rate = w->processed_tokens / g->middle.seconds[OVERHEAD_TRAINING];
-    out_put(out, "\nTime, every unknown at its middle\n");
+    out_put(out, "\nTime, every unknown at its median\n");
     out_put(out, "  %-16s %12.0f s  = %.0f tokens / %.1f tokens/s\n", "training",
             g->middle.seconds[OVERHEAD_TRAINING], w->processed_tokens, rate);
     for (int i = OVERHEAD_STARTUP; i < OVERHEAD_KINDS; i++)
         if (g->middle.seconds[i] > 0)
             out_put(out, "  %-16s %12.1f s\n", overhead_names[i], g->middle.seconds[i]);
-    out_put(out, "  %-16s %12.0f s  = %s h; drawn %d times: P10 %s, P50 %s, P90 %s h\n", "run",
-            g->middle.wall_seconds, text_hours(arena, g->middle.wall_seconds / 3600), HOSTING_DRAWS,
-            text_hours(arena, g->wall_hours.low), text_hours(arena, g->wall_hours.mid),
-            text_hours(arena, g->wall_hours.high));
-    out_put(out, "  communication that does not hide: %s of a step\n",
-            text_share(arena, g->network_share));
+    out_put(out, "  %-16s %12.0f s  = %s h; %d samples: P10 %s, P50 %s, P90 %s h\n", "run",
+            g->middle.wall_seconds, text_hours(arena, g->middle.wall_seconds / 3600),
+            HOSTING_SAMPLES, text_hours(arena, g->wall_hours.low),
+            text_hours(arena, g->wall_hours.mid), text_hours(arena, g->wall_hours.high));
+    out_put(out, "  exposed communication: %s of a step\n", text_share(arena, g->network_share));
 }
 
 static void explain_spot(const struct hosting_row *row, struct arena *arena, struct out *out)
@@ -177,9 +178,9 @@ static void explain_spot(const struct hosting_row *row, struct arena *arena, str
     const struct hosting_preemption *p = &row->preemption;
     const struct hosting_spot *s = &row->spot;
     out_put(out, "\nSpot\n");
-    out_put(out, "  preemptions      %.3f an hour while it runs; then %s until there is another\n",
+    out_put(out, "  preemptions      %.3f an hour while it runs; then %s without an instance\n",
             p->rate_per_second * 3600, text_seconds(arena, p->wait_seconds));
-    out_put(out, "  saves            every %s (%.0f of %s); Young–Daly √(2·save/rate) = %s\n",
+    out_put(out, "  checkpoints      every %s (%.0f, each %s); Young–Daly √(2·save/rate) = %s\n",
             text_seconds(arena, s->interval_seconds), s->saves,
             text_seconds(arena, p->save_seconds), text_seconds(arena, s->young_daly_seconds));
     out_put(out,
@@ -187,10 +188,10 @@ static void explain_spot(const struct hosting_row *row, struct arena *arena, str
             "s %.0f s, n %.0f\n",
             s->billed_seconds, p->rate_per_second, p->restart_seconds,
             s->interval_seconds + p->save_seconds, s->saves);
-    out_put(out, "  preemptions      λ · billed = %.2f; with waiting %s h expected\n",
+    out_put(out, "  expected         λ · billed = %.2f preemptions; %s h with waiting\n",
             s->preemptions, text_hours(arena, s->wall_seconds / 3600));
     if (!isnan(row->on_demand_usd))
-        out_put(out, "  expected         %s; on demand %s: %s is cheaper\n",
+        out_put(out, "  expected cost    %s; on demand %s: %s is cheaper\n",
                 text_usd(arena, row->expected_usd), text_usd(arena, row->on_demand_usd),
                 row->expected_usd < row->on_demand_usd ? "spot" : "on demand");
 }
@@ -202,13 +203,13 @@ static void explain_ownership(const struct hosting *h, const struct hosting_row 
     const struct hosting_ownership *o = &row->ownership;
     double used = h->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
     struct range month = hosting_ownership_month(o, used, terms);
-    out_put(out, "\nOwnership, dollars a month (low, typical, high; confidence)\n");
+    out_put(out, "\nOwnership, USD per month (low, typical, high; confidence)\n");
     for (int i = 0; i < HOSTING_TERMS; i++)
         out_put(out, "  %-12s %9.0f %9.0f %9.0f  %s\n", terms[i].name, terms[i].usd_per_month.low,
                 terms[i].usd_per_month.mid, terms[i].usd_per_month.high, terms[i].confidence);
-    out_put(out, "  %-12s %9.0f %9.0f %9.0f  at %s use\n", "a month", month.low, month.mid,
+    out_put(out, "  %-12s %9.0f %9.0f %9.0f  at %s utilization\n", "total", month.low, month.mid,
             month.high, text_share(arena, used));
-    out_put(out, "  per GPU hour by use:");
+    out_put(out, "  per GPU hour by utilization:");
     for (int percent = 10; percent <= 90; percent += 20) {
         struct range m = hosting_ownership_month(o, percent / 100.0, NULL);
         out_put(out, "  %d %% $%.2f", percent,
@@ -220,15 +221,13 @@ static void explain_ownership(const struct hosting *h, const struct hosting_row 
     double share = hosting_ownership_break_even(o, row->rent_usd_per_gpu_hour);
     out_put(out, "  against renting at $%.2f per GPU hour: ", row->rent_usd_per_gpu_hour);
     if (isnan(share))
-        out_put(out, "never pays");
+        out_put(out, "never pays off");
     else
-        out_put(out, "pays above %s use", text_share(arena, share));
+        out_put(out, "pays off above %s utilization", text_share(arena, share));
     for (int percent = 50; percent <= 90; percent += 20) {
         double months = hosting_ownership_months(o, percent / 100.0, row->rent_usd_per_gpu_hour);
-        out_put(out,
-                isinf(months) ? "; at %d %% never paid back"
-                              : "; at %d %% paid back in %.0f months",
-                percent, months);
+        out_put(out, isinf(months) ? "; at %d %% never" : "; at %d %% after %.0f months", percent,
+                months);
     }
     out_put(out, "\n");
 }
@@ -243,8 +242,9 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
         return;
     }
     if (row->kind != OFFERS_ON_DEMAND && row->kind != OFFERS_SPOT)
-        out_put(out, "  a month of %.0f set%s shared by %.3g runs: %.1f h billed each\n", row->sets,
-                row->sets > 1 ? "s" : "", h->runs_per_month, row->billed_hours.mid);
+        out_put(out, "  %.0f commitment%s for a month, shared by %s runs: %.1f h billed each\n",
+                row->sets, row->sets > 1 ? "s" : "", hosting_spell_runs(h->runs_per_month, arena),
+                row->billed_hours.mid);
     else
         out_put(out, "  billed           %.4f h: in steps of %.0f s, at least %.0f s\n",
                 row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds);
@@ -262,7 +262,7 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
     out_put(out, "  cost             P10 %s, P50 %s, P90 %s\n", text_usd(arena, row->cost_usd.low),
             text_usd(arena, row->cost_usd.mid), text_usd(arena, row->cost_usd.high));
     if (!isnan(row->break_even))
-        out_put(out, "  commitment       %s in all; pays above %s use\n",
+        out_put(out, "  commitment       %s in total; pays off above %s utilization\n",
                 text_usd(arena, row->commitment_usd), text_share(arena, row->break_even));
 }
 
@@ -282,7 +282,7 @@ void hosting_explain(const struct hosting *h, const struct hosting_row *row, str
     if (row->kind == OFFERS_COLOCATION)
         explain_ownership(h, row, arena, out);
     explain_money(h, row, arena, out);
-    out_put(out, "\nAssumed\n");
+    out_put(out, "\nAssumptions\n");
     for (size_t i = 0; i < h->assumption_count; i++) {
         const struct assumption *a = &h->assumptions[i];
         put_wrapped(out,

@@ -1,4 +1,4 @@
-// The document of a comparison: every term of every row.
+// The JSON document of a comparison: every term of every row.
 
 #include "core/hosting/hosting_internal.h"
 
@@ -28,8 +28,8 @@ static void put_time(struct json_writer *w, const struct hosting_group *g, struc
     json_open(w, "time", '{');
     json_put_string(w, "parallel", layout_spell(&g->result.layout, arena));
     json_put_number(w, "micro_batch", work->micro_batch);
-    const struct field *again = field_find(recipe_fields, TEXT("checkpointing"));
-    json_put_string(w, "checkpointing", field_spell(again, &g->result.recipe, arena));
+    const struct field *field = field_find(recipe_fields, TEXT("checkpointing"));
+    json_put_string(w, "checkpointing", field_spell(field, &g->result.recipe, arena));
     json_put_number(w, "memory_bytes", g->result.memory.total_bytes);
     json_put_bool(w, "stable", g->result.stable);
     json_put_number(w, "processed_tokens", work->processed_tokens);
@@ -221,18 +221,18 @@ static void put_pick(struct json_writer *w, const struct hosting *h, const char 
         json_put_string(w, key, NULL);
 }
 
-// How the numbers of a row follow from each other.
+// How the numbers of a row are computed from each other.
 static const char *const formulas[] = {
     "run_seconds = sum of time.seconds; training = processed_tokens / tokens_per_second",
     "instances = ceil(gpus / instance_gpus)",
     "billed_hours.pXX = max(minimum_seconds, ceil(hours.pXX * 3600 / granularity_seconds) * "
-    "granularity_seconds) / 3600; hours are run_hours, of spot the billed part of them",
+    "granularity_seconds) / 3600; hours are run_hours, for spot their billed part",
     "compute_usd.p50 = instances * usd_per_instance_hour * billed_hours.p50",
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
-    "(1.2816 * log_spread)^2)); p10 likewise downwards",
+    "(1.2816 * log_spread)^2)); p10 likewise with a minus sign",
     "cost_usd = compute_usd + move.in_usd + move.out_usd",
-    "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with a queue of several "
-    "lengths the sum is drawn",
+    "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with an uncertain queue "
+    "the sum is sampled",
     "spot usd_per_instance_hour = sqrt(lowest zone * highest zone)",
     "reserved and colocation: billed_hours = sets * 730 / runs_per_month",
     "colocation usd_per_instance_hour = ownership.usd_per_month.typical / 730",
@@ -251,14 +251,14 @@ void hosting_write(const struct hosting *h, struct arena *arena, struct out *out
     json_put_number(&w, "budget_usd", r->budget);
     json_put_number(&w, "runs_per_month", h->runs_per_month);
     json_put_bool(&w, "runs_assumed", h->runs_assumed);
-    json_put_count(&w, "draws", HOSTING_DRAWS);
+    json_put_count(&w, "draws", HOSTING_SAMPLES);
     json_put_count(&w, "offers_held_against_the_job", (int64_t)h->evaluated);
     json_put_count(&w, "estimates", (int64_t)h->groups);
     json_open(&w, "formulas", '[');
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         json_put_string(&w, NULL, formulas[i]);
     json_close(&w, ']');
-    json_open(&w, "picks", '{'); // places in rows
+    json_open(&w, "picks", '{'); // indexes into rows
     put_pick(&w, h, "recommended", h->recommended);
     put_pick(&w, h, "cheapest_in_time", h->cheapest_in_time);
     put_pick(&w, h, "fastest_in_budget", h->fastest_in_budget);

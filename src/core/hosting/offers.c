@@ -1,3 +1,5 @@
+// The table of offers: prices by kind, their age, billing terms, and our own CSV.
+
 #include "core/hosting/offers.h"
 
 #include <math.h>

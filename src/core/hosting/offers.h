@@ -1,9 +1,9 @@
-// offers: what can be rented, at which price of which age; reads offers of other catalogs.
+// offers: GPU instances for rent with price and date; reads the catalogs of other tools.
 //
-// The embedded table becomes rows with what only a user's own file knows beside it (compliance,
-// queue, terms). Imported are SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, and our
-// own CSV; which of them a text is shows in its first line. A row whose price is zero, missing or
-// absurd is left out and reported, never free.
+// A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,
+// queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, and our own
+// CSV; the first line tells which. A row whose price is zero, missing or implausible is left out
+// and reported; it is never treated as free.
 //
 //     struct offers offers;
 //     struct offers_report report;
@@ -27,7 +27,7 @@ enum offers_kind {
 };
 extern const char *const offers_kind_names[]; // "on-demand", …; ended by NULL
 
-// Unknown numbers are NAN: the provider's usual terms hold.
+// Unknown numbers are NAN: the provider's usual terms apply.
 struct offers_row {
     struct offer offer;     // first, so that offer_fields describe this struct too
     const char *compliance; // tags of the user's own offers: "hipaa|soc2"
@@ -42,9 +42,9 @@ struct offers {
     size_t count;
 };
 
-// What a provider bills beside its price, data/billing.csv.
+// A provider's billing terms, from data/billing.csv.
 struct billing {
-    const char *provider, *instance; // "*" is any; instance: how its names begin, or NULL
+    const char *provider, *instance; // "*": any provider; instance: prefix of its names, or NULL
     double granularity_seconds, minimum_seconds, egress_usd_per_gb;
     const char *confidence, *source, *as_of, *note;
 };
@@ -53,17 +53,17 @@ extern const struct field billing_fields[];
 struct offers_source {
     const struct catalog *catalog; // for the names of GPUs
     struct text text;
-    const char *name;     // of the file, in sentences; tells the provider where none is given
+    const char *name;     // of the file, for messages; gives the provider if there is none
     const char *provider; // NULL: from the name
-    const char *as_of;    // of prices without a date of their own
-    bool all_regions;     // keeps what is outside the United States
+    const char *as_of;    // date of prices that have none
+    bool all_regions;     // also outside the United States
 };
 
 struct offers_report {
-    size_t rows, kept, merged; // of the text; merged: zones of one region
+    size_t rows, kept, merged; // merged: further zones of one region
     size_t without_gpu, unknown_gpu, unpriced, absurd, abroad; // left out
-    const char *unknown_name;                                  // the first of them
-    double absurd_usd;                                         // the first of them, per GPU hour
+    const char *unknown_name;                                  // the first unknown GPU
+    double absurd_usd; // the first implausible price, USD per GPU hour
     int absurd_line;
 };
 
@@ -80,12 +80,12 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
 void offers_append(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
 
-// Dollars per hour of the instance; NAN where it is not offered so. Zero is not a price.
+// USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.
 double offers_price(const struct offer *offer, enum offers_kind kind);
 const char *offers_as_of(const struct offer *offer, enum offers_kind kind);
 
-// Days from one date to another: "2026-08-22", "2026-08" (its 15th), "2026" (its July 1st). NAN
-// for what is not a date.
+// Days from one date to another: "2026-08-22", "2026-08" (the 15th), "2026" (July 1st). NAN if
+// either is not a date.
 double offers_days(const char *from, const char *to);
 
 enum err offers_billing(struct billing **out, size_t *count, struct arena *arena, struct text csv,
@@ -94,10 +94,11 @@ enum err offers_billing(struct billing **out, size_t *count, struct arena *arena
 const struct billing *offers_terms(const struct billing *rows, size_t count, const char *provider,
                                    const char *instance);
 
-// "us-east", "us-central", "us-south", "us-west"; "us" where nothing closer is said; NULL abroad.
+// "us-east", "us-central", "us-south", "us-west"; "us" if nothing more precise is known; NULL
+// outside the United States.
 const char *offers_area(const char *region);
 
-// Whether the offer is in the region: its own name, how that begins, its area, or "us".
+// Whether the offer is in the region, given as its name, a prefix of it, its area, or "us".
 bool offers_in_region(const struct offer *offer, const char *region);
 
-enum { OFFERS_USD_LEAST_CENTS = 1, OFFERS_USD_MOST = 200 }; // per GPU hour; beyond is absurd
+enum { OFFERS_USD_LEAST_CENTS = 1, OFFERS_USD_MOST = 200 }; // per GPU hour; others are implausible

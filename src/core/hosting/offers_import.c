@@ -1,4 +1,4 @@
-// Reads offers as other catalogs write them.
+// Reads offers from SkyPilot's and gpuhunt's catalogs and from our own CSV.
 
 #include "core/hosting/offers.h"
 
@@ -12,7 +12,7 @@ struct import {
     struct offers *out;
     size_t room;
     const char *provider;
-    // GPUs by the names met so far: a file has few of them and many rows.
+    // GPUs by name: a file has many rows and few GPUs.
     struct known {
         struct text name;
         const struct gpu *gpu;
@@ -31,13 +31,13 @@ struct foreign {
 
 // --- rows --------------------------------------------------------------------
 
-// Names that mean something else there than here, by the memory told beside them.
+// Names that mean another GPU than in our catalog, depending on the memory given with them.
 static const struct {
     const char *name;
-    double least_gib, most_gib; // most 0: whatever is told
+    double least_gib, most_gib; // most 0: any
     const char *meant;
 } meanings[] = {
-    { "A100", 60, 1000, "a100-sxm-80gb" }, // before the next: SkyPilot's plain A100 has 40 GB
+    { "A100", 60, 1000, "a100-sxm-80gb" }, // must precede the next: SkyPilot's plain A100 has 40 GB
     { "A100", 0, 0, "a100-sxm-40gb" },           { "H100", 90, 1000, "h100-nvl" },
     { "RTXPRO6000", 0, 0, "rtx-pro-6000-se" }, // clouds have the server edition
     { "RTX-PRO-6000", 0, 0, "rtx-pro-6000-se" },
@@ -121,7 +121,7 @@ static void rehash(struct import *in)
     }
 }
 
-// Zones of one region are one offer: the lowest spot price and the highest.
+// Zones of one region become one offer, with the lowest and the highest spot price.
 static void merge(struct offer *offer, const struct foreign *row)
 {
     if (row->on_demand > 0 && !(offer->on_demand_usd_per_hour <= row->on_demand))
@@ -153,7 +153,7 @@ static struct offers_row *new_row(struct import *in)
     return row;
 }
 
-// Whether the row is an offer; if not, the report says why.
+// Whether the row is a usable offer; if not, counts the reason in the report.
 static bool is_good(struct import *in, const struct foreign *row, const struct gpu **gpu)
 {
     struct offers_report *report = in->report;
@@ -227,7 +227,7 @@ static void add(struct import *in, const struct foreign *row)
 
 // --- tables ------------------------------------------------------------------
 
-// "catalogs/v7/aws/vms.csv" and "aws.csv" are of aws.
+// "aws" for "catalogs/v7/aws/vms.csv" and for "aws.csv".
 static const char *provider_of(struct arena *arena, const char *name)
 {
     struct text rest = text_of(name), piece, last = { 0 }, before = { 0 };
@@ -248,11 +248,11 @@ static double number_or_nan(struct text cell)
 static double price_of(struct text cell)
 {
     double value = number_or_nan(cell);
-    return value == 0 ? NAN : value; // zero is "not offered" or "not known", never free
+    return value == 0 ? NAN : value; // zero means "not offered" or "not known"
 }
 
-// The number behind a key in what is nearly JSON: "'SizeInMiB': 40960".
-static double number_behind(struct text text, const char *key)
+// The number after a key in almost-JSON: "'SizeInMiB': 40960".
+static double number_after(struct text text, const char *key)
 {
     size_t size = strlen(key);
     for (size_t i = 0; i + size < text.size; i++) {
@@ -282,19 +282,19 @@ static void read_skypilot(struct import *in, const struct csv *csv)
     int spot = csv_column(csv, "SpotPrice"), region = csv_column(csv, "Region");
     int info = column_of(csv, "GpuInfo", "GPUInfo");
     for (size_t i = 0; i < csv->rows; i++)
-        add(in, &(struct foreign){
-                    .instance = csv_cell(csv, i, instance),
-                    .gpu = text_trim(csv_cell(csv, i, gpu)),
-                    .region = csv_cell(csv, i, region),
-                    .gpus = number_or_nan(csv_cell(csv, i, gpus)),
-                    .cores = number_or_nan(csv_cell(csv, i, cores)),
-                    .memory_bytes = number_or_nan(csv_cell(csv, i, memory)) * 1024 * 1024 * 1024,
-                    .gpu_memory_bytes =
-                        number_behind(csv_cell(csv, i, info), "SizeInMiB") * 1024 * 1024,
-                    .on_demand = price_of(csv_cell(csv, i, price)),
-                    .spot = price_of(csv_cell(csv, i, spot)),
-                    .line = csv->lines[i],
-                });
+        add(in,
+            &(struct foreign){
+                .instance = csv_cell(csv, i, instance),
+                .gpu = text_trim(csv_cell(csv, i, gpu)),
+                .region = csv_cell(csv, i, region),
+                .gpus = number_or_nan(csv_cell(csv, i, gpus)),
+                .cores = number_or_nan(csv_cell(csv, i, cores)),
+                .memory_bytes = number_or_nan(csv_cell(csv, i, memory)) * 1024 * 1024 * 1024,
+                .gpu_memory_bytes = number_after(csv_cell(csv, i, info), "SizeInMiB") * 1024 * 1024,
+                .on_demand = price_of(csv_cell(csv, i, price)),
+                .spot = price_of(csv_cell(csv, i, spot)),
+                .line = csv->lines[i],
+            });
 }
 
 static bool is_true(struct text cell)
@@ -349,7 +349,7 @@ static void add_gpuhunt(struct import *in, const struct json *item, int line)
             });
 }
 
-// A list of items, an object with one, or an item a line.
+// A list of items, an object with "items", or one item per line.
 static enum err read_gpuhunt(struct import *in, struct text text)
 {
     const char *name = in->source->name;
@@ -373,8 +373,7 @@ static enum err read_gpuhunt(struct import *in, struct text text)
     const struct json *list = tree.kind == JSON_OBJECT ? json_get(&tree, "items") : &tree;
     if (!list || list->kind != JSON_ARRAY)
         return fail(ERR_INPUT,
-                    "%s: holds no list of offers; wanted is gpuhunt's list of items, or a CSV",
-                    name);
+                    "%s: has no list of offers; expected gpuhunt's list of items, or a CSV", name);
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].kind != JSON_OBJECT)
             return fail(ERR_INPUT, "%s: item %zu is %s, must be an object", name, i + 1,
@@ -515,7 +514,7 @@ enum err offers_read(struct offers *out, struct offers_report *report, struct ar
     struct text text = text_trim(source->text);
     if (!text.size)
         return fail(ERR_INPUT,
-                    "%s: is empty; wanted is a SkyPilot or gpuhunt catalog or our own CSV",
+                    "%s: is empty; expected a SkyPilot or gpuhunt catalog, or our own CSV",
                     source->name);
     return text.at[0] == '[' || text.at[0] == '{' ? read_gpuhunt(in, text) : read_csv(in);
 }
@@ -523,19 +522,19 @@ enum err offers_read(struct offers *out, struct offers_report *report, struct ar
 const char *offers_report_spell(const struct offers_report *r, struct arena *arena)
 {
     struct out out = { .arena = arena };
-    out_put(&out, "%zu offers of %zu rows", r->kept, r->rows);
+    out_put(&out, "%zu offers from %zu rows", r->kept, r->rows);
     if (r->merged)
-        out_put(&out, ", %zu further zones of them", r->merged);
+        out_put(&out, ", %zu further zones merged", r->merged);
     if (r->without_gpu)
         out_put(&out, "; left out: %zu without a GPU", r->without_gpu);
     if (r->unpriced)
         out_put(&out, "; left out: %zu whose price is zero or missing", r->unpriced);
     if (r->absurd)
-        out_put(&out, "; left out: %zu whose price is absurd (row %d: $%.6g per GPU hour)",
+        out_put(&out, "; left out: %zu whose price is implausible (row %d: $%.6g per GPU hour)",
                 r->absurd, r->absurd_line, r->absurd_usd);
     if (r->unknown_gpu)
-        out_put(&out, "; left out: %zu of GPUs not in the catalog (\"%s\")", r->unknown_gpu,
-                r->unknown_name);
+        out_put(&out, "; left out: %zu with a GPU that is not in the catalog (\"%s\")",
+                r->unknown_gpu, r->unknown_name);
     if (r->abroad)
         out_put(&out, "; left out: %zu outside the United States (--all-regions keeps them)",
                 r->abroad);

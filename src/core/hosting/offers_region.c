@@ -1,10 +1,10 @@
-// Where in the United States a region is, by the names that providers give them.
+// The area of the United States that a provider's region is in, by its name.
 
 #include "core/hosting/offers.h"
 
 #include <string.h>
 
-// Parts of names in the order in which they are tried: longer before what they contain.
+// Parts of names, tried in this order: longer ones before those that they contain.
 static const struct {
     const char *part, *area;
 } places[] = {
@@ -90,9 +90,9 @@ bool offers_in_region(const struct offer *offer, const char *region)
     flatten(wanted, sizeof wanted, region);
     if (!area)
         return *own && !strncmp(own, wanted, strlen(wanted));
-    if (!*own || !strcmp(own, "global")) // it may be anywhere
+    if (!*own || !strcmp(own, "global")) // may be anywhere
         return false;
-    // A price that holds in all regions holds in the one asked for.
+    // A price for all regions is also a price for this one.
     if (!strcmp(wanted, "us") || !strcmp(area, "us"))
         return !strncmp(wanted, "us", 2) || offers_area(region) != NULL;
     return !strncmp(own, wanted, strlen(wanted)) || !strcmp(area, wanted);

@@ -1,3 +1,5 @@
+// Reads documents and builds the page of sections from them.
+
 #include "core/report/report_internal.h"
 
 #include "base/markup.h"
@@ -17,12 +19,12 @@ enum err report_add(struct report_input *input, struct arena *arena, struct text
         .text = json,
     };
     if (input->count == REPORT_DOCUMENTS)
-        return fail(ERR_USAGE, "%s: a report holds %d documents at most", name, REPORT_DOCUMENTS);
+        return fail(ERR_USAGE, "%s: a report has at most %d documents", name, REPORT_DOCUMENTS);
     TRY(json_read(&document.tree, arena, json, name));
     struct text kind = json_get_text(&document.tree, "kind");
     if (document.tree.kind != JSON_OBJECT || !kind.at)
         return fail(ERR_INPUT,
-                    "%s: is not a document of gpuhours; plan, profile, pilot and hosts write them "
+                    "%s: is not a gpuhours document; plan, profile, pilot and hosts write them "
                     "with --json",
                     name);
     int found = -1;
@@ -31,7 +33,7 @@ enum err report_add(struct report_input *input, struct arena *arena, struct text
             found = i;
     if (found < 0)
         return fail(ERR_INPUT,
-                    "%s: is of kind \"%s\"; a report shows plan, profile, pilot, hosts "
+                    "%s: has kind \"%s\"; report shows plan, profile, pilot, hosts "
                     "and run",
                     name, markup_plain(arena, kind, 40));
     double version = json_get_number(&document.tree, "version", NAN);
@@ -81,7 +83,7 @@ const char *report_between(struct arena *arena, const struct json *range, enum c
 {
     double low = report_number(range, "p10"), high = report_number(range, "p90");
     return isnan(low) || isnan(high) ? ""
-                                     : text_format(arena, "%s to %s", chart_spell(arena, low, unit),
+                                     : text_format(arena, "%s – %s", chart_spell(arena, low, unit),
                                                    chart_spell(arena, high, unit));
 }
 
@@ -90,12 +92,12 @@ const char *report_between(struct arena *arena, const struct json *range, enum c
 struct report_section *report_open(struct report_page *page, const char *id, const char *part,
                                    const char *title)
 {
-    if (page->count == REPORT_SECTIONS) // 32 documents do not come near: it is not shown
+    if (page->count == REPORT_SECTIONS) // more than 32 documents can have: not shown
         return ARENA_NEW(page->arena, struct report_section, 1);
     struct report_section *section = &page->sections[page->count++];
     *section = (struct report_section){ .id = id, .part = part, .title = title };
     for (size_t i = 0, twin = 2; i + 1 < page->count; i++)
-        if (!strcmp(page->sections[i].id, section->id)) { // ids are said once
+        if (!strcmp(page->sections[i].id, section->id)) { // ids are unique
             section->id = text_format(page->arena, "%s-%zu", id, twin++);
             i = (size_t)-1;
         }
@@ -108,12 +110,12 @@ static void add_block(struct report_section *section, struct report_block block)
         section->blocks[section->count++] = block;
 }
 
-void report_say(struct report_section *section, const char *text)
+void report_add_text(struct report_section *section, const char *text)
 {
     add_block(section, (struct report_block){ .kind = REPORT_PARAGRAPH, .text = text });
 }
 
-void report_draw(struct report_page *page, struct report_section *section, struct chart chart)
+void report_add_chart(struct report_page *page, struct report_section *section, struct chart chart)
 {
     struct chart *copy = ARENA_NEW(page->arena, struct chart, 1);
     *copy = chart;
@@ -174,7 +176,7 @@ static void name_page(struct report_page *page, const struct report_input *input
                                   report_number(&plan->tree, "configuration.gpus"),
                                   report_word(page->arena, &plan->tree, "configuration.gpu"));
     else
-        page->title = input->count == 1 ? input->documents[0].name : "What was measured";
+        page->title = input->count == 1 ? input->documents[0].name : "Measurements";
 }
 
 static void add_document(struct report_page *page, const struct report_input *input,
@@ -182,12 +184,20 @@ static void add_document(struct report_page *page, const struct report_input *in
 {
     const struct report_document *plan = first(input, REPORT_PLAN);
     const struct report_document *profile = first(input, REPORT_PROFILE);
+    const struct report_document *pilot = first(input, REPORT_PILOT);
     bool alone = count_of(input, REPORT_PLAN) < 2;
     const struct json *tree = &document->tree;
     switch (document->kind) {
-    case REPORT_PLAN: report_plan(page, tree, alone && profile ? &profile->tree : NULL); break;
+    case REPORT_PLAN:
+        report_plan(
+            page, tree,
+            &(struct report_companions){ .profile = alone && profile ? &profile->tree : NULL,
+                                         .pilot = alone && pilot ? &pilot->tree : NULL,
+                                         .plan_name = document->name,
+                                         .pilot_name = pilot ? pilot->name : "" });
+        break;
     case REPORT_PROFILE:
-        if (!alone || profile != document || !plan) // else it stands inside the plan
+        if (!alone || profile != document || !plan) // else it is shown with the plan
             report_profile(page, tree,
                            plan ? report_number(&plan->tree, "configuration.context") : NAN);
         break;

@@ -1,4 +1,4 @@
-// Two plans or more side by side, differences first.
+// Two or more plans side by side, differences first.
 
 #include "core/report/report_internal.h"
 
@@ -11,28 +11,29 @@ struct plans {
 };
 
 static const struct {
-    const char *name, *path; // a range where it has p50
+    const char *name, *path; // a number, or a range with p50
     enum chart_unit unit;
 } measures[] = {
     { "GPU hours", "gpu_hours", CHART_HOURS },
     { "Wall clock hours", "wall_hours", CHART_HOURS },
     { "Cost", "cost_usd", CHART_USD },
     { "Tokens per second", "tokens_per_second", CHART_COUNT },
-    { "Memory on each GPU", "memory.total_bytes", CHART_BYTES },
-    { "Tokens of the data", "workload.tokens", CHART_COUNT },
+    { "Peak memory allocated per GPU", "memory.allocated_bytes", CHART_BYTES },
+    { "Memory reserved per GPU", "memory.reserved_bytes", CHART_BYTES },
+    { "Tokens in the data", "workload.tokens", CHART_COUNT },
     { "Tokens processed", "workload.processed_tokens", CHART_COUNT },
     { "Padding", "workload.padding_share", CHART_SHARE },
     { "Steps", "workload.steps", CHART_COUNT },
     { "Epochs", "workload.epochs", CHART_NUMBER },
 };
 
-static double middle_of(const struct json *plan, const char *path)
+static double median_of(const struct json *plan, const char *path)
 {
     const struct json *at = report_at(plan, path);
     return at && at->kind == JSON_OBJECT ? report_number(at, "p50") : report_number(plan, path);
 }
 
-// Any value of a document in one cell.
+// Any value of a document as the text of a cell.
 static const char *spell(struct arena *arena, const struct json *value)
 {
     if (!value)
@@ -51,8 +52,8 @@ static const char *measure_cell(struct arena *arena, const struct plans *plans, 
                                 size_t measure)
 {
     const struct json *tree = &plans->items[plan]->tree;
-    double value = middle_of(tree, measures[measure].path);
-    double base = middle_of(&plans->items[0]->tree, measures[measure].path);
+    double value = median_of(tree, measures[measure].path);
+    double base = median_of(&plans->items[0]->tree, measures[measure].path);
     if (isnan(value))
         return "–";
     const char *text = chart_spell(arena, value, measures[measure].unit);
@@ -70,11 +71,11 @@ static struct report_table *open_table(struct report_page *page, struct report_s
     return report_tabulate(page, s, heads, plans->count + 1, 0);
 }
 
-// Those that differ, then those that do not.
+// Rows that differ first, then those that do not.
 static void tabulate_measures(struct report_page *page, struct report_section *s,
                               const struct plans *plans)
 {
-    struct report_table *table = open_table(page, s, plans, "at the median");
+    struct report_table *table = open_table(page, s, plans, "median");
     table->numeric = UINT32_MAX & ~1u;
     for (int same = 0; same < 2; same++)
         for (size_t m = 0; m < sizeof measures / sizeof *measures; m++) {
@@ -152,13 +153,13 @@ static void draw_measure(struct report_page *page, struct report_section *s,
                                           .low = report_number(range, "p10"),
                                           .high = report_number(range, "p90") };
     }
-    *series = (struct chart_series){ "eight runs of ten (P10 to P90)", points, plans->count };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_FAN,
-                                .title = title,
-                                .x = { .title = axis, .unit = unit },
-                                .series = series,
-                                .series_count = 1 });
+    *series = (struct chart_series){ "80 % range (P10 – P90)", points, plans->count };
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_FAN,
+                                     .title = title,
+                                     .x = { .title = axis, .unit = unit },
+                                     .series = series,
+                                     .series_count = 1 });
 }
 
 void report_compare(struct report_page *page, const struct report_input *input)
@@ -169,14 +170,14 @@ void report_compare(struct report_page *page, const struct report_input *input)
         if (input->documents[i].kind == REPORT_PLAN)
             plans.items[plans.count++] = &input->documents[i];
     for (size_t i = 0; i < plans.count; i++) {
-        double hours = middle_of(&plans.items[i]->tree, "gpu_hours");
-        if (hours < middle_of(&plans.items[least]->tree, "gpu_hours"))
+        double hours = median_of(&plans.items[i]->tree, "gpu_hours");
+        if (hours < median_of(&plans.items[least]->tree, "gpu_hours"))
             least = i;
-        if (hours > middle_of(&plans.items[most]->tree, "gpu_hours"))
+        if (hours > median_of(&plans.items[most]->tree, "gpu_hours"))
             most = i;
     }
-    double low = middle_of(&plans.items[least]->tree, "gpu_hours");
-    double high = middle_of(&plans.items[most]->tree, "gpu_hours");
+    double low = median_of(&plans.items[least]->tree, "gpu_hours");
+    double high = median_of(&plans.items[most]->tree, "gpu_hours");
     struct report_section *s = report_open(
         page, "compare", "Side by side",
         least == most ? "The plans take the same GPU hours"
@@ -184,12 +185,13 @@ void report_compare(struct report_page *page, const struct report_input *input)
                                     "%s takes the fewest GPU hours, %s takes %.2f "
                                     "times as many",
                                     plans.items[least]->name, plans.items[most]->name, high / low));
-    s->lead = "What differs stands first; factors are against the first plan.";
+    s->lead = "Differences come first; factors are relative to the first plan.";
     tabulate_measures(page, s, &plans);
     if (!tabulate_configuration(page, s, &plans))
         s->count--;
     draw_measure(page, s, &plans, "GPU hours of each plan", "GPU hours", "gpu_hours", CHART_HOURS);
-    draw_measure(page, s, &plans, "Wall hours of each plan", "hours", "wall_hours", CHART_HOURS);
+    draw_measure(page, s, &plans, "Wall-clock hours of each plan", "hours", "wall_hours",
+                 CHART_HOURS);
     draw_measure(page, s, &plans, "Cost of each plan", "US dollars", "cost_usd", CHART_USD);
     if (!tabulate_assumptions(page, s, &plans))
         s->count--;

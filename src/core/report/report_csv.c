@@ -1,32 +1,47 @@
-// The documents for spreadsheets, and the described page as JSON.
+// The documents as CSV, and the page as JSON.
 
 #include "core/report/report_internal.h"
 
 #include "base/markup.h"
 
+#include <assert.h>
 #include <string.h>
 
-// --- CSV: a row a key, a column a document -----------------------------------
+// --- CSV ---------------------------------------------------------------------
+//
+// A table of values by path ("gpu_hours.p50") and tree. Documents are trees whose paths are lines
+// and which are columns; offers of hosts documents are trees the other way round, one to a line.
 
-enum { DEPTH = 8, MOST_ROWS = 20000 };
+enum { DEPTH = 8, MOST_PATHS = 20000, SLOTS = 65536 };
+static_assert(MOST_PATHS < SLOTS, "the hash table always has an empty slot");
+
+struct path {
+    const struct text *words;
+    int depth;
+    const char *name; // the words, joined by dots
+};
 
 struct table {
     struct out *out;
     struct arena *arena;
-    const struct report_input *input;
-    size_t rows;
-    struct text *seen; // paths that stand already, by their hash
-    size_t room;
+    const struct json **trees;
+    size_t tree_count;
+    bool named_only; // leaves out items of lists that have no name
+    struct path *paths;
+    size_t count;
+    const char **seen; // names of paths, by their hash
 };
 
-// The member of a list that a path's word means: by its name, else by its place.
-static const char *item_word(struct arena *arena, const struct json *item, size_t index)
+// The word of a path for an item of a list: its name or code, else its place; "" where only names
+// count.
+static const char *item_word(const struct table *t, const struct json *item, size_t index)
 {
     struct text name = json_get_text(item, "name");
     if (!name.at)
         name = json_get_text(item, "code");
-    return name.at && name.size && name.size < 80 ? markup_plain(arena, name, 80)
-                                                  : text_format(arena, "%zu", index + 1);
+    if (name.at && name.size && name.size < 80)
+        return markup_plain(t->arena, name, 80);
+    return t->named_only ? "" : text_format(t->arena, "%zu", index + 1);
 }
 
 static bool is_value(const struct json *value)
@@ -34,98 +49,156 @@ static bool is_value(const struct json *value)
     return value->kind == JSON_NUMBER || value->kind == JSON_STRING || value->kind == JSON_BOOL;
 }
 
-static const struct json *step_down(struct arena *arena, const struct json *at, struct text word)
+static const struct json *step_down(const struct table *t, const struct json *at, struct text word)
 {
     for (size_t i = 0; at->kind == JSON_OBJECT && i < at->count; i++)
         if (text_equal(at->items[2 * i].string, word))
             return &at->items[2 * i + 1];
     for (size_t i = 0; at->kind == JSON_ARRAY && i < at->count; i++)
-        if (text_is(word, item_word(arena, &at->items[i], i)))
+        if (text_is(word, item_word(t, &at->items[i], i)))
             return &at->items[i];
     return NULL;
 }
 
-static void put_value(struct out *out, const struct json *value)
+static void put_value(const struct table *t, const struct json *tree, const struct path *path)
 {
-    if (!value)
+    for (int i = 0; tree && i < path->depth; i++)
+        tree = step_down(t, tree, path->words[i]);
+    if (!tree)
         return;
-    if (value->kind == JSON_NUMBER)
-        out_put(out, "%.15g", value->number);
-    else if (value->kind == JSON_BOOL)
-        out_put(out, value->flag ? "true" : "false");
-    else if (value->kind == JSON_STRING)
-        markup_put(out, MARKUP_CSV, value->string, MARKUP_SENTENCE);
+    if (tree->kind == JSON_NUMBER)
+        out_put(t->out, "%.15g", tree->number);
+    else if (tree->kind == JSON_BOOL)
+        out_put(t->out, tree->flag ? "true" : "false");
+    else if (tree->kind == JSON_STRING)
+        markup_put(t->out, MARKUP_CSV, tree->string, MARKUP_SENTENCE);
 }
 
-static bool is_new(struct table *t, struct text path)
+static bool is_new(struct table *t, const char *name)
 {
     uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < path.size; i++)
-        hash = (hash ^ (unsigned char)path.at[i]) * 1099511628211u;
-    for (size_t at = hash & (t->room - 1);; at = (at + 1) & (t->room - 1)) {
-        if (!t->seen[at].at) {
-            t->seen[at] = path;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (size_t at = hash & (SLOTS - 1);; at = (at + 1) & (SLOTS - 1)) {
+        if (!t->seen[at]) {
+            t->seen[at] = name;
             return true;
         }
-        if (text_equal(t->seen[at], path))
+        if (!strcmp(t->seen[at], name))
             return false;
     }
 }
 
-// The words of the way down to a value, in every document that has them.
-static void put_row(struct table *t, const struct text *words, int depth)
+static void add_path(struct table *t, const struct text *words, int depth)
 {
-    struct out path = { .arena = t->arena };
+    struct out name = { .arena = t->arena };
     for (int i = 0; i < depth; i++)
-        out_put(&path, "%s%.*s", i ? "." : "", TEXT_ARGS(words[i]));
-    if (t->rows >= MOST_ROWS || !is_new(t, text_of(out_string(&path))))
+        out_put(&name, "%s%.*s", i ? "." : "", TEXT_ARGS(words[i]));
+    if (t->count >= MOST_PATHS || !is_new(t, out_string(&name)))
         return;
-    t->rows++;
-    markup_put(t->out, MARKUP_CSV, out_view(&path), 400);
-    for (size_t d = 0; d < t->input->count; d++) {
-        const struct json *at = &t->input->documents[d].tree;
-        for (int i = 0; at && i < depth; i++)
-            at = step_down(t->arena, at, words[i]);
-        out_char(t->out, ',');
-        put_value(t->out, at);
-    }
-    out_char(t->out, '\n');
+    struct text *copy = ARENA_NEW(t->arena, struct text, (size_t)depth);
+    memcpy(copy, words, (size_t)depth * sizeof *words);
+    t->paths[t->count++] = (struct path){ copy, depth, out_string(&name) };
 }
 
-static void walk(struct table *t, const struct json *at, struct text *words, int depth)
+// Adds the paths of all values below a node, in the order of the document.
+static void collect(struct table *t, const struct json *at, struct text *words, int depth)
 {
     if (is_value(at) && depth) {
-        put_row(t, words, depth);
+        add_path(t, words, depth);
         return;
     }
     if (depth == DEPTH)
         return;
     for (size_t i = 0; at->kind == JSON_OBJECT && i < at->count; i++) {
         words[depth] = at->items[2 * i].string;
-        walk(t, &at->items[2 * i + 1], words, depth + 1);
+        if (!t->named_only || !text_is(words[depth], "name")) // the path already has it
+            collect(t, &at->items[2 * i + 1], words, depth + 1);
     }
-    // Lists of lists are histograms; they have their own tools.
     for (size_t i = 0; at->kind == JSON_ARRAY && i < at->count; i++) {
-        if (at->items[i].kind == JSON_ARRAY)
+        if (at->items[i].kind == JSON_ARRAY) // a histogram
             return;
-        words[depth] = text_of(item_word(t->arena, &at->items[i], i));
-        walk(t, &at->items[i], words, depth + 1);
+        words[depth] = text_of(item_word(t, &at->items[i], i));
+        if (words[depth].size)
+            collect(t, &at->items[i], words, depth + 1);
+    }
+}
+
+static void collect_all(struct table *t)
+{
+    struct text words[DEPTH];
+    t->paths = ARENA_NEW(t->arena, struct path, MOST_PATHS);
+    t->seen = ARENA_NEW(t->arena, const char *, SLOTS);
+    for (size_t i = 0; i < t->tree_count; i++)
+        collect(t, t->trees[i], words, 0);
+}
+
+static void put_name(const struct table *t, const char *name)
+{
+    markup_put(t->out, MARKUP_CSV, text_of(name), 400);
+}
+
+// A line per path, a column per document.
+static void put_documents(struct table *t, const struct report_input *input)
+{
+    t->trees = ARENA_NEW(t->arena, const struct json *, input->count);
+    for (size_t i = 0; i < input->count; i++)
+        t->trees[t->tree_count++] = &input->documents[i].tree;
+    collect_all(t);
+    out_put(t->out, "key");
+    for (size_t i = 0; i < input->count; i++) {
+        out_char(t->out, ',');
+        put_name(t, input->documents[i].name);
+    }
+    out_char(t->out, '\n');
+    for (size_t p = 0; p < t->count; p++) {
+        put_name(t, t->paths[p].name);
+        for (size_t i = 0; i < t->tree_count; i++) {
+            out_char(t->out, ',');
+            put_value(t, t->trees[i], &t->paths[p]);
+        }
+        out_char(t->out, '\n');
+    }
+}
+
+// A line per offer, a column per path.
+static void put_offers(struct table *t, const struct report_input *input)
+{
+    size_t offers = 0;
+    for (size_t d = 0; d < input->count; d++)
+        offers += report_items(report_at(&input->documents[d].tree, "rows"));
+    t->named_only = true;
+    t->trees = ARENA_NEW(t->arena, const struct json *, offers + 1);
+    for (size_t d = 0; d < input->count; d++) {
+        const struct json *rows = report_at(&input->documents[d].tree, "rows");
+        for (size_t i = 0; i < report_items(rows); i++)
+            t->trees[t->tree_count++] = &rows->items[i];
+    }
+    collect_all(t);
+    for (size_t p = 0; p < t->count; p++) {
+        out_put(t->out, p ? "," : "");
+        put_name(t, t->paths[p].name);
+    }
+    out_char(t->out, '\n');
+    for (size_t i = 0; i < t->tree_count; i++) {
+        for (size_t p = 0; p < t->count; p++) {
+            out_put(t->out, p ? "," : "");
+            put_value(t, t->trees[i], &t->paths[p]);
+        }
+        out_char(t->out, '\n');
     }
 }
 
 void report_csv(struct out *out, struct arena *arena, const struct report_input *input)
 {
-    struct table t = { .out = out, .arena = arena, .input = input, .room = 4 * 16384 };
-    t.seen = ARENA_NEW(arena, struct text, t.room);
-    struct text words[DEPTH];
-    out_put(out, "key");
-    for (size_t i = 0; i < input->count; i++) {
-        out_char(out, ',');
-        markup_put(out, MARKUP_CSV, text_of(input->documents[i].name), MARKUP_NAME);
-    }
-    out_char(out, '\n');
+    struct table t = { .out = out, .arena = arena };
+    bool only_hosts = input->count > 0;
     for (size_t i = 0; i < input->count; i++)
-        walk(&t, &input->documents[i].tree, words, 0);
+        only_hosts &= input->documents[i].kind == REPORT_HOSTS;
+    if (only_hosts)
+        put_offers(&t, input);
+    else
+        put_documents(&t, input);
 }
 
 // --- JSON --------------------------------------------------------------------
@@ -188,7 +261,7 @@ static void write_section(struct json_writer *w, const struct report_section *s,
         if (s->blocks[i].kind == REPORT_FIGURE)
             write_chart(w, s->blocks[i].chart, arena);
     json_close(w, ']');
-    json_open(w, "tables", '['); // the first row is the head
+    json_open(w, "tables", '['); // the first row is the header
     for (size_t i = 0; i < s->count; i++)
         if (s->blocks[i].table)
             write_table(w, s->blocks[i].table);

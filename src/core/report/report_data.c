@@ -1,8 +1,6 @@
-// The sections of profiles, pilots, offers and finished runs.
+// The sections of profiles, pilots and finished runs.
 
 #include "core/report/report_internal.h"
-
-#include "core/hosting/offers.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,7 +23,7 @@ static bool is_bin(const struct json *bin)
            bin->items[1].number > 0;
 }
 
-// Round steps; ten to a decade where lengths span more than a factor of 40.
+// Round edges; ten per decade if lengths span more than a factor of 40.
 static bool set_edges(struct bins *b, const struct json *histogram)
 {
     double low = INFINITY, high = 0;
@@ -88,36 +86,38 @@ static void draw_lengths(struct report_page *page, struct report_section *s, con
             (struct chart_point){ .low = b->edges[i], .high = b->edges[i + 1], .y = b->cut[i] };
     }
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 2);
-    series[0] = (struct chart_series){ "whole in the window", points, (size_t)b->count };
-    series[1] = (struct chart_series){ "cut by the window", points + BINS, (size_t)b->count };
+    series[0] = (struct chart_series){ "fits the context window", points, (size_t)b->count };
+    series[1] = (struct chart_series){ "truncated", points + BINS, (size_t)b->count };
     struct chart_reference *reference = ARENA_NEW(arena, struct chart_reference, 1);
     *reference = (struct chart_reference){
         .at = window, .label = text_format(arena, "context window %s", whole(arena, window))
     };
     bool inside = window >= b->edges[0] && window <= b->edges[b->count];
-    report_draw(page, s,
-                (struct chart){
-                    .kind = CHART_HISTOGRAM,
-                    .title = "Examples by length",
-                    .alt = text_format(arena,
-                                       "%s examples; the window of %s tokens cuts %s "
-                                       "of them.",
-                                       text_count(arena, b->examples), whole(arena, window),
-                                       text_count(arena, b->cut_examples)),
-                    .x = { .title = "tokens of an example", .unit = CHART_COUNT, .log = b->log },
-                    .y = { .title = "examples", .unit = CHART_COUNT },
-                    .series = series,
-                    .series_count = b->cut_examples > 0 ? 2 : 1,
-                    .references = reference,
-                    .reference_count = inside });
+    report_add_chart(
+        page, s,
+        (struct chart){ .kind = CHART_HISTOGRAM,
+                        .title = "Examples by length",
+                        .alt = text_format(arena,
+                                           "%s examples; a context window of %s tokens truncates "
+                                           "%s of them.",
+                                           text_count(arena, b->examples), whole(arena, window),
+                                           text_count(arena, b->cut_examples)),
+                        .x = { .title = "tokens per example", .unit = CHART_COUNT, .log = b->log },
+                        .y = { .title = "examples", .unit = CHART_COUNT },
+                        .series = series,
+                        .series_count = b->cut_examples > 0 ? 2 : 1,
+                        .references = reference,
+                        .reference_count = inside });
 }
 
 static void tabulate_windows(struct report_page *page, struct report_section *s,
                              const struct json *contexts, double window)
 {
     struct arena *arena = page->arena;
-    static const char *const heads[] = { "context", "examples cut", "tokens cut",      "padded",
-                                         "grouped", "packed",       "cost of an epoch" };
+    static const char *const heads[] = {
+        "context", "examples truncated",       "tokens truncated", "padded", "grouped",
+        "packed",  "relative cost of an epoch"
+    };
     struct report_table *table = report_tabulate(page, s, heads, 7, 0x7f);
     for (size_t i = 0; i < report_items(contexts) && i < 40; i++) {
         const struct json *c = &contexts->items[i];
@@ -147,21 +147,21 @@ static void add_packing(struct report_page *page, const struct json *profile, do
     struct chart_point *points = ARENA_NEW(arena, struct chart_point, 3);
     static const char *const keys[] = { "padded_efficiency", "grouped_efficiency",
                                         "packed_efficiency" };
-    static const char *const names[] = { "padded to the longest of a batch", "grouped by length",
-                                         "packed" };
+    static const char *const names[] = { "padded to the longest row of the batch",
+                                         "grouped by length", "packed" };
     for (int i = 0; i < 3; i++)
         points[i] = (struct chart_point){ .label = names[i], .x = report_number(row, keys[i]) };
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
     *series = (struct chart_series){ .points = points, .count = 3 };
-    struct report_section *s =
-        report_open(page, "packing", "Padding against packing",
-                    text_format(arena, "Padded batches are %.0f %% full, packed ones %.0f %%",
-                                100 * points[0].x, 100 * points[2].x));
-    s->lead = "Tokens of the data over tokens processed, simulated on the real lengths.";
-    report_draw(
+    struct report_section *s = report_open(
+        page, "packing", "Padding and packing",
+        text_format(arena, "Padded batches are %.0f %% useful tokens, packed ones %.0f %%",
+                    100 * points[0].x, 100 * points[2].x));
+    s->lead = "Tokens in the data over tokens processed, simulated with the real lengths.";
+    report_add_chart(
         page, s,
         (struct chart){ .kind = CHART_BARS,
-                        .title = text_format(arena, "How full batches are at a context of %s",
+                        .title = text_format(arena, "Useful share of a batch at a context of %s",
                                              whole(arena, report_number(row, "context"))),
                         .x = { .title = "useful share of processed tokens",
                                .unit = CHART_SHARE,
@@ -172,9 +172,9 @@ static void add_packing(struct report_page *page, const struct json *profile, do
     tabulate_windows(page, s, contexts, report_number(row, "context"));
     const char *because = report_word(arena, profile, "recommended_because");
     if (*because)
-        report_say(s, text_format(arena, "Recommended window: %s; %s.",
-                                  whole(arena, report_number(profile, "recommended_context")),
-                                  because));
+        report_add_text(s, text_format(arena, "Recommended context window: %s; %s.",
+                                       whole(arena, report_number(profile, "recommended_context")),
+                                       because));
 }
 
 void report_profile(struct report_page *page, const struct json *profile, double window)
@@ -188,20 +188,20 @@ void report_profile(struct report_page *page, const struct json *profile, double
     const struct json *exact = report_at(profile, "tokenizer.exact");
     if (!fill_bins(&bins, report_at(profile, "length.histogram"), window))
         return;
-    struct report_section *s =
-        report_open(page, "lengths", "The data",
-                    bins.cut_examples > 0
-                        ? text_format(arena, "The window of %s tokens cuts %s of %s examples",
-                                      whole(arena, window), text_count(arena, bins.cut_examples),
-                                      text_count(arena, bins.examples))
-                        : text_format(arena, "All %s examples fit the window whole",
-                                      text_count(arena, bins.examples)));
+    struct report_section *s = report_open(
+        page, "lengths", "The data",
+        bins.cut_examples > 0
+            ? text_format(arena, "A context window of %s tokens truncates %s of %s examples",
+                          whole(arena, window), text_count(arena, bins.cut_examples),
+                          text_count(arena, bins.examples))
+            : text_format(arena, "All %s examples fit the context window",
+                          text_count(arena, bins.examples)));
     s->lead = text_format(
         arena,
-        "%s tokens, counted by %s%s. Mean %s, half under %s, 99 %% under %s, longest %s; "
-        "%s of the tokens are behind the window.",
+        "%s tokens, counted with %s%s. Mean length %s, median %s, 99th percentile %s, longest %s; "
+        "%s of the tokens are truncated.",
         text_count(arena, bins.tokens), report_word(arena, profile, "tokenizer.name"),
-        exact && exact->kind == JSON_BOOL && exact->flag ? "" : " (an estimate)",
+        exact && exact->kind == JSON_BOOL && exact->flag ? "" : " (estimated)",
         whole(arena, report_number(profile, "length.mean")),
         whole(arena, report_number(profile, "length.p50")),
         whole(arena, report_number(profile, "length.p99")),
@@ -213,7 +213,7 @@ void report_profile(struct report_page *page, const struct json *profile, double
 
 // --- pilots and runs ---------------------------------------------------------
 
-// Steps in their order, where the document has them.
+// The time of each step, if the document has it.
 static void draw_steps(struct report_page *page, struct report_section *s, const struct json *pilot)
 {
     struct arena *arena = page->arena;
@@ -234,15 +234,15 @@ static void draw_steps(struct report_page *page, struct report_section *s, const
     refs[1] = (struct chart_reference){ .at = report_number(pilot, "step_seconds.p50"),
                                         .horizontal = true,
                                         .label = "median" };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_LINE,
-                                .title = "Seconds of each step",
-                                .x = { .title = "step", .unit = CHART_COUNT },
-                                .y = { .title = "time of a step", .unit = CHART_SECONDS },
-                                .series = line,
-                                .series_count = 1,
-                                .references = refs,
-                                .reference_count = 2 });
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_LINE,
+                                     .title = "Time of each step",
+                                     .x = { .title = "step", .unit = CHART_COUNT },
+                                     .y = { .title = "step time", .unit = CHART_SECONDS },
+                                     .series = line,
+                                     .series_count = 1,
+                                     .references = refs,
+                                     .reference_count = 2 });
 }
 
 static void draw_rates(struct report_page *page, struct report_section *s, const struct json *pilot,
@@ -256,12 +256,12 @@ static void draw_rates(struct report_page *page, struct report_section *s, const
                                       .low = report_number(pilot, "tokens_per_second.low"),
                                       .high = report_number(pilot, "tokens_per_second.high"),
                                       .marked = true };
-    points[1] = (struct chart_point){ .label = "the plan, P10 to P90",
+    points[1] = (struct chart_point){ .label = "the plan, 80 % range",
                                       .x = report_number(plan, "tokens_per_second.p50"),
                                       .low = report_number(plan, "tokens_per_second.p10"),
                                       .high = report_number(plan, "tokens_per_second.p90") };
     *series = (struct chart_series){ .points = points, .count = plan ? 2 : 1 };
-    report_draw(
+    report_add_chart(
         page, s,
         (struct chart){ .kind = CHART_BARS,
                         .title = "Sustained throughput",
@@ -292,19 +292,19 @@ static void tabulate_readings(struct report_page *page, struct report_section *s
         enum reading reading;
     } rows[] = {
         { "median step", "step_seconds.p50", SECONDS },
-        { "one step in ten is longer", "step_seconds.p90", SECONDS },
+        { "90th percentile", "step_seconds.p90", SECONDS },
         { "longest step", "step_seconds.max", SECONDS },
         { "waiting for data", "stalls.data_seconds", SECONDS },
         { "evaluation", "stalls.evaluation_seconds", SECONDS },
-        { "saves", "stalls.save_seconds", SECONDS },
+        { "checkpoints", "stalls.save_seconds", SECONDS },
         { "other stalls", "stalls.other_seconds", SECONDS },
-        { "start to first step", "apart.startup_seconds", SECONDS },
-        { "the whole pilot", "elapsed_seconds", SECONDS },
-        { "GPU in use", "gpu.utilisation", SHARE },
-        { "power of each GPU", "gpu.power_watts", WATTS },
+        { "start-up to first step", "apart.startup_seconds", SECONDS },
+        { "whole pilot", "elapsed_seconds", SECONDS },
+        { "GPU utilization", "gpu.utilisation", SHARE },
+        { "power per GPU", "gpu.power_watts", WATTS },
         { "clock", "gpu.clock_hertz", HERTZ },
         { "highest temperature", "gpu.temperature_celsius", CELSIUS },
-        { "below its clock", "gpu.throttled_share", SHARE },
+        { "throttled", "gpu.throttled_share", SHARE },
     };
     static const char *const heads[] = { "reading", "value" };
     struct report_table *table = report_tabulate(page, s, heads, 2, 2);
@@ -330,11 +330,11 @@ void report_pilot(struct report_page *page, const struct json *pilot, const stru
                     text_format(arena, "The pilot sustained %s tokens/s", text_count(arena, mean)));
     const char *verdict = report_word(arena, pilot, "verdict");
     s->lead =
-        text_format(arena, "Within ± %.1f %% after %.0f warm-up steps and %.0f steady ones.%s%s%s",
-                    50 * (high - low) / mean, report_number(pilot, "warmup_steps"),
-                    report_number(pilot, "steps"), *verdict ? " " : "", verdict,
+        text_format(arena, "Known to ± %.1f %% from %.0f steps after %.0f warm-up steps.%s%s%s",
+                    50 * (high - low) / mean, report_number(pilot, "steps"),
+                    report_number(pilot, "warmup_steps"), *verdict ? " " : "", verdict,
                     report_number(pilot, "peak_bytes") > 0
-                        ? text_format(arena, " Peak memory %s.",
+                        ? text_format(arena, " Peak memory: %s.",
                                       text_bytes(arena, report_number(pilot, "peak_bytes")))
                         : "");
     draw_steps(page, s, pilot);
@@ -353,7 +353,7 @@ void report_run(struct report_page *page, const struct json *run)
     struct arena *arena = page->arena;
     double hours = report_number(run, "gpu_hours");
     struct report_section *s =
-        report_open(page, "actual", "What it took",
+        report_open(page, "actual", "Actual",
                     text_format(arena, "The run took %s GPU hours", text_hours(arena, hours)));
     s->lead =
         text_format(arena, "%s of wall clock at %s tokens/s.",
@@ -365,127 +365,20 @@ void report_run(struct report_page *page, const struct json *run)
     struct chart_point *point = ARENA_NEW(arena, struct chart_point, 1);
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
     struct chart_reference *actual = ARENA_NEW(arena, struct chart_reference, 1);
-    *point = (struct chart_point){ .label = "planned, P10 to P90",
+    *point = (struct chart_point){ .label = "planned, 80 % range",
                                    .x = report_number(planned, "p50"),
                                    .low = report_number(planned, "p10"),
                                    .high = report_number(planned, "p90") };
-    *series = (struct chart_series){ "eight runs of ten", point, 1 };
+    *series = (struct chart_series){ "80 % range (P10 – P90)", point, 1 };
     *actual = (struct chart_reference){
-        .at = hours, .label = text_format(arena, "took %s", text_hours(arena, hours))
+        .at = hours, .label = text_format(arena, "actual %s", text_hours(arena, hours))
     };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_FAN,
-                                .title = "The forecast and what came of it",
-                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                .series = series,
-                                .series_count = 1,
-                                .references = actual,
-                                .reference_count = 1 });
-}
-
-// --- offers ------------------------------------------------------------------
-
-static const char *offer_name(struct arena *arena, const struct json *row)
-{
-    return text_format(arena, "%s, %.0f × %s", report_word(arena, row, "provider"),
-                       report_number(row, "gpus"), report_word(arena, row, "gpu"));
-}
-
-static void draw_offers(struct report_page *page, struct report_section *s, const struct json *rows,
-                        double recommended)
-{
-    enum { KINDS = OFFERS_MANAGED + 1 };
-    struct arena *arena = page->arena;
-    struct chart_series *series = ARENA_NEW(arena, struct chart_series, KINDS);
-    size_t used = 0;
-    for (int k = 0; k < KINDS; k++) {
-        struct chart_point *points = ARENA_NEW(arena, struct chart_point, report_items(rows));
-        size_t count = 0;
-        for (size_t i = 0; i < report_items(rows); i++) {
-            const struct json *row = &rows->items[i];
-            if (strcmp(report_word(arena, row, "kind"), offers_kind_names[k]))
-                continue;
-            const struct json *pareto = json_get(row, "pareto");
-            bool best = (double)i == recommended;
-            bool named = best || (pareto && pareto->kind == JSON_BOOL && pareto->flag);
-            points[count++] = (struct chart_point){
-                .label = named ? offer_name(arena, row) : NULL,
-                .x = report_number(row, "elapsed_hours.p50"),
-                .y = report_number(row, "cost_usd.p50"),
-                .marked = best,
-            };
-        }
-        if (count)
-            series[used++] = (struct chart_series){ offers_kind_names[k], points, count };
-    }
-    report_draw(page, s,
-                (struct chart){
-                    .kind = CHART_SCATTER,
-                    .title = "Offers by time and cost; named are those that none beats "
-                             "in both",
-                    .x = { .title = "hours until the result", .unit = CHART_HOURS, .log = true },
-                    .y = { .title = "cost", .unit = CHART_USD, .log = true },
-                    .series = series,
-                    .series_count = used });
-}
-
-// Whether the same instance on the same terms, in another region, stands there already.
-static bool is_shown(struct arena *arena, const struct report_table *table, const struct json *row)
-{
-    const char *instance = report_word(arena, row, "instance");
-    const char *kind = report_word(arena, row, "kind");
-    const char *provider = report_word(arena, row, "provider");
-    for (size_t i = 0; i < table->rows; i++) {
-        const char **cells = table->cells + i * table->columns;
-        if (!strcmp(cells[0], provider) && !strcmp(cells[1], instance) && !strcmp(cells[3], kind))
-            return true;
-    }
-    return false;
-}
-
-void report_hosts(struct report_page *page, const struct json *hosts)
-{
-    enum { SHOWN = 20 };
-    struct arena *arena = page->arena;
-    const struct json *rows = report_at(hosts, "rows");
-    double pick = report_number(hosts, "picks.recommended");
-    bool has = pick >= 0 && pick < (double)report_items(rows) && pick == floor(pick);
-    if (!report_items(rows))
-        return;
-    const struct json *best = has ? &rows->items[(size_t)pick] : NULL;
-    struct report_section *s =
-        report_open(page, "offers", "Where to run it",
-                    best ? text_format(arena, "Recommended: %s, %s", offer_name(arena, best),
-                                       report_word(arena, best, "kind"))
-                         : "No offer keeps the limits");
-    if (best)
-        s->lead =
-            text_format(arena, "%s for %s, done in %s: %s.", report_word(arena, best, "instance"),
-                        report_between(arena, report_at(best, "cost_usd"), CHART_USD),
-                        text_seconds(arena, report_number(best, "elapsed_hours.p50") * 3600),
-                        report_word(arena, hosts, "picks.reason"));
-    draw_offers(page, s, rows, pick);
-    static const char *const heads[] = { "provider", "instance", "GPUs",     "kind",
-                                         "hours",    "cost",     "prices of" };
-    struct report_table *table = report_tabulate(page, s, heads, 7, 0x70);
-    for (size_t i = 0; i < rows->count && table->rows < SHOWN; i++) {
-        const struct json *row = &rows->items[i];
-        if (is_shown(arena, table, row))
-            continue;
-        if ((double)i == pick)
-            table->marked = table->rows + 1;
-        report_row(page, table,
-                   (const char *[]){
-                       report_word(arena, row, "provider"), report_word(arena, row, "instance"),
-                       text_format(arena, "%.0f × %s", report_number(row, "gpus"),
-                                   report_word(arena, row, "gpu")),
-                       report_word(arena, row, "kind"),
-                       report_between(arena, report_at(row, "elapsed_hours"), CHART_HOURS),
-                       report_between(arena, report_at(row, "cost_usd"), CHART_USD),
-                       report_word(arena, row, "price.as_of") });
-    }
-    const struct json *advice = report_at(hosts, "advice");
-    for (size_t i = 0; i < report_items(advice) && i < 8; i++)
-        if (advice->items[i].kind == JSON_STRING)
-            report_say(s, text_copy(arena, advice->items[i].string));
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_FAN,
+                                     .title = "Forecast and actual",
+                                     .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                                     .series = series,
+                                     .series_count = 1,
+                                     .references = actual,
+                                     .reference_count = 1 });
 }

@@ -1,4 +1,4 @@
-// The page as HTML that is also well-formed XML, apart from its first line.
+// The page as HTML that is also well-formed XML, except for its first line.
 
 #include "core/report/report_internal.h"
 
@@ -11,7 +11,7 @@
 
 enum { LEAD = 1200 };
 
-// A sign of per cent or of times is not torn from its number.
+// Keeps "%" and "×" on the line of their number.
 static void put(struct out *out, const char *text, size_t most)
 {
     struct out bound = { .arena = out->arena };
@@ -22,7 +22,7 @@ static void put(struct out *out, const char *text, size_t most)
     markup_put(out, MARKUP_HTML, out_view(&bound), most);
 }
 
-// In <bdi>, so that a name written from right to left stays in its place.
+// In <bdi>, so that right-to-left text does not reorder what is around it.
 static void put_outside(struct out *out, const char *text, size_t most)
 {
     out_put(out, "<bdi>");
@@ -41,6 +41,14 @@ static void put_figure(struct out *out, struct arena *arena, const struct chart 
     out_put(out, "</div></figure>\n");
 }
 
+static const char *origin_named(const char *text)
+{
+    for (int i = 0; i < ASSUMPTION_ORIGINS; i++)
+        if (!strcmp(text, assumption_origins[i]))
+            return assumption_origins[i];
+    return NULL;
+}
+
 static void put_cell(struct out *out, const struct report_table *table, size_t row, size_t column)
 {
     const char *text = table->cells[row * table->columns + column];
@@ -48,13 +56,9 @@ static void put_cell(struct out *out, const struct report_table *table, size_t r
     const char *tag = column ? "td" : "th";
     out_put(out, "<%s%s%s>", tag, column ? "" : " scope=\"row\"",
             numeric ? " class=\"number\"" : "");
-    bool origin = !strcmp(table->heads[column], "origin");
-    const char *known = NULL;
-    for (int i = 0; origin && i <= ASSUMPTION_GIVEN; i++)
-        if (!strcmp(text, assumption_origins[i]))
-            known = assumption_origins[i];
-    if (known)
-        out_put(out, "<span class=\"origin %s\">%s</span>", known, known);
+    const char *origin = strcmp(table->heads[column], "origin") ? NULL : origin_named(text);
+    if (origin)
+        out_put(out, "<span class=\"origin %s\">%s</span>", origin, origin);
     else
         put_outside(out, text, MARKUP_SENTENCE);
     out_put(out, "</%s>", tag);
@@ -62,9 +66,10 @@ static void put_cell(struct out *out, const struct report_table *table, size_t r
 
 static void put_table(struct out *out, const struct report_table *table)
 {
-    out_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
-                 "<table>");
-    out_put(out, "<thead><tr>");
+    out_put(out,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
+            "<table%s><thead><tr>",
+            table->columns > 5 ? " class=\"many\"" : "");
     for (size_t i = 0; i < table->columns; i++) {
         bool empty = !*table->heads[i];
         out_put(out, "<%s%s%s>", empty ? "td" : "th", empty ? "" : " scope=\"col\"",
@@ -82,7 +87,7 @@ static void put_table(struct out *out, const struct report_table *table)
     out_put(out, "</tbody></table></div>\n");
 }
 
-static void put_mistakes(struct out *out, const struct report_table *table)
+static void put_warnings(struct out *out, const struct report_table *table)
 {
     out_put(out, "<ul class=\"mistakes\">\n");
     for (size_t i = 0; i < table->rows; i++) {
@@ -110,7 +115,7 @@ static void put_block(struct out *out, struct arena *arena, const struct report_
         break;
     case REPORT_FIGURE: put_figure(out, arena, block->chart); break;
     case REPORT_TABLE: put_table(out, block->table); break;
-    case REPORT_MISTAKES: put_mistakes(out, block->table); break;
+    case REPORT_WARNINGS: put_warnings(out, block->table); break;
     }
     if (block->folded)
         out_put(out, "</details>\n");
@@ -127,6 +132,8 @@ static void put_answer(struct out *out, const struct report_section *s)
     put(out, s->big, MARKUP_NAME);
     out_put(out, "</span><span class=\"of\">");
     put(out, s->unit, MARKUP_NAME);
+    out_put(out, " on ");
+    put_outside(out, s->device, MARKUP_NAME);
     out_put(out, "<span>");
     put(out, s->range, MARKUP_NAME);
     out_put(out, "</span></span></p>\n<dl class=\"facts\">\n");
@@ -185,7 +192,7 @@ void report_policy(struct out *out, struct text style, struct text script)
         sha256_put_base64(out, style);
         out_put(out, "&#39;");
     }
-    if (script.size) { // the module is compiled from bytes in the page, by a worker made there
+    if (script.size) { // a worker made by the page compiles the module from bytes in the page
         out_put(out, "; worker-src blob:; script-src &#39;wasm-unsafe-eval&#39; &#39;sha256-");
         sha256_put_base64(out, script);
         out_put(out, "&#39;");
@@ -219,7 +226,7 @@ static void put_top(struct out *out, const struct report_page *page, bool live)
     out_put(out, "</p>\n<h1>");
     put_outside(out, page->title, 120);
     out_put(out, "</h1>\n<nav aria-label=\"Sections\">");
-    bool several = false; // then only where each begins
+    bool several = false; // documents: only the first section of each is linked
     for (size_t i = 0; i < page->count; i++)
         several |= page->sections[i].heads;
     for (size_t i = 0; i < page->count; i++) {
@@ -228,13 +235,13 @@ static void put_top(struct out *out, const struct report_page *page, bool live)
         out_put(out, "<a href=\"#%s\">", page->sections[i].id);
         put_outside(out, page->sections[i].part, 40);
         out_put(out, "</a>\n");
+        if (live && !i)
+            out_put(out, "<a href=\"#what-if\">What if</a>\n");
     }
-    if (live)
-        out_put(out, "<a href=\"#what-if\">What if</a>\n");
     out_put(out, "</nav>\n</header>\n");
 }
 
-// JSON in a data block: < stands in strings only, where it may be written as an escape.
+// JSON in a data block: "<" occurs only in strings, where it can be written as an escape.
 static void put_data(struct out *out, const char *id, const struct report_input *input,
                      enum report_kind kind)
 {
@@ -255,12 +262,17 @@ static void put_data(struct out *out, const char *id, const struct report_input 
     out_put(out, "</script>\n");
 }
 
+static void put_what_if(struct out *out, const struct report_live *live)
+{
+    out_put(out, "<section id=\"what-if\" aria-labelledby=\"what-if-title\">\n");
+    out_bytes(out, live->markup.at, live->markup.size);
+    out_put(out, "</section>\n");
+}
+
 static void put_live(struct out *out, const struct report_input *input,
                      const struct report_live *live)
 {
-    out_put(out, "<section id=\"what-if\">\n");
-    out_bytes(out, live->markup.at, live->markup.size);
-    out_put(out, "</section>\n<script type=\"text/plain\" id=\"core-module\">");
+    out_put(out, "<script type=\"text/plain\" id=\"core-module\">");
     out_bytes(out, live->module.at, live->module.size);
     out_put(out, "</script>\n");
     put_data(out, "report-plan", input, REPORT_PLAN);
@@ -278,8 +290,11 @@ void report_html(struct out *out, struct arena *arena, const struct report_input
     put_head(out, arena, &page, live);
     put_top(out, &page, live != NULL);
     out_put(out, "<main id=\"report\">\n");
-    for (size_t i = 0; i < page.count; i++)
+    for (size_t i = 0; i < page.count; i++) {
         put_section(out, arena, &page.sections[i]);
+        if (live && !i)
+            put_what_if(out, live);
+    }
     out_put(out, "</main>\n");
     if (live)
         put_live(out, input, live);

@@ -1,6 +1,6 @@
-// report_internal: what the files of report share: a page of sections, described once.
+// report_internal: declarations shared by the files of report: a page as a list of sections.
 //
-// Texts in it are as they came, also hostile ones: each form escapes what it writes.
+// Texts in it are unescaped and may be hostile: each output format escapes what it writes.
 
 #pragma once
 
@@ -11,22 +11,22 @@ struct report_table {
     const char *caption;
     size_t columns, rows, room;
     const char **heads; // columns
-    uint32_t numeric;   // bit i: column i holds numbers
+    uint32_t numeric;   // bit i: column i contains numbers
     const char **cells; // rows × columns
-    size_t marked;      // the row to look at, from 1; 0: none
+    size_t marked;      // the highlighted row, from 1; 0: none
 };
 
-enum report_block_kind { REPORT_PARAGRAPH, REPORT_FIGURE, REPORT_TABLE, REPORT_MISTAKES };
+enum report_block_kind { REPORT_PARAGRAPH, REPORT_FIGURE, REPORT_TABLE, REPORT_WARNINGS };
 
 struct report_block {
     enum report_block_kind kind;
     const char *text;           // of a paragraph
     struct chart *chart;        // of a figure
-    struct report_table *table; // of a table; of mistakes: what, remedy
-    const char *folded;         // a table behind these words; NULL: open
+    struct report_table *table; // of a table; of warnings: code, text
+    const char *folded;         // summary of a collapsed table; NULL: not collapsed
 };
 
-struct report_fact { // a number with its name, on top
+struct report_fact { // a number with its name, under the headline
     const char *name, *value, *range;
     int mood; // 1 good, -1 bad
 };
@@ -35,9 +35,9 @@ enum { REPORT_BLOCKS = 16, REPORT_FACTS = 8, REPORT_SECTIONS = 400 };
 
 struct report_section {
     const char *id, *part, *title, *lead;
-    bool heads; // begins what belongs to one document among several
-    // The answer alone has these.
-    const char *big, *unit, *range;
+    bool heads; // the first section of one of several documents
+    // Of the answer only: the headline.
+    const char *big, *unit, *device, *range;
     struct report_fact facts[REPORT_FACTS];
     size_t fact_count;
     struct report_block blocks[REPORT_BLOCKS];
@@ -53,8 +53,17 @@ struct report_page {
 
 void report_make(struct report_page *page, struct arena *arena, const struct report_input *input);
 
-// What each kind of document adds.
-void report_plan(struct report_page *page, const struct json *plan, const struct json *profile);
+// Other documents that belong to a plan; NULL where there are none.
+struct report_companions {
+    const struct json *profile, *pilot;
+    const char *plan_name, *pilot_name;
+};
+
+// The sections of each kind of document.
+void report_plan(struct report_page *page, const struct json *plan,
+                 const struct report_companions *with);
+void report_memory(struct report_page *page, const struct json *plan);
+struct report_fact report_memory_fact(struct arena *arena, const struct json *plan);
 void report_profile(struct report_page *page, const struct json *profile, double window);
 void report_pilot(struct report_page *page, const struct json *pilot, const struct json *plan);
 void report_hosts(struct report_page *page, const struct json *hosts);
@@ -66,19 +75,19 @@ void report_compare(struct report_page *page, const struct report_input *input);
 
 struct report_section *report_open(struct report_page *page, const char *id, const char *part,
                                    const char *title);
-void report_say(struct report_section *section, const char *text);
-// Copies the chart; its points and names stay the caller's, in the page's arena.
-void report_draw(struct report_page *page, struct report_section *section, struct chart chart);
+void report_add_text(struct report_section *section, const char *text);
+// Copies the chart, but not its points and names: they must live in the page's arena.
+void report_add_chart(struct report_page *page, struct report_section *section, struct chart chart);
 struct report_table *report_tabulate(struct report_page *page, struct report_section *section,
                                      const char *const *heads, size_t columns, uint32_t numeric);
 void report_row(struct report_page *page, struct report_table *table, const char *const *cells);
 
 // --- reading -----------------------------------------------------------------
 
-// Of "memory.total_bytes"; NAN, "" and NULL where the document has none.
+// The member at a path such as "memory.total_bytes"; NAN, "" or NULL if there is none.
 double report_number(const struct json *tree, const char *path);
 const char *report_word(struct arena *arena, const struct json *tree, const char *path);
 const struct json *report_at(const struct json *tree, const char *path);
-size_t report_items(const struct json *list); // 0 of what is no list
-// "2.1 to 3.4"; "" where an end is not known.
+size_t report_items(const struct json *list); // 0 if it is not a list
+// "2.1 – 3.4"; "" if an end is unknown.
 const char *report_between(struct arena *arena, const struct json *range, enum chart_unit unit);

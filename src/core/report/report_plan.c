@@ -1,4 +1,4 @@
-// The sections of a plan.
+// The sections of a plan: the answer, its range, GPU counts, alternatives, assumptions, warnings.
 
 #include "core/report/report_internal.h"
 
@@ -12,11 +12,10 @@ static const char *spell(struct arena *arena, double value, enum chart_unit unit
 
 // --- the answer --------------------------------------------------------------
 
-static void add_fact(struct report_section *s, const char *name, const char *value,
-                     const char *range, int mood)
+static void add_fact(struct report_section *s, struct report_fact fact)
 {
     if (s->fact_count < REPORT_FACTS)
-        s->facts[s->fact_count++] = (struct report_fact){ name, value, range, mood };
+        s->facts[s->fact_count++] = fact;
 }
 
 static void add_range_fact(struct report_page *page, struct report_section *s,
@@ -33,9 +32,9 @@ static void add_range_fact(struct report_page *page, struct report_section *s,
     const char *between = report_between(arena, range, unit);
     if (unit == CHART_HOURS)
         between =
-            text_format(arena, "%s to %s", text_seconds(arena, report_number(range, "p10") * 3600),
+            text_format(arena, "%s – %s", text_seconds(arena, report_number(range, "p10") * 3600),
                         text_seconds(arena, report_number(range, "p90") * 3600));
-    add_fact(s, name, value, between, 0);
+    add_fact(s, (struct report_fact){ .name = name, .value = value, .range = between });
 }
 
 static const char *describe(struct report_page *page, const struct json *plan)
@@ -44,7 +43,7 @@ static const char *describe(struct report_page *page, const struct json *plan)
     const struct json *c = report_at(plan, "configuration");
     return text_format(arena,
                        "%s tokens × %.6g epoch%s with %s: %s, %s, context %s, micro-batch %.0f, "
-                       "global batch %.0f, %s batches, recomputation %s.",
+                       "global batch %.0f, batching %s, activation checkpointing %s.",
                        spell(arena, report_number(plan, "workload.tokens"), CHART_COUNT),
                        report_number(plan, "workload.epochs"),
                        report_number(plan, "workload.epochs") == 1 ? "" : "s",
@@ -55,28 +54,85 @@ static const char *describe(struct report_page *page, const struct json *plan)
                        report_word(arena, c, "batching"), report_word(arena, c, "checkpointing"));
 }
 
-static void add_answer(struct report_page *page, const struct json *plan)
+// Whether the pilot measured the configuration of the plan.
+static bool is_same_run(struct arena *arena, const struct json *plan, const struct json *pilot)
+{
+    static const char *const keys[] = { "configuration.model", "configuration.method",
+                                        "configuration.stack", "configuration.gpu" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(report_word(arena, plan, keys[i]), report_word(arena, pilot, keys[i])) != 0)
+            return false;
+    return report_number(plan, "configuration.gpus") == report_number(pilot, "configuration.gpus");
+}
+
+// The plan's median GPU hours if training ran at the pilot's rate: training and evaluation scale,
+// the other parts of the wall clock stay.
+static double hours_at_rate(struct arena *arena, const struct json *plan, double tokens_per_s)
+{
+    const struct json *list = report_at(plan, "overheads");
+    double sum = 0, training = NAN, scaled = 0;
+    for (size_t i = 0; i < report_items(list); i++) {
+        double seconds = report_number(&list->items[i], "seconds");
+        const char *name = report_word(arena, &list->items[i], "name");
+        sum += seconds;
+        if (!strcmp(name, "training"))
+            training = seconds;
+        if (!strcmp(name, "training") || !strcmp(name, "evaluation"))
+            scaled += seconds;
+    }
+    double factor = report_number(plan, "workload.processed_tokens") / tokens_per_s / training;
+    return report_number(plan, "gpu_hours.p50") * (sum + scaled * (factor - 1)) / sum;
+}
+
+// A pilot that the plan does not use: what it would change, and the command that uses it.
+static void add_pilot(struct report_page *page, struct report_section *s, const struct json *plan,
+                      const struct report_companions *with)
+{
+    struct arena *arena = page->arena;
+    double rate = report_number(with->pilot, "tokens_per_second.mean");
+    double hours = hours_at_rate(arena, plan, rate);
+    bool same = is_same_run(arena, plan, with->pilot);
+    if (same && hours > 0 && isfinite(hours))
+        add_fact(s, (struct report_fact){
+                        .name = "At the pilot's rate",
+                        .value = text_format(arena, "%s GPU h", text_hours(arena, hours)),
+                        .range = text_format(
+                            arena, "%s tokens/s measured, %s planned", text_count(arena, rate),
+                            text_count(arena, report_number(plan, "tokens_per_second.p50"))) });
+    report_add_text(
+        s, text_format(arena,
+                       "The plan was made before the pilot%s. gpuhours plan --plan %s --pilot %s "
+                       "makes the forecast with the pilot, with its range.",
+                       same ? "" : ", which ran another configuration", with->plan_name,
+                       with->pilot_name));
+}
+
+static void add_answer(struct report_page *page, const struct json *plan,
+                       const struct report_companions *with)
 {
     struct arena *arena = page->arena;
     const struct json *hours = report_at(plan, "gpu_hours");
     const struct json *fit = report_at(plan, "memory.fits");
     bool fits = fit && fit->kind == JSON_BOOL && fit->flag;
+    bool piloted = report_at(plan, "pilot") != NULL;
     struct report_section *s =
         report_open(page, "answer", "The answer",
                     fits ? "How many GPU hours it will take" : "It does not fit as configured");
     s->big = text_hours(arena, report_number(hours, "p50"));
-    s->unit = fits ? "GPU hours" : "GPU hours if it did";
-    s->range =
-        text_format(arena, "%s in eight runs of ten", report_between(arena, hours, CHART_HOURS));
+    s->unit = fits ? "GPU hours" : "GPU hours if it fit";
+    s->device = text_format(arena, "%.0f × %s", report_number(plan, "configuration.gpus"),
+                            report_word(arena, plan, "configuration.gpu"));
+    s->range = text_format(arena, "80 %% range %s%s", report_between(arena, hours, CHART_HOURS),
+                           piloted       ? ", with the pilot"
+                           : with->pilot ? ", planned before the pilot"
+                                         : "");
+    s->lead = describe(page, plan);
+    if (with->pilot && !piloted)
+        add_pilot(page, s, plan, with);
     add_range_fact(page, s, plan, "wall_hours", "Wall clock", CHART_HOURS);
     add_range_fact(page, s, plan, "cost_usd", "Cost", CHART_USD);
-    double total = report_number(plan, "memory.total_bytes");
-    add_fact(s, "Memory on each GPU", text_bytes(arena, total),
-             text_format(arena, fits ? "fits into %s" : "does not fit into %s",
-                         text_bytes(arena, report_number(plan, "memory.device_bytes"))),
-             fits ? 1 : -1);
+    add_fact(s, report_memory_fact(arena, plan));
     add_range_fact(page, s, plan, "tokens_per_second", "Tokens per second", CHART_COUNT);
-    s->lead = describe(page, plan);
 }
 
 // --- the range ---------------------------------------------------------------
@@ -89,7 +145,7 @@ static double percentile(const struct json *list, double which)
     return NAN;
 }
 
-// How likely the run ends within so many hours.
+// The cumulative distribution of the GPU hours.
 static void draw_chances(struct report_page *page, struct report_section *s,
                          const struct json *plan)
 {
@@ -114,22 +170,22 @@ static void draw_chances(struct report_page *page, struct report_section *s,
         refs[i].at = report_number(plan, ends[i].key);
         refs[i].label = text_format(arena, "%s %s", ends[i].name, text_hours(arena, refs[i].at));
     }
-    report_draw(page, s,
-                (struct chart){
-                    .kind = CHART_LINE,
-                    .title = "The chance that the run ends within so many GPU hours",
-                    .alt = text_format(arena,
-                                       "One run in ten ends within %s GPU "
-                                       "hours, half within %s, nine in ten "
-                                       "within %s.",
-                                       text_hours(arena, refs[0].at), text_hours(arena, refs[1].at),
-                                       text_hours(arena, refs[2].at)),
-                    .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                    .y = { .title = "chance", .unit = CHART_SHARE, .low = 0, .high = 1 },
-                    .series = series,
-                    .series_count = 1,
-                    .references = refs,
-                    .reference_count = 3 });
+    report_add_chart(
+        page, s,
+        (struct chart){ .kind = CHART_LINE,
+                        .title = "Probability that the run ends within a number of GPU hours",
+                        .alt = text_format(arena,
+                                           "10 %% of runs end within %s GPU hours, "
+                                           "half within %s, 90 %% within %s.",
+                                           text_hours(arena, refs[0].at),
+                                           text_hours(arena, refs[1].at),
+                                           text_hours(arena, refs[2].at)),
+                        .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                        .y = { .title = "probability", .unit = CHART_SHARE, .low = 0, .high = 1 },
+                        .series = series,
+                        .series_count = 1,
+                        .references = refs,
+                        .reference_count = 3 });
 }
 
 static double width_of(const struct json *driver)
@@ -137,7 +193,7 @@ static double width_of(const struct json *driver)
     return report_number(driver, "gpu_hours_high") - report_number(driver, "gpu_hours_low");
 }
 
-// The range as it is, and what each measurement would leave of it.
+// The range now, and the range that would remain after each measurement.
 static void draw_fan(struct report_page *page, struct report_section *s, const struct json *plan)
 {
     struct arena *arena = page->arena;
@@ -146,7 +202,7 @@ static void draw_fan(struct report_page *page, struct report_section *s, const s
     size_t count = 1;
     struct chart_point *outer = ARENA_NEW(arena, struct chart_point, report_items(drivers) + 1);
     struct chart_point *inner = ARENA_NEW(arena, struct chart_point, 1);
-    outer[0] = (struct chart_point){ .label = "as known now",
+    outer[0] = (struct chart_point){ .label = "now",
                                      .x = report_number(plan, "gpu_hours.p50"),
                                      .low = report_number(plan, "gpu_hours.p10"),
                                      .high = report_number(plan, "gpu_hours.p90") };
@@ -164,14 +220,14 @@ static void draw_fan(struct report_page *page, struct report_section *s, const s
                                                .high = report_number(known, "p90") };
     }
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 2);
-    series[0] = (struct chart_series){ "eight runs of ten (P10 to P90)", outer, count };
-    series[1] = (struct chart_series){ "half of the runs (P25 to P75)", inner, 1 };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_FAN,
-                                .title = "GPU hours now, and what would be left after measuring",
-                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                .series = series,
-                                .series_count = 2 });
+    series[0] = (struct chart_series){ "80 % range (P10 – P90)", outer, count };
+    series[1] = (struct chart_series){ "50 % range (P25 – P75)", inner, 1 };
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_FAN,
+                                     .title = "GPU hours now, and after measuring",
+                                     .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                                     .series = series,
+                                     .series_count = 2 });
 }
 
 static void draw_tornado(struct report_page *page, struct report_section *s,
@@ -195,15 +251,16 @@ static void draw_tornado(struct report_page *page, struct report_section *s,
     reference->at = report_number(plan, "gpu_hours.p50");
     reference->label = text_format(arena, "P50 %s", text_hours(arena, reference->at));
     if (count)
-        report_draw(page, s,
-                    (struct chart){ .kind = CHART_TORNADO,
-                                    .title = "What drives the range: GPU hours from P10 to P90 "
-                                             "when one unknown alone varies",
-                                    .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                    .series = series,
-                                    .series_count = 1,
-                                    .references = reference,
-                                    .reference_count = 1 });
+        report_add_chart(page, s,
+                         (struct chart){ .kind = CHART_TORNADO,
+                                         .title =
+                                             "What drives the range: GPU hours from P10 to P90 "
+                                             "when only one unknown varies",
+                                         .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                                         .series = series,
+                                         .series_count = 1,
+                                         .references = reference,
+                                         .reference_count = 1 });
 }
 
 static void add_range(struct report_page *page, const struct json *plan)
@@ -226,7 +283,7 @@ static void add_range(struct report_page *page, const struct json *plan)
                         : "The range");
     if (best)
         s->lead = text_format(
-            arena, "Measure first: %s. It would leave %s GPU hours of the %s that are open now.",
+            arena, "Measure first: %s. It would narrow the range to %s GPU hours, from %s now.",
             report_word(arena, best, "measurement"),
             report_between(arena, report_at(best, "gpu_hours_if_known"), CHART_HOURS),
             report_between(arena, report_at(plan, "gpu_hours"), CHART_HOURS));
@@ -235,120 +292,9 @@ static void add_range(struct report_page *page, const struct json *plan)
     draw_tornado(page, s, plan);
 }
 
-// --- memory ------------------------------------------------------------------
-
-struct part {
-    const char *name;
-    double bytes;
-};
-
-enum { PARTS = 64, SHOWN_PARTS = 7 };
-
-// The largest first; those of no bytes are left out.
-static size_t sort_parts(struct part *out, struct arena *arena, const struct json *list)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < report_items(list) && count < PARTS; i++) {
-        struct part part = { report_word(arena, &list->items[i], "name"),
-                             report_number(&list->items[i], "bytes") };
-        if (!(part.bytes > 0))
-            continue;
-        size_t at = count++;
-        for (; at > 0 && out[at - 1].bytes < part.bytes; at--)
-            out[at] = out[at - 1];
-        out[at] = part;
-    }
-    return count;
-}
-
-static const char *describe_memory(struct arena *arena, const struct json *plan)
-{
-    const struct json *memory = report_at(plan, "memory"), *step = report_at(plan, "step");
-    const char *moment = report_word(arena, memory, "moment");
-    const char *batch = "";
-    if (report_number(step, "worst_batch.rows") > 0)
-        batch = text_format(
-            arena, ", with the worst batch: %.0f row%s of %s tokens where the average row has %s",
-            report_number(step, "worst_batch.rows"),
-            report_number(step, "worst_batch.rows") == 1 ? "" : "s",
-            spell(arena, report_number(step, "worst_batch.width"), CHART_COUNT),
-            spell(arena, rint(report_number(step, "batch.width")), CHART_COUNT));
-    return text_format(
-        arena,
-        "The peak is %s %s%s. The allocator reports %s allocated and %s reserved; in eight runs of "
-        "ten nvidia-smi shows %s.",
-        strcmp(moment, "loss") ? "in" : "at the", moment, batch,
-        text_bytes(arena, report_number(memory, "allocated_bytes")),
-        text_bytes(arena, report_number(memory, "reserved_bytes")),
-        report_between(arena, report_at(memory, "total_range_bytes"), CHART_BYTES));
-}
-
-static void draw_memory(struct report_page *page, struct report_section *s,
-                        const struct part *parts, size_t count, double device)
-{
-    struct arena *arena = page->arena;
-    struct chart_series *series = ARENA_NEW(arena, struct chart_series, SHOWN_PARTS + 1);
-    struct chart_point *points = ARENA_NEW(arena, struct chart_point, SHOWN_PARTS + 1);
-    struct chart_reference *card = ARENA_NEW(arena, struct chart_reference, 1);
-    struct out alt = { .arena = arena };
-    size_t shown = 0;
-    double rest = 0;
-    for (size_t i = SHOWN_PARTS; i < count; i++)
-        rest += parts[i].bytes;
-    for (; shown < count && shown <= SHOWN_PARTS; shown++) {
-        bool last = shown == SHOWN_PARTS;
-        points[shown] =
-            (struct chart_point){ .label = "at the peak", .x = last ? rest : parts[shown].bytes };
-        series[shown] =
-            (struct chart_series){ text_format(arena, "%s %s", last ? "other" : parts[shown].name,
-                                               text_bytes(arena, points[shown].x)),
-                                   &points[shown], 1 };
-        out_put(&alt, "%s%s", shown ? ", " : "", series[shown].name);
-    }
-    out_put(&alt, "; the card has %s.", text_bytes(arena, device));
-    *card = (struct chart_reference){
-        .at = device, .label = text_format(arena, "the card: %s", text_bytes(arena, device))
-    };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_STACKED,
-                                .title = "Memory by part against the card",
-                                .alt = out_string(&alt),
-                                .x = { .title = "bytes on the fullest GPU", .unit = CHART_BYTES },
-                                .series = series,
-                                .series_count = shown,
-                                .references = card,
-                                .reference_count = 1 });
-}
-
-static void add_memory(struct report_page *page, const struct json *plan)
-{
-    struct arena *arena = page->arena;
-    struct part parts[PARTS];
-    size_t count = sort_parts(parts, arena, report_at(plan, "memory.parts"));
-    double total = report_number(plan, "memory.total_bytes");
-    double device = report_number(plan, "memory.device_bytes");
-    if (!count || !(total > 0))
-        return;
-    struct report_section *s =
-        report_open(page, "memory", "Memory",
-                    text_format(arena,
-                                total <= device ? "%s of %s in use on the fullest GPU"
-                                                : "%s needed on the fullest GPU, the card has %s",
-                                text_bytes(arena, total), text_bytes(arena, device)));
-    s->lead = describe_memory(arena, plan);
-    draw_memory(page, s, parts, count, device);
-    static const char *const heads[] = { "part", "bytes", "share" };
-    struct report_table *table = report_tabulate(page, s, heads, 3, 6);
-    s->blocks[s->count - 1].folded = "Every part in numbers";
-    for (size_t i = 0; i < count; i++)
-        report_row(page, table,
-                   (const char *[]){ parts[i].name, text_bytes(arena, parts[i].bytes),
-                                     text_share(arena, parts[i].bytes / total) });
-}
-
 // --- device counts -----------------------------------------------------------
 
-// The first count from which twice as many shorten the run by less than a tenth; 0: none.
+// The first count from which the next larger one shortens the run by less than 10 %; 0: none.
 static double last_useful(const struct json *scaling)
 {
     for (size_t i = 0; i + 1 < report_items(scaling); i++) {
@@ -370,11 +316,10 @@ static void add_scaling(struct report_page *page, const struct json *plan)
     const char *gpu = report_word(arena, plan, "configuration.gpu");
     struct report_section *s = report_open(
         page, "scaling", "How many GPUs",
-        useful > 0
-            ? text_format(arena, "Beyond %.0f × %s more GPUs hardly shorten the run", useful, gpu)
-            : text_format(arena, "Each doubling of %s shortens the run", gpu));
-    s->lead = "Wall clock and GPU hours are two goals: more devices end sooner and cost more "
-              "hours, because start-up, communication and small batches are paid on each.";
+        useful > 0 ? text_format(arena, "More than %.0f × %s hardly shorten the run", useful, gpu)
+                   : text_format(arena, "More %s shorten the run", gpu));
+    s->lead = "More GPUs end the run sooner and cost more GPU hours: start-up, communication and "
+              "small batches are paid for on each of them.";
     struct chart_point *wall = ARENA_NEW(arena, struct chart_point, count);
     struct chart_point *hours = ARENA_NEW(arena, struct chart_point, count);
     static const char *const heads[] = { "GPUs", "layout", "wall clock", "GPU hours", "cost" };
@@ -393,15 +338,15 @@ static void add_scaling(struct report_page *page, const struct json *plan)
     series[1] = (struct chart_series){ "GPU hours", hours, count };
     struct chart_reference *reference = ARENA_NEW(arena, struct chart_reference, 1);
     *reference = (struct chart_reference){ .at = useful, .label = "more hardly helps" };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_LINE,
-                                .title = "Wall hours and GPU hours by number of GPUs",
-                                .x = { .title = "GPUs", .unit = CHART_COUNT, .log = true },
-                                .y = { .title = "hours", .unit = CHART_HOURS, .log = true },
-                                .series = series,
-                                .series_count = 2,
-                                .references = reference,
-                                .reference_count = useful > 0 });
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_LINE,
+                                     .title = "Wall hours and GPU hours by number of GPUs",
+                                     .x = { .title = "GPUs", .unit = CHART_COUNT, .log = true },
+                                     .y = { .title = "hours", .unit = CHART_HOURS, .log = true },
+                                     .series = series,
+                                     .series_count = 2,
+                                     .references = reference,
+                                     .reference_count = useful > 0 });
     struct report_table *table = report_tabulate(page, s, heads, 5, 0x1d);
     for (size_t i = 0; i < count; i++) {
         const struct json *r = &scaling->items[i];
@@ -427,7 +372,7 @@ static void add_alternatives(struct report_page *page, const struct json *plan)
     if (!count)
         return;
     struct report_section *s =
-        report_open(page, "alternatives", "Alternatives", "What could be done instead");
+        report_open(page, "alternatives", "Alternatives", "Other ways to run it");
     struct chart_point *points = ARENA_NEW(arena, struct chart_point, count + 1);
     points[0] = (struct chart_point){ .label = "this plan",
                                       .x = report_number(plan, "gpu_hours.p50"),
@@ -443,12 +388,12 @@ static void add_alternatives(struct report_page *page, const struct json *plan)
         };
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
     *series = (struct chart_series){ .points = points, .count = count + 1 };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_BARS,
-                                .title = "GPU hours of each, at the median",
-                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                .series = series,
-                                .series_count = 1 });
+    report_add_chart(page, s,
+                     (struct chart){ .kind = CHART_BARS,
+                                     .title = "GPU hours of each, at the median",
+                                     .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                                     .series = series,
+                                     .series_count = 1 });
     struct report_table *table = report_tabulate(page, s, heads, 7, 0x70);
     for (size_t i = 0; i < count; i++) {
         const struct json *r = &list->items[i];
@@ -478,32 +423,33 @@ static void add_padding(struct report_page *page, const struct json *plan)
         return;
     struct report_section *s = report_open(
         page, "padding", "Padding",
-        text_format(arena, "%s of what is processed is padding", text_share(arena, share)));
-    s->lead = packed ? text_format(arena, "Packed rows would bring %s GPU hours to %s.",
-                                   text_hours(arena, report_number(plan, "gpu_hours.p50")),
-                                   text_hours(arena, report_number(packed, "gpu_hours")))
-                     : text_format(arena, "Rows are made as \"%s\".",
+        text_format(arena, "%s of the processed tokens are padding", text_share(arena, share)));
+    s->lead = packed ? text_format(arena, "Packing would take %s GPU hours instead of %s.",
+                                   text_hours(arena, report_number(packed, "gpu_hours")),
+                                   text_hours(arena, report_number(plan, "gpu_hours.p50")))
+                     : text_format(arena, "Batching: %s.",
                                    report_word(arena, plan, "configuration.batching"));
     struct chart_point *points = ARENA_NEW(arena, struct chart_point, 2);
-    points[0] = (struct chart_point){ .label = "as planned", .x = processed * (1 - share) };
-    points[1] = (struct chart_point){ .label = "as planned", .x = processed * share };
+    points[0] = (struct chart_point){ .label = "this plan", .x = processed * (1 - share) };
+    points[1] = (struct chart_point){ .label = "this plan", .x = processed * share };
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 2);
     series[0] = (struct chart_series){ "tokens of the data", &points[0], 1 };
     series[1] = (struct chart_series){ "padding", &points[1], 1 };
-    report_draw(page, s,
-                (struct chart){ .kind = CHART_STACKED,
-                                .title = "Tokens processed over the whole run",
-                                .alt = text_format(
-                                    arena, "%s tokens of the data and %s of padding.",
-                                    text_count(arena, points[0].x), text_count(arena, points[1].x)),
-                                .x = { .title = "tokens", .unit = CHART_COUNT },
-                                .series = series,
-                                .series_count = 2 });
+    report_add_chart(
+        page, s,
+        (struct chart){ .kind = CHART_STACKED,
+                        .title = "Tokens processed over the whole run",
+                        .alt = text_format(arena, "%s tokens of the data and %s of padding.",
+                                           text_count(arena, points[0].x),
+                                           text_count(arena, points[1].x)),
+                        .x = { .title = "tokens", .unit = CHART_COUNT },
+                        .series = series,
+                        .series_count = 2 });
 }
 
-// --- what it rests on --------------------------------------------------------
+// --- assumptions and warnings ------------------------------------------------
 
-// Units that numbers of many digits are spelled with.
+// The value with a prefix that suits its unit: "1.2 GiB", "3 ms".
 static const char *spell_unit(struct arena *arena, double value, const char *unit)
 {
     if (!strcmp(unit, "bytes"))
@@ -525,7 +471,7 @@ static const char *value_of(struct arena *arena, const struct json *a)
     const char *middle = spell_unit(arena, value, unit);
     return isnan(low) || isnan(high) || low == high
                ? middle
-               : text_format(arena, "%s  (%s to %s)", middle, spell_unit(arena, low, unit),
+               : text_format(arena, "%s  (%s – %s)", middle, spell_unit(arena, low, unit),
                              spell_unit(arena, high, unit));
 }
 
@@ -536,9 +482,11 @@ static void add_assumptions(struct report_page *page, const struct json *plan)
     if (!report_items(list))
         return;
     struct report_section *s = report_open(page, "assumptions", "Assumptions",
-                                           "Every number this rests on, and where it comes from");
-    static const char *const heads[] = { "what", "value", "unit", "origin", "source", "as of" };
-    struct report_table *table = report_tabulate(page, s, heads, 6, 0x22);
+                                           "Every assumption, and where it comes from");
+    static const char *const heads[] = {
+        "assumption", "value", "unit", "origin", "source", "as of"
+    };
+    struct report_table *table = report_tabulate(page, s, heads, 6, 0x20);
     for (size_t i = 0; i < list->count; i++) {
         const struct json *a = &list->items[i];
         report_row(page, table,
@@ -549,19 +497,18 @@ static void add_assumptions(struct report_page *page, const struct json *plan)
     }
 }
 
-static void add_mistakes(struct report_page *page, const struct json *plan)
+static void add_warnings(struct report_page *page, const struct json *plan)
 {
     struct arena *arena = page->arena;
     const struct json *list = report_at(plan, "warnings");
     if (!report_items(list))
         return;
-    struct report_section *s =
-        report_open(page, "mistakes", "Noticed",
-                    list->count == 1 ? "One thing to look at"
-                                     : text_format(arena, "%zu things to look at", list->count));
+    struct report_section *s = report_open(
+        page, "mistakes", "Warnings",
+        list->count == 1 ? "One warning" : text_format(arena, "%zu warnings", list->count));
     static const char *const heads[] = { "what", "remedy" };
     struct report_table *table = report_tabulate(page, s, heads, 2, 0);
-    s->blocks[s->count - 1].kind = REPORT_MISTAKES;
+    s->blocks[s->count - 1].kind = REPORT_WARNINGS;
     for (size_t i = 0; i < list->count; i++) {
         struct text word = json_get_text(&list->items[i], "code");
         char *code = arena_copy(arena, word.at ? word.at : "", word.size < 80 ? word.size : 80);
@@ -573,15 +520,16 @@ static void add_mistakes(struct report_page *page, const struct json *plan)
     }
 }
 
-void report_plan(struct report_page *page, const struct json *plan, const struct json *profile)
+void report_plan(struct report_page *page, const struct json *plan,
+                 const struct report_companions *with)
 {
-    add_answer(page, plan);
-    add_mistakes(page, plan);
+    add_answer(page, plan, with);
+    add_warnings(page, plan);
     add_range(page, plan);
-    if (profile)
-        report_profile(page, profile, report_number(plan, "configuration.context"));
+    if (with->profile)
+        report_profile(page, with->profile, report_number(plan, "configuration.context"));
     add_padding(page, plan);
-    add_memory(page, plan);
+    report_memory(page, plan);
     report_step(page, plan);
     add_scaling(page, plan);
     add_alternatives(page, plan);

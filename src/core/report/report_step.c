@@ -1,11 +1,11 @@
-// Where the time of a step goes, and the hours of a run.
+// Where the time of a step and of the whole run goes.
 
 #include "core/report/report_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-// Items of a list as bars of their seconds, those over a thousandth of the sum.
+// The items of a list that take over 0.1 % of the sum, longest first.
 static size_t take_seconds(struct chart_point *out, struct arena *arena, const struct json *list,
                            double *sum)
 {
@@ -45,12 +45,12 @@ static double draw_seconds(struct report_page *page, struct report_section *s,
                               : text_format(arena, "%s, %.0f %%", points[i].label, percent);
     }
     if (series->count)
-        report_draw(page, s,
-                    (struct chart){ .kind = CHART_BARS,
-                                    .title = title,
-                                    .x = { .title = axis, .unit = CHART_SECONDS },
-                                    .series = series,
-                                    .series_count = 1 });
+        report_add_chart(page, s,
+                         (struct chart){ .kind = CHART_BARS,
+                                         .title = title,
+                                         .x = { .title = axis, .unit = CHART_SECONDS },
+                                         .series = series,
+                                         .series_count = 1 });
     return sum;
 }
 
@@ -104,25 +104,26 @@ static void draw_roofline(struct report_page *page, struct report_section *s,
         .horizontal = true,
         .label = text_format(arena, "datasheet %s", chart_spell(arena, peak, CHART_FLOPS_PER_S)),
     };
-    report_draw(page, s,
-                (struct chart){
-                    .kind = CHART_ROOFLINE,
-                    .title = "Operations against the roofline of the card",
-                    .alt = text_format(arena,
-                                       "The memory limit rises to %s at %s FLOP per "
-                                       "byte; %zu kinds of products and %zu of "
-                                       "attention are shown under it.",
-                                       chart_spell(arena, sustained, CHART_FLOPS_PER_S),
-                                       chart_spell(arena, ridge, CHART_NUMBER), series[1].count,
-                                       series[2].count),
-                    .x = { .title = "FLOP per byte moved", .unit = CHART_NUMBER, .log = true },
-                    .y = { .title = "FLOP/s of one GPU", .unit = CHART_FLOPS_PER_S, .log = true },
-                    .series = series,
-                    .series_count = series[3].count   ? 4
-                                    : series[2].count ? 3
-                                                      : 2,
-                    .references = datasheet,
-                    .reference_count = peak > 0 });
+    report_add_chart(
+        page, s,
+        (struct chart){
+            .kind = CHART_ROOFLINE,
+            .title = "Operations against the roofline of the GPU",
+            .alt = text_format(arena,
+                               "The memory limit rises to %s at %s FLOP per "
+                               "byte; %zu kinds of products and %zu of "
+                               "attention are shown under it.",
+                               chart_spell(arena, sustained, CHART_FLOPS_PER_S),
+                               chart_spell(arena, ridge, CHART_NUMBER), series[1].count,
+                               series[2].count),
+            .x = { .title = "FLOP per byte moved", .unit = CHART_NUMBER, .log = true },
+            .y = { .title = "FLOP/s of one GPU", .unit = CHART_FLOPS_PER_S, .log = true },
+            .series = series,
+            .series_count = series[3].count   ? 4
+                            : series[2].count ? 3
+                                              : 2,
+            .references = datasheet,
+            .reference_count = peak > 0 });
 }
 
 static void tabulate_operations(struct report_page *page, struct report_section *s,
@@ -134,7 +135,7 @@ static void tabulate_operations(struct report_page *page, struct report_section 
     if (!report_items(operations))
         return;
     struct report_table *table = report_tabulate(page, s, heads, 6, 0x3c);
-    s->blocks[s->count - 1].folded = "Every operation in numbers";
+    s->blocks[s->count - 1].folded = "All operations in numbers";
     for (size_t i = 0; i < operations->count && i < 100; i++) {
         const struct json *op = &operations->items[i];
         double flops = report_number(op, "flops"), seconds = report_number(op, "seconds");
@@ -163,9 +164,9 @@ static void add_overheads(struct report_page *page, const struct json *plan)
         report_open(page, "run", "The run",
                     text_format(page->arena, "Training steps are %.0f %% of the wall clock",
                                 100 * training / sum));
-    s->lead = "With every unknown at its middle: what the GPUs are paid for, from the first second "
-              "to the last save.";
-    draw_seconds(page, s, list, "Where the wall clock goes", "time, all GPUs held");
+    s->lead = "With every unknown at its median: what the GPUs are paid for, from start-up to the "
+              "last checkpoint.";
+    draw_seconds(page, s, list, "Where the wall clock goes", "wall clock");
 }
 
 void report_step(struct report_page *page, const struct json *plan)
@@ -180,12 +181,12 @@ void report_step(struct report_page *page, const struct json *plan)
     double roofline = report_number(step, "roofline_seconds");
     struct report_section *s =
         report_open(page, "step", "A step",
-                    text_format(arena, "A step of %s runs at %.0f %% of the datasheet's peak",
+                    text_format(arena, "A step of %s reaches %.0f %% of the datasheet's peak",
                                 text_seconds(arena, seconds), 100 * share));
     s->lead = text_format(
         arena,
-        "The roofline, the slower of arithmetic and memory for each operation, gives %s; runs of "
-        "this stack reach %.0f %% of that. Below, the roofline's %s by what runs.",
+        "The roofline, the slower of arithmetic and memory traffic for each operation, gives %s; "
+        "this stack reaches %.0f %% of that speed. The chart splits the roofline's %s.",
         text_seconds(arena, roofline), 100 * roofline / seconds, text_seconds(arena, roofline));
     draw_seconds(page, s, report_at(step, "parts"), "Time of one optimizer step on each GPU",
                  "time");

@@ -1,4 +1,4 @@
-// The page for terminals and as Markdown.
+// The page as terminal text and as Markdown.
 
 #include "core/report/report_internal.h"
 
@@ -43,14 +43,14 @@ static void put_table(const struct sheet *p, const struct report_table *table)
 
 static void put_text_block(const struct sheet *p, const struct report_block *block)
 {
-    if (block->folded) // the picture says it; --json and --html have the numbers
+    if (block->folded) // the chart shows it; --json and --html have the numbers
         return;
     out_char(p->out, '\n');
     switch (block->kind) {
     case REPORT_PARAGRAPH: put_wrapped(p, block->text, 0); break;
     case REPORT_FIGURE: chart_text(p->out, p->arena, block->chart, p->columns, p->colour); break;
     case REPORT_TABLE: put_table(p, block->table); break;
-    case REPORT_MISTAKES:
+    case REPORT_WARNINGS:
         for (size_t i = 0; i < block->table->rows; i++)
             put_wrapped(p,
                         text_format(p->arena, "%s: %s", block->table->cells[2 * i],
@@ -70,15 +70,30 @@ static void put_heading(const struct sheet *p, const char *text)
     out_char(p->out, '\n');
 }
 
+static const char *plain(const struct sheet *p, const char *text)
+{
+    return markup_plain(p->arena, text_of(text), 1600);
+}
+
+// The value as it is: it may be styled.
+static void put_fact(const struct sheet *p, const char *name, const char *value, const char *range)
+{
+    enum { INDENT = 23 };
+    int size = text_columns(text_of(name)) + 3;
+    out_put(p->out, "  %s", name);
+    out_repeat(p->out, ' ', size < INDENT ? INDENT - size + 1 : 1);
+    out_wrapped(p->out, INDENT, size < INDENT ? INDENT : size,
+                text_format(p->arena, "%s  (%s)", value, plain(p, range)));
+}
+
 static void put_answer(const struct sheet *p, const struct report_section *s)
 {
     if (!s->big)
         return;
-    out_put(p->out, "\n  %-20s %s  (%s)\n", s->unit, out_styled(p->out, OUT_NUMBER, s->big),
-            s->range);
+    out_char(p->out, '\n');
+    put_fact(p, s->unit, out_styled(p->out, OUT_NUMBER, plain(p, s->big)), s->range);
     for (size_t i = 0; i < s->fact_count; i++)
-        out_put(p->out, "  %-20s %s  (%s)\n", s->facts[i].name, s->facts[i].value,
-                s->facts[i].range);
+        put_fact(p, s->facts[i].name, plain(p, s->facts[i].value), s->facts[i].range);
 }
 
 void report_text(struct out *out, struct arena *arena, const struct report_input *input,
@@ -143,13 +158,13 @@ static void put_md_block(const struct sheet *p, const struct report_block *block
         put_md(out, block->text, 1200);
         out_char(out, '\n');
         break;
-    case REPORT_FIGURE: // a fence longer than any run of backticks that could end it
+    case REPORT_FIGURE: // a fence longer than any run of backticks inside it
         out_put(out, "````````text\n");
         chart_text(out, p->arena, block->chart, 78, false);
         out_put(out, "````````\n");
         break;
     case REPORT_TABLE: put_md_table(out, block->table); break;
-    case REPORT_MISTAKES:
+    case REPORT_WARNINGS:
         for (size_t i = 0; i < block->table->rows; i++) {
             out_put(out, "- **");
             put_md(out, block->table->cells[2 * i], MARKUP_NAME);

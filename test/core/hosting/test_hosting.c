@@ -1,3 +1,5 @@
+// hosting: the arithmetic by hand, and comparisons of the usual plan with all offers.
+
 #include "core/hosting/hosting_internal.h"
 #include "base/embedded.h"
 #include "test/core/planning.h"
@@ -63,7 +65,7 @@ static const struct hosting_row *row_of(const struct hosting *h, const char *pro
     return NULL;
 }
 
-static bool is_said(const struct hosting *h, const char *words)
+static bool advises(const struct hosting *h, const char *words)
 {
     for (size_t i = 0; i < h->advice_count; i++)
         if (strstr(h->advice[i], words))
@@ -295,7 +297,7 @@ TEST(hosting_bills_two_nodes_for_twelve_gpus)
     CHECK_NEAR(row->compute_usd.mid, 2 * row->usd_per_hour * row->billed_hours.mid, 1e-9);
 }
 
-TEST(hosting_estimates_the_job_on_each_gpu_anew)
+TEST(hosting_estimates_the_job_on_each_gpu)
 {
     struct asked *a = ask(usual);
     const struct hosting *h = answer(a);
@@ -370,7 +372,7 @@ TEST(hosting_leaves_out_hosts_with_too_little_memory)
     CHECK(h->left_out[HOSTING_NO_HOST_MEMORY] == 1);
 }
 
-TEST(hosting_range_of_an_old_price_is_that_of_drawing_it)
+TEST(hosting_range_of_an_old_price_is_that_of_sampling_it)
 {
     struct asked *a = ask(usual);
     a->request.provider = "old";
@@ -380,15 +382,15 @@ TEST(hosting_range_of_an_old_price_is_that_of_drawing_it)
     CHECK(row->stale && row->age_days == 730);
     CHECK_NEAR(row->price_spread, 0.25 * sqrt(2), 1e-9);
     struct rng rng = rng_seeded(11);
-    double *usd = ARENA_NEW(&test_arena, double, HOSTING_DRAWS);
-    for (size_t i = 0; i < HOSTING_DRAWS; i++)
+    double *usd = ARENA_NEW(&test_arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
         usd[i] =
             row->group->wall_seconds[i] / 3600 * 20 * exp(row->price_spread * rng_normal(&rng));
-    struct range drawn = hosting_range(usd, HOSTING_DRAWS);
-    CHECK_NEAR(row->compute_usd.low, drawn.low, 0.03);
-    CHECK_NEAR(row->compute_usd.mid, drawn.mid, 0.03);
-    CHECK_NEAR(row->compute_usd.high, drawn.high, 0.03);
-    CHECK(is_said(&a->hosting, "older than 180 days"));
+    struct range sampled = hosting_range(usd, HOSTING_SAMPLES);
+    CHECK_NEAR(row->compute_usd.low, sampled.low, 0.03);
+    CHECK_NEAR(row->compute_usd.mid, sampled.mid, 0.03);
+    CHECK_NEAR(row->compute_usd.high, sampled.high, 0.03);
+    CHECK(advises(&a->hosting, "older than 180 days"));
 }
 
 TEST(hosting_spot_rows_show_the_bad_tail_and_their_expectation)
@@ -413,7 +415,7 @@ TEST(hosting_says_when_on_demand_is_cheaper_than_spot_in_expectation)
     const struct hosting *h = answer(a);
     const struct hosting_row *spot = row_of(h, "flaky", NULL, OFFERS_SPOT);
     CHECK(spot->expected_usd > spot->on_demand_usd);
-    CHECK(is_said(h, "On demand is cheaper in expectation"));
+    CHECK(advises(h, "On demand is cheaper in expectation"));
 }
 
 TEST(hosting_commitments_cost_their_share_of_the_month)
@@ -428,9 +430,9 @@ TEST(hosting_commitments_cost_their_share_of_the_month)
     CHECK_NEAR(row->compute_usd.mid, 876, 1e-9);
     CHECK_NEAR(row->commitment_usd, 105120, 1e-9);
     CHECK_NEAR(row->break_even, 0.6, 1e-12);
-    CHECK(is_said(&a->hosting, "Stay elastic"));
+    CHECK(advises(&a->hosting, "Pay on demand"));
     a->request.runs_per_month = 730 / row->run_hours.mid * 0.9; // nine tenths of the time
-    CHECK(is_said(answer(a), "Reserve: "));
+    CHECK(advises(answer(a), "Reserve: "));
 }
 
 TEST(hosting_burst_needs_its_gpus_at_once)
@@ -454,17 +456,17 @@ TEST(hosting_says_when_the_data_move_costs_more_than_the_compute)
     a->request.provider = "lambda";
     const struct hosting *h = answer(a);
     CHECK_NEAR(h->recommended->move.in_usd, 900, 1e-9);
-    CHECK(is_said(h, "data move costs more than the compute"));
+    CHECK(advises(h, "Moving the data costs more than the compute"));
     a->request.provider = "aws";
     a->request.data_at = "aws:us-east-1";
     a->request.region = "us-east-1";
     h = answer(a);
-    CHECK(h->recommended->move.in_usd == 0 && !is_said(h, "data move"));
+    CHECK(h->recommended->move.in_usd == 0 && !advises(h, "Moving the data"));
 }
 
-TEST(hosting_carries_home_weights_without_the_states_of_the_optimizer)
+TEST(hosting_downloads_weights_without_the_optimizer_states)
 {
-    // Full training of 8.03 B weights: 2 bytes each come back, whatever a save holds.
+    // Full training of 8.03 B weights: 2 bytes each are downloaded, however large a checkpoint is.
     struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h100-sxm\","
                           "\"gpus\":8,\"method\":\"full\",\"search\":false}");
     a->request.provider = "aws";
@@ -550,28 +552,71 @@ TEST(hosting_recommends_within_deadline_and_budget)
     CHECK(h->fastest_in_budget->elapsed_hours.mid <= r->elapsed_hours.mid);
     CHECK(h->cheapest_in_time->cost_usd.mid <= r->cost_usd.mid);
     CHECK(h->smallest->gpus <= r->gpus);
-    CHECK(is_said(h, "price 10 % higher") && is_said(h, "packing"));
+    CHECK(advises(h, "price 10 % higher"));
     size_t front = 0;
     for (size_t i = 0; i < h->count; i++)
         front += h->rows[i].pareto;
     CHECK(front >= 2 && front < h->count);
 }
 
-TEST(hosting_without_a_result_says_what_to_relax)
+TEST(hosting_pick_with_the_fewest_gpus_is_never_spot)
+{
+    struct asked *a = ask(usual);
+    const struct hosting *h = answer(a);
+    CHECK(h->recommended->kind == OFFERS_SPOT); // the cheapest offer is one, so it is tempting
+    CHECK(h->smallest && h->smallest->kind != OFFERS_SPOT && hosting_has_room(h->smallest));
+    a->request.kind = "spot";
+    CHECK(!answer(a)->smallest);
+}
+
+TEST(hosting_mentions_packing_only_where_it_saves)
+{
+    struct asked *a = ask(usual); // every row fills the context: nothing to save
+    CHECK(!advises(answer(a), "acking"));
+    a = ask("{\"model\":\"llama-3.1-8b\",\"examples\":100000,\"mean_length\":300,"
+            "\"context\":2048,\"gpu\":\"h100-sxm\",\"gpus\":8,\"search\":false,"
+            "\"batching\":\"max\"}");
+    CHECK(advises(answer(a), "Packing would process"));
+}
+
+TEST(hosting_counts_runs_in_whole_numbers)
+{
+    CHECK(!strcmp(hosting_spell_runs(2000, &test_arena), "2,000"));
+    CHECK(!strcmp(hosting_spell_runs(20, &test_arena), "20"));
+    CHECK(!strcmp(hosting_spell_runs(0.5, &test_arena), "0.5"));
+}
+
+TEST(hosting_returns_errors_of_the_search)
+{
+    struct asked *a = ask(usual);
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    struct plan_request request = *a->input.plan->request;
+    *plan = *a->input.plan;
+    plan->request = &request;
+    a->input.plan = plan;
+    request.parallel = "sideways"; // no layout at all: an error, not "does not fit"
+    CHECK(hosting_make(&a->hosting, &test_arena, &a->input) == ERR_USAGE);
+    CHECK(strstr(error_text(), "sideways"));
+    request.parallel = "tp3"; // a layout that eight GPUs cannot have: no offer fits
+    a->request.gpus = 8;
+    CHECK(!hosting_make(&a->hosting, &test_arena, &a->input) && !a->hosting.count);
+}
+
+TEST(hosting_without_a_result_names_the_option_to_relax)
 {
     struct asked *a = ask(usual);
     a->request.provider = "lambda";
     a->request.kind = "spot";
-    const char *said = hosting_nothing(answer(a), &test_arena);
+    const char *said = hosting_explain_none(answer(a), &test_arena);
     CHECK(!a->hosting.count && strstr(said, "--kind") && strstr(said, "--provider"));
     a->request = hosting_request_default();
     a->request.today = "2026-11-15";
     a->request.deadline = 60;
-    said = hosting_nothing(answer(a), &test_arena);
-    CHECK(!a->hosting.recommended && strstr(said, "--deadline") && strstr(said, "would"));
+    said = hosting_explain_none(answer(a), &test_arena);
+    CHECK(!a->hosting.recommended && strstr(said, "--deadline") && strstr(said, "does"));
     a->request.deadline = NAN;
     a->request.budget = 0.01;
-    said = hosting_nothing(answer(a), &test_arena);
+    said = hosting_explain_none(answer(a), &test_arena);
     CHECK(!a->hosting.recommended && strstr(said, "--budget"));
 }
 
@@ -582,7 +627,7 @@ TEST(hosting_refuses_words_that_name_nothing)
     } cases[] = {
         { .provider = "awz", .said = "aws" },         { .region = "us-esat", .said = "us-east" },
         { .kind = "sopt", .said = "spot" },           { .price = "-2", .said = "above 0" },
-        { .price = "2/month", .said = "2.49/gpu-h" }, { .queue = "3h,1h", .said = "rise" },
+        { .price = "2/month", .said = "2.49/gpu-h" }, { .queue = "3h,1h", .said = "rising" },
         { .gpu = "h1000", .said = "h100" },           { .data_at = "lamda:us", .said = "lambda" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -657,7 +702,7 @@ static double widened(double mid, double hours, double mid_hours, double spread)
     return mid * exp(hours < mid_hours ? -width : width);
 }
 
-// As with a calculator: only what the document says.
+// Recomputes a row from the values of the document alone.
 static void check_row(const struct json *row, double runs)
 {
     struct text kind = json_get_text(row, "kind");
@@ -701,7 +746,7 @@ static void check_row(const struct json *row, double runs)
                1e-9);
 }
 
-TEST(hosting_rows_are_derived_again_from_their_document)
+TEST(hosting_rows_follow_from_the_terms_of_their_document)
 {
     struct asked *a = ask(usual);
     a->request.managed_price = 0.5;

@@ -80,8 +80,9 @@ TEST(offers_without_a_believable_price_are_left_out_and_reported)
     CHECK(report.without_gpu == 1 && report.unknown_gpu == 1 && report.abroad == 1);
     CHECK(!strcmp(report.unknown_name, "Quantum9000"));
     const char *said = offers_report_spell(&report, &test_arena);
-    CHECK(strstr(said, "2 offers of 10 rows") && strstr(said, "zero or missing"));
-    CHECK(strstr(said, "absurd") && strstr(said, "Quantum9000") && strstr(said, "--all-regions"));
+    CHECK(strstr(said, "2 offers from 10 rows") && strstr(said, "zero or missing"));
+    CHECK(strstr(said, "implausible") && strstr(said, "Quantum9000") &&
+          strstr(said, "--all-regions"));
 }
 
 TEST(offers_of_gpuhunt_are_read_from_lists_and_lines)

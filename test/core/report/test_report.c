@@ -1,3 +1,5 @@
+// report: what is shown of each document, hostile and odd documents, comparisons, CSV.
+
 #include "core/report/report.h"
 
 #include "core/hosting/hosting.h"
@@ -101,7 +103,7 @@ TEST(report_has_every_section_of_what_it_was_given)
                    __FILE__, __LINE__);
 }
 
-TEST(report_says_the_numbers_of_the_plan)
+TEST(report_shows_the_numbers_of_the_plan)
 {
     const struct plan *plan = planning_make(usual);
     struct text page = html(everything(), NULL);
@@ -109,7 +111,8 @@ TEST(report_says_the_numbers_of_the_plan)
                                   text_hours(&test_arena, plan->forecast.gpu_hours.mid))));
     CHECK(holds(page, text_usd(&test_arena, plan->forecast.cost_usd.mid)) ||
           isnan(plan->forecast.cost_usd.mid));
-    CHECK(holds(page, text_bytes(&test_arena, plan->estimate.memory.total_bytes)));
+    CHECK(holds(page, text_bytes(&test_arena, plan->estimate.memory.allocated_bytes)));
+    CHECK(holds(page, text_bytes(&test_arena, plan->estimate.memory.reserved_bytes)));
     for (size_t i = 0; i < plan->assumption_count; i++)
         CHECK(holds(page, plan->assumptions[i].name));
     for (int i = 0; i < MEMORY_PARTS; i++)
@@ -144,7 +147,7 @@ TEST(report_policy_allows_its_own_style_by_hash_and_nothing_else)
     CHECK(!holds(page, "unsafe-inline") && !holds(page, "script-src"));
 }
 
-TEST(report_with_what_if_carries_plan_module_and_script)
+TEST(report_with_what_if_contains_plan_module_and_script)
 {
     struct report_live live = { .style = TEXT(".x { color: red; }"),
                                 .markup = TEXT("<h2>What if</h2>"),
@@ -152,7 +155,8 @@ TEST(report_with_what_if_carries_plan_module_and_script)
                                 .module = TEXT("AGFzbQ==") };
     struct text page = html(everything(), &live);
     check_page(page);
-    CHECK(holds(page, "<section id=\"what-if\">\n<h2>What if</h2></section>"));
+    CHECK(holds(page, "<section id=\"what-if\" aria-labelledby=\"what-if-title\">\n"
+                      "<h2>What if</h2></section>"));
     CHECK(holds(page, "<script type=\"text/plain\" id=\"core-module\">AGFzbQ==</script>"));
     CHECK(holds(page, "<script>let a = 1 < 2;</script>"));
     struct out hash = { .arena = &test_arena };
@@ -176,6 +180,155 @@ TEST(report_shows_one_section_for_the_page)
     struct text section = out_view(&out);
     check_page(section);
     CHECK(holds(section, "<section id=\"memory\"") && !holds(section, "<section id=\"answer\""));
+}
+
+static struct text html_of(const char *json)
+{
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    add(input, text_of(json), "x.json");
+    struct text page = html(input, NULL);
+    check_page(page);
+    return page;
+}
+
+TEST(report_has_a_badge_for_every_origin)
+{
+    for (int i = 0; i < ASSUMPTION_ORIGINS; i++) {
+        const char *origin = assumption_origins[i];
+        struct text page = html_of(text_format(
+            &test_arena,
+            "{\"kind\":\"plan\",\"version\":1,\"assumptions\":[{\"name\":\"a\",\"value\":1,"
+            "\"unit\":\"s\",\"origin\":\"%s\"}]}",
+            origin));
+        test_check(holds(page, text_format(&test_arena, "<span class=\"origin %s\">%s</span>",
+                                           origin, origin)),
+                   origin, __FILE__, __LINE__);
+    }
+}
+
+// A plan's document with that peak on a device of 80 GiB; a context of 1 GiB.
+static struct text page_with_memory(double allocated_gib, double reserved_gib, bool fits)
+{
+    const double gib = 1024.0 * 1024 * 1024;
+    double total = (reserved_gib + 1) * gib;
+    return html_of(text_format(
+        &test_arena,
+        "{\"kind\":\"plan\",\"version\":1,\"configuration\":{\"gpus\":1,\"gpu\":\"a100\"},"
+        "\"gpu_hours\":{\"p10\":1,\"p50\":2,\"p90\":3},\"memory\":{\"fits\":%s,"
+        "\"allocated_bytes\":%.0f,\"reserved_bytes\":%.0f,\"total_bytes\":%.0f,"
+        "\"device_bytes\":%.0f,\"total_range_bytes\":{\"p10\":%.0f,\"p50\":%.0f,\"p90\":%.0f},"
+        "\"moment\":\"loss\",\"parts\":[{\"name\":\"weights\",\"bytes\":%.0f}]}}",
+        fits ? "true" : "false", allocated_gib * gib, reserved_gib * gib, total, 80 * gib,
+        0.8 * total, total, 1.26 * total, allocated_gib * gib));
+}
+
+TEST(report_says_allocated_and_reserved_and_whether_it_may_not_fit)
+{
+    // 57 · 1.26 + 1 = 72.8 GiB: fits, though nearly all of the device is reserved.
+    struct text page = page_with_memory(57, 79, true);
+    CHECK(holds(page, ">57.0 GiB<") &&
+          holds(page, "allocated, 79.0 GiB reserved; fits in 80.0 GiB<"));
+    CHECK(holds(page, "Peak 57.0 GiB allocated, 79.0 GiB reserved; the device has 80.0 GiB"));
+    CHECK(holds(page, "46.6 GiB – 72.8 GiB (80\u00a0% range)") && !holds(page, "may not fit"));
+    CHECK(!holds(page, "in use"));
+    // 70 · 1.26 + 1 = 89.2 GiB: the upper end exceeds the device.
+    page = page_with_memory(70, 79, true);
+    CHECK(holds(page, "may not fit in 80.0 GiB: may need up to 89.2 GiB"));
+    CHECK(holds(page, "May not fit: peak 70.0 GiB allocated"));
+    page = page_with_memory(90, 95, false);
+    CHECK(holds(page, "does not fit in 80.0 GiB") && holds(page, "Does not fit: peak 90.0 GiB"));
+}
+
+static struct text with_pilot(struct text plan, const char *json)
+{
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    add(input, plan, "plan.json");
+    add(input, text_of(json), "pilot.json");
+    return html(input, NULL);
+}
+
+TEST(report_with_a_pilot_shows_the_plan_and_the_hours_at_the_pilots_rate)
+{
+    const struct plan *plan = planning_make(usual);
+    const char *same = "{\"kind\":\"pilot\",\"version\":1,\"tokens_per_second\":{\"mean\":%.17g,"
+                       "\"low\":1,\"high\":9},\"configuration\":{\"model\":\"llama-3.1-8b\","
+                       "\"method\":\"lora\",\"stack\":\"hf-peft\",\"gpu\":\"h100-sxm\","
+                       "\"gpus\":%d}}";
+    double seconds = plan->forecast.middle.seconds[OVERHEAD_TRAINING];
+    double rate = plan->chosen.workload.processed_tokens / seconds;
+    // At the rate that the plan assumes the hours stay the same.
+    struct text page = with_pilot(usual_plan(), text_format(&test_arena, same, rate, 8));
+    const char *hours = text_hours(&test_arena, plan->forecast.gpu_hours.mid);
+    CHECK(
+        holds(page, text_format(&test_arena, "At the pilot&#39;s rate</dt><dd>%s GPU h<", hours)));
+    CHECK(holds(page, "planned before the pilot"));
+    CHECK(holds(page, "gpuhours plan --plan plan.json --pilot pilot.json"));
+    // At half of it they are longer, by training and evaluation only.
+    page = with_pilot(usual_plan(), text_format(&test_arena, same, rate / 2, 8));
+    CHECK(!holds(page, text_format(&test_arena, "<dd>%s GPU h<", hours)));
+    // A pilot of another configuration moves nothing here; plan --pilot transfers it.
+    page = with_pilot(usual_plan(), text_format(&test_arena, same, rate, 1));
+    CHECK(!holds(page, "At the pilot") && holds(page, "which ran another configuration"));
+}
+
+TEST(report_has_the_what_if_next_to_the_answer)
+{
+    struct report_live live = { .markup = TEXT("<h2>What if</h2>"), .script = TEXT("1") };
+    const char *page = text_copy(&test_arena, html(everything(), &live));
+    const char *answer = strstr(page, "<section id=\"answer\"");
+    const char *what_if = strstr(page, "<section id=\"what-if\"");
+    const char *next = strstr(page, "<section id=\"mistakes\"");
+    CHECK(answer && what_if && next && answer < what_if && what_if < next);
+}
+
+// A hosts document with that many offers, the first two on the frontier.
+static struct text many_offers(int count)
+{
+    struct out out = { .arena = &test_arena };
+    out_put(&out, "{\"kind\":\"hosts\",\"version\":1,\"picks\":{\"recommended\":0},\"rows\":[");
+    for (int i = 0; i < count; i++)
+        out_put(&out,
+                "%s{\"provider\":\"p%d\",\"instance\":\"i, %d\",\"kind\":\"spot\",\"gpu\":\"g\","
+                "\"gpus\":1,\"pareto\":%s,\"elapsed_hours\":{\"p10\":1,\"p50\":%d,\"p90\":3},"
+                "\"cost_usd\":{\"p10\":1,\"p50\":%d,\"p90\":3},\"time\":{\"seconds\":["
+                "{\"name\":\"training\",\"seconds\":%d}]},\"list\":[{\"use\":1},{\"use\":2}]}",
+                i ? "," : "", i, i, i < 2 ? "true" : "false", 1 + i % 37, 1 + i % 41, i);
+    out_put(&out, "]}");
+    return out_view(&out);
+}
+
+static size_t occurrences(struct text text, const char *piece)
+{
+    size_t count = 0;
+    for (const char *at = text_copy(&test_arena, text); (at = strstr(at, piece)); at++)
+        count++;
+    return count;
+}
+
+TEST(report_thins_the_chart_of_a_thousand_offers)
+{
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    add(input, many_offers(1000), "hosts.json");
+    struct text page = html(input, NULL);
+    size_t faint = occurrences(page, "class=\"faint f"); // in two widths
+    CHECK(faint > 40 && faint <= 300);
+    CHECK(occurrences(page, "class=\"mark ") == 2 * 2);
+}
+
+TEST(report_csv_of_offers_has_a_row_an_offer_and_a_column_a_term)
+{
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    add(input, many_offers(30), "hosts.json");
+    struct out out = { .arena = &test_arena };
+    report_csv(&out, &test_arena, input);
+    struct csv table;
+    CHECK(!csv_read(&table, &test_arena, out_view(&out), "csv", ','));
+    CHECK(table.rows == 30 && table.columns == 13);
+    int instance = csv_column(&table, "instance"), cost = csv_column(&table, "cost_usd.p50");
+    int training = csv_column(&table, "time.seconds.training.seconds");
+    CHECK(instance >= 0 && cost >= 0 && training >= 0);
+    CHECK(text_is(csv_cell(&table, 7, instance), "i, 7"));
+    CHECK(text_is(csv_cell(&table, 7, cost), "8") && text_is(csv_cell(&table, 7, training), "7"));
 }
 
 // --- hostile strings ---------------------------------------------------------
@@ -324,10 +477,10 @@ static void check_refused(const char *json, const char *why)
 TEST(report_refuses_what_it_cannot_show_with_a_sentence)
 {
     check_refused("{\"kind\":\"plan\",\"version\":1,", "x.json");
-    check_refused("[1,2]", "is not a document of gpuhours");
-    check_refused("{}", "is not a document of gpuhours");
-    check_refused("{\"kind\":\"memory\",\"version\":1}", "is of kind \"memory\"");
-    check_refused("{\"kind\":\"\\u001b[31m\",\"version\":1}", "is of kind");
+    check_refused("[1,2]", "is not a gpuhours document");
+    check_refused("{}", "is not a gpuhours document");
+    check_refused("{\"kind\":\"memory\",\"version\":1}", "has kind \"memory\"");
+    check_refused("{\"kind\":\"\\u001b[31m\",\"version\":1}", "has kind");
     check_refused("{\"kind\":\"plan\",\"version\":2}", "version 2");
     check_refused("", "x.json");
 }
@@ -419,7 +572,7 @@ TEST(report_of_two_plans_begins_with_what_differs)
     CHECK(strstr(text, "<section id=\"answer\"") && strstr(text, "<section id=\"answer-2\""));
 }
 
-TEST(report_csv_has_a_row_a_key_and_a_column_a_document)
+TEST(report_csv_of_plans_has_a_row_a_key_and_a_column_a_document)
 {
     struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
     add(input, usual_plan(), "a.json");

@@ -1,0 +1,318 @@
+// Advice: what would change the recommendation, and why no offer was found.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+// --- advice ------------------------------------------------------------------
+
+static void add(struct hosting *h, const char *text)
+{
+    if (h->advice_count < sizeof h->advice / sizeof *h->advice)
+        h->advice[h->advice_count++] = text;
+}
+
+static double utilization(const struct hosting *h, const struct hosting_row *row)
+{
+    double sets = hosting_sets(h->input->request->pattern, h->runs_per_month, row->run_hours.mid);
+    return h->runs_per_month * row->run_hours.mid / sets / HOSTING_HOURS_PER_MONTH;
+}
+
+const char *hosting_spell_runs(double runs_per_month, struct arena *arena)
+{
+    return runs_per_month < 100 ? text_format(arena, "%.3g", runs_per_month)
+                                : text_commas(arena, llround(runs_per_month));
+}
+
+// "20 runs a month, one after another, keep".
+static const char *spell_runs(const struct hosting *h, struct arena *arena)
+{
+    bool one = h->runs_per_month == 1;
+    bool burst = h->input->request->pattern == HOSTING_BURST;
+    return text_format(arena, "%s run%s a month%s%s keep%s",
+                       hosting_spell_runs(h->runs_per_month, arena), one ? "" : "s",
+                       h->runs_assumed ? " (assumed)" : "",
+                       one     ? ""
+                       : burst ? ", at once,"
+                               : ", one after another,",
+                       one ? "s" : "");
+}
+
+// The commitment with the lowest break-even, of the recommended GPU if it has one.
+static const struct hosting_row *best_commitment(const struct hosting *h)
+{
+    const struct gpu *gpu = h->recommended->group ? h->recommended->group->gpu : NULL;
+    const struct hosting_row *best = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        bool reserved = r->kind == OFFERS_RESERVED_1Y || r->kind == OFFERS_RESERVED_3Y;
+        if (!reserved || !(r->break_even > 0))
+            continue;
+        bool same = r->group->gpu == gpu, best_same = best && best->group->gpu == gpu;
+        if (!best || (same && !best_same) ||
+            (same == best_same && r->break_even < best->break_even))
+            best = r;
+    }
+    return best;
+}
+
+// On demand or reserved: compares the utilization with the commitment's break-even.
+static void advise_commitment(struct hosting *h, struct arena *arena)
+{
+    const struct hosting_row *best = best_commitment(h);
+    if (!best)
+        return;
+    double used = utilization(h, best), hours = best->break_even * HOSTING_HOURS_PER_MONTH;
+    bool pays = used > best->break_even;
+    add(h, text_format(arena,
+                       "%s: %s %lld × %s busy %.2g %% of the time; a commitment (%s %s, %s) "
+                       "pays off above %.0f %%, which is %.0f hours a month, and costs %s in total",
+                       pays ? "Reserve" : "Pay on demand", spell_runs(h, arena),
+                       (long long)best->gpus, best->group->gpu->name, 100 * used, best->provider,
+                       best->instance, offers_kind_names[best->kind], 100 * best->break_even, hours,
+                       text_usd(arena, best->commitment_usd)));
+}
+
+static void advise_ownership(struct hosting *h, struct arena *arena)
+{
+    const struct hosting_row *own = NULL;
+    for (size_t i = 0; i < h->count && !own; i++)
+        if (h->rows[i].kind == OFFERS_COLOCATION && !isnan(h->rows[i].rent_usd_per_gpu_hour))
+            own = &h->rows[i];
+    if (!own)
+        return;
+    double rent = own->rent_usd_per_gpu_hour;
+    double share = hosting_ownership_break_even(&own->ownership, rent);
+    add(h, isnan(share)
+               ? text_format(arena,
+                             "Owning %s (%s, confidence %s) never pays off against renting at "
+                             "$%.2f per GPU hour",
+                             own->instance, text_usd(arena, own->ownership.server_usd.mid),
+                             own->ownership.confidence, rent)
+               : text_format(arena,
+                             "Owning %s (%s, confidence %s) pays off above %.0f %% utilization "
+                             "against renting at $%.2f per GPU hour; %s it busy %.2g %%",
+                             own->instance, text_usd(arena, own->ownership.server_usd.mid),
+                             own->ownership.confidence, 100 * share, rent, spell_runs(h, arena),
+                             100 * utilization(h, own)));
+}
+
+static void advise_spot(struct hosting *h, struct arena *arena)
+{
+    size_t worse = 0, all = 0;
+    const struct hosting_row *first = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        all += r->kind == OFFERS_SPOT && !isnan(r->on_demand_usd);
+        if (r->kind != OFFERS_SPOT || !(r->expected_usd >= r->on_demand_usd))
+            continue;
+        worse++;
+        first = first ? first : r;
+    }
+    if (worse)
+        add(h, text_format(arena,
+                           "On demand is cheaper in expectation than spot for %zu of %zu spot "
+                           "offers, such as %s %s: %s instead of %s",
+                           worse, all, first->provider, first->instance,
+                           text_usd(arena, first->on_demand_usd),
+                           text_usd(arena, first->expected_usd)));
+    const struct hosting_row *row = h->recommended;
+    if (row->kind == OFFERS_SPOT)
+        add(h, text_format(arena,
+                           "Spot: save a checkpoint every %s; expect %.2g preemptions; one run in "
+                           "ten takes %s hours or longer",
+                           text_seconds(arena, row->spot.interval_seconds), row->spot.preemptions,
+                           text_hours(arena, row->run_hours.high)));
+}
+
+static void advise_data(struct hosting *h, struct arena *arena)
+{
+    const struct hosting_row *row = h->recommended;
+    double moved = row->move.in_usd + row->move.out_usd;
+    size_t dear = 0;
+    for (size_t i = 0; i < h->count; i++)
+        dear += h->rows[i].move.in_usd + h->rows[i].move.out_usd > h->rows[i].compute_usd.mid;
+    if (moved > row->compute_usd.mid)
+        add(h, text_format(arena,
+                           "Moving the data costs more than the compute: %s against %s; run where "
+                           "the data is, or move it once for several runs",
+                           text_usd(arena, moved), text_usd(arena, row->compute_usd.mid)));
+    else if (dear)
+        add(h, text_format(arena, "Moving the data costs more than the compute for %zu of %zu rows",
+                           dear, h->count));
+}
+
+static void advise_age(struct hosting *h, struct arena *arena)
+{
+    size_t stale = 0;
+    double oldest = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        stale += h->rows[i].stale;
+        if (h->rows[i].stale)
+            oldest = fmax(oldest, h->rows[i].age_days);
+    }
+    if (stale)
+        add(h, text_format(arena,
+                           "%zu of %zu prices are older than 180 days (up to %.0f), which widens "
+                           "their ranges; gpuhours show offers --import FILE reads newer ones",
+                           stale, h->count, oldest));
+}
+
+// The cheapest other row that is at least as reliable as the recommended one.
+static const struct hosting_row *runner_up(const struct hosting *h)
+{
+    const struct hosting_row *first = h->recommended, *next = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        bool same = !strcmp(r->provider, first->provider) &&
+                    !strcmp(r->instance, first->instance) && r->kind == first->kind;
+        if (!same && hosting_trust(r) >= hosting_trust(first) &&
+            (!next || r->cost_usd.mid < next->cost_usd.mid))
+            next = r;
+    }
+    return next;
+}
+
+static void advise_price(struct hosting *h, struct arena *arena)
+{
+    const struct hosting_row *row = h->recommended, *next = runner_up(h);
+    if (!next)
+        return;
+    double dearer = row->cost_usd.mid + 0.1 * row->compute_usd.mid;
+    double change = (next->cost_usd.mid - row->cost_usd.mid) / row->compute_usd.mid;
+    add(h, next->cost_usd.mid < dearer
+               ? text_format(arena,
+                             "A price 10 %% higher would change the choice: %s %s (%s) costs %s, "
+                             "%.1f %% more",
+                             next->provider, next->instance, offers_kind_names[next->kind],
+                             text_usd(arena, next->cost_usd.mid), 100 * change)
+               : text_format(arena,
+                             "A price 10 %% higher would not change the choice: the next, %s %s "
+                             "(%s), costs %.0f %% more",
+                             next->provider, next->instance, offers_kind_names[next->kind],
+                             100 * change));
+}
+
+// Cost with `factor` times the processed tokens: only the training part of the run time scales.
+static double cost_with(const struct hosting_row *row, double factor)
+{
+    if (!row->group)
+        return row->cost_usd.mid;
+    const struct overhead_times *t = &row->group->middle;
+    double share = t->seconds[OVERHEAD_TRAINING] / t->wall_seconds;
+    bool by_time = row->kind == OFFERS_ON_DEMAND || row->kind == OFFERS_SPOT;
+    return row->cost_usd.mid + (by_time ? row->compute_usd.mid * share * (factor - 1) : 0);
+}
+
+// At the median, or, if `safe`, at the upper end of the 80 % range.
+static bool in_time_with(const struct hosting_row *row, double factor, double deadline_hours,
+                         bool safe)
+{
+    if (!row->group)
+        return row->in_time;
+    const struct overhead_times *t = &row->group->middle;
+    double share = t->seconds[OVERHEAD_TRAINING] / t->wall_seconds;
+    double run = safe ? row->run_hours.high : row->run_hours.mid;
+    double end = safe ? row->elapsed_hours.high : row->elapsed_hours.mid;
+    return !(end + run * share * (factor - 1) > deadline_hours);
+}
+
+// Says what packing would save, where it saves anything.
+static void advise_packing(struct hosting *h, const struct hosting_job *job)
+{
+    const struct hosting_row *row = h->recommended, *best = row;
+    if (!row->group)
+        return;
+    const struct workload *now = &row->group->result.workload;
+    struct workload_rule rule = job->plan->rule;
+    struct workload packed;
+    rule.batching = BATCHING_PACKED;
+    workload_make(&packed, &rule, now->micro_batch, (double)row->group->result.layout.data,
+                  now->global_batch);
+    double factor = packed.processed_tokens / now->processed_tokens;
+    double usd = cost_with(row, factor);
+    if (!(usd < 0.99 * row->cost_usd.mid))
+        return;
+    double deadline = h->input->request->deadline / 3600, budget = h->input->request->budget;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        if (hosting_has_room(r) && !r->stale >= !row->stale &&
+            in_time_with(r, factor, deadline, row->chance_in_time >= 0.9) &&
+            !(cost_with(r, factor) > budget) && cost_with(r, factor) < cost_with(best, factor))
+            best = r;
+    }
+    bool same = !strcmp(best->provider, row->provider) && !strcmp(best->instance, row->instance);
+    add(h,
+        text_format(job->arena,
+                    "Packing would process %.0f %% of the tokens: %s instead of %s here; the "
+                    "recommendation %s%s%s%s",
+                    100 * factor, text_usd(job->arena, usd),
+                    text_usd(job->arena, row->cost_usd.mid), same ? "stays the same" : "becomes ",
+                    same ? "" : best->provider, same ? "" : " ", same ? "" : best->instance));
+}
+
+void hosting_advise(struct hosting *h, struct hosting_job *job)
+{
+    if (!h->recommended)
+        return;
+    advise_data(h, job->arena);
+    advise_spot(h, job->arena);
+    advise_commitment(h, job->arena);
+    advise_ownership(h, job->arena);
+    advise_price(h, job->arena);
+    advise_packing(h, job);
+    advise_age(h, job->arena);
+}
+
+// --- why nothing was found ---------------------------------------------------
+
+static const struct {
+    const char *found, *relax;
+} reasons[] = {
+    [HOSTING_OTHER_GPU] = { "have another GPU", "--gpu" },
+    [HOSTING_OTHER_PROVIDER] = { "are from other providers", "--provider" },
+    [HOSTING_OTHER_REGION] = { "are in other regions", "--region" },
+    [HOSTING_NO_TAG] = { "lack a compliance tag", "--compliance" },
+    [HOSTING_NO_PRICE] = { "have no price of this kind", "--kind" },
+    [HOSTING_NO_PRECISION] = { "do not support the precision", "--precision fp16" },
+    [HOSTING_NO_FIT] = { "have too little memory",
+                         "--gpus, --method qlora or a smaller --context" },
+    [HOSTING_NO_NETWORK] = { "have fewer GPUs and no known network", "--gpus" },
+    [HOSTING_NO_HOST_MEMORY] = { "have too little host memory", "a larger instance" },
+};
+
+const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
+{
+    const struct hosting_request *r = h->input->request;
+    struct out out = { .arena = arena };
+    if (h->count) {
+        const struct hosting_row *fast = NULL, *cheap = NULL;
+        for (size_t i = 0; i < h->count; i++) {
+            const struct hosting_row *row = &h->rows[i];
+            if (row->group && (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
+                fast = row;
+            if (!cheap || row->cost_usd.mid < cheap->cost_usd.mid)
+                cheap = row;
+        }
+        out_put(&out, "no offer meets the limits");
+        if (!isnan(r->deadline) && fast)
+            out_put(&out, "; with --deadline %.3gh or longer %s %s does (%s)",
+                    ceil(fast->elapsed_hours.mid * 10) / 10, fast->provider, fast->instance,
+                    text_usd(arena, fast->cost_usd.mid));
+        if (!isnan(r->budget) && cheap)
+            out_put(&out, "; with --budget %.0f or more %s %s does (%s h)",
+                    ceil(cheap->cost_usd.mid), cheap->provider, cheap->instance,
+                    text_hours(arena, cheap->elapsed_hours.mid));
+        return out_string(&out);
+    }
+    size_t total = h->evaluated;
+    for (int i = 0; i <= HOSTING_NO_PRECISION; i++)
+        total += h->left_out[i];
+    out_put(&out, "none of %zu offers can run the job as requested", total);
+    for (int i = 0; i < HOSTING_REASONS; i++)
+        if (h->left_out[i])
+            out_put(&out, "; %zu %s (relax %s)", h->left_out[i], reasons[i].found,
+                    reasons[i].relax);
+    return out_string(&out);
+}

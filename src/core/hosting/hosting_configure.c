@@ -1,0 +1,71 @@
+// The best configuration of the job for groups of machines: one search serves all groups that have
+// the same number of GPUs.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <string.h>
+
+// A catalog in which each group is a GPU type of its own, in its own node. The search lists each
+// training step once and evaluates it on every GPU of the catalog, hence on every group.
+static struct catalog *catalog_of(struct hosting_job *job, struct hosting_group **groups,
+                                  size_t count)
+{
+    struct catalog *catalog = ARENA_NEW(job->arena, struct catalog, 1);
+    *catalog = job->plan->data->catalog;
+    catalog->gpus = ARENA_NEW(job->arena, struct gpu, count);
+    catalog->nodes = ARENA_NEW(job->arena, struct node, count);
+    catalog->gpu_count = catalog->node_count = count;
+    for (size_t i = 0; i < count; i++) {
+        catalog->gpus[i] = *groups[i]->gpu;
+        catalog->nodes[i] = groups[i]->node;
+        catalog->gpus[i].name = catalog->nodes[i].gpu = text_format(job->arena, "%zu", i);
+    }
+    return catalog;
+}
+
+static void take_result(struct hosting_group *group, const struct search_result *best,
+                        const struct hosting_job *job)
+{
+    group->fits = true;
+    group->result = *best;
+    group->result.gpu = group->gpu;
+    group->result.node = group->node;
+    group->result.workload.processed_tokens *= job->processed_scale;
+    if (job->processed_factor.mid > 0)
+        group->result.workload.processed_factor = job->processed_factor;
+}
+
+enum err hosting_configure(struct hosting_job *job, struct hosting_group **groups, size_t count)
+{
+    const struct plan *plan = job->plan;
+    struct catalog *catalog = catalog_of(job, groups, count);
+    double rows = 0;
+    TRY(plan_request_rows(&rows, plan->request));
+    const char *parallel = plan->request->parallel;
+    struct search_space space = {
+        .catalog = catalog,
+        .model = plan->model,
+        .stack = plan->stack,
+        .recipe = plan->request->recipe,
+        .rule = plan->rule,
+        .efficiency = plan->efficiency,
+        .overheads = &plan->overheads,
+        .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
+        .micro_batch = rows,
+        .global_batch = plan->chosen.workload.global_batch,
+        .usd_per_gpu_hour = 1,
+        .vendor = groups[0]->gpu->vendor,
+        .gpus = groups[0]->gpus,
+    };
+    if (space.parallel) {
+        TRY(layout_check(text_of(space.parallel))); // a layout that no number of GPUs can have
+        struct layout layout;
+        if (layout_read(&layout, text_of(space.parallel), space.gpus))
+            return OK; // a layout that this number of GPUs cannot have: the groups do not fit
+    }
+    struct search search;
+    TRY(search_run(&search, job->arena, &space));
+    for (size_t i = 0; i < search.count; i++)
+        take_result(groups[search.best[i].gpu - catalog->gpus], &search.best[i], job);
+    return OK;
+}

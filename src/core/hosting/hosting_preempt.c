@@ -1,0 +1,140 @@
+// Preempted runs: how often spot instances are taken away, and the run times that follow.
+//
+// A run on spot instances is cut into n equal intervals of work, each followed by a checkpoint. A
+// preemption loses the current interval; the next instance arrives after a wait that is not billed,
+// starts up again (billed) and continues from the last checkpoint:
+//
+//     billed      |start|  work  |save|  work  |save|  wo X       |start|  work  |save| ...
+//     time        0----------------------------------------------------------------------->
+//                                                    |lost|
+//                                                         |wait|
+//
+// hosting_spot.c has the expected billed seconds E in closed form and chooses n to minimize it. The
+// distribution around E is sampled for each row i of hosting_samples.c:
+//
+//     work     = wall_seconds[i] - start - saves      the undisturbed run of sample i
+//     calm     = start + work + n · save              billed seconds without any preemption
+//     rate     = preemption_rate[i]                   per second
+//     events   = Poisson quantile of preemption[i], mean rate · E(work, rate)
+//     billed   = calm + events · (E - calm) / (rate · E)
+//     wall     = billed + the sum of `events` waiting times, near normal by waiting[i]
+//
+// Each event costs its expected loss, (E - calm) / (rate · E), so that the mean of `billed` over
+// the samples is E. A test compares the closed form with an event-by-event simulation.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <assert.h>
+#include <math.h>
+
+static double fact_of(const struct catalog *catalog, const char *item, double otherwise)
+{
+    const struct fact *fact = catalog_operation(catalog, "spot", item);
+    return fact ? fact->typical : otherwise;
+}
+
+struct range hosting_preemption_rate(const struct hosting_job *job, double instances,
+                                     double own_rate)
+{
+    const struct catalog *c = &job->plan->data->catalog;
+    double low = fact_of(c, "preemptions per instance-hour, 4x V100 group", 0.2);
+    double high = fact_of(c, "preemptions per available hour, 1x V100", 0.47);
+    double shared = fact_of(c, "co-interruption within 3 minutes", 1);
+    double independent = 1 + (instances - 1) * (1 - shared);
+    struct range rate = { low, sqrt(low * high), high };
+    double given = isnan(own_rate) ? job->request->preemptions_per_hour : own_rate;
+    if (!isnan(given))
+        rate = (struct range){ given, given, given };
+    return (struct range){ rate.low * independent, rate.mid * independent,
+                           rate.high * independent };
+}
+
+// Mean time without an instance: with availability a = up / (up + wait) and up = 1 / rate, it is
+// (1 - a) / a / rate.
+static double wait_seconds(const struct hosting_job *job, const struct hosting_group *group,
+                           double rate_per_second)
+{
+    const struct catalog *c = &job->plan->data->catalog;
+    bool whole_node = group->node.gpus >= 8 || group->instances > 1;
+    double available =
+        fact_of(c, whole_node ? "availability 8x V100 node" : "availability 1x V100", 0.5);
+    if (!isnan(job->request->spot_wait))
+        return job->request->spot_wait;
+    return rate_per_second > 0 ? (1 - available) / available / rate_per_second : 0;
+}
+
+// A Poisson quantile: inverted for a small mean, by Cornish and Fisher's expansion for a large one.
+static double count_events(double mean, double chance, double normal)
+{
+    if (mean > 4)
+        return fmax(0, rint(mean + sqrt(mean) * normal + (normal * normal - 1) / 6));
+    return overhead_count(mean, chance);
+}
+
+// Sample i of a preempted run: billed seconds, and wall seconds with the waits.
+static double sample_run(double *wall_seconds, const struct hosting_job *job,
+                         const struct hosting_preemption *run, double saves, size_t i)
+{
+    const struct hosting_samples *s = &job->samples;
+    double calm = run->restart_seconds + run->work_seconds + saves * run->save_seconds;
+    double expected = hosting_spot_seconds(run, saves);
+    double mean = run->rate_per_second * expected;
+    assert(!(expected < calm * (1 - 1e-9))); // preemptions never make a run cheaper
+    double events = count_events(mean, s->preemption[i], s->preemption_normal[i]);
+    double loss = mean > 0 ? (expected - calm) / mean : 0;
+    double waited = events * run->wait_seconds * fmax(0, 1 + s->waiting[i] / sqrt(fmax(1, events)));
+    double billed = calm + events * loss;
+    *wall_seconds = billed + waited;
+    return billed;
+}
+
+void hosting_spot_sample(struct hosting_job *job, struct hosting_group *group,
+                         struct hosting_spot_samples *spot)
+{
+    if (spot->wall_seconds)
+        return;
+    hosting_group_sample(job, group);
+    double start = spot->preemption.restart_seconds;
+    double saving = group->middle.seconds[OVERHEAD_SAVES];
+    spot->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    const double *rates =
+        hosting_column(&job->rates, job->arena, job->samples.preemption_rate, spot->rates);
+    struct arena_mark mark = arena_mark(job->arena);
+    double *billed = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    double *wall = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        struct hosting_preemption run = spot->preemption;
+        run.work_seconds = fmax(1, group->wall_seconds[i] - start - saving);
+        run.rate_per_second = rates[i] / 3600;
+        double saves = fmax(1, rint(run.work_seconds / spot->best.interval_seconds));
+        billed[i] = sample_run(&spot->wall_seconds[i], job, &run, saves, i) / 3600;
+        wall[i] = spot->wall_seconds[i] / 3600;
+    }
+    spot->billed_hours = hosting_range(billed, HOSTING_SAMPLES);
+    spot->wall_hours = hosting_range(wall, HOSTING_SAMPLES);
+    arena_rewind(job->arena, mark);
+}
+
+struct hosting_spot_samples *hosting_spot_of(struct hosting_job *job, struct hosting_group *group,
+                                             double own_rate)
+{
+    struct range rates = hosting_preemption_rate(job, (double)group->instances, own_rate);
+    for (struct hosting_spot_samples *known = group->spots; known; known = known->next)
+        if (hosting_range_is(&known->rates, &rates))
+            return known;
+    const double *t = group->middle.seconds;
+    double start = t[OVERHEAD_STARTUP] + t[OVERHEAD_COMPILATION] + t[OVERHEAD_LOADING];
+    struct hosting_spot_samples *spot = ARENA_NEW(job->arena, struct hosting_spot_samples, 1);
+    spot->rates = rates;
+    spot->preemption = (struct hosting_preemption){
+        .work_seconds = fmax(1, group->middle.wall_seconds - start - t[OVERHEAD_SAVES]),
+        .save_seconds = t[OVERHEAD_SAVES] / fmax(1, group->middle.saves),
+        .restart_seconds = start,
+        .rate_per_second = rates.mid / 3600,
+        .wait_seconds = wait_seconds(job, group, rates.mid / 3600),
+    };
+    spot->best = hosting_spot_best(&spot->preemption);
+    spot->next = group->spots;
+    group->spots = spot;
+    return spot;
+}

@@ -1,0 +1,193 @@
+// Samples of what is unknown, shared by all offers, and the run times that follow from them.
+//
+// A comparison has about fifteen unknowns: the speed of the stack, the lengths of the examples,
+// start-up, storage, evaluation, failures, retries, the queue, preemptions. Each unknown is a
+// column of HOSTING_SAMPLES numbers; row i of all columns together is one possible outcome of the
+// run:
+//
+//                   speed    lengths   start-up    failure   lost   preemption
+//                  normal    normal     normal      0..1     0..1      0..1
+//     sample 0      +0.31     -1.20      +0.07      0.14     0.31      0.12
+//     sample 1      -0.95     +0.44      +2.10      0.98     0.66      0.77   slow, and it fails
+//       ...
+//     sample 9999   +1.62     -0.03      -0.51      0.40     0.09      0.55   fast, undisturbed
+//
+// A column is one dimension of a Latin hypercube: the distribution is cut into HOSTING_SAMPLES
+// equally likely slices, the middle of each slice is used exactly once, and each column is shuffled
+// independently of the others. Quantiles settle with fewer samples than independent random numbers
+// would need.
+//
+// All offers read the same rows ("common random numbers"): sample 1 is slow and fails on every
+// machine. A difference between two offers is therefore caused by the offers, not by luck.
+//
+// Hardware failures are sampled by overhead_run(): the number of failures is the Poisson quantile
+// of the column `failure`, with the mean (failures per GPU hour) · GPUs · hours; each failure costs
+// a restart and the share `lost` of the interval since the last checkpoint. Preemptions of spot
+// instances come on top of that: see hosting_preempt.c.
+
+#include "core/hosting/hosting_internal.h"
+
+#include <assert.h>
+#include <math.h>
+
+// The values in random order.
+static double *shuffled(struct arena *arena, struct rng *rng, const double *values)
+{
+    double *column = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        size_t at = (size_t)rng_below(rng, i + 1);
+        column[i] = column[at];
+        column[at] = values[i];
+    }
+    return column;
+}
+
+// Replaces each standard normal value by the value of the assumption at that quantile.
+static void scale_to(const struct assumption *assumption, double *column)
+{
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        column[i] = assumption_draw(assumption, column[i]);
+}
+
+void hosting_sample(struct hosting_job *job)
+{
+    struct arena *arena = job->arena;
+    const struct overheads *o = &job->plan->overheads;
+    struct rng rng = rng_seeded((uint64_t)job->plan->request->seed);
+    struct hosting_samples *s = &job->samples;
+    double *uniform = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    double *normal = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        uniform[i] = ((double)i + 0.5) / HOSTING_SAMPLES;
+        normal[i] = stats_normal_quantile(uniform[i]);
+    }
+    *s = (struct hosting_samples){
+        .speed = shuffled(arena, &rng, normal),
+        .lengths = shuffled(arena, &rng, normal),
+        .startup = shuffled(arena, &rng, normal),
+        .storage = shuffled(arena, &rng, normal),
+        .evaluation = shuffled(arena, &rng, normal),
+        .failure_rate = shuffled(arena, &rng, normal),
+        .failure = shuffled(arena, &rng, uniform),
+        .lost = shuffled(arena, &rng, uniform),
+        .retry = shuffled(arena, &rng, uniform),
+        .failed = shuffled(arena, &rng, uniform),
+        .queue = shuffled(arena, &rng, normal),
+        .preemption_rate = shuffled(arena, &rng, normal),
+        .preemption = shuffled(arena, &rng, uniform),
+        .waiting = shuffled(arena, &rng, normal),
+        .speed_elsewhere = ARENA_NEW(arena, double, HOSTING_SAMPLES),
+        .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
+        .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),
+    };
+    const struct efficiency *e = &job->plan->efficiency;
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        double elsewhere = fmax(e->log_spread, job->elsewhere_log_spread);
+        s->speed_elsewhere[i] = exp(e->log_mid + elsewhere * s->speed[i]);
+        s->speed[i] = exp(e->log_mid + e->log_spread * s->speed[i]);
+        s->compile[i] = assumption_draw(&o->compile_seconds, s->startup[i]);
+        s->preemption_normal[i] = normal[(size_t)(s->preemption[i] * HOSTING_SAMPLES)];
+    }
+    scale_to(&o->startup_seconds, s->startup);
+    scale_to(&o->eval_share, s->evaluation);
+    scale_to(&o->failures_per_gpu_hour, s->failure_rate);
+}
+
+bool hosting_range_is(const struct range *a, const struct range *b)
+{
+    return a->low == b->low && a->mid == b->mid && a->high == b->high;
+}
+
+const double *hosting_column(struct hosting_column *cache, struct arena *arena,
+                             const double *normal, struct range range)
+{
+    if (cache->values && hosting_range_is(&cache->range, &range))
+        return cache->values;
+    if (!cache->values)
+        cache->values = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    struct assumption assumption = { .value = range };
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        cache->values[i] = assumption_draw(&assumption, normal[i]);
+    cache->range = range;
+    return cache->values;
+}
+
+// --- quantiles ---------------------------------------------------------------
+
+// Hoare's selection: puts the value of that rank in its place, smaller ones before it.
+static double select_rank(double *values, size_t count, size_t rank)
+{
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        double pivot = values[low + (high - low) / 2];
+        size_t i = low, j = high;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            double moved = values[i];
+            values[i++] = values[j];
+            values[j--] = moved;
+        }
+        size_t last = values[j] > pivot ? j - 1 : j; // of the lower part
+        if (rank <= last)
+            high = last == high ? high - 1 : last;
+        else
+            low = last + 1;
+    }
+    return values[rank];
+}
+
+struct range hosting_range(double *values, size_t count)
+{
+    size_t mid = count / 2, low = count / 10, high = count - 1 - count / 10;
+    struct range range;
+    range.mid = select_rank(values, count, mid);
+    range.low = select_rank(values, mid + 1, low);
+    range.high = select_rank(values + mid, count - mid, high - mid);
+    assert(!(range.low > range.mid) && !(range.mid > range.high));
+    return range;
+}
+
+// --- the run of a group ------------------------------------------------------
+
+void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
+{
+    const struct hosting_samples *s = &job->samples;
+    if (group->wall_seconds)
+        return;
+    const struct workload *workload = &group->result.workload;
+    const double *speed = group->gpu == job->plan->chosen.gpu ? s->speed : s->speed_elsewhere;
+    const double *lengths =
+        hosting_column(&job->lengths, job->arena, s->lengths, workload->processed_factor);
+    const double *storage = hosting_column(&job->storage, job->arena, s->storage,
+                                           group->overheads.storage_bytes_per_s.value);
+    group->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        double tokens = workload->processed_tokens * lengths[i];
+        struct overhead_draw outcome = {
+            .startup_seconds = s->startup[i],
+            .compile_seconds = s->compile[i],
+            .storage_bytes_per_s = storage[i],
+            .eval_share = s->evaluation[i],
+            .failures_per_gpu_hour = s->failure_rate[i],
+            .failure_chance = s->failure[i],
+            .lost_share = s->lost[i],
+            .retry_chance = s->retry[i],
+            .failed_chance = s->failed[i],
+        };
+        struct overhead_times times;
+        overhead_run(&times, &group->overheads, &outcome, tokens / (group->tokens_per_s * speed[i]),
+                     tokens);
+        group->wall_seconds[i] = times.wall_seconds;
+    }
+    struct arena_mark mark = arena_mark(job->arena);
+    double *hours = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        hours[i] = group->wall_seconds[i] / 3600;
+    group->wall_hours = hosting_range(hours, HOSTING_SAMPLES);
+    arena_rewind(job->arena, mark);
+}
