@@ -1,6 +1,8 @@
 // gpuhours runs: the ledger: past plans, pilots and runs, and how often their ranges held.
 
+#include "cli/data.h"
 #include "cli/runs.h"
+#include "core/measured/plausible.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -168,10 +170,14 @@ static enum err compare(struct command_line *line, struct ledger *ledger, struct
     return OK;
 }
 
-static enum err export(struct command_line *line, struct ledger *ledger, struct out *out) {
-    struct entries entries; TRY(find(&entries, ledger, line->arena));
-    if (request.csv) history_write_csv(entries.at, entries.count, line->arena, out);
-    else history_write(entries.at, entries.count, out);
+static enum err write_export(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    struct entries entries;
+    TRY(find(&entries, ledger, line->arena));
+    if (request.csv)
+        history_write_csv(entries.at, entries.count, line->arena, out);
+    else
+        history_write(entries.at, entries.count, out);
     return OK;
 }
 
@@ -183,18 +189,21 @@ static enum err coverage(struct command_line *line, struct ledger *ledger, struc
     return OK;
 }
 
-static enum err delete (struct command_line *line, struct ledger *ledger, struct out *out) {
-    if (line->positional_count < 2) return fail(ERR_USAGE,
-                                                "delete wants ids; gpuhours runs lists them");
-    const struct history_entry * entry; // all are there before the first one goes
+static enum err remove_entries(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    if (line->positional_count < 2)
+        return fail(ERR_USAGE, "delete needs ids; gpuhours runs lists them");
+    const struct history_entry *entry; // checks all before it deletes the first
     for (int i = 1; i < line->positional_count; i++)
         TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
-    for (int i = 1; i < line->positional_count;
-         i++){ bool found; TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
-               TRY(ledger_delete(ledger, entry->id, &found));
-               out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
-                       history_kinds[entry->kind], entry->at); }
-return OK;
+    for (int i = 1; i < line->positional_count; i++) {
+        bool found;
+        TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
+        TRY(ledger_delete(ledger, entry->id, &found));
+        out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
+                history_kinds[entry->kind], entry->at);
+    }
+    return OK;
 }
 
 // --- import ------------------------------------------------------------------
@@ -213,6 +222,26 @@ static enum err import_ledger(struct entries *out, struct arena *arena, const ch
     out->at = rows;
     if (lost)
         fprintf(stderr, "gpuhours: %s: %zu entries could not be read any more\n", path, lost);
+    return OK;
+}
+
+// Leaves out measurements that no GPU reaches, each with its reason on standard error.
+static enum err drop_implausible(struct entries *entries, const struct command_line *line,
+                                 const char *path)
+{
+    struct catalog catalog;
+    size_t kept = 0;
+    TRY(data_open(&catalog, line));
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct history_entry *e = &entries->at[i];
+        if (!plausible_entry(
+                &catalog, line->arena, e,
+                text_format(line->arena, "%s: %s of %.10s", path, history_kinds[e->kind], e->at)))
+            entries->at[kept++] = *e;
+        else
+            fprintf(stderr, "gpuhours: not imported: %s\n", error_text());
+    }
+    entries->count = kept;
     return OK;
 }
 
@@ -239,11 +268,12 @@ static enum err import(struct command_line *line, struct ledger *ledger, struct 
     }
     if (is_ledger)
         TRY(import_ledger(&entries, line->arena, path));
-    size_t added = 0;
+    size_t added = 0, read = entries.count;
+    TRY(drop_implausible(&entries, line, path));
     if (entries.count)
         TRY(ledger_add_all(ledger, history_fields, entries.at, sizeof *entries.at, entries.count,
                            &added));
-    out_put(out, "%zu of %zu entries were new\n", added, entries.count);
+    out_put(out, "%zu of %zu entries were new\n", added, read);
     return OK;
 }
 
@@ -294,9 +324,14 @@ static const struct action {
     enum err (*run)(struct command_line *line, struct ledger *ledger, struct out *out);
     bool writes;
 } actions[] = {
-    { "list", list, false },     { "show", show, false },           { "compare", compare, false },
-    { "export", export, false }, { "coverage", coverage, false },   { "import", import, true },
-    { "delete", delete, true },  { "actual", record_actual, true },
+    { "list", list, false },
+    { "show", show, false },
+    { "compare", compare, false },
+    { "export", write_export, false },
+    { "coverage", coverage, false },
+    { "import", import, true },
+    { "delete", remove_entries, true },
+    { "actual", record_actual, true },
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 

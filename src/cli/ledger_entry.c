@@ -1,5 +1,7 @@
 #include "cli/ledger_entry.h"
 
+#include "cli/data.h"
+#include "core/measured/plausible.h"
 #include "core/measured/prior.h"
 
 #include <stdio.h>
@@ -97,6 +99,11 @@ enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line
     }
     if (measured && plan)
         history_answer(entry, plan, same_job);
+    struct catalog catalog;
+    if (measured) {
+        TRY(data_open(&catalog, line));
+        TRY(plausible_entry(&catalog, line->arena, entry, history_kinds[entry->kind]));
+    }
     history_seal(entry, line->arena);
     return ledger_add(ledger, history_fields, entry);
 }

@@ -132,8 +132,10 @@ static enum err read_rows(struct job *job)
 {
     struct command_line *line = job->line;
     const struct pilot_engine_request *request = job->request;
-    if (line->common.data) // files may stand behind --data too, as with train
+    if (line->common.data) { // here --data names the data set, as with train, not the catalogs
         line->positional[line->positional_count++] = line->common.data;
+        line->common.data = NULL;
+    }
     struct pilot_rows rows = { .words = line->positional,
                                .count = (size_t)line->positional_count,
                                .profile = request->profile,

@@ -8,14 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { INDENT = 15 };
-
-static void put_line(struct out *out, const char *label, const char *text)
-{
-    out_put(out, "  %-*s", INDENT - 2, label);
-    out_wrapped(out, INDENT, INDENT, text);
-}
-
 static struct range read_range(const struct json *tree, const char *key)
 {
     const struct json *in = json_get(tree, key);
@@ -80,12 +72,13 @@ static void put_here(struct out *out, struct arena *arena, const struct json *tr
 {
     const struct json *workload = json_get(tree, "workload");
     double tokens = workload ? json_get_number(workload, "processed_tokens", NAN) : NAN;
-    put_line(out, "forecast",
-             text_format(arena,
-                         "the plan's %s tokens would take %s on this CPU; of its GPUs this pilot "
-                         "says nothing",
-                         text_count(arena, tokens),
-                         text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
+    out_labelled(
+        out, "forecast",
+        text_format(arena,
+                    "the plan's %s tokens would take %s on this CPU; of its GPUs this pilot "
+                    "says nothing",
+                    text_count(arena, tokens),
+                    text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
 }
 
 static enum err put(struct out *out, struct command_line *line, const char *plan_path,
@@ -114,13 +107,14 @@ static enum err put(struct out *out, struct command_line *line, const char *plan
     TRY(plan_make(after, arena, &data, &request));
     struct range gpu_hours = read_range(&tree, "gpu_hours"),
                  wall_hours = read_range(&tree, "wall_hours");
-    put_line(out, "before", spell(&gpu_hours, &wall_hours, arena));
-    put_line(out, "after", spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
-    put_line(out, "", plan_pilot_words(after, arena));
+    out_labelled(out, "before", spell(&gpu_hours, &wall_hours, arena));
+    out_labelled(out, "after",
+                 spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
+    out_labelled(out, "", plan_pilot_words(after, arena));
     if (planned && pilot->stack && strcmp(planned, pilot->stack))
-        put_line(out, "",
-                 text_format(arena, "The plan was with %s; what is forecast now is %s.", planned,
-                             pilot->stack));
+        out_labelled(out, "",
+                     text_format(arena, "The plan was with %s; what is forecast now is %s.",
+                                 planned, pilot->stack));
     return OK;
 }
 
@@ -128,5 +122,6 @@ void pilot_forecast_put(struct out *out, struct command_line *line, const char *
                         const struct pilot *pilot, const char *pilot_name)
 {
     if (put(out, line, plan_path, pilot, pilot_name))
-        put_line(out, "forecast", text_format(line->arena, "as it was, since %s", error_text()));
+        out_labelled(out, "forecast",
+                     text_format(line->arena, "as it was, since %s", error_text()));
 }

@@ -400,16 +400,17 @@ static int insert_all(struct ledger *l, const struct field *fields, char *entrie
     int code = sqlite3_exec(l->database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (!code)
         code = sqlite3_prepare_v2(l->database, out_string(&sql), -1, &statement, NULL);
-    if (!code && count > 1)
+    if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &before);
     for (size_t i = 0; i < count && !code; i++)
         code = insert_one(statement, fields, entries + i * size);
     sqlite3_finalize(statement);
-    if (!code && count > 1)
+    if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &after);
     if (!code)
         code = sqlite3_exec(l->database, "COMMIT", NULL, NULL, NULL);
-    *added = code ? 0 : (size_t)(after - before);
+    if (added)
+        *added = code ? 0 : (size_t)(after - before);
     arena_release(&arena);
     return code;
 }
@@ -432,8 +433,7 @@ enum err ledger_add_all(struct ledger *ledger, const struct field *fields, void 
 
 enum err ledger_add(struct ledger *ledger, const struct field *fields, void *entry)
 {
-    size_t added;
-    return ledger_add_all(ledger, fields, entry, 0, 1, &added);
+    return ledger_add_all(ledger, fields, entry, 0, 1, NULL);
 }
 
 enum err ledger_delete(struct ledger *ledger, int64_t id, bool *found)

@@ -37,7 +37,8 @@ enum err ledger_open(struct ledger **out, const struct ledger_options *options);
 void ledger_close(struct ledger *ledger);               // accepts NULL
 const char *ledger_notice(const struct ledger *ledger); // what a person should know; NULL: nothing
 
-// Sets the entry's id. All of several, or none of them; added: how many had a new uid.
+// Sets the entry's id. Adds all of several, or none of them; added: how many had a new uid, not
+// counted where it is NULL.
 enum err ledger_add(struct ledger *ledger, const struct field *fields, void *entry);
 enum err ledger_add_all(struct ledger *ledger, const struct field *fields, void *entries,
                         size_t size, size_t count, size_t *added);

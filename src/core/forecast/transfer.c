@@ -1,5 +1,7 @@
 #include "core/forecast/transfer.h"
 
+#include "core/measured/plausible.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -66,8 +68,10 @@ static enum err find_names(struct transfer *carry, const struct transfer_source 
     const struct pilot_configuration *c = &carry->pilot->configuration;
     const char *stack = c->stack ? c->stack : carry->pilot->stack;
     if (!c->model || !stack)
-        return fail(ERR_INPUT, "%s: configuration does not name the %s that ran", carry->name,
-                    c->model ? "stack" : "model");
+        return fail(ERR_INPUT,
+                    "%s: does not name the %s that ran; run the pilot again with --plan FILE or "
+                    "--from CONFIG, or set configuration.%s in it",
+                    carry->name, c->model ? "stack" : "model", c->model ? "stack" : "model");
     carry->setup.model =
         source->model && !strcmp(source->model->name, c->model) ? source->model : NULL;
     carry->setup.stack =
@@ -146,6 +150,10 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     out->setup.recipe = pilot->configuration.recipe;
     out->recipe = estimate_recipe(&out->setup);
     find_batch(out, source);
+    TRY(plausible_rate(&(struct plausible){ pilot->tokens_per_s.mean, out->setup.model,
+                                            &out->recipe, out->setup.gpu,
+                                            (double)layout_gpus(&out->setup.layout) },
+                       out->name));
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &out->setup));
     out->roofline_tokens_per_s = estimate.tokens_per_s;

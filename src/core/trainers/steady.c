@@ -230,7 +230,9 @@ static int cosines(size_t count)
     return wanted < COSINES_LEAST ? COSINES_LEAST : wanted > COSINES_MOST ? COSINES_MOST : wanted;
 }
 
-// Of the ratio of two sums: units over seconds.
+// The rate of a series: the sum of units over the sum of seconds. The interval is symmetric in the
+// logarithm of the rate: a rate is positive, and so are both ends, however few and unequal the
+// steps.
 static struct range rate_of(const double *units, const double *seconds, size_t count, double level,
                             double *scratch)
 {
@@ -245,8 +247,8 @@ static struct range rate_of(const double *units, const double *seconds, size_t c
     whiten(scratch, count, memory);
     double variance = long_run_variance(scratch, count, 1, freedom);
     double error = sqrt(variance * (double)count) / (1 - memory) / second_sum;
-    double half = stats_student_quantile(0.5 + level / 2, freedom) * error;
-    return (struct range){ rate - half, rate, rate + half };
+    double half = stats_student_quantile(0.5 + level / 2, freedom) * error / rate;
+    return (struct range){ rate * exp(-half), rate, rate * exp(half) };
 }
 
 // --- drift -------------------------------------------------------------------
@@ -343,8 +345,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     double level = rule->level > 0 ? rule->level : 0.9,
            wanted = rule->wanted > 0 ? rule->wanted : 0.02;
     struct range pace = rate_of(steps, seconds, count, level, scratch);
-    out->step_seconds =
-        (struct range){ 1 / pace.high, 1 / pace.mid, pace.low > 0 ? 1 / pace.low : INFINITY };
+    out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
     struct range rate = known ? out->tokens_per_s : pace;
