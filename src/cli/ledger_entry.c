@@ -2,7 +2,6 @@
 
 #include "cli/data.h"
 #include "core/measured/plausible.h"
-#include "core/measured/prior.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,43 +143,34 @@ void ledger_entry_document(const struct command_line *line, struct text document
     ledger_entry_answer(line, document, (struct text){ 0 });
 }
 
-static enum err learn(struct plan_data *data, const struct plan_request *request,
-                      const struct command_line *line)
+static enum err learn(struct plan_data *data, const struct command_line *line)
 {
-    // Without documents: a few hundred bytes an entry.
-    static struct field few[64];
+    enum { NEWEST = 256 };
+    static struct field without_documents[64]; // about a kilobyte an entry
     size_t kept = 0;
     for (const struct field *f = history_fields; f->name; f++)
-        if (strcmp(f->name, "document") && strcmp(f->name, "configuration"))
-            few[kept++] = *f;
-    const struct gpu *gpu;
-    if (!request->gpu || catalog_gpu(&gpu, &data->catalog, request->gpu))
-        return OK; // which the plan will say
+        if (strcmp(f->name, "document"))
+            without_documents[kept++] = *f;
     struct ledger *ledger;
     TRY(ledger_entry_open(&ledger, line, false));
     if (!ledger)
         return OK;
-    const char *method = recipe_methods[request->recipe.method];
-    struct ledger_filter like[] = { { "gpu", "=", gpu->name },
-                                    { "method", "=", method },
-                                    { "actual_tokens_per_second", ">", "0" },
-                                    { 0 } };
+    struct ledger_filter measured[] = { { "actual_tokens_per_second", ">", "0" }, { 0 } };
     void *rows;
     size_t count;
-    enum err err = ledger_find(ledger, line->arena, few, sizeof(struct history_entry), like, 1000,
-                               &rows, &count);
+    enum err err = ledger_find(ledger, line->arena, without_documents, sizeof(struct history_entry),
+                               measured, NEWEST, &rows, &count);
     if (!err)
-        prior_learn(data->efficiencies, data->efficiency_count, rows, count, gpu->name, method);
+        prior_open(&data->ledger, line->arena, &data->catalog, rows, count);
     ledger_close(ledger);
     return err;
 }
 
-void ledger_entry_learn(struct plan_data *data, const struct plan_request *request,
-                        const struct command_line *line)
+void ledger_entry_learn(struct plan_data *data, const struct command_line *line)
 {
     if (is_off(line))
         return;
     const char *before = text_format(line->arena, "%s", error_text());
-    if (learn(data, request, line)) // ledger_entry_document() will meet and say the same
-        fail(OK, "%s", before);
+    learn(data, line); // ledger_entry_document() will meet and report the same failure
+    fail(OK, "%s", before);
 }

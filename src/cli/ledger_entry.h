@@ -20,9 +20,8 @@ void ledger_entry_document(const struct command_line *line, struct text document
 // Likewise, as the answer to that plan's document, which is remembered too if it is not yet.
 void ledger_entry_answer(const struct command_line *line, struct text document, struct text plan);
 
-// Lets the ledger's pilots and runs of like configurations move the stacks' efficiencies.
-void ledger_entry_learn(struct plan_data *data, const struct plan_request *request,
-                        const struct command_line *line);
+// Gives the plan the ledger's pilots and runs: data->ledger. Nothing with --ledger off.
+void ledger_entry_learn(struct plan_data *data, const struct command_line *line);
 
 // For `runs`, where the ledger is the matter: its failures are the command's. NULL with OK: there
 // is none to look at yet.

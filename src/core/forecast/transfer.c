@@ -188,6 +188,11 @@ static double grown(enum transfer_cause cause, double far)
     return whole > 0 ? fmin(1, far / whole) : far > 0;
 }
 
+double transfer_difference(enum transfer_cause cause, double distance)
+{
+    return differences[cause].spread * grown(cause, distance);
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
@@ -290,8 +295,7 @@ void transfer_to(struct transferred *out, const struct transfer *carry, struct a
     out->spreads[TRANSFER_INTERVAL] = carry->log_interval;
     out->spreads[TRANSFER_RUNS] = run_spread;
     for (int cause = TRANSFER_LENGTHS; cause < TRANSFER_CAUSES; cause++)
-        out->spreads[cause] =
-            differences[cause].spread * grown((enum transfer_cause)cause, far[cause]);
+        out->spreads[cause] = transfer_difference((enum transfer_cause)cause, far[cause]);
     out->by_fit =
         move_by_fit(&log_efficiency, &out->spreads[TRANSFER_LENGTHS], carry, arena, setup, far);
     for (int cause = 0; cause < TRANSFER_CAUSES; cause++)

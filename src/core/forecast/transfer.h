@@ -81,5 +81,9 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
 void transfer_to(struct transferred *out, const struct transfer *carry, struct arena *arena,
                  const struct setup *setup);
 
+// Standard deviation of the logarithm of measured over predicted tokens/s between two runs of one
+// source that differ in one cause: by so many doublings, or by 1 where they differ at all.
+double transfer_difference(enum transfer_cause cause, double distance);
+
 // Measured over predicted bytes of the pilot; NAN where it measured none.
 double transfer_memory_ratio(const struct transfer *carry);

@@ -425,25 +425,16 @@ struct history_coverage history_coverage(struct arena *arena, const struct histo
     return out;
 }
 
-static bool has_ratio(const struct history_entry *e, const char *stack, const char *gpu,
-                      const char *method)
+static bool has_ratio(const struct history_entry *e)
 {
-    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0 &&
-           is_of(e->stack, stack) && is_of(e->gpu, gpu) && is_of(e->method, method);
+    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0;
 }
 
-size_t history_ratios(double *out, size_t room, const struct history_entry *entries, size_t count,
-                      const char *stack, const char *gpu, const char *method)
+bool history_teaches(const struct history_entry *entries, size_t at)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < count && found < room; i++) {
-        const struct history_entry *e = &entries[i];
-        bool newest = true;
-        for (size_t j = 0; j < i && newest; j++)
-            newest = !has_ratio(&entries[j], stack, gpu, method) || !e->key || !entries[j].key ||
-                     strcmp(entries[j].key, e->key);
-        if (newest && has_ratio(e, stack, gpu, method))
-            out[found++] = log(e->actual_tokens_per_second / e->roofline_tokens_per_second);
-    }
-    return found;
+    const struct history_entry *e = &entries[at];
+    bool newest = true;
+    for (size_t i = 0; i < at && newest && e->key; i++)
+        newest = !has_ratio(&entries[i]) || !entries[i].key || strcmp(entries[i].key, e->key);
+    return newest && has_ratio(e);
 }

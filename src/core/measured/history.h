@@ -73,7 +73,7 @@ struct history_coverage {
 struct history_coverage history_coverage(struct arena *arena, const struct history_entry *entries,
                                          size_t count, const char *stack, const char *gpu);
 
-// Measured over roofline, as logarithms: of the pilots and runs of like configurations. One
-// configuration counts once, its newest first: a run repeated ten times is one thing learned.
-size_t history_ratios(double *out, size_t room, const struct history_entry *entries, size_t count,
-                      const char *stack, const char *gpu, const char *method);
+// Whether an entry tells something about the next run: a pilot or run with a measured and a
+// roofline rate, the newest of its configuration. Entries are newest first: a run repeated ten
+// times counts once.
+bool history_teaches(const struct history_entry *entries, size_t at);
