@@ -241,6 +241,8 @@ static void write_summary(const struct watch *watch, const struct pilot *pilot,
     if (!isnan(end->used_usd))
         out_put(out, "  cost         %s; planned was %s\n", text_usd(arena, end->used_usd),
                 text_usd(arena, watch->plan.cost_usd.mid));
+    if (!isnan(watch->run.speaker->series.loss))
+        out_put(out, "  loss         %.4g at the last step\n", watch->run.speaker->series.loss);
     pilot_text(pilot, arena, out);
 }
 

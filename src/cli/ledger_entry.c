@@ -1,6 +1,5 @@
 #include "cli/ledger_entry.h"
 
-#include "cli/data.h"
 #include "core/measured/plausible.h"
 
 #include <stdio.h>
@@ -100,7 +99,7 @@ enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line
         history_answer(entry, plan, same_job);
     struct catalog catalog;
     if (measured) {
-        TRY(data_open(&catalog, line));
+        TRY(catalog_open(&catalog, line->arena, NULL, 0));
         TRY(plausible_entry(&catalog, line->arena, entry, history_kinds[entry->kind]));
     }
     history_seal(entry, line->arena);
