@@ -237,6 +237,11 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
     if (run->how == WRAPPED_ENDED && child->code)
         return fail((enum err)child->code, "the trainer %s after %s%s", child_ending(child, arena),
                     steps, last_words(run, arena));
+    if (!series->count && !isnan(series->loss))
+        return fail(ERR_ANSWER,
+                    "the trainer printed losses but no step numbers; enable its progress bar "
+                    "(transformers: disable_tqdm=False, or log_level=info), or give --log DIR if "
+                    "it writes TensorBoard events");
     if (!series->count)
         return fail(ERR_ANSWER,
                     "no training step was recognised in the trainer's output in %s; give "

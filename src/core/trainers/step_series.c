@@ -125,6 +125,16 @@ static void begin(struct step_series *s, const struct trainer_log_event *event)
     s->last_seconds = clock_of(s, event);
 }
 
+// Where no line had the number of its step, the mean rate and the duration of the run give how many
+// there were. Trainers print the rate with three decimals: of longer steps it says too little.
+static void end(struct step_series *s, const struct trainer_log_event *event)
+{
+    const double longest_seconds = 10; // 0.100 steps/s, known to half a percent
+    s->ended = true;
+    if (isnan(s->last_step) && event->step_seconds <= longest_seconds)
+        s->last_step = rint(event->run_seconds / event->step_seconds);
+}
+
 void step_series_add(void *series, const struct trainer_log_event *event)
 {
     struct step_series *s = series;
@@ -137,7 +147,7 @@ void step_series_add(void *series, const struct trainer_log_event *event)
     case TRAINER_LOG_SAVE: flag(s, STEADY_SAVED, &s->saves); break;
     case TRAINER_LOG_OUT_OF_MEMORY: s->out_of_memory = true; break;
     case TRAINER_LOG_ERROR: s->failed = true; break;
-    case TRAINER_LOG_END: s->ended = true; break;
+    case TRAINER_LOG_END: end(s, event); break;
     }
     keep_last_said(s, event);
 }

@@ -100,6 +100,7 @@ static const struct trainer_log_key keys[] = {
     { "step_time", AT(step_seconds), 1, 0 },
     { "time", AT(step_seconds), 1, KEY_WITH_UNIT },
     { "it/sec", AT(step_seconds), 1, KEY_INVERSE },
+    { "train_steps_per_second", AT(step_seconds), 1, KEY_INVERSE }, // of transformers, at the end
     { "elapsed_time", AT(elapsed_seconds), 1, KEY_DURATION }, // LLaMA-Factory
     { "train_runtime", AT(run_seconds), 1, 0 },
     { "training time", AT(run_seconds), 1, KEY_WITH_UNIT },
