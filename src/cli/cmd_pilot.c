@@ -169,7 +169,7 @@ static const char *status(const struct wrapped *run, struct arena *arena)
 {
     struct out out = { .arena = arena };
     const struct steady *steady = &run->steady;
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     if (!series->count) {
         out_put(&out, "no step yet, %s", text_seconds(arena, wrapped_elapsed(run)));
         return out_string(&out);
@@ -220,7 +220,7 @@ static const char *last_words(const struct wrapped *run, struct arena *arena)
 static enum err judge(const struct wrapped *run, struct arena *arena)
 {
     const struct child *child = &run->child;
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     const char *steps = text_format(arena, "%.0f steps", wrapped_steps(run));
     if (run->how == WRAPPED_INTERRUPTED)
         return fail((enum err)(128 + child->interrupted), "stopped by signal %d after %s",

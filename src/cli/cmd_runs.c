@@ -303,7 +303,7 @@ static enum err read_plan(struct history_entry *out, struct arena *arena, const 
 static enum err record_actual(struct command_line *line, struct ledger *ledger, struct out *out)
 {
     struct history_entry plan, run;
-    const struct history_entry *found;
+    const struct history_entry *found = NULL;
     if (line->positional_count != (actual.plan ? 1 : 2))
         return fail(ERR_USAGE, "actual needs the id or name of a plan, or --plan FILE; and "
                                "--gpu-hours, --wall-hours, --tokens-per-second or --log");

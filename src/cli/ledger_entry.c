@@ -1,3 +1,5 @@
+// Opens the ledger for commands, adds their documents, and reads the runs that plans learn from.
+
 #include "cli/ledger_entry.h"
 
 #include "core/measured/plausible.h"
@@ -25,7 +27,7 @@ static bool is_off(const struct command_line *line)
     return line->common.ledger && !strcmp(line->common.ledger, "off");
 }
 
-// Whether a file could be made there: the nearest folder that exists can be written.
+// Whether a file could be created there: the nearest existing folder is writable.
 static bool can_be_made(struct arena *arena, const char *path)
 {
     char *folder = arena_copy(arena, path, strlen(path));
@@ -43,10 +45,10 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     *out = NULL;
     const char *path;
     if (is_off(line))
-        return fail(ERR_USAGE, "--ledger off leaves nothing to look at");
+        return fail(ERR_USAGE, "--ledger off: this command needs a ledger");
     ledger_path(&path, line->arena, line->common.ledger);
     if (!path)
-        return fail(ERR_USAGE, "there is no home folder for a ledger; --ledger FILE names one");
+        return fail(ERR_USAGE, "there is no home folder for the ledger; give --ledger FILE");
     struct ledger_options options = { .path = path,
                                       .wait_seconds = wait_seconds,
                                       .asked = line->common.ledger };
@@ -59,7 +61,7 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     return OK;
 }
 
-// The newest plan of the entry's name, else of its configuration; NULL: none.
+// The newest plan with the entry's name, otherwise of its configuration; NULL: none.
 static enum err find_plan(const struct history_entry **out, struct ledger *ledger,
                           struct arena *arena, const struct history_entry *entry)
 {
@@ -131,9 +133,9 @@ void ledger_entry_answer(const struct command_line *line, struct text document, 
     if (is_off(line))
         return;
     const char *before = text_format(line->arena, "%s", error_text());
-    fflush(stdout); // the result is out before anything waits for a lock
+    fflush(stdout); // prints the result before anything waits for a lock
     if (add_documents(line, document, plan))
-        fprintf(stderr, "gpuhours: not remembered: %s\n", error_text());
+        fprintf(stderr, "gpuhours: not added to the ledger: %s\n", error_text());
     fail(OK, "%s", before);
 }
 

@@ -391,7 +391,7 @@ static const char *pilot_of_another_stack(const struct plan *plan, struct arena 
 {
     if (!plan->request->pilot || plan->carried.same_stack)
         return NULL;
-    return text_format(arena, "the pilot ran %s, this plan is with %s: nothing of it is carried",
+    return text_format(arena, "the pilot ran %s, this plan uses %s: the measurement is not used",
                        plan->carry.setup.stack->name, plan->stack->name);
 }
 

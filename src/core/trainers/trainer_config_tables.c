@@ -1,4 +1,5 @@
-// What trainers call things. A new trainer is a table here, and a fixture in test/data/from.
+// The configuration keys of each trainer. A new trainer is a table here, and a fixture in
+// test/data/from.
 
 #include "core/trainers/trainer_facts.h"
 
@@ -115,7 +116,7 @@ static const struct trainer_config_word shardings[] = {
     { 0 },
 };
 
-// Of FSDP 2: weights are given back behind the forward pass, or kept.
+// FSDP 2: weights are freed after the forward pass, or kept.
 static const struct trainer_config_word reshards[] = {
     { "true", "full" },
     { "false", "gradients" },
