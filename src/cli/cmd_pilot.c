@@ -49,7 +49,7 @@ static const struct options *list_options(void)
 {
     static const struct options groups[] = {
         { "Pilot", asked_fields, &asked },
-        { "Another trainer, behind --", wrapped_fields, &asked },
+        { "Another trainer, after --", wrapped_fields, &asked },
         { "Its configuration", from_fields, &from },
         { "Built-in engine", pilot_engine_fields, &engine },
         { "Data of the engine", dataset_fields, &engine.data },

@@ -46,8 +46,8 @@ void trainer_config_say(struct trainer_config *config, enum trainer_config_fact_
 {
     struct trainer_config_fact *known = &config->facts[fact];
     if (known->value && strcmp(known->value, value))
-        trainer_config_contradict(config, "%s of %s says %s, %s of %s says %s; %s is taken",
-                                  known->key, known->file, known->value, key, file, value, value);
+        trainer_config_contradict(config, "%s in %s is %s, %s in %s is %s; %s is used", known->key,
+                                  known->file, known->value, key, file, value, value);
     *known = (struct trainer_config_fact){ value, file, key };
 }
 

@@ -145,7 +145,7 @@ static bool is_step(const struct trainer_log_key *key)
 }
 
 // "/ 500" after a step.
-static const char *total_behind(struct trainer_log_found *found, const char *at)
+static const char *total_after(struct trainer_log_found *found, const char *at)
 {
     double total;
     const char *number = at + strspn(at, " ");
@@ -175,7 +175,7 @@ void trainer_log_pairs(struct trainer_log_found *found, const char *line)
         if (key)
             put(found, key, value, scale);
         if (key && is_step(key))
-            end = total_behind(found, end);
+            end = total_after(found, end);
         if (!key && !isnan(value) && !strncmp(end, " tok/s", 6))
             found->event.tokens_per_s = value;
         from = at = end > at ? end : at + 1;
