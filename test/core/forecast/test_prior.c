@@ -71,7 +71,7 @@ TEST(prior_of_three_ratios_is_as_computed_by_hand)
     CHECK_NEAR(e.log_spread, 0.107952, 1e-5);
 }
 
-TEST(prior_comes_to_the_own_mean_with_many_runs_and_stays_above_the_least)
+TEST(prior_approaches_the_mean_of_many_own_runs_and_keeps_a_least_spread)
 {
     double ratios[60], last = catalogs.log_spread;
     for (int i = 0; i < 60; i++)
@@ -244,7 +244,7 @@ static struct outcome predict(const struct validate_row *rows, size_t count, siz
     return (struct outcome){ stats_median(errors, n), covered / weight };
 }
 
-TEST(prior_learned_from_earlier_runs_foretells_the_next_one_better_and_about_as_surely)
+TEST(prior_learned_from_earlier_runs_predicts_the_next_one_better_and_within_its_range)
 {
     struct knowledge k = knowledge_open();
     struct run *runs;

@@ -72,7 +72,7 @@ TEST(history_of_a_pilot_and_of_a_run_have_actuals)
     CHECK(!strcmp(pilot.stack, "hf")); // what it knows itself stays
 }
 
-TEST(history_of_a_like_job_takes_the_rate_and_not_the_hours)
+TEST(history_of_the_same_configuration_takes_the_rate_but_not_the_hours)
 {
     struct history_entry run = read_text("{\"kind\":\"run\",\"gpu_hours\":2.5}");
     struct history_entry plan = read_text(plan_text);
@@ -80,7 +80,7 @@ TEST(history_of_a_like_job_takes_the_rate_and_not_the_hours)
     CHECK(run.tokens_per_second.mid == 1000 && isnan(run.gpu_hours.mid));
 }
 
-TEST(history_refuses_what_is_none_of_our_documents)
+TEST(history_refuses_documents_of_other_programs)
 {
     static const char *const bad[] = {
         "[]", "{}", "{\"kind\":\"poem\"}", "{\"kind\":3}", "{\"kind\":\"plan\"", ""

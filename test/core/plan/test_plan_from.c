@@ -323,8 +323,8 @@ TEST(trainer_config_says_what_a_value_must_be)
 
 TEST(trainer_config_refuses_what_no_trainer_wrote)
 {
-    CHECK(strstr(refusal("name: left-pad\nversion: 1\n"), "has no key that tells its trainer"));
-    CHECK(strstr(refusal("architectures: [LlamaForCausalLM]\n"), "--model takes"));
+    CHECK(strstr(refusal("name: left-pad\nversion: 1\n"), "no key tells which trainer"));
+    CHECK(strstr(refusal("architectures: [LlamaForCausalLM]\n"), "with --model"));
     CHECK(strstr(refusal("- a\n- b\n"), "is a list"));
     CHECK(strstr(refusal(""), "is empty"));
 }
