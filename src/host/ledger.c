@@ -2,6 +2,8 @@
 
 #include "host/ledger.h"
 
+#include "host/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -184,6 +186,18 @@ static void note_file(struct ledger *l)
     l->inode = about.st_ino;
 }
 
+// SQLite does not wait for others while the journal mode changes: it reports "busy" at once.
+static enum err execute_patiently(struct ledger *l, const char *sql)
+{
+    double end = clock_seconds() + l->options.wait_seconds;
+    int code = sqlite3_exec(l->database, sql, NULL, NULL, NULL);
+    while ((code & 0xFF) == SQLITE_BUSY && clock_seconds() < end) {
+        sqlite3_sleep(10);
+        code = sqlite3_exec(l->database, sql, NULL, NULL, NULL);
+    }
+    return code ? refused(l) : OK;
+}
+
 static enum err open_file(struct ledger *l)
 {
     make_folders(l);
@@ -194,8 +208,8 @@ static enum err open_file(struct ledger *l)
     note_file(l);
     // Without a log, waiting for the disk protects against a crash of the machine.
     bool network = is_shared_over_network(l->path);
-    TRY(execute(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
-                           : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"));
+    TRY(execute_patiently(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
+                                     : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"));
     return migrate(l);
 }
 

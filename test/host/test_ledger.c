@@ -146,8 +146,10 @@ static void write_many(const char *path, int writer, int count)
         struct history_entry e = entry_of(uid);
         struct ledger *ledger;
         struct ledger_options options = { .path = path, .wait_seconds = 60 };
-        if (ledger_open(&ledger, &options) || ledger_add(ledger, history_fields, &e))
+        if (ledger_open(&ledger, &options) || ledger_add(ledger, history_fields, &e)) {
+            fprintf(stderr, "writer %d: %s\n", writer, error_text());
             _exit(1);
+        }
         ledger_close(ledger);
     }
     _exit(0);
