@@ -133,6 +133,12 @@ struct text out_view(const struct out *out)
 
 // --- spelling ----------------------------------------------------------------
 
+void out_labelled(struct out *out, const char *label, const char *text)
+{
+    out_put(out, "  %-*s", OUT_LABEL - 2, label);
+    out_wrapped(out, OUT_LABEL, OUT_LABEL, text);
+}
+
 const char *text_format(struct arena *arena, const char *format, ...)
 {
     struct out out = { .arena = arena };

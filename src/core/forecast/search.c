@@ -89,6 +89,8 @@ struct card {
     double usd_per_gpu_hour;
     bool found, lighter[MICROS]; // whether lighter recomputation fits at each micro-batch
     struct search_result best;
+    struct efficiency learned; // with learned_gpus of them; 0: not yet
+    int64_t learned_gpus;
 };
 
 struct walk {
@@ -143,11 +145,22 @@ static bool is_better(const struct search_result *best, bool stable, double wall
     return stable ? faster : bytes < 0.9 || (bytes < 1.1 && faster);
 }
 
-static struct efficiency efficiency_of(struct walk *walk, const struct card *card,
+// By the ledger; of a card it depends on the number of GPUs only, which seldom changes.
+static struct efficiency learned(const struct search_space *space, struct card *card,
+                                 const struct setup *setup)
+{
+    int64_t gpus = layout_gpus(&setup->layout);
+    if (card->learned_gpus != gpus)
+        card->learned = prior_at(space->ledger, &space->efficiency, setup);
+    card->learned_gpus = gpus;
+    return card->learned;
+}
+
+static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                                        const struct step_request *request)
 {
     const struct search_space *space = walk->space;
-    if (!space->carry)
+    if (!space->carry && !(space->ledger && space->ledger->count))
         return space->efficiency;
     struct setup setup = { .model = request->model,
                            .stack = request->stack,
@@ -157,9 +170,10 @@ static struct efficiency efficiency_of(struct walk *walk, const struct card *car
                            .layout = *request->layout,
                            .batch = request->batch,
                            .accumulation = request->accumulation };
-    struct transferred carried;
-    transfer_to(&carried, space->carry, walk->arena, &setup);
-    return carried.same_stack ? carried.efficiency : space->efficiency;
+    struct transferred carried = { 0 };
+    if (space->carry)
+        transfer_to(&carried, space->carry, walk->arena, &setup);
+    return carried.same_stack ? carried.efficiency : learned(space, card, &setup);
 }
 
 static void time_card(struct walk *walk, struct card *card, const struct step *step,

@@ -15,7 +15,7 @@
 
 #pragma once
 
-#include "core/forecast/transfer.h"
+#include "core/forecast/prior.h"
 #include "core/forecast/forecast.h"
 #include "core/forecast/workload.h"
 
@@ -25,8 +25,9 @@ struct search_space {
     const struct stack *stack;
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
-    struct efficiency efficiency;
-    const struct transfer *carry;      // NULL: every configuration has that efficiency
+    struct efficiency efficiency;      // the catalog's row of the stack
+    const struct prior *ledger;        // updates it by the user's own runs; NULL: does not
+    const struct transfer *carry;      // a pilot, which takes the place of both; NULL: none
     const struct overheads *overheads; // before overhead_configure()
     const char *parallel;              // NULL: any
     double micro_batch;                // 0: any

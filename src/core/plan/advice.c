@@ -357,6 +357,13 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
                        plan->stack->name);
 }
 
+// Below a tenth the line of the ledger says enough.
+static const char *ledger_changes_hours(const struct plan *plan, struct arena *arena)
+{
+    double change = plan->forecast.gpu_hours.mid / plan->gpu_hours_without_ledger.mid;
+    return fabs(log(change)) > 0.1 ? plan_ledger_words(plan, arena) : NULL;
+}
+
 // --- the pilot ---------------------------------------------------------------
 
 static const char *pilot_not_steady(const struct plan *plan, struct arena *arena)
@@ -384,7 +391,7 @@ static const char *pilot_of_another_stack(const struct plan *plan, struct arena 
 {
     if (!plan->request->pilot || plan->carried.same_stack)
         return NULL;
-    return text_format(arena, "the pilot ran %s, this plan is with %s: nothing of it is carried",
+    return text_format(arena, "the pilot ran %s, this plan uses %s: the measurement is not used",
                        plan->carry.setup.stack->name, plan->stack->name);
 }
 
@@ -454,6 +461,7 @@ static const struct {
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },
+    { "ledger_changes_hours", ledger_changes_hours },
     { "pilot_not_steady", pilot_not_steady },
     { "pilot_throttled", pilot_throttled },
     { "pilot_of_another_stack", pilot_of_another_stack },

@@ -150,6 +150,7 @@ static enum err make_space(struct search_space *out, struct plan *plan)
         .recipe = request->recipe,
         .rule = plan->rule,
         .efficiency = plan->prior,
+        .ledger = &plan->data->ledger,
         .carry = request->pilot ? &plan->carry : NULL,
         .overheads = &plan->overheads,
         .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
@@ -275,12 +276,11 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
 static struct transferred carried_to(const struct plan *plan, struct arena *arena,
                                      const struct setup *setup)
 {
-    struct transferred carried = { .efficiency = plan->prior };
-    if (!plan->request->pilot)
-        return carried;
-    transfer_to(&carried, &plan->carry, arena, setup);
+    struct transferred carried = { 0 };
+    if (plan->request->pilot)
+        transfer_to(&carried, &plan->carry, arena, setup);
     if (!carried.same_stack)
-        carried.efficiency = plan->prior;
+        carried.efficiency = prior_at(&plan->data->ledger, &plan->prior, setup);
     return carried;
 }
 
@@ -329,6 +329,13 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     input.price = plan->price;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
+    plan->gpu_hours_without_ledger = plan->forecast.gpu_hours;
+    if (plan->efficiency.own) {
+        struct forecast *without = ARENA_NEW(arena, struct forecast, 1);
+        input.efficiency = plan->prior;
+        forecast_make(without, arena, &input);
+        plan->gpu_hours_without_ledger = without->gpu_hours;
+    }
     struct search_result *chosen = &plan->chosen;
     chosen->wall_hours = plan->forecast.wall_hours.mid;
     chosen->gpu_hours = plan->forecast.gpu_hours.mid;

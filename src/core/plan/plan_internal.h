@@ -18,6 +18,8 @@ void plan_assume_pilot(struct plan *plan);
 void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan); // the member "pilot"
 
+void plan_put_ledger(struct json_writer *w, const struct plan *plan); // the member "ledger"
+
 struct price plan_price(const struct plan *plan, struct arena *arena,
                         const struct search_result *result);
 

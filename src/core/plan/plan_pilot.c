@@ -114,20 +114,22 @@ const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
     if (!pilot)
         return NULL;
     const char *measured =
-        text_format(arena, "%s tokens/s measured on %lld × %s, %.2f of what %s was taken for",
+        text_format(arena, "%s tokens/s measured on %lld × %s, %.3g × the assumed speed of %s",
                     text_commas(arena, llround(pilot->tokens_per_s.mean)),
                     (long long)layout_gpus(&carry->setup.layout), carry->setup.gpu->name,
                     exp(carry->log_measured - carry->prior.log_mid), carry->prior.stack);
     if (!carried->same_stack)
-        return text_format(arena, "%s; this plan is with %s, of which that says nothing", measured,
+        return text_format(arena, "%s; this plan uses %s, about which that tells nothing", measured,
                            plan->stack->name);
-    const char *how = carried->alike ? "this run is like it"
-                      : carried->weight < 1
-                          ? text_format(arena, "it weighs %.0f %% here", 100 * carried->weight)
-                      : carried->by_fit ? "carried by its fit and the step list"
-                                        : "carried by the step list";
-    return text_format(arena, "%s; %s. Of ± %.0f %% in speed ± %.1f %% is left: %s", measured, how,
-                       percent(plan->prior.log_spread), percent(plan->efficiency.log_spread),
+    const char *how =
+        carried->alike ? "this run is like it"
+        : carried->weight < 1
+            ? text_format(arena, "weighted %.0f %% here, the stack's own figure %.0f %%",
+                          100 * carried->weight, 100 - 100 * carried->weight)
+        : carried->by_fit ? "scaled to your run by its fit and the step model"
+                          : "scaled to your run by the step model";
+    return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s", measured,
+                       how, percent(plan->efficiency.log_spread), percent(plan->prior.log_spread),
                        list_causes(carried, arena));
 }
 
