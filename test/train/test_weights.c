@@ -183,7 +183,7 @@ TEST(unknown_architectures_are_refused_by_name)
         "\"intermediate_size\": 24}");
     CHECK(refused(path, ERR_UNAVAILABLE, "cannot train model_type \"gemma\""));
     rewrite_config("w-arch", "{\"model_type\": \"perceiver\"}");
-    CHECK(refused(path, ERR_INPUT, "\"perceiver\" is not known"));
+    CHECK(refused(path, ERR_INPUT, "\"perceiver\" is not supported"));
     struct model model = read_model(tiny_llama);
     struct weights_slot *slots;
     size_t count;

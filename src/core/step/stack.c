@@ -111,15 +111,15 @@ enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
 {
     struct json tree;
     TRY(json_read(&tree, arena, json, name));
-    bool one = tree.kind == JSON_OBJECT;
-    if (!one && tree.kind != JSON_ARRAY)
+    bool is_single = tree.kind == JSON_OBJECT;
+    if (!is_single && tree.kind != JSON_ARRAY)
         return fail(ERR_INPUT, "%s: is %s, must be a stack or a list of them", name,
                     json_kind_name(tree.kind));
-    *count = one ? 1 : tree.count;
+    *count = is_single ? 1 : tree.count;
     *out = ARENA_NEW(arena, struct stack, *count);
     for (size_t i = 0; i < *count; i++)
-        TRY(read_one(&(*out)[i], arena, known, known_count, *out, i, one ? &tree : &tree.items[i],
-                     name));
+        TRY(read_one(&(*out)[i], arena, known, known_count, *out, i,
+                     is_single ? &tree : &tree.items[i], name));
     return OK;
 }
 

@@ -115,18 +115,18 @@ static bool is_trained(const struct build *b, const struct model_linear *linear)
 // The traffic around an adapter's products, per element of the linear's output and input: B(A(x)) ·
 // scale is added to the output, its gradient to the gradient of the input. fp32 adapters cast their
 // input and keep the copy in its place. Compared with PEFT on an H200 (bench/results/h200.md).
-struct adapter_way {
+struct adapter_cost {
     struct traffic on_output, on_input;
     double copy_bytes; // of the input, kept for A; 0: the input itself is kept
     bool fp32;         // products run on the 32-bit units
 };
 
-static const struct adapter_way *adapter_way(const struct build *b)
+static const struct adapter_cost *adapter_cost(const struct build *b)
 {
-    static const struct adapter_way bf16 = { { 10, 4, 2, 1 }, { 0, 6, 0, 1 }, 0, false },
-                                    fp32 = { { 24, 28, 4, 5 }, { 6, 16, 1, 3 }, 4, true },
-                                    autocast = { { 10, 4, 2, 1 }, { 12, 18, 3, 5 }, 2, false },
-                                    fused = { { 2, 2, 0, 0 }, { 0, 2, 0, 0 }, 0, false };
+    static const struct adapter_cost bf16 = { { 10, 4, 2, 1 }, { 0, 6, 0, 1 }, 0, false },
+                                     fp32 = { { 24, 28, 4, 5 }, { 6, 16, 1, 3 }, 4, true },
+                                     autocast = { { 10, 4, 2, 1 }, { 12, 18, 3, 5 }, 2, false },
+                                     fused = { { 2, 2, 0, 0 }, { 0, 2, 0, 0 }, 0, false };
     bool wide = b->request->recipe->adapter_dtype == RECIPE_FP32;
     switch (b->request->stack->adapters) {
     case STACK_ADAPTERS_FUSED: return &fused;
@@ -138,7 +138,7 @@ static const struct adapter_way *adapter_way(const struct build *b)
 static void add_adapter(struct build *b, double rows, double in, double out)
 {
     const struct recipe *recipe = b->request->recipe;
-    const struct adapter_way *way = adapter_way(b);
+    const struct adapter_cost *cost = adapter_cost(b);
     double rank = (double)recipe->rank;
     struct step_op ops[] = {
         product(b, "adapter a", STEP_FORWARD, rows, rank, in),
@@ -148,14 +148,14 @@ static void add_adapter(struct build *b, double rows, double in, double out)
         product(b, "adapter a", STEP_BACKWARD, rank, in, rows),
         product(b, "adapter a", STEP_BACKWARD, rows, in, rank),
     };
-    ops[0].kept_bytes = rows * rank * (way->fp32 ? 4 : 2);
+    ops[0].kept_bytes = rows * rank * (cost->fp32 ? 4 : 2);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        ops[i].bytes *= way->fp32 ? 2 : 1;
-        ops[i].fp32 = way->fp32;
+        ops[i].bytes *= cost->fp32 ? 2 : 1;
+        ops[i].fp32 = cost->fp32;
         add(b, ops[i]);
     }
-    struct traffic on_input = way->on_input;
-    double copy = way->copy_bytes;
+    struct traffic on_input = cost->on_input;
+    double copy = cost->copy_bytes;
     if (recipe->dropout > 0 && b->request->stack->adapters != STACK_ADAPTERS_FUSED) {
         on_input.forward_bytes += 5; // the input, its mask and the product
         on_input.backward_bytes += 5;
@@ -163,7 +163,7 @@ static void add_adapter(struct build *b, double rows, double in, double out)
         on_input.backward_launches += 1;
         copy = fmax(copy, 2) + 1;
     }
-    add_elementwise(b, "adapter sum", way->on_output, rows * out, 0);
+    add_elementwise(b, "adapter sum", cost->on_output, rows * out, 0);
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
 }
 
@@ -212,7 +212,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
             linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER ? copies : 1;
         ops[i]->fp8 = fp8;
     }
-    if (saves_input && (trained || (adapted && adapter_way(b)->copy_bytes == 0)))
+    if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
                      linear->role != MODEL_ROUTER;
