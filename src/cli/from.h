@@ -27,7 +27,7 @@ extern const struct field from_fields[];
 bool from_given(const struct from *from, const struct command_line *line);
 enum err from_read(struct from *from, struct command_line *line);
 
-// gpus: of the command line, PLAN_UNSAID if it says nothing.
+// gpus: of the command line, PLAN_NOT_GIVEN if it says nothing.
 enum err from_fill(struct from *from, struct plan_request *request, int64_t gpus);
 
 // Prints what contradicts to standard error, and which options of the line beat a file.

@@ -17,7 +17,7 @@
 struct pilot_from {
     struct from *from;
     const char *profile; // profile.json; may be NULL
-    int64_t gpus;        // of the command line; PLAN_UNSAID: as the configuration says
+    int64_t gpus;        // of the command line; PLAN_NOT_GIVEN: as the configuration says
 };
 
 enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,

@@ -118,7 +118,7 @@ static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
 static enum err count_gpus(struct search_space *space, const struct plan_request *request)
 {
     space->gpus = request->gpus > 0 ? request->gpus : 0;
-    if (request->nodes == PLAN_UNSAID)
+    if (request->nodes == PLAN_NOT_GIVEN)
         return OK;
     const struct node *node = space->gpu ? catalog_node_of(space->catalog, space->gpu) : NULL;
     if (!space->gpus)

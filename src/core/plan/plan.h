@@ -30,9 +30,9 @@ struct plan_data {
 enum err plan_open(struct plan_data *data, struct arena *arena,
                    const struct catalog_file *overrides, size_t count);
 
-enum { PLAN_UNSAID = -1, PLAN_MOST_GPUS = 16384 };
+enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 
-// Counts of PLAN_UNSAID, texts of NULL and numbers of NAN were not said.
+// Counts of PLAN_NOT_GIVEN, texts of NULL and numbers of NAN were not said.
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;

@@ -43,8 +43,8 @@ struct plan_request plan_request_default(void)
     struct plan_request request;
     memset(&request, 0, sizeof request);
     field_clear(plan_fields, &request);
-    request.gpus = request.nodes = request.tokens = request.examples = PLAN_UNSAID;
-    request.context = request.global_batch = PLAN_UNSAID;
+    request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
+    request.context = request.global_batch = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = WORKLOAD_AUTO;
     request.seed = 1;
@@ -67,7 +67,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "global-batch", request->global_batch, 1 << 24 },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (counts[i].value != PLAN_UNSAID &&
+        if (counts[i].value != PLAN_NOT_GIVEN &&
             (counts[i].value < 1 || counts[i].value > counts[i].most))
             return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
                         (long long)counts[i].value, (long long)counts[i].most);
@@ -159,7 +159,7 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
         lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);
     if (!lengths->count)
         return fail(ERR_INPUT, "the profile holds no example");
-    if (request->context == PLAN_UNSAID) { // what the data asks for
+    if (request->context == PLAN_NOT_GIVEN) { // what the data asks for
         struct profile_settings settings = { .batching = BATCHING_LONGEST };
         TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
         request->context = profile->windows.rows[profile->windows.recommended].context;
