@@ -46,9 +46,9 @@ int main(int argc, char **argv)
         double tokens = exp(5.2 + 0.9 * rng_normal(&rng));
         lengths_add(&list, (int64_t)tokens + 8, (int64_t)(tokens / 2));
     }
-    for (const struct packing_trainer *t = packing_trainers; t->stack; t++) {
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++) {
         char name[64];
-        snprintf(name, sizeof name, "%s %s", t->stack, t->packer);
+        snprintf(name, sizeof name, "%s %s", t->name, t->packer);
         if (!t->note && (argc < 2 || strstr(name, argv[1])))
             bench(&list, name, t->packed);
     }

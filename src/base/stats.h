@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+// The P90 of the standard normal: P10 and P90 lie this many standard deviations from the median.
+#define STATS_P90 1.2815515655446004
+
 // An uncertain quantity: P10, P50, P90. A forecast has no bare number.
 struct range {
     double low, mid, high;

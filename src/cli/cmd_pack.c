@@ -5,6 +5,7 @@
 // folder appears under its name only when everything in it is whole.
 
 #include "cli/command.h"
+#include "cli/data.h"
 #include "cli/dataset.h"
 #include "host/file.h"
 #include "host/npy.h"
@@ -237,7 +238,7 @@ static enum err choose_rows(struct job *job)
     TRY(profile_finish(&profile, job->arena, &job->lengths, &settings));
     settings = profile.settings;
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
+    TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     job->rule = packing_rule(trainer, (enum batching)settings.batching);
     struct packing_setup setup = { .window = settings.context,
                                    .micro_batch = settings.micro_batch,
@@ -286,9 +287,9 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "%s: is there already; remove it or choose another --out",
                     request.out);
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings.stack ? settings.stack : "native",
-                             settings.packer));
     settings.stack = settings.stack ? settings.stack : "native";
+    TRY(data_trainer(&settings.trainer, line, settings.stack));
+    TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)

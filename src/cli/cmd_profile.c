@@ -1,6 +1,7 @@
 // gpuhours profile: what is in the data, in tokens.
 
 #include "cli/command.h"
+#include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/ledger_entry.h"
 #include "host/file.h"
@@ -65,6 +66,8 @@ static enum err merge(struct profile *out, struct command_line *line)
         TRY(err);
     }
     keep_settings(&out->settings);
+    if (settings.stack)
+        TRY(data_trainer(&settings.trainer, line, settings.stack));
     return profile_finish(out, line->arena, NULL, &settings);
 }
 
@@ -73,8 +76,10 @@ static enum err count(struct profile *out, struct command_line *line)
     struct lengths lengths = { .arena = line->arena };
     if (settings.batching < 0)
         settings.batching = BATCHING_LONGEST;
-    const struct packing_trainer *trainer; // a misspelled one is told before the data is read
-    TRY(packing_trainer_find(&trainer, settings.stack, settings.packer));
+    const struct packing_trainer *trainer; // a misspelled one is reported before the data is read
+    if (settings.stack)
+        TRY(data_trainer(&settings.trainer, line, settings.stack));
+    TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct dataset dataset;
     TRY(dataset_open(&dataset, line->arena, &data));
     TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,

@@ -419,7 +419,7 @@ static const char *reached(struct show *show, const struct stack *stack, int64_t
 {
     struct efficiency e =
         calibration_of(show->data.efficiencies, show->data.efficiency_count, stack);
-    double z = stats_normal_quantile(0.9) * e.log_spread;
+    double z = STATS_P90 * e.log_spread;
     *runs = e.runs;
     return text_format(show->arena, "%.2f (%.2f to %.2f)", exp(e.log_mid), exp(e.log_mid - z),
                        exp(e.log_mid + z));

@@ -80,7 +80,7 @@ static enum err read_stack(const struct stack **out, const struct plan_data *dat
                               file.text, path);
     file_close(&file);
     if (!err && count != 1)
-        return fail(ERR_INPUT, "%s: holds %zu stacks, one is wanted", path, count);
+        return fail(ERR_INPUT, "%s: holds %zu stacks, one is expected", path, count);
     *out = own;
     return err;
 }
@@ -91,6 +91,19 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
         TRY(data_model(&request->shape, &data->catalog, request->model));
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));
+    return OK;
+}
+
+enum err data_trainer(const char **out, const struct command_line *line, const char *stack)
+{
+    struct plan_data data;
+    const struct stack *found;
+    TRY(data_plan(&data, line));
+    if (is_path(stack))
+        TRY(read_stack(&found, &data, stack));
+    else
+        TRY(stack_find(&found, data.stacks, data.stack_count, stack));
+    *out = found->trainer;
     return OK;
 }
 

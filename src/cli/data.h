@@ -17,5 +17,8 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
 // Reads the model and the stack of a request where they are files.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
 
+// The trainer (core/data/packing.h) that a stack names: of the catalog, or of a file.
+enum err data_trainer(const char **out, const struct command_line *line, const char *stack);
+
 // Today's date, as the universal clock has it: "2026-11-15".
 const char *data_today(struct arena *arena);

@@ -1,5 +1,6 @@
 #include "cli/pilot_from.h"
 
+#include "cli/data.h"
 #include "cli/pilot_rows.h"
 
 #include <math.h>
@@ -7,8 +8,9 @@
 #include <string.h>
 
 // Tokens that all GPUs process in a step, padding in it.
-static enum err step_tokens(double *out, struct arena *arena, const struct plan_request *request,
-                            const char *profile, double micro, double ranks)
+static enum err step_tokens(double *out, const struct command_line *line,
+                            const struct plan_request *request, const char *profile, double micro,
+                            double ranks)
 {
     struct workload_rule rule = workload_rule();
     double rows = (double)request->global_batch;
@@ -17,15 +19,17 @@ static enum err step_tokens(double *out, struct arena *arena, const struct plan_
         return OK;
     rule.context = (double)request->context;
     rule.batching = request->batching;
-    if (profile && request->batching != WORKLOAD_AUTO && micro > 0) {
+    if (profile && request->batching != BATCHING_AUTO && micro > 0) {
         struct lengths lengths = { 0 };
         struct workload work;
-        TRY(pilot_rows_lengths(&lengths, arena, profile, (uint64_t)request->seed));
-        TRY(workload_measure(&rule, arena, &lengths, request->stack ? request->stack : "hf-peft",
-                             (uint64_t)request->seed));
+        const char *trainer,
+            *stack = request->stack ? request->stack : stack_default(request->recipe.method);
+        TRY(data_trainer(&trainer, line, stack));
+        TRY(pilot_rows_lengths(&lengths, line->arena, profile, (uint64_t)request->seed));
+        TRY(workload_measure(&rule, line->arena, &lengths, trainer, (uint64_t)request->seed));
         workload_make(&work, &rule, micro, ranks, rows);
         *out = work.processed_tokens / work.steps;
-    } else if (request->batching == WORKLOAD_PACKED || request->batching == WORKLOAD_MAX) {
+    } else if (request->batching == BATCHING_PACKED || request->batching == BATCHING_MAX) {
         *out = rows * rule.context;
     }
     return OK;
@@ -46,8 +50,8 @@ static void configure(struct pilot_configuration *out, const struct plan_request
         .recipe = request->recipe,
     };
     out->accumulation = out->global_batch / (out->micro_batch * ranks);
-    if (request->batching != WORKLOAD_AUTO)
-        out->batching = workload_batchings[request->batching];
+    if (request->batching != BATCHING_AUTO)
+        out->batching = batching_names_auto[request->batching];
 }
 
 enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
@@ -67,7 +71,7 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
                     plan.gpus > 0 ? plan.gpus : 1));
     TRY(plan_request_rows(&micro, &plan));
-    TRY(step_tokens(&tokens, line->arena, &plan, request->profile, micro, (double)layout.data));
+    TRY(step_tokens(&tokens, line, &plan, request->profile, micro, (double)layout.data));
     *out = (struct outlook_plan){ .name = request->from->from,
                                   .processed_tokens = tokens,
                                   .steps = 1,

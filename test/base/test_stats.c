@@ -58,6 +58,12 @@ TEST(stats_normal_quantiles_match_published_values)
         CHECK_NEAR(stats_normal_below(stats_normal_quantile(share)), share, 1e-9);
 }
 
+TEST(stats_p90_is_the_normal_quantile_of_nine_tenths)
+{
+    CHECK_NEAR(STATS_P90, stats_normal_quantile(0.9), 1e-12);
+    CHECK_NEAR(stats_normal_below(STATS_P90), 0.9, 1e-12);
+}
+
 TEST(stats_student_quantiles_match_published_values)
 {
     // Abramowitz and Stegun, table 26.10.

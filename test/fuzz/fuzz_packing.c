@@ -33,7 +33,7 @@ static void check(const struct packing *packing, const struct packing_rule *rule
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     size_t trainers = 0;
-    while (packing_trainers[trainers].stack)
+    while (packing_trainers[trainers].name)
         trainers++;
     if (size < 6)
         return 0;

@@ -20,8 +20,15 @@
 #include "core/data/lengths.h"
 
 // How the user asks for it; a trainer's table row turns PACKED into its own method.
-enum batching { BATCHING_MAX, BATCHING_LONGEST, BATCHING_GROUPED, BATCHING_PACKED };
-extern const char *const batching_names[]; // "max", "longest", "grouped", "packed", NULL
+enum batching {
+    BATCHING_MAX,     // every row is padded to the context
+    BATCHING_LONGEST, // rows are padded to the longest of their micro-batch
+    BATCHING_GROUPED, // likewise, of rows of similar length
+    BATCHING_PACKED,  // rows are filled with several examples
+    BATCHING_AUTO,    // as the stack does; only where a stack is known
+};
+extern const char *const batching_names[];      // "max", "longest", "grouped", "packed", NULL
+extern const char *const batching_names_auto[]; // the same and "auto", NULL
 
 enum packing_method {
     PACKING_NONE,     // a row is an example
@@ -69,16 +76,18 @@ struct packing_rule {
 };
 
 struct packing_trainer {
-    const char *stack;  // as --stack names it
-    const char *packer; // as --packer names it; the first row of a stack is its default
+    const char *name;   // as stacks refer to it (data/stacks.json, "trainer")
+    const char *packer; // as --packer names it; a trainer's first row is its default
     const struct packing_rule *packed, *padded;
-    const char *note; // what the simulation does not know of it; NULL where it is the trainer's own
+    const char *note; // where the simulation is not the trainer's own packing, else NULL
+    bool unpadded;    // packed rows lie end to end and pilots count their tokens without padding
 };
-extern const struct packing_trainer packing_trainers[]; // ended by a NULL stack
+extern const struct packing_trainer packing_trainers[]; // ended by a NULL name
 
-// NULL is "hf" and its default packer. ERR_USAGE names what there is.
-enum err packing_trainer_find(const struct packing_trainer **out, const char *stack,
+// NULL is "hf" and its default packer. ERR_USAGE lists the trainers or the packers.
+enum err packing_trainer_find(const struct packing_trainer **out, const char *name,
                               const char *packer);
+bool packing_unpadded(const char *trainer);
 struct packing_rule packing_rule(const struct packing_trainer *trainer, enum batching batching);
 
 struct packing_setup {

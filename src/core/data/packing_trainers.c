@@ -6,9 +6,12 @@
 
 #include "core/data/packing.h"
 
+#include <stdio.h>
 #include <string.h>
 
-const char *const batching_names[] = { "max", "longest", "grouped", "packed", NULL };
+#define NAMES "max", "longest", "grouped", "packed"
+const char *const batching_names[] = { NAMES, NULL };
+const char *const batching_names_auto[] = { NAMES, "auto", NULL };
 
 enum { MAP_ROWS = 1000 }; // datasets.map hands over this many rows at a time
 
@@ -178,58 +181,51 @@ static const struct packing_rule like_native = {
 };
 
 const struct packing_trainer packing_trainers[] = {
-    { "hf", "bfd", &trl_bfd, &padded, NULL },
-    { "hf", "bfd-split", &trl_bfd_split, &padded, NULL },
-    { "hf", "wrapped", &trl_wrapped, &padded, NULL },
-    { "axolotl", "first-fit", &axolotl_first_fit, &axolotl_padded, NULL },
-    { "axolotl", "sequential", &axolotl_sequential, &axolotl_padded, NULL },
-    { "llama-factory", "neat", &llama_factory_neat, &llama_factory_padded, NULL },
-    { "llama-factory", "knapsack", &llama_factory_across, &llama_factory_padded, NULL },
-    { "nemo", "first-fit-shuffle", &nemo_shuffle, &nemo_padded, NULL },
-    { "nemo", "first-fit-decreasing", &nemo_decreasing, &nemo_padded, NULL },
-    { "ms-swift", "constant-volume", &swift_volume, &swift_padded, NULL },
-    { "ms-swift", "sequential", &swift_sequential, &swift_padded, NULL },
-    { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL },
-    { "native", "best-fit", &native_packed, &padded, NULL },
+    { "hf", "bfd", &trl_bfd, &padded, NULL, false },
+    { "hf", "bfd-split", &trl_bfd_split, &padded, NULL, false },
+    { "hf", "wrapped", &trl_wrapped, &padded, NULL, false },
+    { "axolotl", "first-fit", &axolotl_first_fit, &axolotl_padded, NULL, false },
+    { "axolotl", "sequential", &axolotl_sequential, &axolotl_padded, NULL, false },
+    { "llama-factory", "neat", &llama_factory_neat, &llama_factory_padded, NULL, false },
+    { "llama-factory", "knapsack", &llama_factory_across, &llama_factory_padded, NULL, false },
+    { "nemo", "first-fit-shuffle", &nemo_shuffle, &nemo_padded, NULL, false },
+    { "nemo", "first-fit-decreasing", &nemo_decreasing, &nemo_padded, NULL, false },
+    { "ms-swift", "constant-volume", &swift_volume, &swift_padded, NULL, false },
+    { "ms-swift", "sequential", &swift_sequential, &swift_padded, NULL, false },
+    { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL, false },
+    { "native", "best-fit", &native_packed, &padded, NULL, true },
     { "litgpt", "best-fit", &like_native, &padded,
-      "LitGPT does not pack fine-tuning data; packed as our own engine would" },
+      "LitGPT does not pack fine-tuning data; packed as our own engine would", false },
     { "llm-foundry", "best-fit", &like_native, &padded,
-      "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would" },
+      "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would", false },
     { 0 },
 };
 
-// Stacks that leave the batches to TRL's and transformers' code.
-static const char *const like_hf[] = { "trl", "hf-peft", "hf-compile", "unsloth", "peft" };
-
-static enum err unknown_stack(const char *stack)
+static enum err unknown_trainer(const char *name)
 {
     const char *names[32];
-    size_t count = 0;
-    for (const struct packing_trainer *t = packing_trainers; t->stack; t++)
-        if (!count || strcmp(names[count - 1], t->stack))
-            names[count++] = t->stack;
-    for (size_t i = 0; i < sizeof like_hf / sizeof *like_hf; i++)
-        names[count++] = like_hf[i];
-    const char *near = text_nearest(text_of(stack), names, count);
-    return fail(ERR_USAGE,
-                "no trainer's batches are known under the name %s%s%s; known are hf, hf-peft, "
-                "hf-compile, unsloth, axolotl, llama-factory, nemo, ms-swift, torchtune, litgpt, "
-                "llm-foundry and native",
-                stack, near ? "; the nearest is " : "", near ? near : "");
+    char list[512] = "";
+    size_t count = 0, size = 0;
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++)
+        if (!count || strcmp(names[count - 1], t->name)) {
+            names[count++] = t->name;
+            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "",
+                                     t->name);
+        }
+    const char *near = text_nearest(text_of(name), names, count);
+    return fail(ERR_USAGE, "there is no trainer \"%s\"%s%s; the trainers are %s", name,
+                near ? "; did you mean " : "", near ? near : "", list);
 }
 
-enum err packing_trainer_find(const struct packing_trainer **out, const char *stack,
+enum err packing_trainer_find(const struct packing_trainer **out, const char *name,
                               const char *packer)
 {
-    const char *wanted = stack ? stack : "hf";
-    for (size_t i = 0; i < sizeof like_hf / sizeof *like_hf; i++)
-        if (!strcmp(wanted, like_hf[i]))
-            wanted = "hf";
+    const char *wanted = name ? name : "hf";
     *out = NULL;
     const char *packers[8];
     size_t count = 0;
-    for (const struct packing_trainer *t = packing_trainers; t->stack; t++) {
-        if (strcmp(t->stack, wanted))
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++) {
+        if (strcmp(t->name, wanted))
             continue;
         if (!packer || !strcmp(t->packer, packer)) {
             *out = t;
@@ -238,10 +234,16 @@ enum err packing_trainer_find(const struct packing_trainer **out, const char *st
         packers[count++] = t->packer;
     }
     if (!count)
-        return unknown_stack(wanted);
-    return fail(ERR_USAGE, "%s has no packer %s; it has %s%s%s%s%s", wanted, packer, packers[0],
-                count > 1 ? ", " : "", count > 1 ? packers[1] : "", count > 2 ? ", " : "",
-                count > 2 ? packers[2] : "");
+        return unknown_trainer(wanted);
+    return fail(ERR_USAGE, "%s has no packer %s; its packers are %s%s%s%s%s", wanted, packer,
+                packers[0], count > 1 ? ", " : "", count > 1 ? packers[1] : "",
+                count > 2 ? ", " : "", count > 2 ? packers[2] : "");
+}
+
+bool packing_unpadded(const char *trainer)
+{
+    const struct packing_trainer *found;
+    return !packing_trainer_find(&found, trainer, NULL) && found->unpadded;
 }
 
 struct packing_rule packing_rule(const struct packing_trainer *trainer, enum batching batching)

@@ -32,7 +32,7 @@ enum err profile_simulate(struct batches *out, const struct lengths_tally *tally
                           const struct lengths *list, const struct profile_settings *settings)
 {
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    TRY(packing_trainer_find(&trainer, settings->trainer, settings->packer));
     struct packing_rule rule = packing_rule(trainer, (enum batching)settings->batching);
     struct packing_setup setup = { .window = settings->context,
                                    .micro_batch = settings->micro_batch,
@@ -58,7 +58,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
                         const struct profile_settings *settings)
 {
     const struct packing_trainer *trainer;
-    TRY(packing_trainer_find(&trainer, settings->stack, settings->packer));
+    TRY(packing_trainer_find(&trainer, settings->trainer, settings->packer));
     if (list)
         lengths_tally(&profile->tally, arena, list);
     struct lengths_sums sums = lengths_sum(&profile->tally);
@@ -66,7 +66,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
     profile->tokens = sums.tokens;
     profile->labelled_tokens = sums.labelled;
     profile->settings = *settings;
-    profile->settings.stack = settings->stack ? settings->stack : trainer->stack;
+    profile->settings.stack = settings->stack ? settings->stack : trainer->name;
     profile->settings.packer = trainer->packer;
     if (!settings->micro_batch)
         profile->settings.micro_batch = WINDOW_MICRO_BATCH;

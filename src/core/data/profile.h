@@ -47,6 +47,7 @@ struct profile_file {
 // How the batches are to be simulated.
 struct profile_settings {
     const char *stack, *packer; // NULL: the default ones
+    const char *trainer;        // of the stack, as packing.h has it; NULL: hf. No option
     int batching;               // enum batching
     int64_t context;            // 0: the recommended one
     int64_t micro_batch, accumulation, ranks;

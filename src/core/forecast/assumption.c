@@ -16,9 +16,8 @@ struct assumption assumption_given(struct assumption assumed, double value)
 
 double assumption_draw(const struct assumption *assumption, double z)
 {
-    const double p90 = 1.2815515655446004; // of the standard normal
     const struct range *value = &assumption->value;
-    double end = z < 0 ? value->low : value->high, share = fabs(z) / p90;
+    double end = z < 0 ? value->low : value->high, share = fabs(z) / STATS_P90;
     if (end == value->mid)
         return value->mid;
     if (value->low > 0)

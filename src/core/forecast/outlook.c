@@ -4,7 +4,6 @@
 #include <string.h>
 
 static const double Z90 = 1.6448536269514722; // half of a 90 % interval, in deviations
-static const double Z80 = 1.2815515655446004; // from the middle to P90
 
 // --- the plan ----------------------------------------------------------------
 
@@ -109,7 +108,7 @@ static struct range measured_rest(const struct outlook_plan *plan,
     add_slow(&rest, plan, now, STEADY_SAVE, OVERHEAD_SAVES, steps);
     add_slow(&rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
     double failures = share * plan->seconds[OVERHEAD_FAILURES];
-    double half = Z80 * sqrt(rest.variance);
+    double half = STATS_P90 * sqrt(rest.variance);
     return (struct range){ fmax(rest.seconds - half, 0), rest.seconds + failures,
                            rest.seconds + failures + half + share * plan->failures_high_seconds };
 }

@@ -8,28 +8,6 @@ enum { LAYOUTS = 24, MICROS = 7 }; // micro-batches of 1 to 64 rows
 
 // --- layouts -----------------------------------------------------------------
 
-// What stacks can do beside data parallelism in its forms.
-static const struct ability {
-    const char *family, *name; // NULL: any
-    bool tensor, pipeline, context, expert, offload;
-} abilities[] = {
-    { .family = "megatron", .tensor = true, .pipeline = true, .context = true, .expert = true },
-    { .name = "torchtitan", .tensor = true, .pipeline = true, .context = true },
-    { .name = "neuronx", .tensor = true, .pipeline = true },
-    { .name = "hf-deepspeed", .offload = true },
-    { .name = "hf-liger", .offload = true },
-    { .name = "xtuner", .offload = true },
-};
-
-static struct ability ability_of(const struct stack *stack)
-{
-    for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++)
-        if ((abilities[i].family && !strcmp(abilities[i].family, stack->family)) ||
-            (abilities[i].name && !strcmp(abilities[i].name, stack->name)))
-            return abilities[i];
-    return (struct ability){ 0 };
-}
-
 struct layouts {
     struct layout items[LAYOUTS];
     size_t count;
@@ -61,26 +39,27 @@ static struct layout sharded(int zero)
 static void add_splits(struct layouts *out, const struct search_space *space, int64_t gpus)
 {
     const struct model *model = space->model;
-    struct ability can = ability_of(space->stack);
+    const struct stack *can = space->stack;
     for (int64_t n = 2; n <= 8 && n <= gpus; n *= 2) {
         struct layout tensor = sharded(1), pipeline = sharded(1), context = sharded(3),
                       expert = sharded(1);
         tensor.tensor = pipeline.pipeline = context.context = expert.expert = n;
-        if (can.tensor)
+        if (can->tensor_parallel)
             add_layout(out, model, gpus, tensor);
-        if (can.pipeline)
+        if (can->pipeline_parallel)
             add_layout(out, model, gpus, pipeline);
-        if (can.context && space->rule.context >= 16384)
+        if (can->context_parallel && space->rule.context >= 16384)
             add_layout(out, model, gpus, context);
-        if (can.expert && model->experts > 0)
+        if (can->expert_parallel && model->experts > 0)
             add_layout(out, model, gpus, expert);
         tensor.pipeline = 2;
-        for (; can.tensor && can.pipeline && n >= 4 && tensor.pipeline <= 8; tensor.pipeline *= 2)
+        for (; can->tensor_parallel && can->pipeline_parallel && n >= 4 && tensor.pipeline <= 8;
+             tensor.pipeline *= 2)
             add_layout(out, model, gpus, tensor);
     }
     struct layout offloaded = sharded(gpus > 1 ? 3 : 0);
     offloaded.offload_optimizer = true;
-    if (can.offload && space->recipe.method == RECIPE_FULL)
+    if (can->offloads && space->recipe.method == RECIPE_FULL)
         add_layout(out, model, gpus, offloaded);
 }
 

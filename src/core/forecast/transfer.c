@@ -94,8 +94,8 @@ static void find_batch(struct transfer *carry, const struct transfer_source *sou
     struct workload_rule rule = *source->rule;
     if (c->context >= 1)
         rule.context = c->context;
-    bool packed = c->batching ? !strcmp(c->batching, workload_batchings[WORKLOAD_PACKED])
-                              : rule.batching == WORKLOAD_PACKED;
+    bool packed = c->batching ? !strcmp(c->batching, batching_names_auto[BATCHING_PACKED])
+                              : rule.batching == BATCHING_PACKED;
     struct workload workload;
     workload_make(&workload, &rule, rows, ranks, 0);
     struct step_batch batch = workload.batch;
@@ -113,13 +113,13 @@ static void find_batch(struct transfer *carry, const struct transfer_source *sou
                              : tokens * batch.width; // padded rows attend over their width
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
-    batch.padded = !packed && (batch.padded || (rule.batching == WORKLOAD_PACKED && rows > 1));
+    batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
     carry->setup.batch = batch;
     carry->setup.worst = workload.worst;
     carry->setup.accumulation = accumulation;
     carry->setup.varied_widths =
         workload.varied_widths &&
-        (!c->batching || !strcmp(c->batching, workload_batchings[WORKLOAD_LONGEST]));
+        (!c->batching || !strcmp(c->batching, batching_names_auto[BATCHING_LONGEST]));
 }
 
 static enum err find_layout(struct transfer *carry)

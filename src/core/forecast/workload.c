@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-const char *const workload_batchings[] = { "max", "longest", "grouped", "packed", "auto", NULL };
-
 enum { LARGEST_RUN = 1000 }; // million million tokens
 
 struct workload_rule workload_rule(void)
@@ -16,7 +14,7 @@ struct workload_rule workload_rule(void)
         .examples = NAN,
         .epochs = 1,
         .context = 2048,
-        .batching = WORKLOAD_PACKED,
+        .batching = BATCHING_PACKED,
         .labelled_share = 1,
         .mean_length = NAN,
         .length_spread = { 0.336, 0.590, 1.054 },
@@ -66,7 +64,7 @@ double workload_longest(double spread, double examples)
 static double fill(const struct workload_rule *rule, double mean, double spread, double micro_batch)
 {
     double widest = rule->context / mean;
-    return rule->batching == WORKLOAD_MAX ? 1 / widest
+    return rule->batching == BATCHING_MAX ? 1 / widest
                                           : 1 / fmin(widest, workload_longest(spread, micro_batch));
 }
 
@@ -76,9 +74,9 @@ static struct range fills(const struct workload_rule *rule, const struct range *
 {
     const struct range *spread = &rule->length_spread;
     switch (rule->batching) {
-    case WORKLOAD_GROUPED: return rule->grouped_fill;
-    case WORKLOAD_PACKED: return rule->packed_fill;
-    case WORKLOAD_MAX:
+    case BATCHING_GROUPED: return rule->grouped_fill;
+    case BATCHING_PACKED: return rule->packed_fill;
+    case BATCHING_MAX:
         return (struct range){ fill(rule, mean->low, 0, 1), fill(rule, mean->mid, 0, 1),
                                fill(rule, mean->high, 0, 1) };
     default:
@@ -107,7 +105,7 @@ static struct range mean_lengths(const struct workload_rule *rule)
 static struct step_batch average(const struct workload_rule *rule, double mean, double useful_share,
                                  double micro_batch)
 {
-    bool packed = rule->batching == WORKLOAD_PACKED;
+    bool packed = rule->batching == BATCHING_PACKED;
     double width = packed ? rule->context : fmin(rule->context, mean / useful_share);
     double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
@@ -151,7 +149,7 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     double tokens = out->micro_batch * shape.width;
     out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
     out->padding_share = 1 - shape.fill;
-    double off = 1 + stats_normal_quantile(0.9) * rule->token_spread;
+    double off = 1 + STATS_P90 * rule->token_spread;
     out->processed_factor = (struct range){ 1 / off, 1, off };
     out->batch =
         (struct step_batch){ .rows = out->micro_batch,
@@ -159,7 +157,7 @@ static void measure(struct workload *out, const struct workload_rule *rule)
                              .tokens = tokens,
                              .squares = tokens * shape.attended,
                              .labelled = tokens * shape.fill * rule->labelled_share,
-                             .padded = rule->batching != WORKLOAD_PACKED && shape.fill < 1 };
+                             .padded = rule->batching != BATCHING_PACKED && shape.fill < 1 };
     out->worst = step_batch(out->micro_batch, shape.worst_width);
 }
 
@@ -167,7 +165,7 @@ static void measure(struct workload *out, const struct workload_rule *rule)
 // lengths, which are the range's high end.
 static void fill_rows(struct workload *out, const struct workload_rule *rule)
 {
-    bool packed = rule->batching == WORKLOAD_PACKED;
+    bool packed = rule->batching == BATCHING_PACKED;
     double share = packed ? rule->packed_fill.mid : 1;
     out->mean_length = rule->context;
     out->examples = fmax(1, rint(rule->tokens / rule->context));
@@ -194,7 +192,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .batch = average(rule, mean.mid, share.mid, micro_batch),
         .worst = step_batch(micro_batch, rule->context),
         .batching = rule->batching,
-        .varied_widths = rule->batching == WORKLOAD_LONGEST,
+        .varied_widths = rule->batching == BATCHING_LONGEST,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
     };
     if (rule->shapes)
@@ -203,12 +201,12 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         fill_rows(out, rule);
     out->worst.padded = out->batch.padded;
     // Of rows whose lengths are not known any part may be padding.
-    if (rule->full_rows && rule->batching != WORKLOAD_PACKED)
+    if (rule->full_rows && rule->batching != BATCHING_PACKED)
         out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
     double rows = rule->shapes ? shape_at(rule, micro_batch).rows
-                  : rule->batching == WORKLOAD_PACKED
+                  : rule->batching == BATCHING_PACKED
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);

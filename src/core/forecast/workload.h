@@ -5,7 +5,7 @@
 // assumed from data sets whose batches were simulated.
 //
 //     struct workload_rule rule = workload_rule();
-//     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = WORKLOAD_PACKED;
+//     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = BATCHING_PACKED;
 //     workload_make(&workload, &rule, micro_batch, data_ranks, global_batch);
 //
 // A profile of the user's own data puts its simulated batches into the same rule, as shapes.
@@ -14,17 +14,8 @@
 #pragma once
 
 #include "base/stats.h"
-#include "core/data/lengths.h"
+#include "core/data/packing.h"
 #include "core/step/step.h"
-
-enum workload_batching {
-    WORKLOAD_MAX,     // every row is as wide as the context
-    WORKLOAD_LONGEST, // a batch is as wide as its longest row
-    WORKLOAD_GROUPED, // likewise, of rows of like length
-    WORKLOAD_PACKED,  // rows are filled with several examples
-    WORKLOAD_AUTO,    // as the stack does
-};
-extern const char *const workload_batchings[]; // their names, ended by NULL
 
 // Batches as simulated on the user's own data, for one micro-batch.
 struct workload_shape {
@@ -42,7 +33,7 @@ struct workload_rule {
     double examples; // NAN: unknown
     double epochs;
     double context;
-    int batching;               // enum workload_batching, not AUTO
+    int batching;               // enum batching, not AUTO
     double labelled_share;      // of the tokens that carry loss
     double mean_length;         // of the examples; NAN: assumed
     struct range length_spread; // deviation of the logarithm of lengths
@@ -79,11 +70,11 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                    double data, double global_batch);
 
 // Puts the lengths of the user's own examples in the place of assumed ones: tokens, examples, and
-// the micro-batches that the stack's trainer would make of them, simulated for each size up to 256.
-// The rule's context, batching and epochs are set. Beyond a few hundred thousand examples an even
-// sample is simulated.
+// the micro-batches that the trainer (a stack's "trainer") would make of them, simulated for each
+// size up to 256. The rule's context, batching and epochs are set. Beyond a few hundred thousand
+// examples an even sample is simulated.
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
-                          const struct lengths *lengths, const char *stack, uint64_t seed);
+                          const struct lengths *lengths, const char *trainer, uint64_t seed);
 
 // The longest of that many examples over the mean length, when lengths are lognormal.
 double workload_longest(double spread, double examples);

@@ -1,11 +1,13 @@
+// workload_measure: simulates the micro-batches that a trainer makes of the user's own examples.
+
 #include "core/data/packing.h"
 #include "core/forecast/workload.h"
 
 #include <math.h>
 
-enum { SHAPES = 9, MOST_SIMULATED = 250000 };
+enum { SHAPES = 9, MOST_SIMULATED = 250000 }; // micro-batches of 1, 2, 4 … 256 rows
 
-// The packing of every k-th example; the order of the files is kept.
+// Every k-th example, in the order of the files.
 static struct lengths sample(const struct lengths *all, struct arena *arena)
 {
     if (all->count <= MOST_SIMULATED)
@@ -19,6 +21,8 @@ static struct lengths sample(const struct lengths *all, struct arena *arena)
     return out;
 }
 
+// The fill is that of the batches that are run: a trainer that drops a short last batch processes
+// fewer tokens, but pads those that it does process as much as before.
 static struct workload_shape shape_of(const struct batches *sums, double micro_batch, double scale)
 {
     double processed = (double)sums->processed_tokens;
@@ -34,39 +38,39 @@ static struct workload_shape shape_of(const struct batches *sums, double micro_b
 }
 
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
-                          const struct lengths *lengths, const char *stack, uint64_t seed)
+                          const struct lengths *lengths, const char *trainer, uint64_t seed)
 {
-    const struct packing_trainer *trainer;
-    if (packing_trainer_find(&trainer, stack, NULL)) // a stack without a packer of its own
-        TRY(packing_trainer_find(&trainer, NULL, NULL));
-    struct packing_rule packing = packing_rule(trainer, (enum batching)rule->batching);
+    const struct packing_trainer *found;
+    TRY(packing_trainer_find(&found, trainer, NULL));
+    struct packing_rule packing = packing_rule(found, (enum batching)rule->batching);
     struct workload_shape *shapes = ARENA_NEW(arena, struct workload_shape, SHAPES);
     struct lengths simulated = sample(lengths, arena);
     double examples = (double)lengths->count * lengths_each(lengths);
     double scale = examples / (double)simulated.count;
-    for (int i = 0; i < SHAPES; i++) {
+    size_t count = 0;
+    for (; count < SHAPES; count++) {
         struct arena_mark mark = arena_mark(arena);
         struct packing_setup setup = { .window = (int64_t)rule->context,
-                                       .micro_batch = (int64_t)1 << i,
+                                       .micro_batch = (int64_t)1 << count,
                                        .seed = seed };
         struct packing plan;
         TRY(packing_plan(&plan, arena, &simulated, &packing, &setup));
         struct batches sums = plan.sums;
         arena_rewind(arena, mark);
-        if (sums.processed_tokens <= 0)
-            return fail(ERR_INPUT,
-                        "no example is left at a context of %.0f tokens; raise --context",
-                        rule->context);
-        shapes[i] = shape_of(&sums, (double)setup.micro_batch, scale);
-        if (i == 0) {
+        if (sums.processed_tokens <= 0) // fewer rows than the micro-batch, and the trainer drops it
+            break;
+        shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
+        if (count == 0) {
             rule->tokens = (double)sums.useful_tokens * scale;
             rule->labelled_share = (double)sums.labelled_tokens / (double)sums.useful_tokens;
         }
-        shapes[i].fill = rule->tokens / scale / (double)sums.processed_tokens;
     }
+    if (!count)
+        return fail(ERR_INPUT, "no example is left at a context of %.0f tokens; raise --context",
+                    rule->context);
     rule->examples = examples;
     rule->mean_length = rule->tokens / rule->examples;
     rule->shapes = shapes;
-    rule->shape_count = SHAPES;
+    rule->shape_count = count;
     return OK;
 }

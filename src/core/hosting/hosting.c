@@ -59,7 +59,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
 {
     const struct hosting_request *r = m->request;
     // In time even where the stack is slow: the number of instances is to be safe.
-    double slow = exp(1.28 * m->job.plan->efficiency.log_spread);
+    double slow = exp(STATS_P90 * m->job.plan->efficiency.log_spread);
     double price = offers_price(&offer->offer, kind) * (double)group->instances;
     struct hosting_candidate c = { offer, kind, group, group->middle.wall_seconds / 3600,
                                    0,     true, true };

@@ -46,16 +46,22 @@ void hosting_assume(struct hosting *h, const struct hosting_job *job)
     double tokens = job->plan->chosen.workload.tokens;
     add(h, assumed("runs a month", "runs", 1, "one; --runs-per-month says otherwise"),
         h->runs_assumed ? NAN : h->runs_per_month);
-    add(h, assumed("size of the data", "bytes", 4 * tokens, "four bytes a token of text"),
+    add(h,
+        assumed("size of the data", "bytes", HOSTING_TOKEN_BYTES * tokens,
+                "four bytes a token of text"),
         r->data_bytes);
-    add(h, assumed("link that moves data", "bytes/s", 125e6, "1 Gb/s"), r->link);
+    add(h, assumed("link that moves data", "bytes/s", HOSTING_LINK_BYTES_PER_S, "1 Gb/s"), r->link);
     add(h,
         assumed("spread of a price in a year", "of the logarithm", hosting_price_spread(365),
                 "grows with the root of its age; AWS cut P5 by 44 % two years after it came out"),
         NAN);
     add(h,
-        assumed("traffic between regions of a cloud", "USD/GB", 0.02, "as clouds commonly list it"),
+        assumed("traffic between regions of a cloud", "USD/GB", HOSTING_REGION_USD_PER_GB,
+                "as clouds commonly list it"),
         NAN);
-    add(h, assumed("network of a part of a node", "bytes/s", 1.25e9, "10 Gb/s an instance"), NAN);
+    add(h,
+        assumed("network of a part of a node", "bytes/s", HOSTING_PART_NETWORK_BYTES_PER_S,
+                "10 Gb/s an instance"),
+        NAN);
     assume_spot(h, job);
 }

@@ -134,8 +134,9 @@ struct range hosting_range(double *values, size_t count)
 static double assumed_network(const struct node *usual, int64_t gpus)
 {
     if (!usual || gpus < usual->gpus)
-        return 1.25e9 / (double)gpus;
-    return usual->network_bytes_per_s_per_gpu > 0 ? NAN : 12.5e9 / (double)gpus;
+        return HOSTING_PART_NETWORK_BYTES_PER_S / (double)gpus;
+    return usual->network_bytes_per_s_per_gpu > 0 ? NAN
+                                                  : HOSTING_NODE_NETWORK_BYTES_PER_S / (double)gpus;
 }
 
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,

@@ -4,6 +4,14 @@
 
 #include "core/hosting/hosting.h"
 
+// Assumed where neither the request nor the catalog says. The computation uses these constants and
+// hosting_assume() reports them: one source for both.
+#define HOSTING_TOKEN_BYTES 4.0                 // of text, per token of the data set
+#define HOSTING_LINK_BYTES_PER_S 125e6          // of the link that moves data: 1 Gb/s
+#define HOSTING_REGION_USD_PER_GB 0.02          // traffic between regions of one cloud
+#define HOSTING_PART_NETWORK_BYTES_PER_S 1.25e9 // of an instance that is a part of a node: 10 Gb/s
+#define HOSTING_NODE_NETWORK_BYTES_PER_S 12.5e9 // of a node without a fabric of its own: 100 Gb/s
+
 // Shared outcomes of what is unknown: standard normal variables, and chances in [0, 1).
 struct hosting_draws {
     double *speed, *speed_elsewhere; // on the plan's GPU, and on others

@@ -35,14 +35,13 @@ static bool is_free(struct text key)
 
 static void read_efficiency(struct efficiency *out, const struct json *assumption)
 {
-    const double tenth = 1.2815515655446004;
     double mid = json_get_number(assumption, "value", NAN);
     double low = json_get_number(assumption, "low", mid);
     double high = json_get_number(assumption, "high", mid);
     if (!(mid > 0 && low > 0 && high >= low))
         return;
     out->log_mid = log(mid);
-    out->log_spread = log(high / low) / (2 * tenth);
+    out->log_spread = log(high / low) / (2 * STATS_P90);
 }
 
 static enum err read_assumptions(struct plan_request *out, struct hosting_document *document,
@@ -122,8 +121,8 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
     out->epochs = json_get_number(workload, "epochs", NAN);
     // Rows as long as the context were taken as full, which a batching that is said would undo.
     if (json_get_number(workload, "mean_length", NAN) >= (double)out->context &&
-        out->batching != WORKLOAD_PACKED)
-        out->batching = WORKLOAD_AUTO;
+        out->batching != BATCHING_PACKED)
+        out->batching = BATCHING_AUTO;
     out->recipe.checkpointing = RECIPE_AUTO;
     out->search = false;
     return read_assumptions(out, document, arena, json_get(&tree, "assumptions"), examples);

@@ -353,9 +353,9 @@ static void advise_packing(struct hosting *h, const struct hosting_job *job)
         return;
     const struct workload *now = &row->group->result.workload;
     struct workload_rule rule = job->plan->rule;
-    bool packed = rule.batching == WORKLOAD_PACKED;
+    bool packed = rule.batching == BATCHING_PACKED;
     struct workload then;
-    rule.batching = packed ? WORKLOAD_LONGEST : WORKLOAD_PACKED;
+    rule.batching = packed ? BATCHING_LONGEST : BATCHING_PACKED;
     workload_make(&then, &rule, now->micro_batch, (double)row->group->result.layout.data,
                   now->global_batch);
     double factor = then.processed_tokens / now->processed_tokens;

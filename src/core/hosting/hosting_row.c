@@ -62,15 +62,15 @@ static bool is_at(const char *data_at, const char *provider, const char *region,
 
 static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
 {
-    const double between_regions = 0.02; // dollars per GB inside one cloud, as commonly listed
     const struct workload *workload = &m->job.plan->chosen.workload;
     const struct hosting_request *r = m->request;
     struct hosting_move *move = &row->move;
     *move = (struct hosting_move){
-        .dataset_bytes = isnan(r->data_bytes) ? 4 * workload->tokens : r->data_bytes,
+        .dataset_bytes =
+            isnan(r->data_bytes) ? HOSTING_TOKEN_BYTES * workload->tokens : r->data_bytes,
         .model_bytes = 2 * (double)model_parameters(m->job.plan->model),
         .result_bytes = row->group ? row->group->result_bytes : 0,
-        .link_bytes_per_s = isnan(r->link) ? 125e6 : r->link,
+        .link_bytes_per_s = isnan(r->link) ? HOSTING_LINK_BYTES_PER_S : r->link,
     };
     bool same_region = false, same = false;
     if (r->data_at) {
@@ -80,7 +80,9 @@ static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
         if (colon)
             holder.size = (size_t)(colon - r->data_at);
         const struct billing *from = terms_of(m, text_copy(m->job.arena, holder), "");
-        move->in_usd_per_gb = same_region ? 0 : same ? between_regions : from->egress_usd_per_gb;
+        move->in_usd_per_gb = same_region ? 0
+                              : same      ? HOSTING_REGION_USD_PER_GB
+                                          : from->egress_usd_per_gb;
     }
     const struct billing *here = terms_of(m, row->provider, row->instance);
     double leaving = row->offer && !isnan(row->offer->egress_usd_per_gb)
@@ -88,7 +90,7 @@ static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
                          : here->egress_usd_per_gb;
     if (row->kind == OFFERS_COLOCATION)
         leaving = 0;
-    move->out_usd_per_gb = same_region ? 0 : same ? between_regions : leaving;
+    move->out_usd_per_gb = same_region ? 0 : same ? HOSTING_REGION_USD_PER_GB : leaving;
     if (same_region)
         move->dataset_bytes = 0;
     hosting_move_cost(move);
@@ -109,9 +111,8 @@ static void set(struct range *range, int which, double value)
 // Widens what the hours give by what is not known of the price, as independent factors.
 static struct range widen(struct range usd, double spread)
 {
-    const double tenth = 1.2815515655446004; // of the normal distribution
-    double below = hypot(log(usd.mid / usd.low), tenth * spread);
-    double above = hypot(log(usd.high / usd.mid), tenth * spread);
+    double below = hypot(log(usd.mid / usd.low), STATS_P90 * spread);
+    double above = hypot(log(usd.high / usd.mid), STATS_P90 * spread);
     return (struct range){ usd.mid * exp(-below), usd.mid, usd.mid * exp(above) };
 }
 
@@ -165,7 +166,7 @@ static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct h
     row->spot = spot->best;
     row->run_hours = spot->wall_hours;
     double high = fmax(offer->spot_usd_per_hour, offer->spot_high_usd_per_hour);
-    double zones = log(high / offer->spot_usd_per_hour) / (2 * 1.2815515655446004);
+    double zones = log(high / offer->spot_usd_per_hour) / (2 * STATS_P90);
     row->price_spread = hypot(row->price_spread, isnan(zones) ? 0 : zones);
     bill_by_time(row, &spot->billed_hours);
     row->expected_usd =

@@ -108,7 +108,7 @@ struct efficiency *calibration_fit(struct arena *arena, const struct stack *stac
         }
     stats_sort(sizes, used);
     // Eight in ten errors are below this; of a normal distribution that is 1.2816 deviations.
-    double pooled = used ? stats_quantile(sizes, used, 0.8) / 1.2815515655446004 : 0.3;
+    double pooled = used ? stats_quantile(sizes, used, 0.8) / STATS_P90 : 0.3;
     double all = middle(cells, cell_count, arena);
     for (size_t s = 0; s < stack_count; s++) {
         double squares = prior_runs * pooled * pooled, weight = prior_runs, top = 3 * pooled;
@@ -146,16 +146,13 @@ enum err calibration_read(struct efficiency **out, size_t *count, struct arena *
 struct efficiency calibration_of(const struct efficiency *rows, size_t count,
                                  const struct stack *stack)
 {
-    const struct efficiency *of_family = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (!strcmp(rows[i].stack, stack->name))
-            return rows[i];
-        if (!of_family && !strcmp(rows[i].family, stack->family))
-            of_family = &rows[i];
-    }
-    if (stack->like && !of_family)
+    // A stack that has changed its family is measured by the new one, not by what it is like.
+    for (const struct stack *s = stack; s && !strcmp(s->family, stack->family); s = s->base)
         for (size_t i = 0; i < count; i++)
-            if (!strcmp(rows[i].stack, stack->like))
-                of_family = &rows[i];
-    return of_family ? *of_family : rows[0];
+            if (!strcmp(rows[i].stack, s->name))
+                return rows[i];
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(rows[i].family, stack->family))
+            return rows[i];
+    return rows[0];
 }

@@ -39,6 +39,7 @@ struct efficiency *calibration_fit(struct arena *arena, const struct stack *stac
 enum err calibration_read(struct efficiency **out, size_t *count, struct arena *arena,
                           struct text csv, const char *name);
 
-// The stack's row; of a user's own stack the row of its family, else of all.
+// The stack's row. A user's own stack has none: the row of the stack it is "like", else the first
+// of its family, else the first of all.
 struct efficiency calibration_of(const struct efficiency *rows, size_t count,
                                  const struct stack *stack);

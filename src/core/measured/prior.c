@@ -2,13 +2,11 @@
 
 #include <math.h>
 
-static const double p90 = 1.2815515655446004; // of the standard normal
-
 // P90 of Student's t over that of the normal: a scatter known from few ratios counts for more.
 // Fisher and Cornish's series, within 0.4 % of the truth for one ratio.
 static double widening(double freedom)
 {
-    double v = freedom, z = p90, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+    double v = freedom, z = STATS_P90, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
     return 1 + ((z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v) +
                 (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * v * v * v)) /
                    z;

@@ -55,8 +55,8 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
                     const struct efficiency *efficiency)
 {
     const struct run *run = row->run;
-    double z = stats_normal_quantile(0.9), mid = estimate->tokens_per_s * exp(efficiency->log_mid);
-    double factor = exp(z * efficiency->log_spread);
+    double mid = estimate->tokens_per_s * exp(efficiency->log_mid);
+    double factor = exp(STATS_P90 * efficiency->log_spread);
     row->tokens_per_s.predicted = (struct range){ mid / factor, mid, mid * factor };
     row->tokens_per_s.measured = mid > 0 ? measured_tokens_per_s(run) : NAN;
     judge(&row->tokens_per_s);

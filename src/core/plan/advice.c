@@ -119,7 +119,7 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
 {
     const struct plan_alternative *packed = alternative(plan, "packed");
     double padding = plan->chosen.workload.padding_share;
-    if (plan->rule.batching == WORKLOAD_PACKED || padding < 0.15)
+    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15)
         return NULL;
     return text_format(arena, "%s of what is processed is padding; --packing on %s%s",
                        text_share(arena, padding),
@@ -131,7 +131,7 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     double factor = plan->chosen.workload.processed_factor.high;
-    if (known || plan->rule.batching == WORKLOAD_PACKED)
+    if (known || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     if (!plan->rule.full_rows)
         return "the lengths of the examples are assumed, and padding follows from them; gpuhours "
@@ -160,13 +160,13 @@ static const char *context_beyond_data(const struct plan *plan, struct arena *ar
     double long_row = plan->chosen.workload.mean_length * exp(spread * p99 - spread * spread / 2);
     double widest = plan->chosen.workload.worst.width;
     if (plan->rule.shapes)
-        return widest * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED
+        return widest * 2 > plan->rule.context || plan->rule.batching == BATCHING_PACKED
                    ? NULL
                    : text_format(arena,
                                  "no example is longer than %.0f tokens; a --context of %.0f "
                                  "serves nothing",
                                  widest, plan->rule.context);
-    if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == WORKLOAD_PACKED)
+    if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     return text_format(arena,
                        "99 %% of examples of %.0f tokens on average should be under %.0f; a "

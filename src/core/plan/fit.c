@@ -52,13 +52,12 @@ static enum err read_request(struct fit *out, const struct plan_data *data,
                              const struct plan_request *request)
 {
     *out = (struct fit){ .model = request->shape, .stack = request->own_stack };
-    const char *usual = request->recipe.method == RECIPE_FULL ? "hf" : "hf-peft";
     TRY(plan_request_check(request));
     if (!out->model)
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     if (!out->stack)
         TRY(stack_find(&out->stack, data->stacks, data->stack_count,
-                       request->stack ? request->stack : usual));
+                       request->stack ? request->stack : stack_default(request->recipe.method)));
     if (request->gpu)
         TRY(catalog_gpu(&out->gpu, &data->catalog, request->gpu));
     TRY(plan_request_rows(&out->micro_batch, request));
@@ -119,8 +118,6 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
 
 // --- writing -----------------------------------------------------------------
 
-static const char *const again_names[] = { "none", "selective", "full" };
-
 void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
 {
     struct json_writer w = { .out = out };
@@ -144,7 +141,7 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
     json_open(&w, "largest", '[');
     for (int i = 0; fit->gpu && i < 3; i++) {
         json_open(&w, NULL, '{');
-        json_put_string(&w, "checkpointing", again_names[i]);
+        json_put_string(&w, "checkpointing", recipe_checkpointings[i]);
         json_put_count(&w, "micro_batch", fit->largest[i].micro_batch);
         json_put_count(&w, "context", fit->largest[i].context);
         json_close(&w, '}');
@@ -160,7 +157,7 @@ static void put_largest(const struct fit *fit, struct arena *arena, struct out *
             fit->context, fit->micro_batch, fit->micro_batch == 1 ? "" : "s");
     for (int i = 0; i < 3; i++) {
         const struct fit_largest *l = &fit->largest[i];
-        out_put(out, "  --checkpointing %-11s %12s %18s%s\n", again_names[i],
+        out_put(out, "  --checkpointing %-11s %12s %18s%s\n", recipe_checkpointings[i],
                 l->micro_batch ? text_commas(arena, l->micro_batch) : "none",
                 l->context ? text_commas(arena, l->context) : "none",
                 l->context > fit->model->max_positions && fit->model->max_positions
@@ -177,7 +174,7 @@ void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
                 text_format(arena, "%s, %s with %s: %.0f × %.0f tokens, %s, recomputation %s",
                             fit->model->name, recipe_methods[fit->recipe.method], fit->stack->name,
                             fit->micro_batch, fit->context, layout_spell(&fit->layout, arena),
-                            again_names[fit->recipe.checkpointing]));
+                            recipe_checkpointings[fit->recipe.checkpointing]));
     out_char(out, '\n');
     if (fit->gpu)
         out_put(out, "  %s: %s of %s on each GPU\n\n", m->fits ? "fits" : "DOES NOT FIT",

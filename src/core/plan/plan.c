@@ -13,33 +13,25 @@ static enum err find_stack(struct plan *plan)
     plan->stack = request->own_stack;
     if (plan->stack)
         return OK;
-    const char *usual = request->recipe.method == RECIPE_FULL ? "hf" : "hf-peft";
     return stack_find(&plan->stack, plan->data->stacks, plan->data->stack_count,
-                      request->stack ? request->stack : usual);
+                      request->stack ? request->stack : stack_default(request->recipe.method));
 }
 
 static enum err find_batching(int *out, const struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     *out = request->batching;
-    if (*out != WORKLOAD_AUTO)
+    if (*out != BATCHING_AUTO)
         return OK;
     const char *packing = request->packing;
     if (packing && (!strcmp(packing, "on") || !strcmp(packing, "true")))
-        return *out = WORKLOAD_PACKED, OK;
+        return *out = BATCHING_PACKED, OK;
     if (packing && (!strcmp(packing, "off") || !strcmp(packing, "false")))
-        return *out = WORKLOAD_LONGEST, OK;
+        return *out = BATCHING_LONGEST, OK;
     if (packing)
         return fail(ERR_USAGE, "--packing is \"%s\", must be on or off", packing);
-    for (int i = 0; i < WORKLOAD_AUTO; i++)
-        if (!strcmp(plan->stack->batching, workload_batchings[i]))
-            *out = i;
-    return *out != WORKLOAD_AUTO
-               ? OK
-               : fail(ERR_INPUT,
-                      "stack \"%s\": batching \"%s\" is not max, longest, grouped or "
-                      "packed",
-                      plan->stack->name, plan->stack->batching);
+    *out = plan->stack->batching;
+    return OK;
 }
 
 static enum err make_rule(struct plan *plan, struct arena *arena)
@@ -66,11 +58,11 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->labelled_share = request->labelled_share;
     TRY(find_batching(&rule->batching, plan));
     bool known = request->examples > 0 || !isnan(request->mean_length);
-    bool said = request->batching != WORKLOAD_AUTO || request->packing;
-    rule->full_rows = !known && (!said || rule->batching == WORKLOAD_PACKED);
+    bool said = request->batching != BATCHING_AUTO || request->packing;
+    rule->full_rows = !known && (!said || rule->batching == BATCHING_PACKED);
     rule->token_spread = request->token_spread;
     if (request->lengths)
-        TRY(workload_measure(rule, arena, request->lengths, plan->stack->name,
+        TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
                              (uint64_t)request->seed));
     else if (request->shape_known)
         rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
@@ -263,7 +255,7 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
         return nearest(&plan->chosen, arena, space, plan);
     bool limits = !isnan(request->deadline) || !isnan(request->budget);
     // First one that is in time even if the stack is slow, then one that is at its middle.
-    double slow = exp(1.28 * plan->efficiency.log_spread);
+    double slow = exp(STATS_P90 * plan->efficiency.log_spread);
     if (limits || (space->gpu && !space->gpus))
         best = search_smallest(&search, wall_hours / slow, request->budget);
     if (!best && limits)

@@ -117,13 +117,12 @@ static void add_hardware(struct plan *plan)
 static void add_own(struct plan *plan)
 {
     const struct efficiency *e = &plan->efficiency;
-    const double p90 = 1.2815515655446004;
     if (e->own)
         add(plan, (struct assumption){
                       "efficiency by the ledger",
                       "of its roofline",
-                      { exp(e->log_mid - p90 * e->log_spread), exp(e->log_mid),
-                        exp(e->log_mid + p90 * e->log_spread) },
+                      { exp(e->log_mid - STATS_P90 * e->log_spread), exp(e->log_mid),
+                        exp(e->log_mid + STATS_P90 * e->log_spread) },
                       ASSUMPTION_LEDGER,
                       text_format(plan->advice.arena,
                                   "%lld of your own with this stack, GPU and method; gpuhours runs",
@@ -135,12 +134,11 @@ void plan_assume(struct plan *plan)
 {
     const struct efficiency *e = &plan->efficiency;
     const struct overheads *o = &plan->overheads;
-    const double p90 = 1.2815515655446004;
     add(plan,
         (struct assumption){ "efficiency of the stack",
                              "of its roofline",
-                             { exp(e->log_mid - p90 * e->log_spread), exp(e->log_mid),
-                               exp(e->log_mid + p90 * e->log_spread) },
+                             { exp(e->log_mid - STATS_P90 * e->log_spread), exp(e->log_mid),
+                               exp(e->log_mid + STATS_P90 * e->log_spread) },
                              ASSUMPTION_MEASURED,
                              e->is_piloted ? plan->request->pilot_name
                                            : "fitted on measured runs, data/runs.csv",

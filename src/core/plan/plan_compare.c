@@ -73,10 +73,10 @@ static void scale(struct plan *plan)
 // The same data, packed.
 static enum err pack(struct workload_rule *rule, const struct plan *plan, struct arena *arena)
 {
-    rule->batching = WORKLOAD_PACKED;
+    rule->batching = BATCHING_PACKED;
     rule->shapes = NULL;
     return plan->request->lengths
-               ? workload_measure(rule, arena, plan->request->lengths, plan->stack->name,
+               ? workload_measure(rule, arena, plan->request->lengths, plan->stack->trainer,
                                   (uint64_t)plan->request->seed)
                : OK;
 }
@@ -97,7 +97,7 @@ static enum err vary(struct plan *plan, struct arena *arena, const struct search
     if (!plan->fits || (search.count && search.best[0].gpu_hours < 0.97 * middle))
         suggest(plan, plan->fits ? "better settings" : "settings that fit",
                 search.count ? &search.best[0] : NULL);
-    if (space.rule.batching != WORKLOAD_PACKED && !space.rule.full_rows) {
+    if (space.rule.batching != BATCHING_PACKED && !space.rule.full_rows) {
         TRY(pack(&space.rule, plan, arena));
         TRY(search_run(&search, arena, &space));
         suggest(plan, "packed", search.count ? &search.best[0] : NULL);

@@ -35,7 +35,7 @@ static void put_workload(const struct plan *plan, struct arena *a, struct out *o
     put(out, "examples", text_count(a, w->examples),
         text_format(a, "tokens / mean length of %.0f", w->mean_length));
     put(out, "padding", text_share(a, w->padding_share),
-        text_format(a, "%s, micro-batch %.0f; range %s to %s", workload_batchings[w->batching],
+        text_format(a, "%s, micro-batch %.0f; range %s to %s", batching_names_auto[w->batching],
                     w->micro_batch,
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.low),
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.high)));

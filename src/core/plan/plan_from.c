@@ -330,12 +330,12 @@ static enum err fill_stack(struct filling *f)
         if (f->config->trainers >> t & 1)
             stack = trainer_config_tables[t].stack;
     if (!stack && f->config->trainers >> TRAINER_PEFT & 1)
-        stack = "hf-peft";
-    bool plain = stack && !strcmp(stack, "hf-peft");
+        stack = stack_default(RECIPE_LORA);
+    bool plain = stack && !strcmp(stack, stack_default(RECIPE_LORA));
     if (plain && said(f, FACT_ZERO) && !says(f, FACT_ZERO, "0"))
         stack = "hf-deepspeed";
     else if (plain && f->method && !strcmp(f->method, "full"))
-        stack = "hf";
+        stack = stack_default(RECIPE_FULL);
     return stack ? set(f, "stack", stack) : OK;
 }
 

@@ -5,12 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-static const double p90 = 1.2815515655446004;
-
 // Half the width of P10 to P90 in percent.
 static double percent(double log_spread)
 {
-    return 100 * (exp(p90 * log_spread) - 1);
+    return 100 * (exp(STATS_P90 * log_spread) - 1);
 }
 
 // --- options -----------------------------------------------------------------
@@ -30,8 +28,8 @@ void plan_request_like(struct plan_request *request, const struct pilot *pilot, 
         request->global_batch = (int64_t)c->global_batch;
     if (c->micro_batch >= 1)
         request->micro_batch = text_format(arena, "%.0f", c->micro_batch);
-    for (int i = 0; c->batching && i < WORKLOAD_AUTO; i++)
-        if (!strcmp(c->batching, workload_batchings[i]))
+    for (int i = 0; c->batching && i < BATCHING_AUTO; i++)
+        if (!strcmp(c->batching, batching_names_auto[i]))
             request->batching = i;
 }
 
@@ -53,8 +51,8 @@ void plan_request_differ(struct plan_request *request, const struct plan_request
         request->recipe.checkpointing = RECIPE_AUTO;
     // Nothing is known of the lengths: rows are taken as full, as they would be without a pilot.
     bool unknown = !request->lengths && request->examples < 1 && isnan(request->mean_length);
-    if (unknown && said->batching == WORKLOAD_AUTO && request->batching != WORKLOAD_PACKED)
-        request->batching = WORKLOAD_AUTO;
+    if (unknown && said->batching == BATCHING_AUTO && request->batching != BATCHING_PACKED)
+        request->batching = BATCHING_AUTO;
     if (!said->parallel && c->parallel && request->gpus == c->gpus)
         request->parallel = c->parallel;
 }
@@ -67,10 +65,10 @@ void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const s
     double rows = c->global_batch > 0 ? c->global_batch : c->micro_batch * c->accumulation;
     double width = step->tokens / rows;
     if (!(width > 0) || width > 1.01 * rule->context || c->context != rule->context ||
-        !same_name(c->batching, workload_batchings[rule->batching]))
+        !same_name(c->batching, batching_names_auto[rule->batching]))
         return;
-    bool packed = rule->batching == WORKLOAD_PACKED;
-    bool flat = packed && same_name(plan->stack->name, "native"); // no padding at all
+    bool packed = rule->batching == BATCHING_PACKED;
+    bool flat = packed && packing_unpadded(plan->stack->trainer);
     double fill = packed && !flat ? rule->packed_fill.mid : 1;
     struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
     *shape = (struct workload_shape){

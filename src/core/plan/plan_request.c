@@ -12,7 +12,7 @@ const struct field plan_fields[] = {
     FIELD(plan_request, context, COUNT, "longest row in tokens"),
     FIELD(plan_request, mean_length, NUMBER, "of an example in tokens"),
     FIELD(plan_request, labelled_share, SHARE, "of the tokens that carry loss"),
-    FIELD_OF(plan_request, batching, workload_batchings, "how rows become batches"),
+    FIELD_OF(plan_request, batching, batching_names_auto, "how rows become batches"),
     FIELD(plan_request, packing, TEXT, "on: batching packed, off: longest"),
     FIELD(plan_request, micro_batch, TEXT, "rows per GPU and pass, or auto"),
     FIELD(plan_request, global_batch, COUNT, "rows per optimizer step"),
@@ -46,7 +46,7 @@ struct plan_request plan_request_default(void)
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
     request.context = request.global_batch = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
-    request.batching = WORKLOAD_AUTO;
+    request.batching = BATCHING_AUTO;
     request.seed = 1;
     request.search = true;
     return request;

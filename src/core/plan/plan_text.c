@@ -22,8 +22,6 @@ static const char *method_of(const struct recipe *recipe, struct arena *arena)
                              (long long)recipe->rank);
 }
 
-static const char *const checkpointing_names[] = { "none", "selective", "full", "auto" };
-
 const char *plan_spell(const struct search_result *result, struct arena *arena)
 {
     static const char *const again[] = { "nothing recomputed", "selective recomputation",
@@ -98,11 +96,12 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
     if (plan->request->pilot)
         put_line(out, "pilot", plan_pilot_words(plan, arena));
-    const char *rows = plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
-                       : plan->rule.full_rows                    ? "rows taken as full"
-                                              : text_format(arena, "%.0f %% padding (%s)",
-                                                            100 * workload->padding_share,
-                                                            workload_batchings[workload->batching]);
+    const char *rows =
+        plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
+        : plan->rule.full_rows
+            ? "rows taken as full"
+            : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
+                          batching_names_auto[workload->batching]);
     put_line(out, "run",
              text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s steps of %s",
                          text_count(arena, workload->tokens), workload->epochs,
@@ -115,7 +114,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          "--context %.0f --micro-batch %.0f --global-batch %.0f --checkpointing %s "
                          "--parallel %s",
                          plan->rule.context, workload->micro_batch, workload->global_batch,
-                         checkpointing_names[plan->chosen.recipe.checkpointing],
+                         recipe_checkpointings[plan->chosen.recipe.checkpointing],
                          layout_spell(&plan->chosen.layout, arena)));
 }
 

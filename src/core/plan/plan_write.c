@@ -77,7 +77,7 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
         result->node.gpus > 0 ? (result->gpus + result->node.gpus - 1) / result->node.gpus : 1);
     json_put_string(w, "parallel", layout_spell(&result->layout, arena));
     json_put_number(w, "context", plan->rule.context);
-    json_put_string(w, "batching", workload_batchings[workload->batching]);
+    json_put_string(w, "batching", batching_names_auto[workload->batching]);
     json_put_number(w, "micro_batch", workload->micro_batch);
     json_put_number(w, "accumulation", workload->accumulation);
     json_put_number(w, "global_batch", workload->global_batch);

@@ -9,7 +9,7 @@ static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "auto", NUL
 static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", NULL };
 static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
                                           "sgd",   "adafactor",  NULL };
-static const char *const checkpointings[] = { "none", "selective", "full", "auto", NULL };
+const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
 
 const struct field recipe_fields[] = {
     FIELD_OF(recipe, method, recipe_methods, "what is trained"),
@@ -23,7 +23,7 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, optimizer, optimizers, "optimizer"),
     FIELD_OF(recipe, states, dtypes, "dtype of the optimizer's states"),
     FIELD_OF(recipe, weights, dtypes, "dtype of trained weights; fp32 is a master copy"),
-    FIELD_OF(recipe, checkpointing, checkpointings, "recomputation of activations"),
+    FIELD_OF(recipe, checkpointing, recipe_checkpointings, "recomputation of activations"),
     FIELD(recipe, trains_embeddings, FLAG, "embedding and head are trained beside the adapters"),
     { 0 },
 };

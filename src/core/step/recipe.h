@@ -45,6 +45,7 @@ struct recipe {
 
 extern const struct field recipe_fields[];
 extern const char *const recipe_methods[], *const recipe_precisions[];
+extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation
 

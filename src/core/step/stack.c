@@ -6,7 +6,6 @@
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
-static const char *const checkpointing_names[] = { "none", "selective", "full", NULL };
 
 const struct field stack_fields[] = {
     FIELD_NEEDED(stack, name, TEXT, "as --stack takes it"),
@@ -42,8 +41,14 @@ const struct field stack_fields[] = {
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
     FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),
-    FIELD_OF(stack, checkpointing, checkpointing_names, "its default"),
-    FIELD(stack, batching, TEXT, "its default"),
+    FIELD_OF(stack, checkpointing, recipe_checkpointings, "its default"),
+    FIELD_OF(stack, batching, batching_names, "its default"),
+    FIELD(stack, trainer, TEXT, "the trainer whose padding and packing it runs"),
+    FIELD(stack, tensor_parallel, FLAG, "can split matrices over GPUs"),
+    FIELD(stack, pipeline_parallel, FLAG, "can split layers over GPUs"),
+    FIELD(stack, context_parallel, FLAG, "can split sequences over GPUs"),
+    FIELD(stack, expert_parallel, FLAG, "can split experts over GPUs"),
+    FIELD(stack, offloads, FLAG, "can keep optimizer states in host memory"),
     FIELD(stack, source, TEXT, "where this comes from"),
     FIELD(stack, as_of, DATE, "when that was looked up"),
     { 0 },
@@ -72,6 +77,7 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
             return fail(ERR_INPUT, "%s: like \"%s\": there is no such stack before it", name,
                         wanted);
         *out = *base;
+        out->base = base;
         out->aliases = NULL;
         out->title = NULL;
     }
@@ -81,8 +87,16 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
             return fail(ERR_INPUT,
                         "%s: stack \"%s\" has no %s (%s); \"like\" takes it from another", name,
                         out->name ? out->name : "?", f->name, f->help);
-    if (!out->name || !out->source || !out->as_of || !out->family || !out->batching)
-        return fail(ERR_INPUT, "%s: a stack needs name, family, batching, source and as_of", name);
+    if (!out->name || !out->source || !out->as_of || !out->family || !out->trainer)
+        return fail(ERR_INPUT, "%s: a stack needs name, family, trainer, source and as_of", name);
+    if (out->checkpointing == RECIPE_AUTO)
+        return fail(ERR_INPUT, "%s: stack \"%s\": checkpointing must be none, selective or full",
+                    name, out->name);
+    const struct packing_trainer *trainer;
+    enum err err = packing_trainer_find(&trainer, out->trainer, NULL);
+    if (err)
+        return fail(ERR_INPUT, "%s: stack \"%s\": %s", name, out->name,
+                    text_copy(arena, text_of(error_text())));
     return OK;
 }
 
@@ -135,6 +149,11 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
         }
     }
     return best;
+}
+
+const char *stack_default(int method)
+{
+    return method == RECIPE_FULL ? "hf" : "hf-peft";
 }
 
 enum err stack_find(const struct stack **out, const struct stack *stacks, size_t count,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/stats.h"
+#include "core/data/packing.h"
 #include "core/step/catalog.h"
 #include "core/step/recipe.h"
 
@@ -51,7 +52,11 @@ struct stack {
     bool stops_early;     // it recomputes all of a layer but its last product
     bool selective;       // it can recompute norms and activation functions alone
     int checkpointing;    // its default
-    const char *batching; // its default: packed, longest, …
+    int batching;         // its default, enum batching
+    const char *trainer;  // whose batches it makes: a row of packing_trainers
+    bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
+    bool offloads;            // states to the host
+    const struct stack *base; // the stack that "like" names; NULL: none. No column
     const char *source, *as_of;
 };
 
@@ -61,6 +66,9 @@ extern const struct field stack_fields[];
 enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
                     const struct stack *known, size_t known_count, struct text json,
                     const char *name);
+
+// The stack of a request that names none: plain transformers, with PEFT where adapters are trained.
+const char *stack_default(int method);
 
 // By name, alias or a framework's name as people write it; ERR_USAGE names the nearest.
 enum err stack_find(const struct stack **out, const struct stack *stacks, size_t count,

@@ -372,7 +372,7 @@ static enum err read_truths(struct reading *in)
     else if (row->reads != READ_ADD && truth == (row->reads != READ_IF_NOT))
         say(in, row->word);
     else
-        in->item.remark = "off";
+        in->item.off = true, in->item.remark = "off";
     return OK;
 }
 
@@ -441,10 +441,9 @@ static enum err read_key(struct trainer_config *config, const struct trainer_con
         in.row = row;
         in.item = plain;
         TRY(read_value(&in));
-        bool off = in.item.remark && !strcmp(in.item.remark, "off");
-        if (!off)
+        if (!in.item.off)
             trainer_config_note(config, in.item);
-        noted |= !off;
+        noted |= !in.item.off;
     }
     if (!noted)
         trainer_config_note(config, in.item);
@@ -586,10 +585,11 @@ static void read_option(struct trainer_config *config, const struct trainer_conf
     struct json value = { .kind = JSON_STRING, .string = text };
     // The trainer knows its command line better than this table: it is no reason to refuse it.
     if (row && read_key(config, table, &value, place, key))
-        trainer_config_note(config, (struct trainer_config_item){
-                                        place, key, trainer_config_spell(config->arena, &value),
-                                        TRAINER_CONFIG_MATTERS, NULL,
-                                        text_copy(config->arena, text_of(error_text())), false });
+        trainer_config_note(config,
+                            (struct trainer_config_item){
+                                place, key, trainer_config_spell(config->arena, &value),
+                                TRAINER_CONFIG_MATTERS, NULL,
+                                text_copy(config->arena, text_of(error_text())), false, false });
 }
 
 enum err trainer_config_words(struct trainer_config *config, char **words)
@@ -625,7 +625,7 @@ void trainer_config_missing(struct trainer_config *config, const char *path)
             trainer_config_note(config,
                                 (struct trainer_config_item){
                                     path, "the name", base, TRAINER_CONFIG_UNDERSTOOD, "parallel",
-                                    "the file is not here; --from FILE reads it", false });
+                                    "the file is not here; --from FILE reads it", false, false });
             return;
         }
     trainer_config_unreadable(config, path, "is not here; --from FILE reads it");
@@ -633,9 +633,9 @@ void trainer_config_missing(struct trainer_config *config, const char *path)
 
 void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why)
 {
-    trainer_config_note(
-        config, (struct trainer_config_item){ path, "the file", path, TRAINER_CONFIG_MATTERS, NULL,
-                                              text_copy(config->arena, text_of(why)), false });
+    trainer_config_note(config, (struct trainer_config_item){
+                                    path, "the file", path, TRAINER_CONFIG_MATTERS, NULL,
+                                    text_copy(config->arena, text_of(why)), false, false });
 }
 
 const char *trainer_config_option(const struct trainer_config *config, const char *option)

@@ -29,6 +29,7 @@ struct trainer_config_item {
     enum trainer_config_effect effect;
     const char *option; // it goes into, as in JSON; NULL where it is ignored
     const char *remark; // may be NULL
+    bool off;           // a switch that is off and so sets nothing
     bool beaten;        // the command line says otherwise
 };
 

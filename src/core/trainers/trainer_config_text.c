@@ -20,7 +20,7 @@ static void put_understood(const struct trainer_config *config,
     const char *value = item->option ? trainer_config_option(config, item->option) : NULL;
     const char *pair = text_format(config->arena, "%s = %.40s", item->key, item->value);
     out_put(out, "  %-42s ", pair);
-    if (item->remark && !strcmp(item->remark, "off"))
+    if (item->off)
         out_put(out, "off");
     else if (value)
         out_put(out, "--%s %s", dashed(config->arena, item->option), value);
@@ -28,7 +28,7 @@ static void put_understood(const struct trainer_config *config,
         out_put(out, "%s", item->remark ? item->remark : "as without it");
     if (item->beaten)
         out_put(out, ", beaten by the command line");
-    else if (item->remark && value && strcmp(item->remark, "off"))
+    else if (item->remark && value && !item->off)
         out_put(out, " (%s: %s)", item->file, item->remark);
     out_put(out, "\n");
 }
@@ -96,10 +96,10 @@ static void put_item(struct json_writer *w, const struct trainer_config *config,
     json_put_string(w, "key", item->key);
     json_put_string(w, "value", item->value);
     if (item->effect == TRAINER_CONFIG_UNDERSTOOD) {
-        bool off = item->remark && !strcmp(item->remark, "off");
         json_put_string(w, "option", item->option);
         json_put_string(w, "becomes",
-                        item->option && !off ? trainer_config_option(config, item->option) : NULL);
+                        item->option && !item->off ? trainer_config_option(config, item->option)
+                                                   : NULL);
         json_put_bool(w, "beaten", item->beaten);
     } else {
         json_put_string(w, "effect", trainer_config_effects[item->effect]);

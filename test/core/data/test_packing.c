@@ -231,7 +231,7 @@ TEST(packing_by_trl_is_best_fit_decreasing_in_chunks_of_a_thousand)
         struct bins bins = new_bins(s.count);
         for (size_t start = 0; start < s.count; start += 1000)
             slow_best_fit(&bins, s.sizes, s.items + start, chunk_of(&s, start), window);
-        struct packing_rule rule = unshuffled("hf-peft", "bfd");
+        struct packing_rule rule = unshuffled("hf", "bfd");
         struct packing got = plan(&s.list, &rule, &(struct packing_setup){ .window = window });
         CHECK(same_rows(&got, &bins));
         free(bins.at);
@@ -516,7 +516,7 @@ TEST(packing_of_the_measured_runs_has_their_steps_and_tokens)
     for (size_t i = 0; i < list.count; i++)
         list.items[i].tokens += 25;
     const struct packing_trainer *trainer;
-    packing_trainer_find(&trainer, "hf-peft", NULL);
+    packing_trainer_find(&trainer, "hf", NULL);
     struct packing_setup setup = { .window = 2048, .micro_batch = 16, .seed = 1 };
     struct packing_rule random = packing_rule(trainer, BATCHING_LONGEST);
     struct packing_rule grouped = packing_rule(trainer, BATCHING_GROUPED);
@@ -563,7 +563,7 @@ TEST(packing_of_gsm8k_fills_rows_as_the_survey_of_trainers_says)
 
 TEST(packing_keeps_every_token_that_it_does_not_say_it_lost)
 {
-    for (const struct packing_trainer *t = packing_trainers; t->stack; t++)
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++)
         for (enum batching batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++)
             EACH_CASE(path, window)
             {
@@ -657,7 +657,7 @@ TEST(packing_takes_nothing_for_an_answer)
 {
     struct lengths none = { .arena = &test_arena }, empty = { .arena = &test_arena };
     lengths_add(&empty, 0, 0);
-    for (const struct packing_trainer *t = packing_trainers; t->stack; t++)
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++)
         for (enum batching batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++) {
             struct packing_rule rule = packing_rule(t, batching);
             struct packing_setup setup = { .window = 512, .micro_batch = 3, .ranks = 2 };
@@ -673,10 +673,10 @@ TEST(packing_refuses_what_no_trainer_could_mean)
     struct packing packing;
     const struct packing_trainer *trainer;
     CHECK(packing_trainer_find(&trainer, "axolotel", NULL) == ERR_USAGE);
-    CHECK(strstr(error_text(), "nearest is axolotl"));
+    CHECK(strstr(error_text(), "did you mean axolotl"));
     CHECK(packing_trainer_find(&trainer, "nemo", "bfd") == ERR_USAGE);
-    CHECK(strstr(error_text(), "it has first-fit-shuffle, first-fit-decreasing"));
-    CHECK(packing_trainer_find(&trainer, "unsloth", NULL) == OK);
+    CHECK(strstr(error_text(), "its packers are first-fit-shuffle, first-fit-decreasing"));
+    CHECK(packing_trainer_find(&trainer, "hf", NULL) == OK);
     struct packing_rule rule = packing_rule(trainer, BATCHING_PACKED);
     struct packing_setup setup = { .window = 1 };
     CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);

@@ -78,7 +78,7 @@ TEST(search_shows_efficiency_falling_with_more_gpus)
     w.space.parallel = "fsdp";
     w.space.micro_batch = 1;
     w.space.global_batch = 512;
-    w.space.rule.batching = WORKLOAD_PACKED;
+    w.space.rule.batching = BATCHING_PACKED;
     w.space.recipe.checkpointing = RECIPE_RECOMPUTE;
     double before = INFINITY, hours = 0;
     for (int64_t gpus = 8; gpus <= 64; gpus *= 2) {
@@ -97,7 +97,7 @@ TEST(search_chooses_settings_no_slower_than_any_by_hand)
 {
     struct world w;
     open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_LORA);
-    w.space.rule.batching = WORKLOAD_PACKED;
+    w.space.rule.batching = BATCHING_PACKED;
     CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "a100-sxm-80gb"));
     w.space.gpus = 8;
     struct search chosen = run(&w.space);

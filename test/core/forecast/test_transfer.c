@@ -29,7 +29,7 @@ static struct pilot *pilot_of(const struct plan *plan, double tokens_per_s, doub
         .gpus = chosen->gpus,
         .parallel = layout_spell(&chosen->layout, &test_arena),
         .context = plan->rule.context,
-        .batching = workload_batchings[w->batching],
+        .batching = batching_names_auto[w->batching],
         .micro_batch = w->micro_batch,
         .accumulation = w->accumulation,
         .global_batch = w->global_batch,
@@ -90,7 +90,7 @@ TEST(transfer_leaves_the_interval_and_the_spread_between_runs)
     double interval = 0.004 / 1.6448536, left = hypot(interval, 0.02);
     CHECK_NEAR(after->efficiency.log_spread, left, 1e-4);
     CHECK_NEAR(log(after->forecast.tokens_per_s.high / after->forecast.tokens_per_s.mid),
-               1.2815516 * left, 0.05);
+               STATS_P90 * left, 0.05);
     CHECK(relative_width(&after->forecast.tokens_per_s) <
           0.2 * relative_width(&before->forecast.tokens_per_s));
 }
@@ -146,7 +146,7 @@ TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
     CHECK(without > 0);
     CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without / 2,
                1e-9);
-    pilot->configuration.batching = workload_batchings[WORKLOAD_PACKED]; // it met one width
+    pilot->configuration.batching = batching_names_auto[BATCHING_PACKED]; // it met one width
     CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without,
                1e-9);
 }
@@ -407,7 +407,7 @@ TEST(transfer_holds_eight_in_ten_of_the_pairs_of_measured_runs)
                 const struct efficiency *e = &carried.efficiency;
                 if (!carried.same_stack)
                     continue;
-                inside += fabs(carries[k].log_measured - e->log_mid) <= 1.2815516 * e->log_spread;
+                inside += fabs(carries[k].log_measured - e->log_mid) <= STATS_P90 * e->log_spread;
                 pairs += 1;
             }
         if (pairs > 0)

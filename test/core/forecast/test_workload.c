@@ -11,7 +11,7 @@ static struct workload_rule rule_of(double tokens, int batching)
 
 TEST(workload_processes_every_token_once_an_epoch_and_padding_on_top)
 {
-    for (int batching = WORKLOAD_MAX; batching <= WORKLOAD_PACKED; batching++) {
+    for (int batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++) {
         struct workload_rule rule = rule_of(21.4e6, batching);
         rule.epochs = 3;
         struct workload workload;
@@ -42,7 +42,7 @@ TEST(workload_fills_padded_batches_as_simulated_data_sets_do)
 
 TEST(workload_of_single_rows_has_no_padding)
 {
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(1e6, BATCHING_LONGEST);
     struct workload workload;
     workload_make(&workload, &rule, 1, 1, 0);
     CHECK(workload.padding_share == 0);
@@ -52,7 +52,7 @@ TEST(workload_of_single_rows_has_no_padding)
 
 TEST(workload_padded_to_the_context_wastes_what_examples_leave)
 {
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_MAX);
+    struct workload_rule rule = rule_of(1e6, BATCHING_MAX);
     rule.context = 4096;
     rule.mean_length = 1024;
     struct workload workload;
@@ -69,8 +69,8 @@ TEST(workload_has_a_mask_where_rows_of_a_batch_differ)
         double rows;
         bool padded;
     } cases[] = {
-        { WORKLOAD_LONGEST, 8, true },  { WORKLOAD_GROUPED, 8, true }, { WORKLOAD_MAX, 1, true },
-        { WORKLOAD_LONGEST, 1, false }, { WORKLOAD_PACKED, 8, false },
+        { BATCHING_LONGEST, 8, true },  { BATCHING_GROUPED, 8, true }, { BATCHING_MAX, 1, true },
+        { BATCHING_LONGEST, 1, false }, { BATCHING_PACKED, 8, false },
     };
     struct workload workload;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -79,7 +79,7 @@ TEST(workload_has_a_mask_where_rows_of_a_batch_differ)
         CHECK(workload.batch.padded == cases[i].padded);
         CHECK(workload.worst.padded == cases[i].padded);
     }
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(1e6, BATCHING_LONGEST);
     rule.full_rows = true;
     workload_make(&workload, &rule, 8, 1, 0);
     CHECK(!workload.batch.padded);
@@ -96,9 +96,28 @@ TEST(workload_has_a_mask_where_rows_of_a_batch_differ)
     CHECK(workload.batch.padded);
 }
 
+TEST(workload_of_a_trainer_that_drops_short_batches_is_measured_as_far_as_the_data_fills_them)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 100; i++)
+        lengths_add(&lengths, 120 + i, 100);
+    static const char *const trainers[] = { "nemo", "torchtune", "axolotl" };
+    for (int t = 0; t < 3; t++) {
+        struct workload_rule rule = rule_of(1, BATCHING_PACKED);
+        rule.context = 512;
+        CHECK(!workload_measure(&rule, &test_arena, &lengths, trainers[t], 1));
+        for (double rows = 1; rows <= 256; rows *= 2) {
+            struct workload workload;
+            workload_make(&workload, &rule, rows, 1, 0);
+            CHECK(workload.padding_share >= 0 && workload.padding_share < 0.5);
+            CHECK(workload.steps >= 1 && workload.processed_tokens >= rule.tokens);
+        }
+    }
+}
+
 TEST(workload_plans_memory_for_the_widest_rows)
 {
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(1e6, BATCHING_LONGEST);
     struct workload workload;
     workload_make(&workload, &rule, 4, 1, 0);
     CHECK(workload.worst.width == rule.context);
@@ -108,7 +127,7 @@ TEST(workload_plans_memory_for_the_widest_rows)
 
 TEST(workload_steps_follow_from_rows_and_global_batch)
 {
-    struct workload_rule rule = rule_of(64e3, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(64e3, BATCHING_LONGEST);
     rule.examples = 640;
     rule.epochs = 2;
     struct workload workload;
@@ -121,7 +140,7 @@ TEST(workload_steps_follow_from_rows_and_global_batch)
 
 TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)
 {
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_PACKED);
+    struct workload_rule rule = rule_of(1e6, BATCHING_PACKED);
     struct workload workload;
     workload_make(&workload, &rule, 4, 8, 16);
     CHECK(workload.accumulation == 1);
@@ -132,7 +151,7 @@ TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
 {
     const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, 1 },
                                              { 4, 0.6, 500, 500, 900, 1000, 9 } };
-    struct workload_rule rule = rule_of(6e5, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(6e5, BATCHING_LONGEST);
     rule.shapes = shapes;
     rule.shape_count = 2;
     struct workload workload;
@@ -148,7 +167,7 @@ TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
 
 TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
 {
-    struct workload_rule rule = rule_of(1e6, WORKLOAD_LONGEST);
+    struct workload_rule rule = rule_of(1e6, BATCHING_LONGEST);
     rule.full_rows = true;
     struct workload workload;
     workload_make(&workload, &rule, 8, 1, 0);
@@ -157,7 +176,7 @@ TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
     CHECK(workload.batch.squares == workload.worst.squares);
     CHECK(workload.processed_factor.low == 1);
     CHECK_NEAR(workload.processed_factor.high, 1 / 0.48, 0.01);
-    rule.batching = WORKLOAD_PACKED;
+    rule.batching = BATCHING_PACKED;
     workload_make(&workload, &rule, 8, 1, 0);
     CHECK_NEAR(workload.padding_share, 0.02, 1e-9);
     CHECK(workload.processed_factor.high < 1.05);
@@ -165,7 +184,7 @@ TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
 
 TEST(workload_refuses_what_no_run_has)
 {
-    struct workload_rule rule = rule_of(0, WORKLOAD_PACKED);
+    struct workload_rule rule = rule_of(0, BATCHING_PACKED);
     CHECK(workload_check(&rule) == ERR_USAGE);
     rule.tokens = 1e30;
     CHECK(workload_check(&rule) == ERR_USAGE);

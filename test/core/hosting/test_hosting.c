@@ -329,6 +329,34 @@ TEST(hosting_feeds_network_and_storage_of_an_offer_into_the_estimate)
     CHECK(!strcmp(idle->limit, "storage"));
 }
 
+static double assumed(const struct hosting *h, const char *name)
+{
+    for (size_t i = 0; i < h->assumption_count; i++)
+        if (!strcmp(h->assumptions[i].name, name))
+            return h->assumptions[i].value.mid;
+    return NAN;
+}
+
+TEST(hosting_reports_the_assumptions_that_it_computes_with)
+{
+    struct asked *a = ask(usual);
+    a->request.data_at = "aws:nowhere-1";
+    add_own(a, "provider,region,gpu,gpus,on_demand_usd_per_hour\naws,here-1,h100-sxm,4,9\n");
+    const struct hosting *h = answer(a);
+    const struct hosting_row *row = NULL;
+    for (size_t i = 0; i < h->count; i++)
+        if (h->rows[i].gpus == 4 && h->rows[i].region && !strcmp(h->rows[i].region, "here-1"))
+            row = &h->rows[i];
+    CHECK(row);
+    if (!row)
+        return;
+    CHECK(row->move.link_bytes_per_s == assumed(h, "link that moves data"));
+    CHECK(row->move.dataset_bytes == assumed(h, "size of the data"));
+    CHECK(row->move.in_usd_per_gb == assumed(h, "traffic between regions of a cloud"));
+    CHECK(row->group->node.network_bytes_per_s_per_gpu * 4 ==
+          assumed(h, "network of a part of a node"));
+}
+
 TEST(hosting_leaves_out_hosts_with_too_little_memory)
 {
     struct asked *a = ask(usual);
@@ -599,7 +627,7 @@ TEST(hosting_reads_a_plans_document_back)
     CHECK(!strcmp(request.model, "llama-3.1-8b") && request.tokens == 21400000);
     CHECK(request.epochs == 2 && request.context == 4096 && request.gpus == 4);
     CHECK(request.recipe.method == RECIPE_QLORA && request.recipe.rank == 32);
-    CHECK(request.batching == WORKLOAD_PACKED);
+    CHECK(request.batching == BATCHING_PACKED);
     CHECK(request.retries == 2 && request.startup == 300);
     CHECK_NEAR(document.efficiency.log_mid, plan->efficiency.log_mid, 1e-6);
     CHECK_NEAR(document.efficiency.log_spread, plan->efficiency.log_spread, 1e-3);
@@ -624,7 +652,7 @@ static double number(const struct json *row, const char *object, const char *key
 
 static double widened(double mid, double hours, double mid_hours, double spread)
 {
-    double log_hours = log(hours / mid_hours), log_price = 1.2815515655446004 * spread;
+    double log_hours = log(hours / mid_hours), log_price = STATS_P90 * spread;
     double width = sqrt(log_hours * log_hours + log_price * log_price);
     return mid * exp(hours < mid_hours ? -width : width);
 }

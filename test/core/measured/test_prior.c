@@ -118,11 +118,11 @@ static struct outcome predict(const struct validate_row *rows, size_t count, siz
                     log(rows[j].tokens_per_s.measured / rows[j].tokens_per_s.predicted.mid);
         if (like < 4 || found < known)
             continue;
-        struct efficiency others = { .log_spread = log(range->high / range->mid) / 1.28155 };
+        struct efficiency others = { .log_spread = log(range->high / range->mid) / STATS_P90 };
         struct efficiency e = prior_update(&others, ratios, found, PRIOR_LEAST);
         double error = log(rows[i].tokens_per_s.measured / range->mid) - e.log_mid;
         errors[n++] = fabs(error);
-        covered += (fabs(error) <= 1.28155 * e.log_spread) / (double)like;
+        covered += (fabs(error) <= STATS_P90 * e.log_spread) / (double)like;
         weight += 1 / (double)like;
     }
     return (struct outcome){ stats_median(errors, n), covered / weight };

@@ -1,4 +1,5 @@
 #include "test/core/knowledge.h"
+#include "test/core/planning.h"
 
 static const char *found(const struct knowledge *k, const char *name)
 {
@@ -48,16 +49,54 @@ TEST(stack_of_a_user_differs_only_in_what_it_says)
     CHECK(own->launch_seconds == unsloth->launch_seconds);
 }
 
+// A copy that changes nothing is the stack itself: no part of the program asks for a stack's name.
+TEST(stack_like_another_plans_as_the_other_does)
+{
+    struct plan_data *data = planning_data();
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 300; i++)
+        lengths_add(&lengths, 40 + i * 7 % 900, 30);
+    for (size_t i = 0; i < data->stack_count; i++) {
+        const struct stack *stack = &data->stacks[i];
+        struct stack *copy;
+        size_t count;
+        const char *json =
+            text_format(&test_arena, "{\"name\":\"copy\",\"like\":\"%s\"}", stack->name);
+        CHECK(!stack_read(&copy, &count, &test_arena, data->stacks, data->stack_count,
+                          text_of(json), "copy.json"));
+        struct plan_request request = plan_request_default();
+        request.model = "llama-3.2-1b", request.gpu = "h100-sxm", request.gpus = 8;
+        request.context = 1024;
+        request.packing = "on";
+        request.lengths = &lengths;
+        struct plan plans[2];
+        const struct stack *own[] = { stack, copy };
+        for (int k = 0; k < 2; k++) {
+            struct plan_request *r = ARENA_NEW(&test_arena, struct plan_request, 1);
+            *r = request;
+            r->own_stack = own[k];
+            CHECK(!plan_make(&plans[k], &test_arena, data, r));
+        }
+        CHECK(plans[0].forecast.tokens_per_s.mid == plans[1].forecast.tokens_per_s.mid);
+        CHECK(plans[0].forecast.wall_hours.high == plans[1].forecast.wall_hours.high);
+        CHECK(plans[0].chosen.workload.padding_share == plans[1].chosen.workload.padding_share);
+        CHECK(plans[0].search.count == plans[1].search.count);
+    }
+}
+
 TEST(stack_file_that_is_wrong_is_refused_with_its_key)
 {
     struct knowledge k = knowledge_open();
     struct stack *own;
     size_t count;
     static const char *const bad[] = {
-        "{\"name\": \"mine\"}",                                     // nothing to be like
-        "{\"name\": \"mine\", \"like\": \"nobody\"}",               // unknown base
-        "{\"name\": \"mine\", \"like\": \"hf\", \"speed\": 2}",     // unknown key
-        "{\"name\": \"mine\", \"like\": \"hf\", \"slack\": \"x\"}", // not a number
+        "{\"name\": \"mine\"}",                                        // nothing to be like
+        "{\"name\": \"mine\", \"like\": \"nobody\"}",                  // unknown base
+        "{\"name\": \"mine\", \"like\": \"hf\", \"speed\": 2}",        // unknown key
+        "{\"name\": \"mine\", \"like\": \"hf\", \"slack\": \"x\"}",    // not a number
+        "{\"name\": \"mine\", \"like\": \"hf\", \"trainer\": \"x\"}",  // no such trainer
+        "{\"name\": \"mine\", \"like\": \"hf\", \"batching\": \"x\"}", // no such batching
+        "{\"name\": \"mine\", \"like\": \"hf\", \"checkpointing\": \"auto\"}",
         "[1]",
         "7",
     };
