@@ -181,8 +181,10 @@ static enum err make(void)
         struct profile profile = dropped.profile;
         struct lengths lengths = dropped.lengths;
         lengths.arena = &passing;
-        if (lengths.count && request.context == PLAN_NOT_GIVEN) // finish() has found it already
+        if (lengths.count && request.context == PLAN_NOT_GIVEN) { // finish() has found it already
             request.context = profile.windows.rows[profile.windows.recommended].context;
+            request.context_from_data = true;
+        }
         TRY(plan_request_measure(&request, &passing, &profile, &lengths));
     }
     struct plan *made = ARENA_NEW(&passing, struct plan, 1);

@@ -1,3 +1,5 @@
+// Reads a plan's document, and forecasts the rest of a run from what was measured so far.
+
 #include "core/forecast/outlook.h"
 
 #include <math.h>
@@ -81,16 +83,17 @@ static void add(struct rest *rest, double seconds, double deviation)
     rest->variance += deviation * deviation;
 }
 
-// What one cause of slow steps will still take: as often as so far, known to one over the root of
-// how often; as planned, not known at all, where it has not come yet.
+// What one cause of slow steps will still take. If it has occurred n times, it goes on as often,
+// with a relative deviation of 1/√n. If not, it takes what the plan says, with a deviation as
+// large.
 static void add_slow(struct rest *rest, const struct outlook_plan *plan,
                      const struct outlook_progress *now, enum steady_cause cause,
                      enum overhead_kind kind, double steps)
 {
     const struct steady_slow *slow = &now->steady->slow[cause];
-    double behind = (double)now->steady->ordinary_steps + (double)slow->count;
-    if (slow->count > 0 && behind > 0) {
-        double seconds = steps * slow->extra_seconds / behind;
+    double done = (double)now->steady->ordinary_steps + (double)slow->count;
+    if (slow->count > 0 && done > 0) {
+        double seconds = steps * slow->extra_seconds / done;
         add(rest, seconds, seconds / sqrt((double)slow->count));
     } else if (plan->steps > 0) {
         double seconds = plan->seconds[kind] * steps / plan->steps;

@@ -1,4 +1,4 @@
-// outlook: what a run will have taken at its end, seen from the middle of it, against its plan.
+// outlook: the hours and cost of a run at its end, forecast while it runs, against its plan.
 //
 //     struct outlook_plan plan;
 //     TRY(outlook_plan_read(&plan, arena, document, "plan.json"));
@@ -7,10 +7,10 @@
 //     struct outlook now = outlook_make(&plan, &progress);
 //     now.gpu_hours.low, .mid, .high …
 //
-// The steps that remain take what the measured ones took; evaluations, saves and stalls come as
-// often as they came, or as the plan says where none has come yet; what can fail on the way is the
-// plan's. Until the rate is known the plan's own range stands for the rest. Whole runs that may
-// have to be repeated are in the plan's range, not in this run. Formulas: docs/formulas.md.
+// The remaining steps take as long as the measured ones. Evaluations, saves and stalls occur as
+// often as so far, or as the plan says where none has occurred yet. Failures are as the plan
+// expects. Until the rate is known, the plan's own range stands for the rest. Repeated runs are in
+// the plan's range, not in this run's. Formulas: docs/formulas.md.
 
 #pragma once
 
@@ -25,7 +25,7 @@ struct outlook_plan {
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
-    double failures_high_seconds;   // beyond what is expected, one time in ten
+    double failures_high_seconds;   // beyond what is expected, at P90
     struct pilot_configuration configuration;
 };
 

@@ -9,6 +9,6 @@
 #include "core/plan/plan.h"
 #include "core/trainers/trainer_config.h"
 
-// Replaces the request's defaults by what the configuration says, and notes contradictions. gpus
-// is --gpus of the command line, which wins over the files; PLAN_NOT_GIVEN: it was not given.
+// Replaces the request's defaults by the configuration's values, and notes contradictions. gpus is
+// --gpus of the command line, which overrides the files, or PLAN_NOT_GIVEN.
 enum err plan_from(struct trainer_config *config, struct plan_request *request, int64_t gpus);

@@ -1,3 +1,5 @@
+// What `gpuhours plan` prints: the answer, what drives it, alternatives and warnings.
+
 #include "core/plan/plan_internal.h"
 
 #include "core/chart/chart.h"
@@ -15,7 +17,7 @@ static void put_line(struct out *out, const char *label, const char *text)
 
 static const char *method_of(const struct recipe *recipe, struct arena *arena)
 {
-    static const char *const names[] = { "full training", "LoRA", "QLoRA" };
+    static const char *const names[] = { "full fine-tuning", "LoRA", "QLoRA" };
     return recipe->method == RECIPE_FULL
                ? names[0]
                : text_format(arena, "%s of rank %lld", names[recipe->method],
@@ -24,11 +26,10 @@ static const char *method_of(const struct recipe *recipe, struct arena *arena)
 
 const char *plan_spell(const struct search_result *result, struct arena *arena)
 {
-    static const char *const again[] = { "nothing recomputed", "selective recomputation",
-                                         "full recomputation", "" };
-    return text_format(arena, "%lld × %s, %s, micro-batch %.0f, %s", (long long)result->gpus,
-                       result->gpu->name, layout_spell(&result->layout, arena),
-                       result->workload.micro_batch, again[result->recipe.checkpointing]);
+    return text_format(arena, "%lld × %s, %s, micro-batch %.0f, checkpointing %s",
+                       (long long)result->gpus, result->gpu->name,
+                       layout_spell(&result->layout, arena), result->workload.micro_batch,
+                       recipe_checkpointings[result->recipe.checkpointing]);
 }
 
 // --- the answer --------------------------------------------------------------
@@ -45,43 +46,97 @@ static const char *price_source(const struct plan *plan, struct arena *arena)
                        same ? "" : price->newest);
 }
 
+// The deadline is kept at the median, and surely kept at P90: the line says which.
+static const char *deadline_words(const struct plan *plan, struct arena *arena)
+{
+    double deadline = plan->request->deadline;
+    if (isnan(deadline))
+        return "";
+    const struct range *wall = &plan->forecast.wall_hours;
+    const char *allowed = text_seconds(arena, deadline);
+    if (!plan->meets_deadline)
+        return text_format(arena, "; the median misses the deadline of %s", allowed);
+    return text_format(arena,
+                       wall->high * 3600 <= deadline
+                           ? "; within the deadline of %s, at P90 too"
+                           : "; the median is within the deadline of %s, P90 is not",
+                       allowed);
+}
+
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct forecast *f = &plan->forecast;
     put_line(out, "GPU hours",
-             text_format(arena, "%s  (%s to %s, eight times in ten)",
-                         text_hours(arena, f->gpu_hours.mid), text_hours(arena, f->gpu_hours.low),
+             text_format(arena, "%s  (80 %% range %s – %s)", text_hours(arena, f->gpu_hours.mid),
+                         text_hours(arena, f->gpu_hours.low),
                          text_hours(arena, f->gpu_hours.high)));
     put_line(out, "wall clock",
-             text_format(arena, "%s  (%s to %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
+             text_format(arena, "%s  (%s – %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
                          text_seconds(arena, f->wall_hours.low * 3600),
                          text_seconds(arena, f->wall_hours.high * 3600),
-                         isnan(plan->request->deadline) ? ""
-                         : f->wall_hours.high * 3600 <= plan->request->deadline
-                             ? ", within the deadline"
-                         : plan->meets_deadline ? ", likely within the deadline"
-                                                : ", misses the deadline"));
+                         deadline_words(plan, arena)));
     const struct price *price = &plan->price;
     const char *from = price_source(plan, arena);
     put_line(out, "cost",
              price->offers
-                 ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
+                 ? text_format(arena, "%s  (%s – %s%s)%s", text_usd(arena, f->cost_usd.mid),
                                text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high),
-                               from, plan->meets_budget ? "" : ", above the budget")
+                               from, plan->meets_budget ? "" : "; the median is above the budget")
                  : "unknown: the catalog has no offer of this GPU; --price sets one");
+}
+
+const char *plan_moment_words(const struct memory *memory)
+{
+    static const struct {
+        const char *moment, *words;
+    } moments[] = { { "loss", "at the loss" },
+                    { "backward", "in the backward pass" },
+                    { "update", "in the optimizer step" } };
+    for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
+        if (!strcmp(memory->moment, moments[i].moment))
+            return moments[i].words;
+    return memory->moment;
+}
+
+const char *plan_memory_words(const struct memory *memory, struct arena *arena)
+{
+    const char *allocated = text_bytes(arena, memory->allocated_bytes);
+    const char *device = text_bytes(arena, memory->device_bytes);
+    if (!memory->fits)
+        return text_format(arena, "DOES NOT FIT: needs %s (peak %s allocated %s), there are %s",
+                           text_bytes(arena, memory_needed_bytes(memory)), allocated,
+                           plan_moment_words(memory), device);
+    return text_format(arena, "%s: peak %s allocated (%s), %s reserved, of %s",
+                       search_is_stable(memory) ? "fits" : "fits, tightly", allocated,
+                       plan_moment_words(memory), text_bytes(arena, memory->reserved_bytes),
+                       device);
 }
 
 static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    const struct memory *memory = &plan->estimate.memory;
-    put_line(out, "memory",
-             text_format(arena, "%s: %s of %s in use on each GPU at the fullest (%s), %s held",
-                         !plan->fits           ? "DOES NOT FIT"
-                         : plan->chosen.stable ? "fits"
-                                               : "fits, tightly",
-                         text_bytes(arena, memory->allocated_bytes),
-                         text_bytes(arena, memory->device_bytes), memory->moment,
-                         text_bytes(arena, memory->total_bytes)));
+    put_line(
+        out, "memory",
+        text_format(arena, "%s on each GPU", plan_memory_words(&plan->estimate.memory, arena)));
+}
+
+// What the bytes of weights, gradients and states are assumed to be: "bf16 weights, gradients and
+// optimizer states …".
+static const char *precision_words(const struct plan *plan, struct arena *arena)
+{
+    const struct recipe *recipe = &plan->chosen.recipe;
+    const char *const *names = recipe_precisions;
+    const char *products = names[recipe->precision];
+    if (recipe->method != RECIPE_FULL)
+        return text_format(arena, "%s compute, adapters and their optimizer states in %s", products,
+                           names[recipe->adapter_dtype]);
+    int gradients = recipe->precision == RECIPE_FP32 ? RECIPE_FP32 : plan->stack->gradients;
+    if (recipe->weights == RECIPE_FP32)
+        return text_format(arena, "%s compute, fp32 weights, %s gradients, %s optimizer states",
+                           products, names[gradients], names[recipe->states]);
+    return text_format(arena,
+                       "%s compute, weights in %s without an fp32 master copy, optimizer states in "
+                       "%s; --weights fp32 --states fp32 plans for mixed precision",
+                       products, names[recipe->weights], names[recipe->states]);
 }
 
 static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
@@ -89,7 +144,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
     const struct workload *workload = &plan->chosen.workload;
     const struct forecast *f = &plan->forecast;
     put_line(out, "speed",
-             text_format(arena, "%s tokens/s  (%s to %s), %.0f %% of the GPUs' peak",
+             text_format(arena, "%s tokens/s  (%s – %s), %.0f %% of the GPUs' peak",
                          text_commas(arena, llround(f->tokens_per_s.mid)),
                          text_commas(arena, llround(f->tokens_per_s.low)),
                          text_commas(arena, llround(f->tokens_per_s.high)),
@@ -99,7 +154,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
     const char *rows =
         plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
         : plan->rule.full_rows
-            ? "rows taken as full"
+            ? "assuming every row fills the context"
             : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
                           batching_names_auto[workload->batching]);
     put_line(out, "run",
@@ -109,6 +164,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));
+    put_line(out, "precision", precision_words(plan, arena));
     put_line(out, "settings",
              text_format(arena,
                          "--context %.0f --micro-batch %.0f --global-batch %.0f --checkpointing %s "
@@ -122,7 +178,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
 
 static void put_drivers(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    enum { SHOWN = 4, LEAST = 30 }; // of the widest range a part that can be seen
+    enum { SHOWN = 4, LEAST = 30 }; // a bar under 1/30 of the widest cannot be seen
     const struct forecast *f = &plan->forecast;
     const struct forecast_driver *narrowest = NULL;
     double widest = f->drivers[0].high - f->drivers[0].low;
@@ -142,56 +198,68 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
     }
     struct chart_series series = { .points = points, .count = count };
     out_char(out, '\n');
-    chart_text(out, arena,
-               &(struct chart){ .kind = CHART_TORNADO,
-                                .title = "What drives the GPU hours, each alone",
-                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                .series = &series,
-                                .series_count = 1 },
-               (out->columns ? out->columns : 80) - 1, false);
+    chart_text(
+        out, arena,
+        &(struct chart){ .kind = CHART_TORNADO,
+                         .title = "What drives the GPU hours: 80 % range if only this varies",
+                         .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                         .series = &series,
+                         .series_count = 1 },
+        (out->columns ? out->columns : 80) - 1, false);
     if (narrowest)
         out_wrapped(out, 2, 2,
-                    text_format(arena, "  Measure first: %s, which leaves %s to %s.",
+                    text_format(arena, "  Measure first: %s. It would narrow the range to %s – %s.",
                                 narrowest->measurement,
                                 text_hours(arena, narrowest->gpu_hours_known.low),
                                 text_hours(arena, narrowest->gpu_hours_known.high)));
 }
 
-static void put_result(const struct search_result *r, const char *why, const struct plan *plan,
-                       struct arena *arena, struct out *out)
+enum { WHY = 18, CHANGES = 29 }; // columns of the table of alternatives
+
+// A row. What changed is broken over lines; the numbers stand on the first.
+static void put_row(const char *why, const char *changes, const struct search_result *r,
+                    struct arena *arena, struct out *out)
 {
-    enum { ROOM = 30 };
-    const char *what = text_format(arena, "%lld × %s", (long long)r->gpus, r->gpu->name);
-    if (r->recipe.method != plan->chosen.recipe.method)
-        what = text_format(arena, "%s, %s", what, recipe_methods[r->recipe.method]);
-    const char *spread = text_format(arena, "%s, %s", what, layout_spell(&r->layout, arena));
-    if (text_columns(text_of(spread)) <= ROOM)
-        what = spread;
-    out_put(out, "  %-17s%s", why, what);
-    out_repeat(out, ' ', ROOM - text_columns(text_of(what)));
-    out_put(out, " %12s %8s %8s\n", text_seconds(arena, r->wall_hours * 3600),
-            text_hours(arena, r->gpu_hours),
-            isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
+    struct out lines = { .arena = arena, .columns = CHANGES };
+    out_wrapped(&lines, 0, 0, changes);
+    struct text rest = out_view(&lines), line;
+    for (bool first = true; text_next(&rest, '\n', &line); first = false) {
+        if (!first && !line.size)
+            continue;
+        out_put(out, "  %-*s%.*s", WHY, first ? why : "", TEXT_ARGS(line));
+        if (first) {
+            out_repeat(out, ' ', CHANGES - text_columns(line));
+            out_put(out, " %12s %8s %8s", text_seconds(arena, r->wall_hours * 3600),
+                    text_hours(arena, r->gpu_hours),
+                    isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
+        }
+        out_char(out, '\n');
+    }
 }
 
 static void put_alternatives(const struct plan *plan, struct arena *arena, struct out *out)
 {
     if (!plan->request->search)
         return;
-    out_put(out, "\n%-49s %12s %8s %8s\n", "Alternatives", "wall clock", "GPU h", "cost");
+    out_put(out, "\n%-*s%-*s %12s %8s %8s\n", WHY + 2, "Alternatives", CHANGES, "what changes",
+            "wall clock", "GPU h", "cost");
     if (plan->fits)
-        put_result(&plan->chosen, "this plan", plan, arena, out);
+        put_row("this plan",
+                text_format(arena, "%lld × %s, %s", (long long)plan->chosen.gpus,
+                            plan->chosen.gpu->name, layout_spell(&plan->chosen.layout, arena)),
+                &plan->chosen, arena, out);
     for (size_t i = 0; i < plan->alternative_count; i++)
-        put_result(&plan->alternatives[i].result, plan->alternatives[i].why, plan, arena, out);
-    out_put(out, "  of %s configurations looked at, %s fit\n",
+        put_row(plan->alternatives[i].why, plan->alternatives[i].changes,
+                &plan->alternatives[i].result, arena, out);
+    out_put(out, "  %s configurations considered, %s fit\n",
             text_commas(arena, (int64_t)plan->search.considered),
             text_commas(arena, (int64_t)plan->search.fitting));
 }
 
-static void put_advice(const struct plan *plan, struct out *out)
+static void put_warnings(const struct plan *plan, struct out *out)
 {
     if (plan->advice.count)
-        out_put(out, "\nNoticed\n");
+        out_put(out, "\nWarnings\n");
     for (size_t i = 0; i < plan->advice.count; i++) {
         const struct advice_item *item = &plan->advice.items[i];
         int column = (int)strlen(item->code) + 4;
@@ -216,7 +284,7 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
     put_run(plan, arena, out);
     put_drivers(plan, arena, out);
     put_alternatives(plan, arena, out);
-    put_advice(plan, out);
+    put_warnings(plan, out);
     out_put(out,
-            "\n--explain shows how each number came about; --json is the same as a document.\n");
+            "\n--explain shows how each number was computed; --json writes all of it as JSON.\n");
 }

@@ -242,8 +242,12 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
-    // Slack can be given back under pressure; a hundredth is held to be lost.
-    out->fits = isnan(device->bytes) || out->allocated_bytes * 1.01 + context <= device->bytes;
+    out->fits = isnan(device->bytes) || memory_needed_bytes(out) <= device->bytes;
+}
+
+double memory_needed_bytes(const struct memory *memory)
+{
+    return 1.01 * memory->allocated_bytes + memory->parts[MEMORY_CONTEXT];
 }
 
 struct range memory_range(const struct memory *memory)

@@ -120,7 +120,7 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
                     "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
                     "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
                     "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1");
-    CHECK(!config.contradiction_count); // "auto" contradicts nobody
+    CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
 }
 
@@ -228,7 +228,7 @@ TEST(trainer_config_finds_deepspeed_beside_fsdp)
     trainer_config_missing(&config, config.references[0]);
     CHECK(!plan_from(&config, &request, 8));
     expect(&config, "parallel=zero3 offload weights;targets=q,k,v,o;batching=max;context=2048");
-    CHECK(contradicts(&config, "of which a run has one"));
+    CHECK(contradicts(&config, "a run can use only one"));
     CHECK(contradicts(&config, "both recompute activations"));
 }
 
@@ -237,8 +237,9 @@ TEST(trainer_config_finds_batches_that_do_not_multiply)
     struct plan_request request;
     struct trainer_config config =
         read_files("adapter_config.json training_args.json deepspeed_batch.json", 4, &request);
-    CHECK(contradicts(&config, "train_batch_size of deepspeed_batch.json is 64, but 4 rows × 1 "
-                               "passes × 4 GPUs are 16"));
+    CHECK(contradicts(&config,
+                      "train_batch_size of deepspeed_batch.json is 64, but micro-batch 4 × "
+                      "accumulation 1 × 4 GPUs is 16"));
     CHECK(contradicts(&config, "bf16 of training_args.json says bf16, fp16.enabled"));
     CHECK(contradicts(&config, "gradient_accumulation_steps of training_args.json says 2"));
     expect(&config, "global_batch=16;parallel=zero3;stack=hf-deepspeed");
@@ -264,13 +265,13 @@ TEST(trainer_config_finds_what_else_cannot_be)
         "base_model: x\nload_in_4bit: true\nload_in_8bit: true\nadapter: lora\n", &request);
     CHECK(contradicts(&config, "load_in_4bit of test.yaml says nf4-nested, load_in_8bit"));
     config = read_text("base_model: x\nadapter: qlora\nload_in_4bit: false\n", &request);
-    CHECK(contradicts(&config, "is qlora and load_in_4bit is off"));
+    CHECK(contradicts(&config, "is qlora but load_in_4bit is off"));
     config = read_text("base_model: x\nload_in_4bit: true\n", &request);
     CHECK(contradicts(&config, "quantized weights cannot be"));
     config = read_text("base_model: x\nsample_packing: true\ngroup_by_length: true\n", &request);
-    CHECK(contradicts(&config, "packed is taken"));
+    CHECK(contradicts(&config, "using packed"));
     config = read_text("finetuning_type: full\nlora_rank: 8\nmodel_name_or_path: x\n", &request);
-    CHECK(contradicts(&config, "sets a rank and"));
+    CHECK(contradicts(&config, "sets a rank but"));
     config =
         read_text("base_model: x\nsample_packing: true\npad_to_sequence_len: false\n", &request);
     CHECK(!config.contradiction_count);
