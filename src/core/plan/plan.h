@@ -105,7 +105,7 @@ struct plan_alternative {
     struct search_result result;
 };
 
-enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_ASSUMPTIONS = 56 };
+enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_PARETO = 16, PLAN_ASSUMPTIONS = 56 };
 
 struct plan {
     const struct plan_request *request;
@@ -129,6 +129,8 @@ struct plan {
     size_t alternative_count;
     struct search_result scaling[PLAN_SCALING]; // of the chosen GPU by count
     size_t scaling_count;
+    struct search_result pareto[PLAN_PARETO]; // no other has less wall time and fewer GPU hours
+    size_t pareto_count;
     struct assumption assumptions[PLAN_ASSUMPTIONS];
     size_t assumption_count;
     struct advice advice;

@@ -220,6 +220,25 @@ static enum err suggest_least(struct plan *plan, struct arena *arena,
     return OK;
 }
 
+// The trade-offs between wall time and GPU hours, by the medians that are written.
+static enum err find_pareto(struct plan *plan, struct arena *arena)
+{
+    struct search_result *rows = plan->pareto;
+    struct search found = { .best = rows };
+    for (size_t i = 0; i < plan->search.count && found.count < PLAN_PARETO; i++)
+        if (search_is_pareto(&plan->search, &plan->search.best[i]))
+            rows[found.count++] = plan->search.best[i];
+    for (size_t i = 0; i < found.count; i++)
+        TRY(plan_settle(plan, arena, &rows[i]));
+    bool kept[PLAN_PARETO];
+    for (size_t i = 0; i < found.count; i++)
+        kept[i] = search_is_pareto(&found, &rows[i]);
+    for (size_t i = 0; i < found.count; i++)
+        if (kept[i])
+            rows[plan->pareto_count++] = rows[i];
+    return OK;
+}
+
 static enum err suggest_in_time(struct plan *plan, struct arena *arena)
 {
     struct search_result smallest;
@@ -251,6 +270,7 @@ enum err plan_compare(struct plan *plan, struct arena *arena, const struct searc
         TRY(search_catalog(plan, arena, asked));
     struct search_space space = space_of_gpus(plan, asked);
     TRY(scale(plan, arena, asked));
+    TRY(find_pareto(plan, arena));
     TRY(find_settings(&settings, &found, plan, arena, asked, &space));
     TRY(suggest_in_time(plan, arena));
     TRY(suggest_least(plan, arena, found ? &settings : NULL));

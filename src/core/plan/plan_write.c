@@ -146,9 +146,8 @@ static void write_alternatives(const struct plan *plan, struct arena *arena, str
         write_result(w, "scaling", plan, &plan->scaling[i], arena);
     json_close(w, ']');
     json_open(w, "pareto", '[');
-    for (size_t i = 0; i < plan->search.count; i++)
-        if (search_is_pareto(&plan->search, &plan->search.best[i]))
-            write_result(w, "pareto", plan, &plan->search.best[i], arena);
+    for (size_t i = 0; i < plan->pareto_count; i++)
+        write_result(w, "pareto", plan, &plan->pareto[i], arena);
     json_close(w, ']');
     json_open(w, "search", '{');
     json_put_count(w, "considered", (int64_t)plan->search.considered);

@@ -606,3 +606,17 @@ TEST(plan_starts_from_a_former_plan_and_overrides_it)
     CHECK(plan_request_former(&former, &test_arena, TEXT("{\"kind\":\"pilot\"}"), "p.json") ==
           ERR_INPUT);
 }
+
+TEST(plan_document_has_trade_offs_that_none_of_them_beats)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
+    CHECK(plan->pareto_count >= 3);
+    for (size_t i = 0; i < plan->pareto_count; i++) {
+        const struct search_result *a = &plan->pareto[i];
+        CHECK(a->sampled);
+        for (size_t k = 0; k < plan->pareto_count; k++)
+            CHECK(k == i || plan->pareto[k].wall_hours > a->wall_hours ||
+                  plan->pareto[k].gpu_hours > a->gpu_hours);
+    }
+}
