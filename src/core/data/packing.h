@@ -1,8 +1,8 @@
 // packing: the batches that a trainer really makes of examples of given lengths.
 //
 // Padding, grouping by length and packing are simulated example by example, as the named trainer
-// does them: in its order and its chunks, with its way of cutting or leaving out what is too long
-// and of ending an epoch. Time needs the sums of every batch, memory the worst batch.
+// does them: in its order and chunks, with its rules for examples that are too long and for the end
+// of an epoch. Time needs the sums over all batches, memory the largest batch.
 //
 //     const struct packing_trainer *trainer;
 //     TRY(packing_trainer_find(&trainer, "axolotl", NULL));

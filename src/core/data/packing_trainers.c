@@ -1,8 +1,9 @@
-// What each trainer does, read in its source (snapshots of 2026-05 to 2026-08).
+// How each trainer pads and packs, from its source (snapshots of 2026-05 to 2026-08). Stacks name a
+// row of this table as their "trainer" (data/stacks.json).
 //
 // All but torchtune, NeMo and our own engine end an epoch as transformers' Trainer does: the last
-// micro-batch may be short, accelerate repeats examples so that every rank has as many, and a step
-// of fewer micro-batches than the others is still a step.
+// micro-batch may be short, accelerate repeats examples so that every rank has the same number, and
+// a step with fewer micro-batches than the others still counts.
 
 #include "core/data/packing.h"
 
@@ -46,9 +47,9 @@ static const struct packing_rule trl_wrapped = {
     .attends_across = true,
 };
 
-// axolotl 2026-07: the function says first-fit decreasing, but nothing is sorted. With flash
+// axolotl 2026-07: the function is called first-fit decreasing, but sorts nothing. With flash
 // attention, one row has the windows of the whole micro-batch and is padded to whole windows; the
-// number of steps is rounded down. Longer rows are dropped before (excess_length_strategy).
+// number of steps is rounded down. Longer examples are dropped first (excess_length_strategy).
 static const struct packing_rule axolotl_first_fit = {
     .method = PACKING_FIRST_FIT,
     .excess = PACKING_DROP,
@@ -74,8 +75,8 @@ static const struct packing_rule axolotl_padded = {
     .shuffles_examples = true,
 };
 
-// LLaMA-Factory 2026-08: cutoff_len less one is packed and padded to cutoff_len. Examples are
-// shortened to it before, so that the line that would drop long ones never does.
+// LLaMA-Factory 2026-08: packs into cutoff_len − 1 tokens and pads to cutoff_len. Examples are cut
+// to that length first, so its code that drops longer ones never runs.
 static const struct packing_rule llama_factory_neat = {
     .method = PACKING_KNAPSACK,
     .excess = PACKING_CUT_SHARE,
@@ -100,8 +101,8 @@ static const struct packing_rule llama_factory_padded = {
     .shuffles_examples = true,
 };
 
-// NeMo and Megatron-Bridge: offline over the whole set, lengths less one because inputs and labels
-// are shifted; micro-batches of one pack; short global batches are not run.
+// NeMo and Megatron-Bridge: pack the whole set offline, with lengths less one because inputs and
+// labels are shifted; micro-batches of one pack; an incomplete global batch is dropped.
 static const struct packing_rule nemo_shuffle = {
     .method = PACKING_FIRST_FIT,
     .excess = PACKING_DROP,
@@ -166,7 +167,7 @@ static const struct packing_rule torchtune_padded = {
     .drops_last = true,
 };
 
-// Best fit over the whole set: our engine lays the documents end to end; others have rows of one
+// Best fit over the whole set: our engine concatenates the documents; others have rows of one
 // shape.
 static const struct packing_rule native_packed = {
     .method = PACKING_BEST_FIT,

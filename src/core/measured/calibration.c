@@ -1,3 +1,6 @@
+// Fits each stack's efficiency by hierarchical shrinkage of medians, and its spread by leaving out
+// each source in turn.
+
 #include "core/measured/calibration.h"
 
 #include <math.h>
@@ -7,9 +10,9 @@ const struct field efficiency_fields[] = {
     FIELD_NEEDED(efficiency, stack, TEXT, "as in stacks.json"),
     FIELD_NEEDED(efficiency, family, TEXT, "as in stacks.json"),
     FIELD_NEEDED(efficiency, log_mid, NUMBER, "logarithm of measured over roofline tokens/s"),
-    FIELD_NEEDED(efficiency, log_spread, NUMBER, "standard deviation that a new source shows"),
-    FIELD(efficiency, runs, COUNT, "measured runs behind it"),
-    FIELD(efficiency, sources, COUNT, "independent sources behind it"),
+    FIELD_NEEDED(efficiency, log_spread, NUMBER, "standard deviation for a source not seen yet"),
+    FIELD(efficiency, runs, COUNT, "measured runs it is fitted on"),
+    FIELD(efficiency, sources, COUNT, "independent sources it is fitted on"),
     { 0 },
 };
 
@@ -21,9 +24,9 @@ struct cell {
     size_t count;
 };
 
-// How many sources' worth of weight the level above has in a shrunken mean.
+// Weight of the level above in a shrunken mean, in sources.
 static const double prior_sources = 1;
-// How many runs' worth of weight the pooled spread has in a stack's own.
+// Weight of the pooled spread in a stack's own, in runs.
 static const double prior_runs = 12;
 
 static size_t make_cells(struct cell *cells, struct arena *arena, const struct residual *residuals,
@@ -48,7 +51,7 @@ static size_t make_cells(struct cell *cells, struct arena *arena, const struct r
     return cell_count;
 }
 
-// The mean of the cells that match, drawn towards what the level above says.
+// The mean of the matching cells, shrunk towards the level above.
 static double shrunken(const struct cell *cells, size_t count, const struct stack *stack,
                        bool whole_family, double above)
 {
@@ -56,8 +59,9 @@ static double shrunken(const struct cell *cells, size_t count, const struct stac
     for (size_t i = 0; i < count; i++)
         if (cells[i].stack == stack ||
             (whole_family && !strcmp(cells[i].stack->family, stack->family))) {
-            double most = 0.5; // a source that is off by more has a cause of its own
-            double trust = (double)cells[i].count / ((double)cells[i].count + 2); // few rows, less
+            double most = 0.5; // a source that is further off is an outlier
+            double trust =
+                (double)cells[i].count / ((double)cells[i].count + 2); // less for few rows
             sum += trust * fmin(fmax(cells[i].mid, above - most), above + most);
             weight += trust;
         }
@@ -72,7 +76,7 @@ static double middle(const struct cell *cells, size_t count, struct arena *arena
     return count ? stats_median(mids, count) : 0;
 }
 
-// The prediction for a stack from the cells of all sources but one: what a new source would meet.
+// The prediction for a stack from the cells of all sources but one, as for a new source.
 static double prediction(const struct cell *cells, size_t count, const struct stack *stack,
                          struct text without, struct arena *arena)
 {
@@ -94,7 +98,7 @@ struct efficiency *calibration_fit(struct arena *arena, const struct stack *stac
     struct arena_mark mark = arena_mark(arena);
     struct cell *cells = ARENA_NEW(arena, struct cell, count + 1);
     size_t cell_count = make_cells(cells, arena, residuals, count);
-    // Errors that each row would have had, had its source not been published.
+    // The error of each row when its own source is left out.
     double *errors = ARENA_NEW(arena, double, count + 1);
     double *sizes = ARENA_NEW(arena, double, count + 1);
     size_t used = 0;
@@ -107,7 +111,7 @@ struct efficiency *calibration_fit(struct arena *arena, const struct stack *stac
             sizes[used++] = fabs(errors[i]);
         }
     stats_sort(sizes, used);
-    // Eight in ten errors are below this; of a normal distribution that is 1.2816 deviations.
+    // 80 % of the errors are below this quantile; in a normal distribution it lies at STATS_P90.
     double pooled = used ? stats_quantile(sizes, used, 0.8) / STATS_P90 : 0.3;
     double all = middle(cells, cell_count, arena);
     for (size_t s = 0; s < stack_count; s++) {
@@ -116,7 +120,7 @@ struct efficiency *calibration_fit(struct arena *arena, const struct stack *stac
         *row = (struct efficiency){ .stack = stacks[s].name, .family = stacks[s].family };
         for (size_t i = 0; i < count; i++)
             if (!residuals[i].left_out && residuals[i].stack == &stacks[s]) {
-                double error = fmin(fabs(errors[i]), top); // one wild row does not set the width
+                double error = fmin(fabs(errors[i]), top); // an outlier does not set the spread
                 squares += error * error;
                 weight += 1;
                 row->runs++;

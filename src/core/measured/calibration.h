@@ -1,8 +1,9 @@
-// calibration: what stacks reach of their own step list's roofline, fitted on measured runs.
+// calibration: how fast stacks run against their own step list's roofline, fitted on measured runs.
 //
 // A run's residual is the logarithm of measured over predicted tokens/s. Rows of one source are not
 // independent, so a source counts once per stack: the fit takes medians of sources, shrinks a stack
-// towards its family and a family towards all, and keeps the spread that a new source would show.
+// towards its family and a family towards all, and estimates the spread that a new source would
+// have.
 //
 //     struct efficiency efficiency = calibration_of(calibration, count, stack);
 //     tokens_per_s = roofline * exp(efficiency.log_mid + efficiency.log_spread * normal)
@@ -14,11 +15,11 @@
 struct efficiency {
     const char *stack; // its name
     const char *family;
-    int64_t own;       // likewise in the user's ledger; no column
+    int64_t own;       // runs of the user's own ledger that it includes; no column
     double log_mid;    // of measured over roofline tokens/s
-    double log_spread; // standard deviation that a new source shows
+    double log_spread; // standard deviation for a source not seen yet
     int64_t runs, sources;
-    bool is_piloted; // carried from a pilot (core/carry.h); no column
+    bool is_piloted; // transferred from a pilot (core/forecast/transfer.h); no column
 };
 
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv

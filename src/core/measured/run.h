@@ -1,7 +1,7 @@
 // run: measured runs, as published, and the setups they correspond to.
 //
-// A row of a runs file says what was trained, with what, on what, and what came out. run_setup()
-// maps it onto our own terms or says why it cannot. The columns are those of data/runs.csv.
+// A row of a runs file says what was trained, how, on which hardware, and what was measured.
+// run_setup() turns it into a setup or says why it cannot. The columns are those of data/runs.csv.
 
 #pragma once
 
@@ -33,6 +33,6 @@ struct text run_source(const struct run *run);
 // The predicted bytes of the reading that the row quotes: allocated, reserved or the whole device.
 double run_memory(const struct run *run, const struct memory *memory);
 
-// ERR_INPUT with the reason where the row cannot be mapped.
+// ERR_INPUT with the reason where the row has no setup.
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,
                    const struct catalog *catalog, const struct stack *stacks, size_t stack_count);

@@ -1,3 +1,5 @@
+// Predicts every measured run with efficiencies fitted on other sources, and counts the errors.
+
 #include "core/measured/validate.h"
 
 #include <math.h>
@@ -10,7 +12,7 @@ static double measured_tokens_per_s(const struct run *run)
     return run->tokens_per_s_per_gpu * (double)(run->n_gpus > 0 ? run->n_gpus : 1);
 }
 
-// The residual's stack is the catalog's row, not the copy that a run's notes may have changed.
+// The catalog's stack, not the copy that a run's notes may have changed.
 static const struct stack *stack_of(const struct validate_model *model, const struct stack *stack)
 {
     for (size_t i = 0; i < model->stack_count; i++)
@@ -97,8 +99,7 @@ enum err validate_runs(struct validate_row **out, struct arena *arena, const str
         }
         row->setup = setup;
         struct text source = run_source(&runs[i]);
-        if (!efficiencies ||
-            !text_equal(source, fitted_without)) { // rows of a source stand together
+        if (!efficiencies || !text_equal(source, fitted_without)) { // rows of a source are adjacent
             for (size_t r = 0; r < residual_count; r++)
                 residuals[r].left_out = text_equal(residuals[r].source, source);
             efficiencies = calibration_fit(arena, model->stacks, model->stack_count, residuals,

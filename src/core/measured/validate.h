@@ -1,4 +1,4 @@
-// validate: holds the model against measured runs, leaving out each run's own source.
+// validate: compares predictions with measured runs, leaving out each run's own source.
 //
 // Each row is predicted with stack efficiencies fitted on the reference runs without those of the
 // row's source, so that no row helps to predict itself. Errors are factors,
@@ -11,7 +11,7 @@
 
 struct validate_value {
     struct range predicted;
-    double measured; // NAN: not in the row, or nothing to hold against it
+    double measured; // NAN: not in the row, or not predicted
     double error;    // a factor
     bool inside;     // the range
 };
@@ -19,7 +19,7 @@ struct validate_value {
 struct validate_row {
     const struct run *run;
     const struct setup *setup; // NULL where the row was not understood
-    const char *reason;        // then
+    const char *reason;        // why it was not
     struct validate_value tokens_per_s, memory_bytes, wall_hours;
 };
 
@@ -38,7 +38,7 @@ struct validate_model {
     size_t stack_count;
 };
 
-// The residuals of runs with a measured throughput; what a fit is made of.
+// The residuals of the runs with a measured throughput, for calibration_fit().
 size_t validate_residuals(struct residual **out, struct arena *arena, const struct run *runs,
                           size_t count, const struct validate_model *model);
 
@@ -47,7 +47,7 @@ enum err validate_runs(struct validate_row **out, struct arena *arena, const str
                        size_t count, const struct run *reference, size_t reference_count,
                        const struct validate_model *model);
 
-// Over the rows that keep() accepts; NULL is all.
+// Summarises the rows that keep() accepts; NULL: all.
 struct validate_summary validate_summarize(const struct validate_row *rows, size_t count,
                                            enum validate_quantity quantity, struct arena *arena,
                                            bool (*keep)(const struct validate_row *, const char *),

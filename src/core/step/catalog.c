@@ -1,3 +1,5 @@
+// Reads and checks the CSV tables of models, GPUs, nodes, offers and facts, and finds their rows.
+
 #include "core/step/catalog.h"
 
 #include "base/embedded.h"
@@ -109,7 +111,7 @@ struct table {
     const char *file; // "gpus.csv"
     const struct field *fields;
     size_t size;    // of a row
-    bool has_names; // rows of an override go before the embedded ones, or take their place
+    bool has_names; // rows of an override come before the embedded ones, or replace them
 };
 
 struct rows {
@@ -183,10 +185,10 @@ static enum err check_gpu(const struct gpu *gpu)
         return fail(ERR_INPUT, "gpus.csv: %s: fp16_flops_per_s is %g, must be 1e12 to 1e18",
                     gpu->name, gpu->fp16_flops_per_s);
     if (gpu->supports_bf16 && isnan(gpu->bf16_flops_per_s))
-        return fail(ERR_INPUT, "gpus.csv: %s: supports bf16 and has no bf16_flops_per_s",
+        return fail(ERR_INPUT, "gpus.csv: %s: supports bf16 but has no bf16_flops_per_s",
                     gpu->name);
     if (gpu->supports_fp8 && isnan(gpu->fp8_flops_per_s))
-        return fail(ERR_INPUT, "gpus.csv: %s: supports fp8 and has no fp8_flops_per_s", gpu->name);
+        return fail(ERR_INPUT, "gpus.csv: %s: supports fp8 but has no fp8_flops_per_s", gpu->name);
     return OK;
 }
 
@@ -248,7 +250,7 @@ static enum err check(const struct catalog *catalog)
 
 // --- opening -----------------------------------------------------------------
 
-// Words that do not tell rows apart.
+// Words of a name that do not distinguish rows.
 static const char *const model_noise[] = { "instruct", "chat",    "it",   "base", "hf",   "meta",
                                            "text",     "deduped", "pt",   "bnb",  "4bit", "8bit",
                                            "nf4",      "gptq",    "awq",  "gguf", "int4", "int8",
@@ -317,7 +319,7 @@ enum err catalog_node(const struct node **out, const struct catalog *catalog, co
     return OK;
 }
 
-// Takes " layers cut to 12" off the end of a name; 0 if it does not end so.
+// Removes " layers cut to 12" from the end of a name and returns the 12; 0 if it is not there.
 static int64_t cut_layers(struct text *name)
 {
     static const char mark[] = " layers cut to ";

@@ -6,11 +6,11 @@
 //     TRY(catalog_gpu(&gpu, &catalog, "H100 SXM"));
 //
 // The tables are CSV files compiled into the program. An override of the same name ("gpus.csv")
-// adds its rows before the embedded ones of models, GPUs and nodes, and takes the place of those
-// with the same name; other tables it replaces. Names match loosely: case, dashes, vendor names,
+// adds its rows before the embedded ones of models, GPUs and nodes, and replaces those of the same
+// name; other tables are replaced as a whole. Names match loosely: case, dashes, vendor names,
 // publishers' prefixes and endings such as -Instruct do not matter; aliases are a column. Where a
-// name fits several rows the first in the file is meant, so "h100" is the SXM card. Rows live in
-// the arena.
+// name matches several rows, the first in the file is taken, so "h100" is the SXM card. Rows live
+// in the arena.
 
 #pragma once
 
@@ -79,7 +79,7 @@ struct catalog {
 extern const struct field gpu_fields[], node_fields[], fact_fields[], offer_fields[];
 
 struct catalog_file {
-    const char *name, *path; // "gpus.csv"; path is what sentences call it
+    const char *name, *path; // "gpus.csv"; path is the name in error messages
     struct text text;
 };
 
@@ -94,7 +94,7 @@ enum err catalog_node(const struct node **out, const struct catalog *catalog, co
 // As above; a model's name may end in " layers cut to N", which gives that shape with N layers.
 enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name);
 
-// The first node in the file that holds this GPU, or NULL. Reference builds stand first.
+// The first node in the file that holds this GPU, or NULL. Reference builds come first.
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu);
 
 // The fact of that topic and item, or NULL.

@@ -1,3 +1,5 @@
+// Times each operation by the roofline and adds communication, pipeline bubbles and the update.
+
 #include "core/step/compute.h"
 
 #include <math.h>
@@ -15,7 +17,7 @@ static const struct generation {
 } generations[] = {
     { "9.0", 0.68, 0.86, 0.48, 0.92 }, // Hopper
     { "10.", 0.58, 0.76, 0.35, 0.80 }, // Blackwell for data centres
-    { "12.", 0.80, 0.95, 0.78, 0.80 }, // Blackwell for desks
+    { "12.", 0.80, 0.95, 0.78, 0.80 }, // Blackwell for workstations
     { "8.9", 0.72, 0.92, 0.78, 0.80 }, // Ada
     { "8.", 0.78, 0.92, 0.78, 0.80 },  // Ampere
     { "7.", 0.65, 0.92, 0.40, 0.40 },  // Volta, Turing
@@ -69,7 +71,7 @@ struct machine {
 // whole square, of which 325 columns are the work that 650 are of the half (bench/results/h200.md).
 static const double MASKED_RATE = 0.62;
 
-// A product is cut into tiles that are dealt over the multiprocessors; the last wave is partly
+// A product is cut into tiles that run on the multiprocessors in waves; the last wave is partly
 // empty.
 static double shape_share(const struct step_op *op)
 {
@@ -155,8 +157,9 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
     }
 }
 
-// What the host adds to the device's time: the larger of the two counts, (d⁴ + h⁴)^¼, rounded where
-// they are near, since neither queue hides the other wholly. Never as a difference, which cancels.
+// What the host adds to the device's time. The larger of the two counts, smoothed where they are
+// close because neither queue hides the other wholly: (d⁴ + h⁴)^¼ − d. expm1 and log1p, because the
+// difference itself would cancel.
 static double waiting(double device, double host)
 {
     return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;

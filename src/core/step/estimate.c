@@ -1,3 +1,5 @@
+// Fills in a recipe from the stack, lists the step, and adds up its bytes and seconds.
+
 #include "core/step/estimate.h"
 
 #include <math.h>

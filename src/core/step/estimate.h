@@ -1,7 +1,7 @@
 // estimate: one configuration → its step list, byte plan and roofline time.
 //
-// The point where the stages meet: plan, search, validate and the page all come through here. What
-// a recipe leaves on "auto" is filled in from the stack.
+// Plan, search, validate and the page all call this. What a recipe leaves on "auto" is filled in
+// from the stack.
 //
 //     struct estimate estimate;
 //     TRY(estimate_make(&estimate, arena, &setup));
@@ -21,8 +21,8 @@ struct setup {
     struct step_batch batch; // one micro-batch of one data-parallel rank, on average
     struct step_batch worst; // the one that needs most memory; zero: as batch
     double accumulation;     // micro-batches per optimizer step
-    bool varied_widths;      // batches padded to ever other widths, in random order
-    double distinct_widths;  // how many of them a run meets
+    bool varied_widths;      // batches are padded to widths that vary at random
+    double distinct_widths;  // how many of them a run has
 };
 
 struct estimate {

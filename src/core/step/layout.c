@@ -1,3 +1,5 @@
+// Reads how a model is split over GPUs, in the words that people and papers use, and spells it.
+
 #include "core/step/layout.h"
 
 #include <ctype.h>
@@ -54,7 +56,7 @@ struct scan {
     int64_t data; // as named; 0 where it was not
 };
 
-// The next run of letters with the number behind it; false at the end.
+// The next run of letters and the number after it; false at the end.
 static bool next_word(struct scan *scan, struct text *name, int64_t *number)
 {
     const char *t = scan->text.at;
@@ -120,7 +122,8 @@ enum { LONGEST = 256 };
 static enum err read_lower(char lower[LONGEST], struct text text)
 {
     if (text.size >= LONGEST)
-        return fail(ERR_USAGE, "--parallel is %zu characters long, a layout is short", text.size);
+        return fail(ERR_USAGE, "--parallel is %zu characters long, must be shorter than %d",
+                    text.size, LONGEST);
     for (size_t i = 0; i < text.size; i++)
         lower[i] = (char)tolower((unsigned char)text.at[i]);
     return OK;
@@ -131,7 +134,7 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
     *out = layout_single();
     char lower[LONGEST];
     TRY(read_lower(lower, text));
-    const char *bracket = memchr(lower, '(', text.size); // what stands in brackets is a remark
+    const char *bracket = memchr(lower, '(', text.size); // text in brackets is a remark
     struct scan scan = { .text = { lower, bracket ? (size_t)(bracket - lower) : text.size } };
     bool sharded_lists = false;
     struct text name;
@@ -157,11 +160,12 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
     if (out->zero > 3)
         return fail(ERR_USAGE, "--parallel %.*s: ZeRO has stages 1 to 3", TEXT_ARGS(text));
     if (gpus < 1 || gpus % model_ranks)
-        return fail(ERR_USAGE, "--parallel %.*s needs a multiple of %lld GPUs, there are %lld",
+        return fail(ERR_USAGE, "--parallel %.*s needs a multiple of %lld GPUs, but there are %lld",
                     TEXT_ARGS(text), (long long)model_ranks, (long long)gpus);
     out->data = gpus / model_ranks;
     if (scan.data && scan.data != out->data)
-        return fail(ERR_USAGE, "--parallel %.*s says %lld data-parallel ranks, %lld GPUs make %lld",
+        return fail(ERR_USAGE,
+                    "--parallel %.*s names %lld data-parallel ranks, but %lld GPUs make %lld",
                     TEXT_ARGS(text), (long long)scan.data, (long long)gpus, (long long)out->data);
     return OK;
 }

@@ -1,5 +1,34 @@
+// Adds up the bytes of a step list by part, finds the moment of the peak, and adds what the
+// allocator and CUDA hold beside them.
+//
+// Bytes on one GPU over the last micro-batch of a step and its update:
+//
+//        forward            loss       backward                        update
+//   ─────────────────────▶ ───────▶ ─────────────────────────────▶ ────────────▶
+//                          ┌──────┐
+//                          │logits│┌──────────┐
+//                       ┌──┘      └┘temporaries└──┐
+//                    ┌──┘                         └──┐
+//                 ┌──┘   kept activations            └──┐          ┌────────┐
+//              ┌──┘      one layer after another        └──┐ ┌─────┘ copies └──┐
+//   ───────────┴───────────────────────────────────────────┴─┘   gradients     └──
+//   weights, optimizer states, gathered weights, buffers: all the time
+//                             ①      ②                     ③            ④
+//
+//   ① at the loss              all activations, the logits with what the loss keeps of them
+//   ② in the first layer of backward   all activations, and the temporaries of one layer
+//   ③ in the last layer of backward    one layer's activations, temporaries, all gradients
+//   ④ in the update            gradients, and the copies that the optimizer makes
+//
+// ② and ③ are both "backward"; the larger counts. Gradients are there from the start where micro-
+// batches accumulate, or where the stack keeps a buffer for them. The peak is the largest of the
+// moments, not the sum of the largest parts: parts that are not alive then are 0.
+
 #include "core/step/memory.h"
 
+#include "base/attention_workspace.h"
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,9 +37,21 @@ const char *const memory_part_names[] = {
     "logits",  "temporaries",       "gathered", "buffers",   "allocator slack", "CUDA context",
 };
 
+static const double deepspeed_bucket = 5e8; // elements: reduce_bucket_size, allgather_bucket_size
+static const double offloaded_gradients = 0.1; // share on the GPU: buckets on their way out
+static const double adapter_sum_bytes = 12; // per element: an adapter's sum in fp32, three at once
+static const double loss_hole = 0.75;       // of the loss's fp32 block (measured 0.57 to 1.07)
+static const double varied_slack = 2;       // × the dynamic part (measured: 28 GiB become 82)
+static const double communicator_bytes = 0.8e9; // NCCL's buffers, where there is more than one GPU
+static const double least_host_bytes = 4e9;     // assumed of the process itself
+static const double lost_share = 1.01;          // allocated bytes that fragmentation makes unusable
+
 // Bytes per trained weight.
 struct rates {
-    double weight, copy, gradient, state;
+    double weight; // as the optimizer updates it
+    double copy;   // the 16- or 8-bit copy that products read beside an fp32 master; 0: none
+    double gradient;
+    double state; // of the optimizer
 };
 
 static struct rates rates_of(const struct step_request *r)
@@ -28,13 +69,11 @@ static struct rates rates_of(const struct step_request *r)
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     if (full && r->stack->copies_weights && rates.weight == 4)
-        rates.copy =
-            recipe->precision == RECIPE_FP8 && r->stack->fp8_weights
-                ? 1
-                : 2; // the 16-bit weights that the products read; the fp32 ones are the master
+        rates.copy = recipe->precision == RECIPE_FP8 && r->stack->fp8_weights ? 1 : 2;
     return rates;
 }
 
+// Weights, gradients, optimizer states and buffers: what does not depend on the batch.
 static void plan_states(double *parts, const struct step *step, const struct step_request *r)
 {
     struct rates rate = rates_of(r);
@@ -58,23 +97,23 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     parts[MEMORY_GRADIENTS] += trained * rate.gradient / of_gradients;
     parts[MEMORY_OPTIMIZER] += trained * (rate.state / of_states + master);
     if (r->layout->zero == 3 && shards > 1) {
-        // The layer at work and the one fetched ahead; embedding and head stay for the whole step.
+        // The layer at work and the next one; embedding and head are gathered for the whole step.
         double gathered = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
         double ends =
             (double)(model_embedding_parameters(r->model) +
                      (r->model->tied_embeddings ? 0 : r->model->vocabulary * r->model->width));
         parts[MEMORY_GATHERED] +=
             2 * step->largest_layer_weights *
-                (step->quantized_weights > 0 ? recipe_weight_bytes(r->recipe) : gathered) +
+                (r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : gathered) +
             ends / (double)r->layout->tensor * gathered;
     }
     if (r->layout->data > 1 && r->layout->zero == 0)
-        parts[MEMORY_BUFFERS] += trained * rate.gradient; // buckets of the reduction
+        parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
     if (full && r->stack->copies_weights && r->stack->zero == 0)
-        parts[MEMORY_BUFFERS] += fmin(5e8, trained) * rate.gradient * 2; // DeepSpeed's buckets
+        parts[MEMORY_BUFFERS] += 2 * fmin(deepspeed_bucket, trained) * rate.gradient;
 }
 
-// Moves to host memory what the layout says; returns the host's bytes.
+// Moves what the layout offloads to host memory; returns the host's bytes.
 static double offload(double *parts, const struct step_request *r)
 {
     double host = 0;
@@ -83,19 +122,18 @@ static double offload(double *parts, const struct step_request *r)
         parts[MEMORY_OPTIMIZER] = 0;
         if (r->layout->offload_optimizer && r->layout->zero >= 2) {
             host += parts[MEMORY_GRADIENTS];
-            parts[MEMORY_GRADIENTS] *= 0.1; // buckets on their way out
+            parts[MEMORY_GRADIENTS] *= offloaded_gradients;
         }
     }
     if (r->layout->offload_weights) {
-        int moved[] = { MEMORY_WEIGHTS, MEMORY_QUANTIZED };
-        for (int i = 0; i < 2; i++) {
-            host += parts[moved[i]];
-            parts[moved[i]] = 0;
-        }
+        host += parts[MEMORY_WEIGHTS] + parts[MEMORY_QUANTIZED];
+        parts[MEMORY_WEIGHTS] = parts[MEMORY_QUANTIZED] = 0;
     }
     return host;
 }
 
+// Activations kept for backward, of all micro-batches that are in flight. A pipeline of p stages
+// has up to p of them on its first stage; v interleaved chunks add (p − 1)/(p·v).
 static double kept_activations(const struct step *step, const struct step_request *r)
 {
     double flight = r->layout->split ? 1 : (double)r->layout->pipeline;
@@ -113,8 +151,9 @@ static double kept_activations(const struct step *step, const struct step_reques
     return flight * layers * per_layer + step->head_kept_bytes;
 }
 
-// What is alive for a moment: gradients of the feed-forward network's inner values, a whole layer
-// where it was recomputed, one dequantised weight.
+// What is alive while one layer runs backward: gradients of the feed-forward network's inner values
+// and of two hidden states, the layer's activations where they are recomputed, one dequantised
+// weight.
 static double temporaries(const struct step *step, const struct step_request *r)
 {
     const struct model *model = r->model;
@@ -131,7 +170,7 @@ static double temporaries(const struct step *step, const struct step_request *r)
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
     if (r->recipe->method != RECIPE_FULL && r->recipe->adapter_dtype == RECIPE_FP32 &&
         r->stack->adapters != STACK_ADAPTERS_FUSED)
-        bytes += 12 * tokens * (double)model->ffn_width / tensor; // an adapter's sum, in fp32
+        bytes += adapter_sum_bytes * tokens * (double)model->ffn_width / tensor;
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;
     return bytes;
@@ -145,73 +184,81 @@ static double sum(const double *parts)
     return total;
 }
 
-// Chooses the fullest moment and leaves in parts what is alive then.
+// What the optimizer makes for the update. An fp32 master is updated from an fp32 copy of 16-bit
+// gradients; an optimizer over lists of tensors copies one of the two states that AdamW has.
+static double update_copies(const struct step *step, const struct step_request *r)
+{
+    struct rates rate = rates_of(r);
+    double weights =
+        step->trained_weights / (r->layout->zero ? (double)layout_shards(r->layout) : 1);
+    bool widens = rate.copy && rate.gradient < 4 && !r->stack->fp8_weights;
+    return (widens ? 4 * weights : 0) + r->stack->update_copies * weights * rate.state / 2;
+}
+
+// Finds the moment of the peak and leaves in parts what is alive then.
 static const char *take_peak(double *parts, const struct step *step, const struct step_request *r)
 {
     double activations = kept_activations(step, r), passing = temporaries(step, r);
+    double one_layer = activations / fmax(1, step->layers);
     bool holds_gradients = r->accumulation > 1 || r->stack->copies_weights;
-    double gradients = parts[MEMORY_GRADIENTS];
-    double at_loss = activations + step->loss_peak_bytes + (holds_gradients ? gradients : 0);
-    // Backward: layers' activations go as their gradients come; the larger end counts.
-    double first_layer = activations + passing + (holds_gradients ? gradients : 0);
-    double last_layer = activations / fmax(1, step->layers) + passing + gradients;
+    double gradients = parts[MEMORY_GRADIENTS], held = holds_gradients ? gradients : 0;
+    double at_loss = activations + step->loss_peak_bytes + held;
+    double first_layer = activations + passing + held;
+    double last_layer = one_layer + passing + gradients;
     double at_backward = fmax(first_layer, last_layer);
-    // An fp32 master is updated from an fp32 copy of 16-bit gradients.
-    struct rates rate = rates_of(r);
-    double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
-    double widened = rate.copy > 0 && rate.gradient < 4 && !r->stack->fp8_weights
-                         ? 4 * step->trained_weights / shards
-                         : 0;
-    widened += r->stack->update_copies * step->trained_weights / shards *
-               recipe_state_bytes(r->recipe, r->recipe->states) / 2;
-    double at_update = gradients + widened;
+    double copies = update_copies(step, r), at_update = gradients + copies;
     if (at_loss >= at_backward && at_loss >= at_update) {
         parts[MEMORY_ACTIVATIONS] = activations;
         parts[MEMORY_LOGITS] = step->loss_peak_bytes;
-        parts[MEMORY_GRADIENTS] = holds_gradients ? gradients : 0;
+        parts[MEMORY_GRADIENTS] = held;
         return "loss";
     }
     if (at_backward >= at_update) {
-        bool early = first_layer >= last_layer;
-        parts[MEMORY_ACTIVATIONS] = early ? activations : activations / fmax(1, step->layers);
+        bool is_first = first_layer >= last_layer;
+        parts[MEMORY_ACTIVATIONS] = is_first ? activations : one_layer;
         parts[MEMORY_TEMPORARIES] = passing;
-        parts[MEMORY_GRADIENTS] = early && !holds_gradients ? 0 : gradients;
+        parts[MEMORY_GRADIENTS] = is_first ? held : gradients;
         return "backward";
     }
-    parts[MEMORY_TEMPORARIES] = widened;
+    parts[MEMORY_TEMPORARIES] = copies;
     return "update";
 }
 
-// What the allocator holds and does not use. Large blocks of the loss leave holes of about their
-// fp32 size; batches of ever other widths leave blocks of every size behind (measured: 28 GiB
-// allocated, 82 reserved when shuffled, 31 when grouped by length).
+// What the allocator reserves and does not use. The large fp32 blocks of an unfused loss leave
+// holes; widths that vary at random leave free blocks of every size (measured: 28 GiB allocated, 82
+// reserved when shuffled, 31 when grouped by length).
 static double slack(const double *parts, const struct step *step, const struct step_request *r,
                     bool varied)
 {
     double allocated = sum(parts);
     double dynamic = parts[MEMORY_ACTIVATIONS] + parts[MEMORY_LOGITS] + parts[MEMORY_TEMPORARIES];
-    double holes =
-        r->stack->loss_bytes >= 8 ? 0.75 * 4 / r->stack->loss_bytes * step->loss_peak_bytes : 0;
-    return varied ? 2 * dynamic : (r->stack->slack - 1) * allocated + holes;
+    double holes = r->stack->loss_bytes >= 8
+                       ? loss_hole * 4 / r->stack->loss_bytes * step->loss_peak_bytes
+                       : 0;
+    return varied ? varied_slack * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 
-// On Hopper the backward pass of cuDNN that gives the same bits twice keeps a square for each head
-// of up to four documents at a time (src/train/cuda/attention.cu), in a share of the card.
-static double squares(const struct step_request *r, const struct memory_device *device)
+// What our engine reserves for the backward pass of attention (base/attention_workspace.h), where
+// it runs in bf16, as it does beside fp8 products too. 0 for other stacks, and where cuDNN has no
+// plan.
+static double backward_workspace(const struct step_request *r, const struct memory_device *device)
 {
     const struct model *model = r->model;
-    double heads = (double)model->heads / (double)r->layout->tensor, length = 128;
-    double room = r->stack->square_share * device->bytes;
-    if (!device->is_hopper || !(room > 0) || r->recipe->precision == RECIPE_FP32)
+    double tensor = (double)r->layout->tensor;
+    struct attention_shape shape = {
+        .tokens = (int64_t)ceil(r->batch.tokens / (double)r->layout->context),
+        .longest = (int64_t)ceil(r->batch.width),
+        .heads = (int64_t)fmax(1, (double)model->heads / tensor),
+        .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
+        .head_size = model->head_size,
+    };
+    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || r->recipe->precision == RECIPE_FP8;
+    int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
+    if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
+        !attention_has_plan(window, shape.longest, shape.head_size))
         return 0;
-    while (length < r->batch.width)
-        length *= 2;
-    double shared = model->heads > model->kv_heads ? 4 * (double)model->head_size : 0;
-    double one = heads * length * (2 * length + shared + 4), some = one;
-    while (some < 4 * one && 2 * some < room)
-        some *= 2;
-    some = fmin(fmax(some, 0x1p29), one * ceil(r->batch.tokens / length));
-    return fmin(some, room);
+    return (double)attention_room(&shape,
+                                  attention_room_most((int64_t)device->bytes, device->is_hopper));
 }
 
 struct memory_device memory_device(const struct gpu *gpu, bool varied_widths)
@@ -219,7 +266,7 @@ struct memory_device memory_device(const struct gpu *gpu, bool varied_widths)
     const char *capability = gpu ? gpu->compute_capability : NULL;
     return (struct memory_device){ .bytes = gpu ? gpu->memory_bytes : NAN,
                                    .varied_widths = varied_widths,
-                                   .is_hopper = capability && !strncmp(capability, "9.0", 3) };
+                                   .is_hopper = capability && !strcmp(capability, "9.0") };
 }
 
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
@@ -228,26 +275,27 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     *out = (struct memory){ .device_bytes = device->bytes };
     double *parts = out->parts;
     plan_states(parts, step, request);
-    // The host keeps a copy of the weights while they load, and what is moved to it.
+    // The host has a copy of the weights while they load, and what is offloaded to it.
     double weights = parts[MEMORY_WEIGHTS] + parts[MEMORY_QUANTIZED];
-    out->host_bytes = offload(parts, request) + fmax(weights, 4e9);
+    out->host_bytes = offload(parts, request) + fmax(weights, least_host_bytes);
     out->moment = take_peak(parts, step, request);
     out->allocated_bytes = sum(parts);
     parts[MEMORY_SLACK] = slack(parts, step, request, device->varied_widths);
-    double context = request->stack->context_bytes + squares(request, device) +
-                     (layout_gpus(request->layout) > 1 ? 0.8e9 : 0);
+    double context = request->stack->context_bytes + backward_workspace(request, device) +
+                     (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
     double room = device->bytes - context - out->allocated_bytes;
-    if (isfinite(room) && room >= 0) // under pressure the allocator gives its cache back
+    if (isfinite(room) && room >= 0) // before it fails, the allocator frees its cache
         parts[MEMORY_SLACK] = fmin(parts[MEMORY_SLACK], room);
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
     out->fits = isnan(device->bytes) || memory_needed_bytes(out) <= device->bytes;
+    assert(!(out->reserved_bytes < out->allocated_bytes) && !(out->total_bytes < context));
 }
 
 double memory_needed_bytes(const struct memory *memory)
 {
-    return 1.01 * memory->allocated_bytes + memory->parts[MEMORY_CONTEXT];
+    return memory->allocated_bytes * lost_share + memory->parts[MEMORY_CONTEXT];
 }
 
 struct range memory_range(const struct memory *memory)

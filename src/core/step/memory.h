@@ -1,9 +1,9 @@
-// memory: the byte plan of a step on the fullest GPU, by part, and what the tools would show.
+// memory: the byte plan of a step on the GPU that needs most, by part, as the usual tools show it.
 //
-// The peak is a maximum over the moments of a step (the loss, the end of backward, the update), not
-// a sum of maxima. Three readings of it are reported, because sources quote all three: what torch
-// calls allocated and reserved, and what nvidia-smi shows for the device. Formulas:
-// docs/formulas.md.
+// The peak is the largest of three moments of a step (the loss, backward, the update), not a sum of
+// maxima; memory.c draws them. Three readings of it are reported, because sources quote all three:
+// what PyTorch calls allocated and reserved, and what nvidia-smi shows for the device. Formulas:
+// docs/formulas.md, section memory.
 //
 //     struct memory memory;
 //     memory_plan(&memory, &step, &request, &(struct memory_device){ .bytes = gpu->memory_bytes });
@@ -16,16 +16,16 @@
 
 enum memory_part {
     MEMORY_WEIGHTS,   // trained and frozen, 16 or 32 bits
-    MEMORY_QUANTIZED, // 4- or 8-bit base with its statistics
+    MEMORY_QUANTIZED, // 4- or 8-bit base with its scales
     MEMORY_ADAPTERS,  // adapter weights
     MEMORY_GRADIENTS,
-    MEMORY_OPTIMIZER,   // states, and master weights kept by the optimizer
+    MEMORY_OPTIMIZER,   // states, and an fp32 master of the weights
     MEMORY_ACTIVATIONS, // kept for backward
-    MEMORY_LOGITS,      // and what the loss holds beside them
-    MEMORY_TEMPORARIES, // gradients in flight, a dequantised weight, a recomputed layer
+    MEMORY_LOGITS,      // and what the loss keeps beside them
+    MEMORY_TEMPORARIES, // gradients of one layer, a recomputed layer, a dequantised weight
     MEMORY_GATHERED,    // weights gathered from other ranks
     MEMORY_BUFFERS,     // of communication
-    MEMORY_SLACK,       // reserved by the allocator and not in use
+    MEMORY_SLACK,       // reserved by the allocator and not allocated
     MEMORY_CONTEXT,     // CUDA context and libraries
     MEMORY_PARTS,
 };
@@ -33,7 +33,7 @@ extern const char *const memory_part_names[]; // "weights", "quantized weights",
 
 struct memory_device {
     double bytes;       // of the card, as the driver reports it; NAN: unknown
-    bool varied_widths; // batches are padded to ever other widths, in random order
+    bool varied_widths; // batches are padded to widths that vary at random
     bool is_hopper;
 };
 struct memory_device memory_device(const struct gpu *gpu, bool varied_widths); // gpu may be NULL
@@ -52,5 +52,5 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 // a hundredth of what is allocated. The step fits where this is at most device_bytes.
 double memory_needed_bytes(const struct memory *memory);
 
-// Around total_bytes: the measured peak lies inside in eight runs of ten (gpuhours validate).
+// The 80 % range around total_bytes: gpuhours validate says how often it holds.
 struct range memory_range(const struct memory *memory);

@@ -1,3 +1,5 @@
+// Counts the weights of a decoder from its shape, linear by linear, and checks the shape.
+
 #include "core/step/model.h"
 
 #include <string.h>
@@ -380,17 +382,18 @@ static enum err check_sizes(const struct model *model, const char *name)
 static enum err check_experts(const struct model *m, const char *name)
 {
     if (m->dense_layers > m->layers)
-        return fail(ERR_INPUT, "%s: dense_layers is %lld of %lld layers", name,
+        return fail(ERR_INPUT, "%s: dense_layers is %lld, but the model has %lld layers", name,
                     (long long)m->dense_layers, (long long)m->layers);
     if (model_layers(m, MODEL_DENSE) && !m->ffn_width)
-        return fail(ERR_INPUT, "%s: ffn_width is 0, and the model has dense layers", name);
+        return fail(ERR_INPUT, "%s: ffn_width is 0, but the model has dense layers", name);
     if (!m->experts)
         return OK;
     if (!m->experts_active || m->experts_active > m->experts)
-        return fail(ERR_INPUT, "%s: experts_active is %lld, must be 1 to %lld, the experts", name,
-                    (long long)m->experts_active, (long long)m->experts);
+        return fail(ERR_INPUT,
+                    "%s: experts_active is %lld, must be from 1 to %lld, the number of experts",
+                    name, (long long)m->experts_active, (long long)m->experts);
     if (!m->expert_width)
-        return fail(ERR_INPUT, "%s: expert_width is 0, and the model has experts", name);
+        return fail(ERR_INPUT, "%s: expert_width is 0, but the model has experts", name);
     return OK;
 }
 
@@ -399,19 +402,19 @@ enum err model_check(const struct model *model, const char *name)
     TRY(check_sizes(model, name));
     TRY(check_experts(model, name));
     if (model->heads % model->kv_heads)
-        return fail(ERR_INPUT, "%s: %lld heads cannot share %lld kv_heads; they must divide", name,
+        return fail(ERR_INPUT, "%s: heads (%lld) must be a multiple of kv_heads (%lld)", name,
                     (long long)model->heads, (long long)model->kv_heads);
     if (model->full_attention_layers > model->layers)
-        return fail(ERR_INPUT, "%s: full_attention_layers is %lld of %lld layers", name,
-                    (long long)model->full_attention_layers, (long long)model->layers);
+        return fail(ERR_INPUT, "%s: full_attention_layers is %lld, but the model has %lld layers",
+                    name, (long long)model->full_attention_layers, (long long)model->layers);
     if (model->kv_lora_rank &&
         (!model->v_head_size || !(model->qk_nope_size + model->qk_rope_size)))
-        return fail(ERR_INPUT, "%s: latent attention wants v_head_size and qk sizes above 0", name);
+        return fail(ERR_INPUT, "%s: latent attention needs v_head_size and qk sizes above 0", name);
     double total = 0;
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++)
         total += (double)model_layers(model, kind) *
                  (double)model_layer_parameters(model, (enum model_layer)kind);
     if (total > 1e17)
-        return fail(ERR_INPUT, "%s: has %.3g parameters, more than any model", name, total);
+        return fail(ERR_INPUT, "%s: has %.3g parameters; the limit is 1e17", name, total);
     return OK;
 }

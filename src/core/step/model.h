@@ -40,7 +40,7 @@ struct model {
     int qk_norm;            // enum model_qk_norm
     bool parallel;          // attention and feed-forward read the same input
     bool learned_positions; // a table of max_positions × width
-    bool embedding_norm;    // a norm behind the embedding
+    bool embedding_norm;    // a norm after the embedding
     bool qkv_bias, out_bias, mlp_bias, head_bias;
     bool fused_qkv, fused_gate_up; // stored, and adapted by LoRA, as one linear
     bool attention_sinks;          // one more weight per head and layer
@@ -52,7 +52,7 @@ struct model {
     int64_t experts, experts_active, shared_experts;
     int64_t expert_width, shared_width; // shared_width: of all shared experts together
     int64_t dense_layers;          // the first so many layers have a dense feed-forward network
-    int64_t sparse_every;          // behind those, one layer in so many is sparse; 0: each
+    int64_t sparse_every;          // after those, one layer in so many is sparse; 0: each
     bool router_bias, shared_gate; // a weight per expert; a width → 1 gate on the shared ones
 
     // Latent attention (DeepSeek). kv_lora_rank is 0 for ordinary attention.

@@ -49,7 +49,7 @@ static const struct key keys[] = {
     KEY(v_head_size, LATENT, "v_head_dim"),
 };
 
-// A reading in progress. outer is the whole file where the decoder stands in its text_config.
+// A file being read. outer is the whole file where the decoder is its text_config.
 struct reading {
     struct model *model;
     const struct json *config, *outer;
@@ -114,7 +114,7 @@ static enum err read_keys(const struct reading *in, int groups)
     return read_flag(in, "tie_word_embeddings", &in->model->tied_embeddings);
 }
 
-// --- what is an architecture's own -------------------------------------------
+// --- keys of single architectures -------------------------------------------
 
 // Layers without a window: counted where the file lists them, else one in so many.
 static void set_full_layers(const struct reading *in, int64_t every)
@@ -244,7 +244,7 @@ static enum err finish_qwen_moe(const struct reading *in)
     if (dense && dense->kind == JSON_ARRAY)
         for (size_t i = 0; i < dense->count; i++, in->model->dense_layers++)
             if (dense->items[i].kind != JSON_NUMBER || dense->items[i].number != (double)i)
-                return fail(ERR_INPUT, "%s: mlp_only_layers may list the first layers only",
+                return fail(ERR_INPUT, "%s: mlp_only_layers must list the first layers only",
                             in->name);
     return finish_qwen(in);
 }
@@ -315,8 +315,7 @@ static enum err finish_cohere(const struct reading *in)
     bool normed = false;
     TRY(read_flag(in, "use_qk_norm", &normed));
     if (normed)
-        return fail(ERR_INPUT, "%s: use_qk_norm is set, which is not described for cohere",
-                    in->name);
+        return fail(ERR_INPUT, "%s: use_qk_norm is not supported for cohere", in->name);
     return finish_llama(in);
 }
 
@@ -477,7 +476,7 @@ static enum err unknown_type(struct arena *arena, struct text type, const char *
     struct out list = { .arena = arena };
     for (int i = 0; i < ARCHITECTURES; i++)
         out_put(&list, "%s%s", i ? ", " : "", architectures[i].type);
-    return fail(ERR_INPUT, "%s: model_type \"%.*s\" is not known; known are %s", name,
+    return fail(ERR_INPUT, "%s: model_type \"%.*s\" is not supported; supported are %s", name,
                 (int)(type.size < 60 ? type.size : 60), type.at, out_string(&list));
 }
 
@@ -489,7 +488,7 @@ static const struct architecture *find_type(struct text type)
     return NULL;
 }
 
-// What every architecture derives alike, before its own part.
+// What every architecture derives in the same way.
 static enum err derive(const struct reading *in)
 {
     struct model *m = in->model;
@@ -504,13 +503,13 @@ static enum err derive(const struct reading *in)
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!*(int64_t *)((char *)m + needed[i].offset))
-            return fail(ERR_INPUT, "%s: has no %s, or it is 0", in->name, needed[i].key);
+            return fail(ERR_INPUT, "%s: %s is missing or 0", in->name, needed[i].key);
     if (!m->kv_heads)
         m->kv_heads = m->heads;
     if (!m->head_size && !m->kv_lora_rank) {
         if (m->width % m->heads)
-            return fail(ERR_INPUT, "%s: hidden_size %lld does not divide by %lld heads", in->name,
-                        (long long)m->width, (long long)m->heads);
+            return fail(ERR_INPUT, "%s: hidden_size %lld is not a multiple of the %lld heads",
+                        in->name, (long long)m->width, (long long)m->heads);
         m->head_size = m->width / m->heads;
     }
     return OK;
@@ -542,7 +541,7 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
         TRY(a->finish(&reading));
     bool dense = model_layers(model, MODEL_DENSE) > 0;
     if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
-        return fail(ERR_INPUT, "%s: has no intermediate_size, or it is 0", name);
+        return fail(ERR_INPUT, "%s: intermediate_size is missing or 0", name);
     struct text path = json_get_text(&file, "_name_or_path");
     model->name = path.at && path.size ? text_copy(arena, path) : a->type;
     model->family = a->type;

@@ -1,3 +1,24 @@
+// Seconds of the collectives that a layout needs, over rings inside a node and between nodes.
+//
+// A ring of n GPUs: each sends 1/n of the bytes to its neighbour, n − 1 times. After one round
+// every GPU has gathered all pieces, or holds the sum of one; an all-reduce is both, two rounds.
+//
+//     ┌──▶ 0 ──▶ 1 ──▶ 2 ──▶ 3 ──┐        seconds = rounds · (bytes · (n−1)/n / rate + latency ·
+//     hops) └──────────────────────────┘
+//
+// Across nodes (hierarchical): a ring inside each node leaves every GPU with its 1/g of the bytes;
+// each GPU then runs a ring with the GPUs of its rank in the other nodes, over its own network
+// card.
+//
+//     node A:  A0 ─ A1 ─ … ─ Ag         rate of the links, all bytes
+//               ║    ║        ║         rate of the network, bytes / g each
+//     node B:  B0 ─ B1 ─ … ─ Bg
+//
+// Which bytes: tensor parallelism sums hidden states twice per layer and pass; context parallelism
+// passes keys and values around; experts exchange routed tokens; FSDP gathers weights in every
+// pass; gradients are reduced once per optimizer step. What can overlap with compute is reported
+// apart.
+
 #include "core/step/network.h"
 
 #include <math.h>
@@ -15,21 +36,20 @@ struct links network_links(const struct gpu *gpu, const struct node *node)
     };
     if (node && node->link_domain_gpus > 1)
         links.node_gpus = (double)node->link_domain_gpus;
-    // A bridge between pairs is bought apart and often absent: without a node that has it, PCIe.
+    // A bridge between pairs of cards is an extra and often absent: PCIe, unless the node has one.
     const char *name = node ? node->link : gpu->link;
     double link = node ? node->link_bytes_per_s : gpu->link_bytes_per_s;
     bool fast = link > 0 && name && !strstr(name, "PCIe") && (node || !strstr(name, "bridge"));
-    // NVLink reaches about four fifths of its figure in collectives; without it, traffic crosses
-    // the host's bridges twice and shares them.
+    // NVLink reaches about 0.8 of its datasheet rate in collectives; without it, traffic crosses
+    // the host's PCIe bridges twice and shares them.
     links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
     double network = node ? node->network_bytes_per_s_per_gpu : NAN;
     links.network_bytes_per_s = 0.8 * (network > 0 ? network : 12.5e9);
     return links;
 }
 
-// Seconds of a ring collective over a group: steps are 2 for an all-reduce, 1 for gather or
-// scatter.
-static double ring(double bytes, double group, double steps, const struct links *links)
+// Seconds of a ring over a group; rounds: 2 for an all-reduce, 1 for a gather or scatter.
+static double ring(double bytes, double group, double rounds, const struct links *links)
 {
     if (group <= 1 || bytes <= 0)
         return 0;
@@ -38,19 +58,18 @@ static double ring(double bytes, double group, double steps, const struct links 
                          : fmin(links->node_bytes_per_s, links->network_bytes_per_s);
     double latency = inside ? links->node_latency_seconds : links->network_latency_seconds;
     double hops = inside ? group - 1 : links->node_gpus - 1 + log2(group / links->node_gpus) * 2;
-    return steps * (bytes * (group - 1) / group / rate + latency * hops);
+    return rounds * (bytes * (group - 1) / group / rate + latency * hops);
 }
 
-// Across nodes each rank of a node carries its own share over its own card.
-static double hierarchical(double bytes, double group, double steps, const struct links *links)
+static double hierarchical(double bytes, double group, double rounds, const struct links *links)
 {
     if (group <= links->node_gpus)
-        return ring(bytes, group, steps, links);
-    double inside = ring(bytes, links->node_gpus, steps, links);
+        return ring(bytes, group, rounds, links);
+    double inside = ring(bytes, links->node_gpus, rounds, links);
     double nodes = group / links->node_gpus;
     double share = bytes / links->node_gpus;
-    double outside = steps * (share * (nodes - 1) / nodes / links->network_bytes_per_s +
-                              links->network_latency_seconds * log2(nodes) * 2);
+    double outside = rounds * (share * (nodes - 1) / nodes / links->network_bytes_per_s +
+                               links->network_latency_seconds * log2(nodes) * 2);
     return inside + outside;
 }
 
@@ -68,9 +87,9 @@ static double gradient_bytes(const struct step *step, const struct step_request 
     return step->trained_weights * recipe_dtype_bytes(dtype);
 }
 
-// The optimizer in host memory: gradients go down with every micro-batch and are added up there;
-// once per step the host updates its shard at the speed of its own memory and sends the weights
-// back.
+// The optimizer in host memory: each micro-batch's gradients are copied to the host and summed
+// there; once per step the host updates its shard at the speed of its memory and copies the weights
+// back. A native engine streams the states to the GPU instead.
 static void add_offload(struct network_seconds *out, const struct step *step,
                         const struct step_request *r, const struct links *links)
 {
@@ -79,7 +98,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double weights = step->trained_weights / (double)layout_shards(r->layout);
     double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
-    bool fast = r->stack->launch_seconds < 5e-6; // streams to the GPU
+    bool fast = r->stack->launch_seconds < 5e-6; // a native engine
     if (!fast)
         out->per_layer += weights * (2 / links->pcie_bytes_per_s + 8 / host_bytes_per_s);
     out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
@@ -94,8 +113,8 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
     double tokens = r->batch.tokens / (double)layout->context, layers = step->layers;
     double hidden = element * tokens * (double)r->model->width;
-    bool again = r->recipe->checkpointing == RECIPE_RECOMPUTE;
-    double passes = again ? 3 : 2; // forward, backward and the forward run again
+    bool recomputes = r->recipe->checkpointing == RECIPE_RECOMPUTE;
+    double passes = recomputes ? 3 : 2; // forward, backward, and the recomputed forward
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
     // bytes as gathers and scatters.

@@ -1,8 +1,8 @@
 // network: seconds of communication of a layout over the links of a node and between nodes.
 //
 // Collectives follow the ring: an all-reduce moves 2·(n−1)/n of the bytes through each GPU's link,
-// a gather or scatter (n−1)/n. A group inside one node uses its link, a wider one the slower of
-// link and network share. Formulas: docs/formulas.md, section network.
+// a gather or scatter (n−1)/n. A group inside one node uses the node's links; a wider one is
+// limited by the network (network.c draws both). Formulas: docs/formulas.md, section network.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct links network_links(const struct gpu *gpu, const struct node *node); // n
 
 struct network_seconds {
     double per_layer; // tensor, context and expert exchanges and gathers of weights, in all layers
-    double hideable;  // of those, what may overlap with compute
+    double hideable;  // of per_layer, what may overlap with compute
     double per_step;  // reduction of gradients, gather of updated weights
     double offload;   // over PCIe and in the host's optimizer, per step
 };

@@ -1,3 +1,5 @@
+// The options of a recipe, which linears LoRA adapts, and bytes per weight and optimizer state.
+
 #include "core/step/recipe.h"
 
 #include <math.h>
@@ -46,8 +48,8 @@ struct recipe recipe_default(void)
     };
 }
 
-// Whether one word of a list of targets means this linear. "k_proj" and "k" are the same; a fused
-// linear is meant by any of its parts, as PEFT adapts the whole.
+// Whether one word of a list of targets names this linear. "k_proj" and "k" are the same; any part
+// of a fused linear names it, since PEFT adapts the whole.
 static bool names(struct text word, const struct model_linear *linear)
 {
     if (word.size > 5 && !memcmp(word.at + word.size - 5, "_proj", 5))
@@ -100,7 +102,7 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model)
                 return OK;
     }
     return fail(ERR_USAGE,
-                "--targets \"%s\" names no linear of %s; try all-linear, attention or q,k,v,o",
+                "--targets \"%s\" matches no linear of %s; try all-linear, attention or q,k,v,o",
                 recipe->targets, model->name);
 }
 

@@ -1,7 +1,8 @@
 // recipe: how a model is trained: method, precision, optimizer, recomputation.
 //
 // A recipe says what the user decides, independent of the hardware and of the training stack; what
-// is left on "auto" is filled in by the stack (core/stack.h). The tables are the plan's options.
+// is left on "auto" is filled in by the stack (core/step/stack.h). The tables are the plan's
+// options.
 //
 //     struct recipe recipe = recipe_default();
 //     recipe.method = RECIPE_LORA;
@@ -23,8 +24,8 @@ enum recipe_optimizer {
 };
 enum recipe_checkpointing {
     RECIPE_KEEP_ALL,  // none: every activation is kept
-    RECIPE_SELECTIVE, // norms and activation functions are computed again
-    RECIPE_RECOMPUTE, // full: whole layers are computed again
+    RECIPE_SELECTIVE, // norms and activation functions are recomputed
+    RECIPE_RECOMPUTE, // full: whole layers are recomputed
     RECIPE_AUTO,      // the cheapest that fits
 };
 
@@ -55,5 +56,5 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model);
 
 double recipe_dtype_bytes(int dtype);
 double recipe_weight_bytes(
-    const struct recipe *recipe); // per frozen quantised weight, statistics in it
+    const struct recipe *recipe); // per frozen quantised weight, with its scales
 double recipe_state_bytes(const struct recipe *recipe, int states); // optimizer, per trained weight

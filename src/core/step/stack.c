@@ -1,3 +1,5 @@
+// Reads stacks from JSON and finds them by the names that people use.
+
 #include "core/step/stack.h"
 
 #include <ctype.h>
@@ -26,18 +28,18 @@ const struct field stack_fields[] = {
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
-    FIELD(stack, remakes, FLAG, "a whole-model compiler computes norm and gate outputs again"),
-    FIELD(stack, dropout, SHARE, "on adapters, unless the recipe says"),
-    FIELD(stack, loss_bytes, NUMBER, "alive per logit at the peak"),
-    FIELD(stack, loss_most_bytes, BYTES, "alive of all logits, where they come in chunks"),
+    FIELD(stack, remakes, FLAG, "a whole-model compiler recomputes norm and gate outputs"),
+    FIELD(stack, dropout, SHARE, "on adapters, unless the recipe gives one"),
+    FIELD(stack, loss_bytes, NUMBER, "kept per logit at the peak"),
+    FIELD(stack, loss_most_bytes, BYTES, "kept of all logits, where they are computed in chunks"),
     FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
-    FIELD(stack, overlap, SHARE, "of communication that can hide behind compute"),
+    FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
-    FIELD(stack, square_share, SHARE, "of a Hopper card for squares of attention's backward pass"),
+    FIELD(stack, attention_workspace, FLAG, "reserves a workspace for attention's backward pass"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
     FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),
@@ -74,8 +76,8 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
         if (!base)
             base = find_exact(known, known_count, wanted);
         if (!base)
-            return fail(ERR_INPUT, "%s: like \"%s\": there is no such stack before it", name,
-                        wanted);
+            return fail(ERR_INPUT, "%s: like \"%s\": there is no stack of that name before it",
+                        name, wanted);
         *out = *base;
         out->base = base;
         out->aliases = NULL;
@@ -85,10 +87,13 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
     for (const struct field *f = stack_fields; f->name; f++)
         if (f->kind >= FIELD_NUMBER && !field_known(f, out))
             return fail(ERR_INPUT,
-                        "%s: stack \"%s\" has no %s (%s); \"like\" takes it from another", name,
+                        "%s: stack \"%s\" needs %s (%s); give it, or \"like\" another stack", name,
                         out->name ? out->name : "?", f->name, f->help);
     if (!out->name || !out->source || !out->as_of || !out->family || !out->trainer)
         return fail(ERR_INPUT, "%s: a stack needs name, family, trainer, source and as_of", name);
+    if (!(out->slack >= 1))
+        return fail(ERR_INPUT, "%s: stack \"%s\": slack is %g, must be 1 or more", name, out->name,
+                    out->slack);
     if (out->checkpointing == RECIPE_AUTO)
         return fail(ERR_INPUT, "%s: stack \"%s\": checkpointing must be none, selective or full",
                     name, out->name);
@@ -168,7 +173,7 @@ enum err stack_find(const struct stack **out, const struct stack *stacks, size_t
             return OK;
         }
     }
-    // "XTuner (HF + DeepSpeed)": what stands before the bracket counts first.
+    // "XTuner (HF + DeepSpeed)": the words before the bracket count first.
     char before[128] = "";
     size_t size = strcspn(name, "(");
     if (size < sizeof before)
@@ -184,6 +189,6 @@ enum err stack_find(const struct stack **out, const struct stack *stacks, size_t
     for (; names_count < count && names_count < 64; names_count++)
         names[names_count] = stacks[names_count].name;
     const char *near = text_nearest(text_of(name), names, names_count);
-    return fail(ERR_USAGE, "there is no stack \"%s\"%s%s; gpuhours show stacks lists them", name,
-                near ? "; the nearest is " : "", near ? near : "");
+    return fail(ERR_USAGE, "there is no stack \"%s\"%s%s; gpuhours show stacks lists them all",
+                name, near ? "; did you mean " : "", near ? near : "");
 }

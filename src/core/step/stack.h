@@ -1,10 +1,11 @@
 // stack: what a training stack keeps, fuses and upcasts, and how fast it runs against the roofline.
 //
 // Stacks are rows of data (data/stacks.json), because they differ more than GPUs do: one norm
-// function reads and writes eight times what another does, one loss holds twelve bytes per logit
-// and another none. A row may say "like" another and change only what differs. What cannot be
-// derived is the efficiency: how much slower than its own step list a stack runs, a distribution
-// fitted on measured runs (core/calibration.h) and kept in data/efficiency.csv.
+// function reads and writes eight times what another does, one loss keeps twelve bytes per logit
+// and another none. A row may be "like" another and give only what differs; no code asks for a
+// stack's name, so a copy behaves as its original in everything. What cannot be derived is the
+// efficiency: how much slower than its own step list a stack runs, a distribution fitted on
+// measured runs (core/measured/calibration.h) and stored in data/efficiency.csv.
 
 #pragma once
 
@@ -15,7 +16,7 @@
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
 enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
-enum stack_adapters { // LoRA products as separate modules; those under autocast; own kernels
+enum stack_adapters { // LoRA as separate modules; the same under autocast; fused kernels
     STACK_ADAPTERS_PLAIN,
     STACK_ADAPTERS_AUTOCAST,
     STACK_ADAPTERS_FUSED
@@ -32,28 +33,28 @@ struct stack {
     int weights;             // dtype of trained weights under bf16 (fp32: a master copy)
     int gradients, states;   // dtypes under full training
     bool copies_weights;     // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
-    double update_copies;    // of the states, alive in the update (an optimizer over lists)
+    double update_copies;    // of one state, alive in the update (an optimizer over lists)
     bool widens_unquantized; // embedding, head and norms go to fp32 beside a quantised base
     bool casts_quantized;    // a quantised linear casts its output, and both copies are kept
-    bool fp8_weights;        // frozen and trained weights are held in 8 bits under fp8
-    bool remakes;            // a whole-model compiler computes norm and gate outputs again
-    double loss_bytes;       // alive per logit at the peak
-    double loss_most_bytes;  // and of all of them, where they come in chunks
+    bool fp8_weights;        // frozen and trained weights are stored in 8 bits under fp8
+    bool remakes;            // a whole-model compiler recomputes norm and gate outputs
+    double loss_bytes;       // kept per logit at the peak
+    double loss_most_bytes;  // of all logits, where they are computed in chunks
     double loss_moved_bytes; // per logit, forward and backward
     bool labelled_head;      // the head runs on labelled tokens only
     double launch_seconds;   // of the host per operation launched
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
-    double overlap;       // share of communication that can hide behind compute
-    double dropout;       // on adapters, unless the recipe says
+    double overlap;       // share of communication that can overlap with compute
+    double dropout;       // on adapters, unless the recipe gives one
     double slack;         // reserved over allocated memory when shapes repeat
     double context_bytes; // CUDA context, libraries and communicators, per GPU
-    double square_share;  // of a Hopper card, for squares of attention's backward pass
-    int64_t zero;         // stage of ZeRO that plain data parallelism runs under
-    bool stops_early;     // it recomputes all of a layer but its last product
-    bool selective;       // it can recompute norms and activation functions alone
-    int checkpointing;    // its default
-    int batching;         // its default, enum batching
-    const char *trainer;  // whose batches it makes: a row of packing_trainers
+    bool attention_workspace; // reserves base/attention_workspace.h for attention's backward pass
+    int64_t zero;             // stage of ZeRO that plain data parallelism runs under
+    bool stops_early;         // recomputation leaves out a layer's last product
+    bool selective;           // it can recompute norms and activation functions alone
+    int checkpointing;        // its default
+    int batching;             // its default, enum batching
+    const char *trainer;      // whose batches it makes: a row of packing_trainers
     bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
     bool offloads;            // states to the host
     const struct stack *base; // the stack that "like" names; NULL: none. No column
@@ -62,7 +63,8 @@ struct stack {
 
 extern const struct field stack_fields[];
 
-// Reads a list of stacks, or one ("a user's own stack is a file"); "like" finds those before it.
+// Reads a list of stacks, or one: a user's own stack is a file. "like" names a known stack or one
+// earlier in the list.
 enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
                     const struct stack *known, size_t known_count, struct text json,
                     const char *name);

@@ -1,3 +1,6 @@
+// Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
+// run them: products, attention, element-wise operations, loss, optimizer.
+
 #include "core/step/step.h"
 
 #include <assert.h>
@@ -13,17 +16,17 @@ struct step_batch step_batch(double rows, double width)
                                 .labelled = rows * width };
 }
 
-// What is known while the list is made. Tokens and shapes are those of one GPU.
+// The list in the making. Tokens and shapes are those of one GPU.
 struct build {
     struct step *step;
     const struct step_request *request;
-    double tokens; // behind context parallelism
+    double tokens; // after context parallelism has split the sequence
     double
         own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
     double tensor;
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
-    bool is_last;      // product of the layer: only the next layer needs what it gives
+    bool is_last;      // the last product of the layer: only the next layer needs its output
     double kept, lean; // bytes of the layer being listed
 };
 
@@ -47,7 +50,7 @@ static double element_bytes(const struct build *b)
     return b->request->recipe->precision == RECIPE_FP32 ? 4 : 2;
 }
 
-// Appends an operation. A forward one is listed again where it is recomputed.
+// Appends an operation; a forward one a second time where it is recomputed.
 static void add(struct build *b, struct step_op op)
 {
     struct step *step = b->step;
@@ -110,8 +113,8 @@ static bool is_trained(const struct build *b, const struct model_linear *linear)
 }
 
 // The traffic around an adapter's products, per element of the linear's output and input: B(A(x)) ·
-// scale is added to the output, its gradient to the input's. fp32 adapters cast their input; the
-// copy is kept instead of the input itself. Held against PEFT on an H200 (bench/results/h200.md).
+// scale is added to the output, its gradient to the gradient of the input. fp32 adapters cast their
+// input and keep the copy in its place. Compared with PEFT on an H200 (bench/results/h200.md).
 struct adapter_way {
     struct traffic on_output, on_input;
     double copy_bytes; // of the input, kept for A; 0: the input itself is kept
@@ -184,8 +187,8 @@ static void add_casts(struct build *b, double rows, double in, double out, bool 
         add_elementwise(b, "fp8 weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
 }
 
-// One linear with its adapter. saves_input: this linear is the first that needs its input again, so
-// the input's bytes are counted here.
+// One linear with its adapter. saves_input: it is the first linear to need this input for backward,
+// so the input's bytes are counted here.
 static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
                        bool saves_input, double input_bytes)
 {
@@ -241,7 +244,7 @@ static void add_norm(struct build *b, const char *name, double elements, double 
 {
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
-    double kept = element_bytes(b) * elements; // the input, from which the output comes again
+    double kept = element_bytes(b) * elements; // the input, from which the output is recomputed
     if (kernels == STACK_EAGER) // an fp32 copy, and for a trained weight the normalised input
         kept = (4 + (recipe->method == RECIPE_FULL ? element_bytes(b) : 0)) * elements;
     add_elementwise(b, name, norm_traffic[kernels], elements, kept);
@@ -267,9 +270,8 @@ static double attention_squares(const struct step_request *request)
            all;
 }
 
-// What transformers' sdpa does around its kernel where a batch is padded: keys and values are
-// copied for each query head, their gradients summed again, and the mask becomes numbers in every
-// layer.
+// What transformers' sdpa adds around its kernel for a padded batch: it copies keys and values for
+// each query head, sums their gradients, and turns the mask into numbers in every layer.
 static void add_mask(struct build *b, double copied, double heads_each, double squares)
 {
     double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
@@ -279,7 +281,7 @@ static void add_mask(struct build *b, double copied, double heads_each, double s
     add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0 }, squares, 0);
 }
 
-// The attention core of one layer, causal: half of the square is computed, under a mask the whole.
+// The attention core of one layer. Causal kernels compute half of the scores, under a mask all.
 // Backward runs five products for the forward's two.
 static void add_attention(struct build *b)
 {
@@ -292,13 +294,13 @@ static void add_attention(struct build *b)
     double value = (double)model_value_width(r->model) / b->tensor * heads_each;
     double out = (double)model_attention_width(r->model) / b->tensor;
     double heads = (double)r->model->heads / b->tensor, size = element_bytes(b);
-    // A mask hides what lies before a window, and it is computed all the same.
+    // A mask hides what lies before a window, but its scores are computed all the same.
     double squares =
         (masked ? r->batch.squares : attention_squares(r)) / (double)r->layout->context;
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
     double moved = size * b->tokens * (query + key + value + out);
-    double kept = moved + 4 * b->tokens * heads; // and the logarithm of each row's sum
-    if (eager) { // the whole square, written, softened in fp32 and read again
+    double kept = moved + 4 * b->tokens * heads; // and the log-sum-exp of each row
+    if (eager) { // all scores are written, go through an fp32 softmax, and are read
         flops *= 2;
         moved += 16 * heads * squares;
         kept += 4 * heads * squares;
@@ -335,11 +337,10 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
     double tokens = b->tokens, size = element_bytes(b),
            input = size * b->own_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
-    double inner[3] = { 0 }; // width of what each kind of network holds between up and down
-    inner[0] = kind == MODEL_DENSE ? (double)model->ffn_width : 0;
-    inner[1] = kind == MODEL_SPARSE ? (double)(model->experts_active * model->expert_width) : 0;
-    inner[2] = kind == MODEL_SPARSE ? (double)model->shared_width : 0;
-    double width = (inner[0] + inner[1] + inner[2]) / b->tensor;
+    int64_t inner = kind == MODEL_DENSE // values per token between up and down
+                        ? model->ffn_width
+                        : model->experts_active * model->expert_width + model->shared_width;
+    double width = (double)inner / b->tensor;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
     for (size_t i = 0; i < count; i++) {
         const struct model_linear *l = &linears[i];
@@ -359,7 +360,7 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
     }
     add_elementwise(b, "activation", (model->gated ? gate_traffic : gelu_traffic)[kernels],
                     tokens * width, held * size * tokens * width);
-    if (kind == MODEL_SPARSE) { // each token's copies are gathered for the experts and summed again
+    if (kind == MODEL_SPARSE) { // copies of each token are gathered for its experts, then summed
         double copies = tokens * (double)model->experts_active * (double)model->width;
         add_elementwise(b, "dispatch", (struct traffic){ 16, 16, 60, 60 }, copies, size * copies);
     }
@@ -390,7 +391,8 @@ static void add_layer(struct build *b, enum model_layer kind)
         const struct model_linear *l = &linears[i];
         if (l->role != MODEL_ATTENTION)
             continue;
-        bool output = !strcmp(l->name, "o"); // its input is the attention's output, kept already
+        bool output =
+            !strcmp(l->name, "o"); // its input is the output of attention, which is kept already
         bool needs = is_trained(b, l) || recipe_targets(recipe, l);
         bool first = needs && !saved && !output && !remakes && l->in == model->width;
         add_linear(b, l, output, first, size * b->own_tokens * width);
@@ -423,7 +425,7 @@ static void add_head(struct build *b)
     double width = (double)model->width, vocabulary = (double)model->vocabulary / b->tensor;
     double all = b->tokens, share = r->batch.tokens > 0 ? r->batch.labelled / r->batch.tokens : 1;
     double scored = r->stack->labelled_head ? all * share : all;
-    // The stage of a pipeline that has the head is balanced by fewer layers: count a share.
+    // The pipeline stage with the head has fewer layers for it: count every stage's share.
     b->repeats = 1 / (r->layout->split ? 1 : (double)r->layout->pipeline);
     b->in_layer = false;
     add_norm(b, "final norm", b->own_tokens * width, width);
@@ -445,7 +447,7 @@ static void add_head(struct build *b)
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
     *(learns ? &b->step->trained_weights : &b->step->frozen_weights) += embedding;
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
-    // A model held in fp16 outright, without autocast, keeps its logits in 16 bits throughout.
+    // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
     b->step->loss_peak_bytes =
         fmin(narrow * r->stack->loss_bytes * scored * vocabulary, r->stack->loss_most_bytes);
@@ -486,7 +488,8 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         .tokens = request->batch.tokens / (double)layout->context,
     };
     b.own_tokens = b.tokens / b.tensor;
-    double stages = layout->split ? 1 : (double)layout->pipeline; // a split model runs in turn
+    double stages =
+        layout->split ? 1 : (double)layout->pipeline; // device_map runs one GPU after another
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
         b.repeats = (double)model_layers(request->model, (enum model_layer)kind) / stages;
         b.in_layer = true;
@@ -494,7 +497,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         if (b.repeats > 0)
             add_layer(&b, (enum model_layer)kind);
     }
-    // Beside fp32 embeddings and norms the residual stream is fp32 as well.
+    // With fp32 embeddings and norms the residual stream is fp32 as well.
     bool wide = request->recipe->method == RECIPE_QLORA && request->stack->widens_unquantized;
     out->layer_input_bytes =
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;

@@ -1,13 +1,30 @@
 // step: the operations of one training step on one GPU: what runs, FLOPs, bytes moved, bytes kept.
 //
-// One description, three readers: memory adds up what is kept, compute times what runs, the trainer
-// executes it under the same names. The list is made for one GPU's share of one micro-batch, plus
-// what happens once per optimizer step (phase STEP_UPDATE). Layers of one kind are alike, so an
-// operation stands once with the number of times it runs. Formulas: docs/formulas.md, section step.
+// One description, two readers: memory adds up what is kept, compute times what runs. Our own
+// engine does not execute the list: it has its own code, and a test compares the operations that it
+// runs, by name, phase and FLOPs, with this list
+// (transformer_runs_the_operations_of_the_step_list).
+//
+// The list is made for one GPU's share of one micro-batch, plus what happens once per optimizer
+// step (phase STEP_UPDATE). Layers of one kind are alike, so an operation is listed once with the
+// number of times that it runs. What it keeps lives from its forward to its backward:
+//
+//            forward                                backward
+//     layer  1    2    3   …   n    head, loss    n   …   3    2    1       update
+//            ▪────┼────┼───────┼────────┼─────────┼───────┼────┼────▪         all weights
+//                 ▪────┼───────┼────────┼─────────┼───────┼────▪
+//                      ▪───────┼────────┼─────────┼───────▪        kept_bytes of layer 3
+//                              ▪────────┼─────────▪
+//                                    logits
+//
+// With full recomputation a layer keeps its input alone, and its forward operations are listed a
+// second time (phase STEP_RECOMPUTE), just before its backward; with selective recomputation only
+// the cheap ones are: norms, positions, activation functions. Formulas: docs/formulas.md, section
+// step.
 //
 //     struct step step;
-//     TRY(step_list(&step, arena, &(struct step_request){ model, &recipe, &layout, stack, batch
-//     }));
+//     struct step_request request = { model, &recipe, &layout, stack, batch, accumulation };
+//     TRY(step_list(&step, arena, &request));
 
 #pragma once
 
@@ -17,17 +34,17 @@
 // One micro-batch as one data-parallel rank sees it.
 struct step_batch {
     double rows, width;
-    double tokens;   // processed: rows × width, padding in it
-    double squares;  // Σ l² over the pieces that attend to themselves
-    double labelled; // tokens that carry loss
-    bool padded;     // rows end before the width: a mask has to hide the rest
+    double tokens;   // processed: rows × width, padding included
+    double squares;  // sum of squared lengths of the pieces that attend to themselves
+    double labelled; // tokens that have a label and so a loss
+    bool padded;     // some rows are shorter than the width: a mask hides the rest
 };
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
 
 struct step_request {
     const struct model *model;
-    const struct recipe *recipe; // no AUTO left but checkpointing NONE, SELECTIVE or FULL
+    const struct recipe *recipe; // nothing left on AUTO (estimate_recipe)
     const struct layout *layout;
     const struct stack *stack;
     struct step_batch batch;
@@ -48,14 +65,14 @@ struct step_op {
     enum step_phase phase;
     enum step_kind kind;
     double repeats;              // per micro-batch; per step in STEP_UPDATE
-    double flops, bytes;         // of one of them; bytes read and written
+    double flops, bytes;         // of one run; bytes read and written
     double rows, columns, depth; // of a product: (rows × depth) · (depth × columns)
     double launches;             // kernels started by the host
-    double kept_bytes;           // held from forward to backward when nothing is recomputed
-    bool cheap;                  // what selective recomputation computes again
-    bool fp32;                   // runs on the 32-bit units: adapters held in fp32
+    double kept_bytes;           // kept from forward to backward when nothing is recomputed
+    bool cheap;                  // selective recomputation recomputes it
+    bool fp32;                   // runs on the 32-bit units: fp32 adapters
     bool fp8;                    // runs on the 8-bit units
-    bool masked;                 // attention over the whole square, half of it hidden by a mask
+    bool masked;                 // attention over the whole matrix of scores, half of it masked
 };
 
 struct step {
@@ -66,7 +83,7 @@ struct step {
     double layer_kept_bytes;  // of one layer, nothing recomputed (the largest kind)
     double layer_lean_bytes;  // of one layer under selective recomputation
     double head_kept_bytes;   // hidden states around the final norm
-    double loss_peak_bytes;   // logits and what the loss holds beside them
+    double loss_peak_bytes;   // logits and what the loss keeps beside them
     double trained_weights;   // on this GPU before sharding
     double frozen_weights;    // 16-bit, on this GPU before sharding
     double quantized_weights;

@@ -9,6 +9,7 @@
 
 #include "train/cuda/cuda.h"
 
+#include "base/attention_workspace.h"
 #include "train/cuda/attention_cudnn.h"
 #include "train/cuda/attention_kernel.h"
 
@@ -21,13 +22,10 @@ enum {
     MOST_PLANS = 128,
     MOST_GROUPS = 1024, // of documents, in a micro-batch
     MOST_STRIDES = 6,   // of rows, that differ
-    SHORTEST = 128,     // class of documents
     SPARSE = 64,        // tokens per document that the own kernels are as good at
     WASTE = 16,         // places per token that a plan may have
-    SLACK = 1 << 20,    // that cuDNN takes beside the squares
     ALIGNMENT = 256
 };
-static const int64_t GOOD_ROOM = (int64_t)1 << 29;
 
 // Documents that a plan computes together, as entries first … first + documents; the one behind the
 // last is there for its offset alone.
@@ -73,21 +71,6 @@ struct layout {
     int64_t bytes;
 };
 
-static int64_t power_above(int64_t n)
-{
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
-
-static int64_t class_of(int64_t size)
-{
-    if (size < SHORTEST)
-        return SHORTEST;
-    return power_above(size);
-}
-
 // Entries for group 0, and for groups by class, of which one per class may be nearly empty.
 static int64_t entries_most(const struct attention *a)
 {
@@ -117,57 +100,25 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
     return at;
 }
 
-// A window that no document is longer than is none.
 static bool cudnn_does(const struct cuda_attention *own, const struct attention *a)
 {
-    return own->cudnn && (a->window == 0 || a->window >= a->longest) && a->head_size % 8 == 0 &&
-           a->head_size <= 256;
+    return own->cudnn && attention_has_plan(a->window, a->longest, a->head_size);
 }
 
-// What the backward pass of a document needs: the square, gradients of each query head, sums.
-static int64_t document_bytes(const struct attention *a, int64_t kv_heads, int64_t length)
+static struct attention_shape shape_of(const struct attention *a)
 {
-    int64_t each = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
-    return a->heads / a->kv_heads * kv_heads * length * (2 * length + each + 4);
+    struct attention_shape shape = { a->tokens, a->longest, a->heads, a->kv_heads, a->head_size };
+    return shape;
 }
 
-// Key/value heads of one document that fit into so much room; 0: none do. Their first lse is at a
-// multiple of 16 bytes.
-static int64_t heads_for(const struct attention *a, int64_t length, int64_t room)
-{
-    int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
-    while (document_bytes(a, n, length) > room - SLACK)
-        if (n % 2 == 0 && n / 2 * group % 4 == 0)
-            n /= 2;
-        else
-            return 0;
-    return n;
-}
-
-// A 32nd of the memory at most; what is too long for that is left to the own kernels. That the
-// backward pass of cuDNN has one order of sums is known of Hopper only.
-static int64_t room_most(struct device *device)
-{
-    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
-    return cuda_of(device)->capability == 90 ? total / 32 : 0;
-}
-
-// Room for the longest document, and for some more if they are short; some for the forward pass
-// in any case. 0: not cuDNN.
+// The workspace of cuDNN; 0: not cuDNN.
 static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
 {
-    int64_t length = class_of(a->longest), heads = heads_for(a, length, room_most(device));
-    int64_t one = document_bytes(a, heads, length) + SLACK;
-    int64_t all = one * ((a->tokens + length - 1) / length);
+    int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
+    struct attention_shape shape = shape_of(a);
     if (!cudnn_does(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
         return 0;
-    if (!heads)
-        return SLACK;
-    int64_t good = one; // two at once are 7 % faster
-    while (good < 4 * one && 2 * good < room_most(device))
-        good *= 2;
-    good = good > GOOD_ROOM ? good : GOOD_ROOM;
-    return all < good ? all : good;
+    return attention_room(&shape, attention_room_most(total, cuda_of(device)->capability == 90));
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
@@ -203,14 +154,17 @@ static bool close_group(struct cuda_attention *own, const struct attention *a, s
 // The documents of one class in groups of one size, so that a class has one plan.
 static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
 {
-    int64_t heads = heads_for(a, length, own->room), each = document_bytes(a, heads, length);
-    struct group group = { own->entry_count, power_above(2 * a->tokens / length), length, heads };
+    struct attention_shape shape = shape_of(a);
+    int64_t heads = attention_heads(&shape, length, own->room);
+    int64_t each = attention_document_bytes(&shape, heads, length);
+    struct group group = { own->entry_count, attention_power_of_two(2 * a->tokens / length), length,
+                           heads };
     if (!heads)
         return false;
-    while (group.documents > 1 && group.documents * each > own->room - SLACK)
+    while (group.documents > 1 && group.documents * each > own->room - ATTENTION_SLACK)
         group.documents /= 2;
     for (int64_t i = 0; i < a->span_count; i++) {
-        if (class_of(a->host_spans[i].size) != length)
+        if (attention_length(a->host_spans[i].size) != length)
             continue;
         if (own->entry_count == group.first + group.documents) {
             if (!close_group(own, a, group))
@@ -226,14 +180,15 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
 // Group 0, and behind it those of the backward pass, or none of them.
 static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
-    struct group whole = { 0, power_above(a->span_count), class_of(a->longest), a->kv_heads };
+    struct group whole = { 0, attention_power_of_two(a->span_count), attention_length(a->longest),
+                           a->kv_heads };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
             return;
     if (!close_group(own, a, whole))
         return;
-    for (int64_t length = SHORTEST; length <= whole.length; length *= 2)
+    for (int64_t length = ATTENTION_SHORTEST; length <= whole.length; length *= 2)
         if (!group_class(own, a, length)) {
             own->group_count = 1;
             return;

@@ -289,7 +289,7 @@ TEST(catalog_refuses_bad_rows_with_file_line_and_column)
     check_refused("z9,Z9,me,Z,80GiB,2TB/s,1e30,300TFLOP/s,yes,63GB/s,s,2026\n",
                   "gpus.csv: z9: fp16_flops_per_s is 1e+30, must be 1e12 to 1e18");
     check_refused("z9,Z9,me,Z,80GiB,2TB/s,300TFLOP/s,,yes,63GB/s,s,2026\n",
-                  "gpus.csv: z9: supports bf16 and has no bf16_flops_per_s");
+                  "gpus.csv: z9: supports bf16 but has no bf16_flops_per_s");
     struct catalog c;
     CHECK(open_with(&c, "gpus.csv", "name,title\nz9,Z9\n") == ERR_INPUT);
     CHECK(!strcmp(error_text(), "mine/gpus.csv: has no column \"vendor\" (its maker)"));

@@ -53,7 +53,7 @@ TEST(layout_refuses_ranks_that_the_gpus_do_not_make)
 {
     struct layout layout;
     CHECK(layout_read(&layout, TEXT("fsdp8"), 4) == ERR_USAGE);
-    CHECK(strstr(error_text(), "says 8 data-parallel ranks, 4 GPUs make 4"));
+    CHECK(strstr(error_text(), "names 8 data-parallel ranks, but 4 GPUs make 4"));
 }
 
 TEST(layout_refuses_gpus_that_do_not_divide)

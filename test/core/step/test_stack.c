@@ -33,7 +33,7 @@ TEST(stack_unknown_names_the_nearest)
     struct knowledge k = knowledge_open();
     const struct stack *stack;
     CHECK(stack_find(&stack, k.stacks, k.stack_count, "axolotel") == ERR_USAGE);
-    CHECK(strstr(error_text(), "the nearest is axolotl"));
+    CHECK(strstr(error_text(), "did you mean axolotl"));
 }
 
 TEST(stack_of_a_user_differs_only_in_what_it_says)
@@ -97,6 +97,7 @@ TEST(stack_file_that_is_wrong_is_refused_with_its_key)
         "{\"name\": \"mine\", \"like\": \"hf\", \"trainer\": \"x\"}",  // no such trainer
         "{\"name\": \"mine\", \"like\": \"hf\", \"batching\": \"x\"}", // no such batching
         "{\"name\": \"mine\", \"like\": \"hf\", \"checkpointing\": \"auto\"}",
+        "{\"name\": \"mine\", \"like\": \"hf\", \"slack\": 0.9}", // less than is allocated
         "[1]",
         "7",
     };

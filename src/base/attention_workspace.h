@@ -1,0 +1,101 @@
+// attention_workspace: the bytes that the CUDA engine reserves for the backward pass of attention.
+//
+// One source for two readers: the engine allocates this many bytes (train/cuda/attention.cu) and a
+// memory plan counts them (core/step/memory.c). C and C++ both read this header.
+//
+// On Hopper, cuDNN's backward pass that sums in a fixed order keeps, for each document and query
+// head of a group, a square of bf16 scores, one fp32 sum per row, and, where query heads share keys
+// and values, an fp32 gradient of each head's keys:
+//
+//     one query head, L = length of the document, rounded up to a power of two from 128 on
+//
+//            L columns             head_size
+//          ┌────────────┐           ┌──────┐   ┌─┐
+//        L │ scores     │         L │ keys │   │1│     L · (2·L + 4·head_size + 4) bytes
+//          │ 2 bytes    │           │ 4 b. │   │ │ 4 b.
+//          └────────────┘           └──────┘   └─┘
+//                                 only if heads > kv_heads
+//
+// The workspace holds all heads of one to four documents (two at once are 7 % faster), 512 MiB
+// where that is more, never more than the micro-batch needs, and at most 1/32 of the card. A
+// document that is too long for that is done by some of its heads at a time; one whose smallest
+// group of heads is still too large is left to the engine's own kernels, and only the forward pass
+// needs room.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ATTENTION_SHORTEST ((int64_t)128)      // tokens: shorter documents count as this long
+#define ATTENTION_SLACK ((int64_t)1 << 20)     // bytes that cuDNN needs beside the squares
+#define ATTENTION_GOOD_ROOM ((int64_t)1 << 29) // bytes that are worth having for short documents
+#define ATTENTION_MOST_DOCUMENTS 4             // at once
+#define ATTENTION_CARD_SHARE 32                // a 32nd of the card at most
+#define ATTENTION_LARGEST_HEAD 256             // elements of a head that cuDNN can do
+
+struct attention_shape {
+    int64_t tokens, longest; // of a micro-batch; the longest document
+    int64_t heads, kv_heads, head_size;
+};
+
+static inline int64_t attention_power_of_two(int64_t n) // the first that is not below n
+{
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+static inline int64_t attention_length(int64_t longest) // as a plan of cuDNN counts it
+{
+    return longest < ATTENTION_SHORTEST ? ATTENTION_SHORTEST : attention_power_of_two(longest);
+}
+
+// Whether cuDNN can do it at all. A window that no document is longer than is none.
+static inline bool attention_has_plan(int64_t window, int64_t longest, int64_t head_size)
+{
+    return (window == 0 || window >= longest) && head_size % 8 == 0 &&
+           head_size <= ATTENTION_LARGEST_HEAD;
+}
+
+// Of one document, for the query heads of so many key/value heads.
+static inline int64_t attention_document_bytes(const struct attention_shape *a, int64_t kv_heads,
+                                               int64_t length)
+{
+    int64_t keys = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
+    return a->heads / a->kv_heads * kv_heads * length * (2 * length + keys + 4);
+}
+
+// Key/value heads of one document that fit into so much room; 0: none do. The row sums of a group
+// begin at a multiple of 16 bytes, which is why a group has a multiple of four query heads.
+static inline int64_t attention_heads(const struct attention_shape *a, int64_t length, int64_t room)
+{
+    int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
+    while (attention_document_bytes(a, n, length) > room - ATTENTION_SLACK)
+        if (n % 2 == 0 && n / 2 * group % 4 == 0)
+            n /= 2;
+        else
+            return 0;
+    return n;
+}
+
+// That cuDNN's backward pass sums in one order is known of Hopper only.
+static inline int64_t attention_room_most(int64_t device_bytes, bool is_hopper)
+{
+    return is_hopper ? device_bytes / ATTENTION_CARD_SHARE : 0;
+}
+
+// Bytes of the workspace, given the most that it may have.
+static inline int64_t attention_room(const struct attention_shape *a, int64_t most)
+{
+    int64_t length = attention_length(a->longest), heads = attention_heads(a, length, most);
+    int64_t one = attention_document_bytes(a, heads, length) + ATTENTION_SLACK, good = one;
+    int64_t all = one * ((a->tokens + length - 1) / length);
+    if (!heads)
+        return ATTENTION_SLACK; // for the forward pass
+    while (good < ATTENTION_MOST_DOCUMENTS * one && 2 * good < most)
+        good *= 2;
+    good = good > ATTENTION_GOOD_ROOM ? good : ATTENTION_GOOD_ROOM;
+    return all < good ? all : good;
+}

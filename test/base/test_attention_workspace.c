@@ -1,0 +1,68 @@
+#include "base/attention_workspace.h"
+#include "test/test.h"
+
+static const int64_t MIB = 1 << 20;
+static const int64_t H200 = (int64_t)143771 << 20, H100 = (int64_t)81559 << 20;
+
+// Llama 3.1 8B: 32 query heads share 8 key/value heads of 128.
+static struct attention_shape of_8b(int64_t rows, int64_t width)
+{
+    return (struct attention_shape){ rows * width, width, 32, 8, 128 };
+}
+
+TEST(attention_workspace_counts_lengths_as_powers_of_two_from_128_on)
+{
+    CHECK(attention_length(1) == 128 && attention_length(128) == 128);
+    CHECK(attention_length(129) == 256 && attention_length(4096) == 4096);
+    CHECK(attention_length(4097) == 8192);
+}
+
+TEST(attention_workspace_of_a_document_is_scores_sums_and_shared_gradients)
+{
+    struct attention_shape shared = of_8b(1, 4096), own = { 4096, 4096, 32, 32, 128 };
+    CHECK(attention_document_bytes(&shared, 8, 4096) ==
+          32LL * 4096 * (2 * 4096 + 4 * 128 + 4)); // bf16 scores, fp32 keys, an fp32 sum
+    CHECK(attention_document_bytes(&own, 32, 4096) == 32LL * 4096 * (2 * 4096 + 4));
+    CHECK(attention_document_bytes(&shared, 2, 4096) * 4 ==
+          attention_document_bytes(&shared, 8, 4096));
+}
+
+TEST(attention_workspace_has_room_for_four_documents_within_a_32nd_of_a_hopper_card)
+{
+    struct attention_shape one = of_8b(1, 4096), many = of_8b(16, 4096);
+    int64_t document = attention_document_bytes(&one, 8, 4096) + MIB;
+    int64_t most = attention_room_most(H200, true);
+    CHECK(most == H200 / 32);
+    CHECK(attention_room(&one, most) == document); // no more than the micro-batch needs
+    CHECK(attention_room(&many, most) == 4 * document);
+    CHECK(attention_room(&many, attention_room_most(H100, true)) == 2 * document);
+}
+
+TEST(attention_workspace_has_512_mib_for_short_documents)
+{
+    struct attention_shape few = of_8b(8, 128), many = of_8b(4096, 128);
+    int64_t document = attention_document_bytes(&few, 8, 128) + MIB;
+    CHECK(attention_room(&few, H200 / 32) == 8 * document);
+    CHECK(attention_room(&many, H200 / 32) == 512 * MIB);
+}
+
+TEST(attention_workspace_takes_fewer_heads_of_long_documents)
+{
+    // 16k tokens: all heads need 16.3 GiB of the 4.4 that there are, two key/value heads 4.1.
+    struct attention_shape shape = of_8b(1, 16384);
+    CHECK(attention_heads(&shape, 16384, H200 / 32) == 2);
+    CHECK(attention_room(&shape, H200 / 32) == attention_document_bytes(&shape, 2, 16384) + MIB);
+    // One key/value head is a group of four query heads, which is the smallest: 64k do not fit.
+    struct attention_shape longer = of_8b(1, 65536);
+    CHECK(attention_heads(&longer, 65536, H200 / 32) == 0);
+    CHECK(attention_room(&longer, H200 / 32) == MIB); // the forward pass alone
+}
+
+TEST(attention_workspace_is_for_hopper_and_for_shapes_that_cudnn_has)
+{
+    struct attention_shape shape = of_8b(4, 4096);
+    CHECK(attention_room(&shape, attention_room_most(H200, false)) == MIB);
+    CHECK(attention_has_plan(0, 4096, 128) && attention_has_plan(4096, 4096, 256));
+    CHECK(!attention_has_plan(4095, 4096, 128)); // a window
+    CHECK(!attention_has_plan(0, 4096, 264) && !attention_has_plan(0, 4096, 100));
+}

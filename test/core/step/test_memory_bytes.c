@@ -1,0 +1,637 @@
+// Every constant of the byte plan against a closed form, derived by hand from the architecture.
+// tools/mutate src/core/step/memory.c core/step/test_memory lists the constants that no test holds.
+
+#include "base/attention_workspace.h"
+#include "test/core/knowledge.h"
+
+// Llama 3.2 1B: 16 layers, width 2048, 32 heads of 64 that share 8 keys and values, tied embedding.
+enum { LAYERS = 16, WIDTH = 2048, HEADS = 32, KEYS = 512, FFN = 8192, VOCABULARY = 128256 };
+static const double LINEARS = 2.0 * WIDTH * WIDTH + 2.0 * WIDTH * KEYS + 3.0 * WIDTH * FFN;
+static const double NORMS = LAYERS * 2.0 * WIDTH + WIDTH; // two in a layer, one before the head
+static const double EMBEDDING = (double)VOCABULARY * WIDTH;
+static const double WEIGHTS = 1235814400;
+// Rank 16 on all linears: r · (in + out) of q, o; k, v; gate, up, down.
+static const double ADAPTERS =
+    LAYERS * 16.0 * (2 * (WIDTH + WIDTH) + 2 * (WIDTH + KEYS) + 3 * (WIDTH + FFN));
+
+// A setup without a card: nothing is clipped to its size.
+struct trial {
+    struct setup setup;
+    struct stack stack; // a copy, to be changed
+};
+
+static struct trial *trial(const char *model, const char *stack, int method, double tokens)
+{
+    struct knowledge k = knowledge_open();
+    struct trial *t = ARENA_NEW(&test_arena, struct trial, 1);
+    t->setup = knowledge_setup(&k, model, stack, 1, tokens);
+    t->setup.gpu = NULL;
+    t->setup.recipe.method = method;
+    t->stack = *t->setup.stack;
+    t->setup.stack = &t->stack;
+    return t;
+}
+
+static struct trial *of_1b(const char *stack, int method, double tokens)
+{
+    return trial("llama-3.2-1b", stack, method, tokens);
+}
+
+static struct memory plan(const struct trial *t)
+{
+    return knowledge_estimate(&t->setup).memory;
+}
+
+#define CHECK_BYTES(a, b) CHECK_NEAR(a, b, 1e-12)
+
+// --- states ------------------------------------------------------------------
+
+TEST(memory_shape_of_the_1b_model_is_the_one_computed_by_hand)
+{
+    CHECK(LAYERS * LINEARS + NORMS + EMBEDDING == WEIGHTS && ADAPTERS == 11272192); // as PEFT says
+    struct step step = knowledge_estimate(&of_1b("hf", RECIPE_FULL, 8)->setup).step;
+    CHECK(step.trained_weights == WEIGHTS && step.frozen_weights == 0);
+}
+
+TEST(memory_of_full_training_is_that_many_bytes_per_weight)
+{
+    static const struct {
+        const char *stack;
+        int precision, optimizer;
+        double weights, states, gradients;
+    } rows[] = {
+        { "hf", RECIPE_BF16, RECIPE_ADAMW, 2, 4, 2 },               // all in bf16
+        { "hf", RECIPE_FP32, RECIPE_ADAMW, 4, 8, 4 },               // all in fp32
+        { "torchtitan", RECIPE_BF16, RECIPE_ADAMW, 4, 8, 4 },       // FSDP mixed precision
+        { "hf-deepspeed", RECIPE_BF16, RECIPE_ADAMW, 2, 4 + 8, 2 }, // bf16 copy, fp32 master
+        { "nemo", RECIPE_BF16, RECIPE_ADAMW, 2, 4 + 8, 2 },
+        { "nemo", RECIPE_FP8, RECIPE_ADAMW, 1, 4 + 8, 2 },                   // the copy is fp8
+        { "megatron", RECIPE_FP8, RECIPE_ADAMW, 2, 4 + 8, 4 },               // the copy stays bf16
+        { "hf", RECIPE_BF16, RECIPE_SGD, 2, 2, 2 },                          // momentum
+        { "hf", RECIPE_BF16, RECIPE_ADAMW_8BIT, 2, 2 * (1 + 4.0 / 256), 2 }, // fp32 scale per 256
+        { "hf", RECIPE_BF16, RECIPE_ADAFACTOR, 2, 0.01, 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b(rows[i].stack, RECIPE_FULL, 8);
+        t->setup.recipe.precision = rows[i].precision;
+        t->setup.recipe.optimizer = rows[i].optimizer;
+        struct memory memory = plan(t);
+        CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], rows[i].weights * WEIGHTS);
+        CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], rows[i].states * WEIGHTS);
+        CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], rows[i].gradients * WEIGHTS);
+        CHECK(memory.parts[MEMORY_ADAPTERS] == 0 && memory.parts[MEMORY_QUANTIZED] == 0);
+        CHECK(memory.parts[MEMORY_GATHERED] == 0);
+    }
+}
+
+TEST(memory_of_a_dtype_is_its_width)
+{
+    CHECK(recipe_dtype_bytes(RECIPE_FP32) == 4 && recipe_dtype_bytes(RECIPE_FP16) == 2);
+    CHECK(recipe_dtype_bytes(RECIPE_BF16) == 2 && recipe_dtype_bytes(RECIPE_FP8) == 1);
+}
+
+TEST(memory_of_lora_is_a_frozen_base_and_states_of_the_adapters)
+{
+    static const struct {
+        const char *stack;
+        int precision;
+        double base, adapter; // bytes per weight
+    } rows[] = {
+        { "hf", RECIPE_BF16, 2, 2 },      { "hf", RECIPE_FP32, 4, 4 },
+        { "hf-peft", RECIPE_BF16, 2, 4 }, { "nemo", RECIPE_FP8, 1, 2 },
+        { "megatron", RECIPE_FP8, 2, 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b(rows[i].stack, RECIPE_LORA, 8);
+        t->setup.recipe.precision = rows[i].precision;
+        t->setup.accumulation = 2; // gradients are there at every moment
+        struct memory memory = plan(t);
+        CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], rows[i].base * WEIGHTS);
+        CHECK_BYTES(memory.parts[MEMORY_ADAPTERS], rows[i].adapter * ADAPTERS);
+        CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], rows[i].adapter * ADAPTERS);
+        CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 2 * rows[i].adapter * ADAPTERS);
+    }
+}
+
+TEST(memory_of_qlora_quantizes_the_layers_and_widens_the_rest_where_peft_does)
+{
+    static const struct {
+        const char *stack;
+        double rest; // bytes of embedding and norms
+    } rows[] = { { "hf", 2 }, { "hf-peft", 4 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct memory memory = plan(of_1b(rows[i].stack, RECIPE_QLORA, 8));
+        // 4 bits, one 8-bit scale per 64 weights, one fp32 scale per 256 of those.
+        CHECK_BYTES(memory.parts[MEMORY_QUANTIZED],
+                    LAYERS * LINEARS * (0.5 + 1.0 / 64 + 4.0 / (64 * 256)));
+        CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], rows[i].rest * (EMBEDDING + NORMS));
+    }
+    struct trial *int8 = of_1b("hf", RECIPE_QLORA, 8), *gptq = of_1b("hf", RECIPE_QLORA, 8);
+    int8->setup.recipe.quantization = RECIPE_INT8;
+    gptq->setup.recipe.quantization = RECIPE_GPTQ4; // groups of 128: an fp16 scale, a 4-bit zero
+    CHECK_BYTES(plan(int8).parts[MEMORY_QUANTIZED], LAYERS * LINEARS);
+    CHECK_BYTES(plan(gptq).parts[MEMORY_QUANTIZED], LAYERS * LINEARS * (0.5 + 2.5 / 128));
+}
+
+TEST(memory_of_each_zero_stage_shards_one_part_more)
+{
+    for (int zero = 0; zero <= 3; zero++) {
+        struct trial *t = of_1b("hf-deepspeed", RECIPE_FULL, 8);
+        t->setup.layout.data = 8;
+        t->setup.layout.zero = zero;
+        struct memory memory = plan(t);
+        CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], 2 * WEIGHTS / (zero >= 3 ? 8 : 1));
+        CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 2 * WEIGHTS / (zero >= 2 ? 8 : 1));
+        CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 12 * WEIGHTS / (zero >= 1 ? 8 : 1));
+    }
+}
+
+TEST(memory_of_layers_dealt_over_gpus_is_that_share_of_the_states)
+{
+    struct trial *t = of_1b("hf", RECIPE_FULL, 8);
+    t->setup.layout.split = true;
+    t->setup.layout.pipeline = 2;
+    struct memory memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], 2 * WEIGHTS / 2);
+    CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 4 * WEIGHTS / 2);
+}
+
+TEST(memory_of_fsdp_gathers_two_layers_and_the_embeddings)
+{
+    double layer = LINEARS + 2 * WIDTH, bigger = 4096.0 * 128256;
+    struct trial *t = of_1b("hf", RECIPE_FULL, 8);
+    t->setup.layout.data = 2;
+    t->setup.layout.zero = 3;
+    CHECK_BYTES(plan(t).parts[MEMORY_GATHERED], 2 * (2 * layer + EMBEDDING));
+    t->setup.recipe.precision = RECIPE_FP32;
+    CHECK_BYTES(plan(t).parts[MEMORY_GATHERED], 4 * (2 * layer + EMBEDDING));
+    t->setup.recipe.precision = RECIPE_BF16;
+    t->setup.layout.tensor = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_GATHERED],
+                2 * (2 * (LINEARS / 2 + 2 * WIDTH) + EMBEDDING / 2));
+    t->setup.layout.data = t->setup.layout.tensor = 1; // nobody to gather from
+    CHECK(plan(t).parts[MEMORY_GATHERED] == 0);
+    t->setup.layout.data = 2, t->setup.layout.zero = 2;
+    CHECK(plan(t).parts[MEMORY_GATHERED] == 0);
+
+    struct trial *quantized = of_1b("hf", RECIPE_QLORA, 8);
+    quantized->setup.layout.data = 2;
+    quantized->setup.layout.zero = 3;
+    double byte = 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
+    CHECK_BYTES(plan(quantized).parts[MEMORY_GATHERED],
+                2 * byte * (layer + ADAPTERS / LAYERS) + 2 * EMBEDDING);
+
+    struct trial *untied = trial("llama-3.1-8b", "hf", RECIPE_FULL, 8);
+    untied->setup.layout.data = 2;
+    untied->setup.layout.zero = 3;
+    double of_8b = 2.0 * 4096 * 4096 + 2.0 * 4096 * 1024 + 3.0 * 4096 * 14336 + 2 * 4096;
+    CHECK_BYTES(plan(untied).parts[MEMORY_GATHERED], 2 * (2 * of_8b + 2 * bigger));
+}
+
+TEST(memory_of_communication_has_buffers)
+{
+    struct trial *t = of_1b("hf", RECIPE_FULL, 8);
+    CHECK(plan(t).parts[MEMORY_BUFFERS] == 0);
+    t->setup.layout.data = 2; // DDP: a flat copy of the gradients
+    CHECK_BYTES(plan(t).parts[MEMORY_BUFFERS], 2 * WEIGHTS);
+    t->setup.layout.zero = 1;
+    CHECK(plan(t).parts[MEMORY_BUFFERS] == 0);
+    // DeepSpeed: two buckets of 5e8 elements, or of all there are, whatever the GPUs.
+    CHECK_BYTES(plan(of_1b("hf-deepspeed", RECIPE_FULL, 8)).parts[MEMORY_BUFFERS], 2 * 5e8 * 2);
+    struct trial *small = trial("qwen2.5-0.5b", "hf-deepspeed", RECIPE_FULL, 8);
+    double weights = knowledge_estimate(&small->setup).step.trained_weights;
+    CHECK(weights < 5e8);
+    CHECK_BYTES(plan(small).parts[MEMORY_BUFFERS], 2 * weights * 2);
+    CHECK(plan(of_1b("nemo", RECIPE_FULL, 8)).parts[MEMORY_BUFFERS] == 0); // Megatron has none
+}
+
+TEST(memory_offloaded_is_on_the_host)
+{
+    struct trial *t = of_1b("hf-deepspeed", RECIPE_FULL, 8);
+    struct memory memory = plan(t);
+    CHECK_BYTES(memory.host_bytes, 4e9); // at least, beside 2.5 GB of weights
+    t->setup.layout.data = 8;
+    t->setup.layout.zero = 1;
+    t->setup.layout.offload_optimizer = true;
+    memory = plan(t);
+    CHECK(memory.parts[MEMORY_OPTIMIZER] == 0);
+    CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 2 * WEIGHTS);
+    CHECK_BYTES(memory.host_bytes, 12 * WEIGHTS / 8 + 4e9);
+    t->setup.layout.zero = 2; // gradients go too, but for a tenth in buckets
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 0.1 * 2 * WEIGHTS / 8);
+    CHECK_BYTES(memory.host_bytes, (12 + 2) * WEIGHTS / 8 + 4e9);
+
+    struct trial *weights = of_1b("hf", RECIPE_QLORA, 8);
+    double quantized = LAYERS * LINEARS * (0.5 + 1.0 / 64 + 4.0 / (64 * 256));
+    weights->setup.layout.offload_weights = true;
+    memory = plan(weights);
+    CHECK(memory.parts[MEMORY_WEIGHTS] == 0 && memory.parts[MEMORY_QUANTIZED] == 0);
+    CHECK_BYTES(memory.host_bytes, 2 * (EMBEDDING + NORMS) + quantized + 4e9);
+
+    struct trial *paged = of_1b("hf", RECIPE_FULL, 8);
+    paged->setup.recipe.optimizer = RECIPE_ADAMW_PAGED;
+    CHECK(plan(paged).parts[MEMORY_OPTIMIZER] == 0);
+    CHECK_BYTES(plan(paged).host_bytes, 4 * WEIGHTS + 4e9);
+    double parameters = (double)model_parameters(trial("llama-3.1-8b", "hf", 0, 8)->setup.model);
+    CHECK_NEAR(plan(trial("llama-3.1-8b", "hf", 0, 8)).host_bytes, 2 * parameters, 1e-9);
+}
+
+// --- activations -------------------------------------------------------------
+
+enum { TOKENS = 1024 };
+// Kept per token and layer (docs/formulas.md): eager modules with LoRA, and fused kernels.
+static const double EAGER = 12.0 * WIDTH + 4 * WIDTH + 4 * KEYS + 4 * HEADS + 8.0 * FFN + 14 * 16;
+static const double FUSED = 12.0 * WIDTH + 4 * KEYS + 4 * HEADS + 6.0 * FFN;
+static const double HEAD = 2 * 2.0 * WIDTH; // hidden states around the final norm, per token
+
+TEST(memory_at_the_loss_is_activations_and_twelve_bytes_a_logit)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    struct memory memory = plan(t);
+    CHECK(!strcmp(memory.moment, "loss"));
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * EAGER + HEAD));
+    CHECK_BYTES(memory.parts[MEMORY_LOGITS], 12.0 * VOCABULARY * TOKENS);
+    CHECK(memory.parts[MEMORY_TEMPORARIES] == 0);
+    CHECK(memory.parts[MEMORY_GRADIENTS] == 0); // the first micro-batch has none yet
+    t->setup.accumulation = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * ADAPTERS);
+    t->setup.recipe.precision = RECIPE_FP16; // pure fp16, logits too: 8 bytes of the 12
+    t->stack.copies_weights = true;
+    CHECK_BYTES(plan(t).parts[MEMORY_LOGITS], 8.0 * VOCABULARY * TOKENS);
+    t->stack.loss_most_bytes = 1e6; // logits in chunks
+    CHECK(plan(t).parts[MEMORY_LOGITS] <= 1e6);
+}
+
+TEST(memory_in_the_first_layer_of_backward_has_all_activations_and_temporaries)
+{
+    struct trial *t = of_1b("llmq", RECIPE_LORA, TOKENS);
+    t->stack.loss_bytes = 0;
+    struct memory memory = plan(t);
+    CHECK(!strcmp(memory.moment, "backward"));
+    double adapters = 7 * 2 * 16; // a rank's inputs of B, for each linear
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * (FUSED + adapters) + HEAD));
+    // Gradients of gate, up and their product, and of two hidden states.
+    CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * FFN + 2 * WIDTH));
+    CHECK(memory.parts[MEMORY_GRADIENTS] == 0 && memory.parts[MEMORY_LOGITS] == 0);
+    t->setup.layout.tensor = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * FFN / 2 + 2 * WIDTH));
+    t->setup.layout.tensor = 1;
+    t->setup.layout.context = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS / 2 * 2.0 * (3 * FFN + 2 * WIDTH));
+    t->setup.layout.context = 1;
+    t->setup.recipe.precision = RECIPE_FP32;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * 4.0 * (3 * FFN + 2 * WIDTH));
+    t->setup.recipe.precision = RECIPE_BF16;
+    t->setup.recipe.method = RECIPE_QLORA; // and one dequantised weight
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES],
+                TOKENS * 2.0 * (3 * FFN + 2 * WIDTH) + 2.0 * WIDTH * FFN);
+    t->setup.recipe.method = RECIPE_LORA;
+    t->setup.recipe.adapter_dtype = RECIPE_FP32;
+    t->stack.adapters = STACK_ADAPTERS_AUTOCAST; // and an adapter's sum: three fp32 values
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES],
+                TOKENS * (2.0 * (3 * FFN + 2 * WIDTH) + 12 * FFN));
+}
+
+TEST(memory_in_the_last_layer_of_backward_has_all_gradients)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->stack.loss_bytes = 0;
+    struct memory memory = plan(t);
+    CHECK(!strcmp(memory.moment, "backward"));
+    CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 2 * WEIGHTS);
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * FUSED + HEAD) / LAYERS);
+    CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * FFN + 2 * WIDTH));
+    // With gradients held from the start, the first layer of backward is the fuller one.
+    t->setup.accumulation = 2;
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * FUSED + HEAD));
+    CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 2 * WEIGHTS);
+}
+
+TEST(memory_of_experts_counts_the_active_ones)
+{
+    struct trial *t = trial("mixtral-8x7b", "llmq", RECIPE_LORA, TOKENS);
+    t->stack.loss_bytes = 0;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * 2 * 14336 + 2 * 4096));
+}
+
+TEST(memory_of_recomputation_keeps_a_layers_input_and_makes_one_layer_again)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->stack.loss_bytes = 0;
+    t->setup.accumulation = 2;
+    double temporaries = 2.0 * (3 * FFN + 2 * WIDTH);
+    t->setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    struct memory memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * 2.0 * WIDTH + HEAD));
+    CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], TOKENS * (temporaries + FUSED));
+    // Selective: outputs of the norms and of the activation function are made again; the inputs of
+    // both norms are kept for it.
+    double lean = FUSED - 4 * WIDTH - 4.0 * FFN + 4 * WIDTH;
+    t->setup.recipe.checkpointing = RECIPE_SELECTIVE;
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * lean + HEAD));
+    CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], TOKENS * (temporaries + FUSED - lean));
+    t->setup.layout.offload_activations = true;
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * HEAD);
+}
+
+TEST(memory_of_selective_recomputation_is_never_more_than_without)
+{
+    // One norm and a narrow network: the inputs that selective recomputation keeps, 4C, are more
+    // than the 2C + 4F that it saves.
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    struct model narrow = *t->setup.model;
+    narrow.ffn_width = 256, narrow.norms_per_layer = 1;
+    t->setup.model = &narrow;
+    t->stack.loss_bytes = 0;
+    t->setup.accumulation = 2;
+    t->setup.recipe.checkpointing = RECIPE_SELECTIVE;
+    double kept = FUSED - 2 * WIDTH - 6.0 * FFN + 6.0 * 256;
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * kept + HEAD));
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * 256 + 2 * WIDTH));
+}
+
+TEST(memory_of_a_stage_with_half_a_layer_keeps_all_of_it_to_the_end)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->stack.loss_bytes = 0;
+    t->setup.layout.pipeline = 2 * LAYERS;
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (FUSED / 2 + HEAD));
+}
+
+TEST(memory_of_a_pipeline_keeps_the_micro_batches_in_flight)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->stack.loss_bytes = 0;
+    t->setup.layout.pipeline = 4;
+    static const struct {
+        double accumulation;
+        int64_t interleave;
+        double flight;
+    } rows[] = {
+        { 1, 1, 1 }, { 2, 1, 2 },   { 8, 1, 4 },
+        { 1, 2, 1 }, { 2, 2, 2.5 }, { 8, 2, 5.5 }, // 4 · (1 + 3/(4·2))
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        t->setup.accumulation = rows[i].accumulation;
+        t->setup.layout.interleave = rows[i].interleave;
+        struct memory memory = plan(t);
+        double kept = rows[i].flight * LAYERS / 4 * FUSED + HEAD;
+        double part = memory.parts[MEMORY_ACTIVATIONS] / TOKENS;
+        CHECK_BYTES(part, rows[i].accumulation > 1 ? kept : kept / (LAYERS / 4.0));
+    }
+    t->setup.layout.split = true; // device_map: one micro-batch, and a quarter of the layers
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS / 4 * FUSED + HEAD));
+}
+
+TEST(memory_in_the_update_has_the_copies_that_the_optimizer_makes)
+{
+    struct trial *t = of_1b("hf-deepspeed", RECIPE_FULL, 8);
+    struct memory memory = plan(t); // bf16 gradients, widened for the fp32 master
+    CHECK(!strcmp(memory.moment, "update"));
+    CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], 4 * WEIGHTS);
+    CHECK(memory.parts[MEMORY_ACTIVATIONS] == 0 && memory.parts[MEMORY_LOGITS] == 0);
+    t->setup.layout.data = 4;
+    t->setup.layout.zero = 1;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], 4 * WEIGHTS / 4);
+    CHECK(strcmp(plan(of_1b("nemo", RECIPE_FULL, 8)).moment, "update"));     // by its own kernels
+    CHECK(strcmp(plan(of_1b("megatron", RECIPE_FULL, 8)).moment, "update")); // fp32 already
+    CHECK(strcmp(plan(of_1b("hf", RECIPE_FULL, 8)).moment, "update"));       // no master
+    // An optimizer over lists of tensors holds a copy of one of the two states.
+    CHECK_BYTES(plan(of_1b("fms", RECIPE_FULL, 8)).parts[MEMORY_TEMPORARIES], 4 * WEIGHTS / 2);
+}
+
+// --- what one layer keeps ----------------------------------------------------
+
+static double kept(const struct trial *t) // per token, of one layer
+{
+    return knowledge_estimate(&t->setup).step.layer_kept_bytes / TOKENS;
+}
+
+// Eager modules with a frozen base, bf16, without adapters: two norms keep an fp32 copy of their
+// input, attention its queries, keys, values, output and a sum per head, the gate three values.
+static const double MODULES = 8 * WIDTH + 4 * WIDTH + 4 * KEYS + 4 * HEADS + 6.0 * FFN;
+// The inputs of all linears, and those that are kept once: of q, k, v; gate, up; down.
+static const double ALL_INPUTS = 5 * WIDTH + WIDTH + FFN, INPUTS = 2 * WIDTH + FFN;
+
+TEST(memory_kept_by_adapters_depends_on_their_dtype)
+{
+    static const struct {
+        int adapters, dtype;
+        double inputs; // bytes
+    } rows[] = {
+        { STACK_ADAPTERS_PLAIN, RECIPE_BF16, 2 * (2 * WIDTH + FFN) },
+        { STACK_ADAPTERS_PLAIN, RECIPE_FP32, 4 * (6.0 * WIDTH + FFN) + 7 * 2 * 16 }, // fp32 ranks
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_FP32, 2 * (6.0 * WIDTH + FFN) },
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_BF16, 2 * (2 * WIDTH + FFN) },
+        { STACK_ADAPTERS_FUSED, RECIPE_FP32, 2 * (2 * WIDTH + FFN) },
+    };
+    CHECK_BYTES(EAGER, MODULES + 2 * INPUTS + 7 * 2 * 16);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+        t->stack.adapters = rows[i].adapters;
+        t->setup.recipe.adapter_dtype = rows[i].dtype;
+        CHECK_BYTES(kept(t), MODULES + rows[i].inputs + 7 * 2 * 16);
+    }
+    struct trial *fp32 = of_1b("hf", RECIPE_LORA, TOKENS);
+    fp32->setup.recipe.precision = RECIPE_FP32; // twice as wide, but for what was fp32 already
+    CHECK_BYTES(kept(fp32), 2 * MODULES - 8 * WIDTH - 4 * HEADS + 4 * ALL_INPUTS + 7 * 4 * 16);
+}
+
+TEST(memory_kept_by_dropout_is_its_result_and_a_mask)
+{
+    static const struct {
+        int adapters, dtype;
+        double bytes; // per input of a linear: the result and a byte of mask
+    } rows[] = {
+        { STACK_ADAPTERS_PLAIN, RECIPE_BF16, 2 + 1 },
+        { STACK_ADAPTERS_AUTOCAST, RECIPE_FP32, 2 + 1 - 2 }, // in place of the cast input
+        { STACK_ADAPTERS_PLAIN, RECIPE_FP32, 4 + 1 - 4 },
+        { STACK_ADAPTERS_FUSED, RECIPE_BF16, 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+        t->stack.adapters = rows[i].adapters;
+        t->setup.recipe.adapter_dtype = rows[i].dtype;
+        double without = kept(t);
+        t->setup.recipe.dropout = 0.1;
+        CHECK_BYTES(kept(t), without + rows[i].bytes * ALL_INPUTS);
+    }
+}
+
+TEST(memory_kept_by_a_quantized_linear_that_casts_is_its_output_again)
+{
+    struct trial *t = of_1b("hf", RECIPE_QLORA, TOKENS);
+    double without = kept(t);
+    t->stack.casts_quantized = true;
+    CHECK_BYTES(kept(t), without + 2 * (WIDTH + 2 * KEYS + WIDTH + 2 * FFN + WIDTH));
+}
+
+TEST(memory_kept_by_norms_and_gates_depends_on_the_kernels)
+{
+    struct trial *t = of_1b("hf", RECIPE_FULL, TOKENS); // a trained norm keeps its result too
+    CHECK_BYTES(kept(t), MODULES + 2 * 2 * WIDTH + 2 * INPUTS);
+    t->stack.kernels = STACK_FUSED; // the norm's input in bf16, gate and up
+    CHECK_BYTES(kept(t), FUSED);
+    t->stack.remakes = true; // a compiler makes norm and gate outputs again
+    CHECK_BYTES(kept(t), FUSED - 2 * INPUTS);
+    t->stack.remakes = false;
+    struct model plain = *t->setup.model;
+    plain.gated = false; // up alone
+    t->setup.model = &plain;
+    CHECK_BYTES(kept(t), FUSED - 2 * FFN);
+}
+
+TEST(memory_kept_by_attention_depends_on_mask_and_kernel)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    t->setup.batch.padded = true; // the mask as bf16, and keys and values for each of 32 heads
+    CHECK_BYTES(kept(t), EAGER + 2 * 2 * (WIDTH - KEYS) + 2 * TOKENS);
+    t->stack.attention = STACK_ATTENTION_EAGER; // scores and probabilities of all heads instead
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS);
+    struct model windowed = *t->setup.model;
+    windowed.sliding_window = TOKENS / 4; // of the square 2/4 − 1/16 are seen
+    t->setup.model = &windowed;
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS * 7 / 16);
+    windowed.full_attention_layers = LAYERS / 2;
+    CHECK_BYTES(kept(t), EAGER + 4.0 * HEADS * TOKENS * (7.0 / 16 + 1) / 2);
+}
+
+TEST(memory_kept_by_experts_is_their_share_and_the_routed_copies)
+{
+    // Mixtral: two of eight experts of 14,336 each, width 4,096, keys 1,024, 32 heads.
+    struct trial *t = trial("mixtral-8x7b", "llmq", RECIPE_FULL, TOKENS);
+    CHECK_BYTES(kept(t), 12.0 * 4096 + 4 * 1024 + 4 * 32 + 2 * 6.0 * 14336 + 2 * 2 * 4096);
+}
+
+TEST(memory_kept_under_recomputation_is_fp32_beside_widened_embeddings)
+{
+    struct trial *t = of_1b("hf-peft", RECIPE_QLORA, TOKENS);
+    t->setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 4.0 * WIDTH * TOKENS);
+    t->stack.widens_unquantized = false;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 2.0 * WIDTH * TOKENS);
+}
+
+TEST(memory_of_sequence_parallelism_splits_norms_and_inputs)
+{
+    struct trial *t = of_1b("llmq", RECIPE_FULL, TOKENS);
+    t->setup.layout.tensor = 2;
+    CHECK_BYTES(kept(t), FUSED / 2);
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 2.0 * WIDTH * TOKENS / 2);
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY / 2 * TOKENS);
+}
+
+TEST(memory_of_logits_counts_labelled_tokens_where_the_head_does)
+{
+    struct trial *t = of_1b("llmq", RECIPE_LORA, TOKENS);
+    t->setup.batch.labelled = TOKENS / 4;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY * TOKENS);
+    t->stack.labelled_head = true;
+    CHECK_BYTES(knowledge_estimate(&t->setup).step.loss_peak_bytes, 0.5 * VOCABULARY * TOKENS / 4);
+}
+
+// --- allocator, context, card ------------------------------------------------
+
+TEST(memory_slack_is_a_share_and_the_holes_of_an_unfused_loss)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    double logits = (double)VOCABULARY * TOKENS;
+    struct memory memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_SLACK], 0.04 * memory.allocated_bytes + 0.75 * 4 * logits);
+    t->stack.loss_bytes = 8; // still unfused
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_SLACK], 0.04 * memory.allocated_bytes + 0.75 * 4 * logits);
+    t->stack.loss_bytes = 7.9; // fused: no fp32 block that leaves a hole
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_SLACK], 0.04 * memory.allocated_bytes);
+    CHECK(memory.reserved_bytes == memory.allocated_bytes + memory.parts[MEMORY_SLACK]);
+    t->setup.varied_widths = true;
+    memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_SLACK],
+                2 * (memory.parts[MEMORY_ACTIVATIONS] + memory.parts[MEMORY_LOGITS] +
+                     memory.parts[MEMORY_TEMPORARIES]));
+}
+
+TEST(memory_of_the_context_grows_by_nccl_from_two_gpus_on)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], 0.6 * 1073741824);
+    t->setup.layout.data = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], 0.6 * 1073741824 + 0.8e9);
+}
+
+// The same trial on an H200 with other bytes of memory.
+static struct memory on_card(struct trial *t, double bytes)
+{
+    struct knowledge k = knowledge_open();
+    const struct gpu *h200;
+    CHECK(!catalog_gpu(&h200, &k.catalog, "h200"));
+    struct gpu gpu = *h200;
+    gpu.memory_bytes = bytes;
+    t->setup.gpu = &gpu;
+    struct memory memory = plan(t);
+    t->setup.gpu = NULL;
+    return memory;
+}
+
+TEST(memory_fits_while_a_hundredth_of_what_is_allocated_is_left)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    t->stack.context_bytes = 1e9;
+    double allocated = plan(t).allocated_bytes, need = 1.01 * allocated + 1e9;
+    CHECK(on_card(t, need + 1024).fits && !on_card(t, need - 1024).fits);
+}
+
+TEST(memory_slack_never_fills_more_than_the_card)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    t->stack.context_bytes = 1e9;
+    double allocated = plan(t).allocated_bytes, slack = plan(t).parts[MEMORY_SLACK];
+    CHECK(on_card(t, allocated + 1e9 + 5e6).parts[MEMORY_SLACK] == 5e6);
+    CHECK(on_card(t, allocated + 1e9).parts[MEMORY_SLACK] == 0);
+    CHECK(on_card(t, allocated + 1e9 - 5e6).parts[MEMORY_SLACK] == slack); // it does not fit
+}
+
+TEST(memory_range_is_from_four_fifths_to_five_quarters)
+{
+    struct memory memory = { .total_bytes = 100 };
+    struct range range = memory_range(&memory);
+    CHECK(range.low == 80 && range.mid == 100 && range.high == 126);
+}
+
+TEST(memory_of_our_engine_has_the_workspace_that_it_reserves)
+{
+    struct knowledge k = knowledge_open();
+    struct trial *t = of_1b("native", RECIPE_LORA, 4096);
+    CHECK(!catalog_gpu(&t->setup.gpu, &k.catalog, "h200"));
+    double context = t->stack.context_bytes;
+    int64_t most = attention_room_most((int64_t)t->setup.gpu->memory_bytes, true);
+    struct attention_shape shape = { 4096, 4096, HEADS, 8, 64 };
+    double room = (double)attention_room(&shape, most);
+    CHECK(room == 32.0 * 4096 * (2 * 4096 + 4 * 64 + 4) + 1048576);
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], context + room);
+    t->setup.recipe.precision = RECIPE_FP8; // attention stays in bf16
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], context + room);
+    t->setup.recipe.precision = RECIPE_FP32;
+    CHECK(plan(t).parts[MEMORY_CONTEXT] == context);
+    t->setup.recipe.precision = RECIPE_BF16;
+
+    struct model windowed = *t->setup.model;
+    windowed.sliding_window = 1024;
+    t->setup.model = &windowed;
+    CHECK(plan(t).parts[MEMORY_CONTEXT] == context); // the engine's own kernels do windows
+    windowed.full_attention_layers = 1;
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], context + room);
+    windowed.sliding_window = windowed.full_attention_layers = 0;
+
+    t->setup.layout.tensor = 32; // one head each
+    struct attention_shape one = { 4096, 4096, 1, 1, 64 };
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT],
+                context + (double)attention_room(&one, most) + 0.8e9);
+    t->setup.layout.tensor = 1;
+    CHECK(!catalog_gpu(&t->setup.gpu, &k.catalog, "a100-sxm-80gb"));
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], context + 1048576); // forward only
+}
