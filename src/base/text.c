@@ -194,6 +194,12 @@ void out_wrapped(struct out *out, int indent, int column, const char *text)
     out_char(out, '\n');
 }
 
+void out_labelled(struct out *out, const char *label, const char *text)
+{
+    out_put(out, "  %-*s", OUT_LABEL - 2, label);
+    out_wrapped(out, OUT_LABEL, OUT_LABEL, text);
+}
+
 const char *text_format(struct arena *arena, const char *format, ...)
 {
     struct out out = { .arena = arena };

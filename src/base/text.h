@@ -55,6 +55,9 @@ void out_char(struct out *out, char c);
 void out_repeat(struct out *out, char c, int count);
 // Puts words, broken into lines; the cursor stands at column, later lines start at indent.
 void out_wrapped(struct out *out, int indent, int column, const char *text);
+// Puts a line of a summary: a label, then the text, wrapped, from column OUT_LABEL on.
+enum { OUT_LABEL = 15 };
+void out_labelled(struct out *out, const char *label, const char *text);
 const char *out_string(struct out *out); // NUL-terminated
 struct text out_view(const struct out *out);
 

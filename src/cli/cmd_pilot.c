@@ -1,13 +1,15 @@
-// gpuhours pilot: measures what a training run really does, in a few minutes.
+// gpuhours pilot: measures the throughput of a training run in a few minutes.
 //
-// Behind -- stands the command line of any trainer: it runs as on a terminal until its throughput
-// is known well enough, and is then stopped. Without it, the engine of this program runs the plan.
+// After -- comes the command line of any trainer: it runs as on a terminal until its throughput is
+// known well enough, and is then stopped. Without one, the built-in engine runs the plan.
 
+#include "cli/data.h"
 #include "cli/pilot_engine.h"
 #include "cli/pilot_forecast.h"
 #include "cli/pilot_from.h"
 #include "cli/ledger_entry.h"
 #include "cli/wrapped_pilot.h"
+#include "core/measured/plausible.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -47,7 +49,7 @@ static const struct options *list_options(void)
 {
     static const struct options groups[] = {
         { "Pilot", asked_fields, &asked },
-        { "Another trainer, behind --", wrapped_fields, &asked },
+        { "Another trainer, after --", wrapped_fields, &asked },
         { "Its configuration", from_fields, &from },
         { "Built-in engine", pilot_engine_fields, &engine },
         { "Data of the engine", dataset_fields, &engine.data },
@@ -74,17 +76,18 @@ static enum err read_options(struct command_line *line)
     if (asked.until_width <= 0)
         return fail(ERR_USAGE, "--until-width is 0, which no measurement reaches; 0.02 is usual");
     if (line->rest && !line->rest[0])
-        return fail(ERR_USAGE,
-                    "behind -- stands nothing; a trainer's command line is wanted there");
+        return fail(ERR_USAGE, "-- must be followed by a trainer's command line");
     if (line->rest && line->positional_count)
-        return fail(ERR_USAGE, "%s: the data of a trainer behind -- is its own matter",
+        return fail(ERR_USAGE,
+                    "%s: a trainer after -- reads its own data; only the built-in "
+                    "engine takes data here",
                     line->positional[0]);
     if (from.from && asked.plan)
-        return fail(ERR_USAGE, "--from %s and --plan %s: one of them says what is measured",
-                    from.from, asked.plan);
+        return fail(ERR_USAGE, "--from %s and --plan %s: give only one of them", from.from,
+                    asked.plan);
     if (from.from && !line->rest)
         return fail(ERR_USAGE,
-                    "--from %s: a trainer's command line is wanted behind --; the built-in engine "
+                    "--from %s needs the trainer's command line after --; the built-in engine "
                     "takes --plan, which gpuhours plan --from %s --json writes",
                     from.from, from.from);
     if (!asked.out && !line->common.json)
@@ -101,7 +104,18 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 
 // --- the result --------------------------------------------------------------
 
-// A document that cannot be written is shown: a measurement is not lost to a full disk.
+static void put_written(const struct pilot *pilot, struct arena *arena)
+{
+    const char *lacks = pilot_lacks(pilot);
+    struct out out = { .arena = arena };
+    out_labelled(&out, "written",
+                 lacks ? text_format(arena, "%s; gpuhours plan --pilot cannot use it: it %s",
+                                     asked.out, lacks)
+                       : text_format(arena, "%s, for gpuhours plan --pilot", asked.out));
+    fwrite(out.at, 1, out.size, stdout);
+}
+
+// Prints the document if it cannot be written: a full disk does not lose a measurement.
 static enum err write_result(const struct pilot *pilot, const struct outlook_plan *plan,
                              struct command_line *line)
 {
@@ -113,8 +127,8 @@ static enum err write_result(const struct pilot *pilot, const struct outlook_pla
     if (line->common.json || err)
         fwrite(document.at, 1, document.size, stdout);
     else
-        printf("  written      %s, for gpuhours plan --pilot\n", asked.out);
-    return err ? error_prefix(err, "the result stands above, since ") : OK;
+        put_written(pilot, line->arena);
+    return err ? error_prefix(err, "the result is printed above, because ") : OK;
 }
 
 static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
@@ -132,10 +146,13 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
         }
         fwrite(out.at, 1, out.size, stdout);
     }
+    struct catalog catalog;
+    TRY(data_open(&catalog, line));
+    TRY(plausible_pilot(&catalog, pilot, "not written"));
     return write_result(pilot, plan, line);
 }
 
-// --- a trainer behind -- -----------------------------------------------------
+// --- a trainer after -- ------------------------------------------------------
 
 static bool is_enough(struct wrapped *run)
 {
@@ -152,7 +169,7 @@ static const char *status(const struct wrapped *run, struct arena *arena)
 {
     struct out out = { .arena = arena };
     const struct steady *steady = &run->steady;
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     if (!series->count) {
         out_put(&out, "no step yet, %s", text_seconds(arena, wrapped_elapsed(run)));
         return out_string(&out);
@@ -163,7 +180,8 @@ static const char *status(const struct wrapped *run, struct arena *arena)
     else if (steady->step_seconds.mid > 0)
         out_put(&out, "  %s a step", text_seconds(arena, steady->step_seconds.mid));
     if (steady->half_width > 0)
-        out_put(&out, " ± %.1f %%, wanted %.1f", 100 * steady->half_width, 100 * asked.until_width);
+        out_put(&out, " ± %.1f %%, target ± %.1f %%", 100 * steady->half_width,
+                100 * asked.until_width);
     if (steady->verdict == STEADY_TOO_SHORT)
         out_put(&out, "  warming up");
     else if (steady->more_steps > 0 && !asked.steps)
@@ -191,26 +209,26 @@ static void loop(struct wrapped *run)
     wrapped_finish(run);
 }
 
-// What it said last, for a sentence.
+// The last line that it printed, as the end of a sentence.
 static const char *last_words(const struct wrapped *run, struct arena *arena)
 {
     const char *line = child_last_lines(&run->child, arena, 1);
-    return *line ? text_format(arena, "; it said last: %.200s", line) : "";
+    return *line ? text_format(arena, "; its last line: %.200s", line) : "";
 }
 
-// Why there is no result, or less of one; OK where nothing is wrong.
+// Why there is no result, or not the whole of it; OK if nothing is wrong.
 static enum err judge(const struct wrapped *run, struct arena *arena)
 {
     const struct child *child = &run->child;
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     const char *steps = text_format(arena, "%.0f steps", wrapped_steps(run));
     if (run->how == WRAPPED_INTERRUPTED)
         return fail((enum err)(128 + child->interrupted), "stopped by signal %d after %s",
                     child->interrupted, steps);
     if (run->how == WRAPPED_SILENT)
         return fail(ERR_ANSWER,
-                    "no output and no step for %s, after %s: the trainer hangs and was stopped "
-                    "(--silent-minutes sets how long to wait)%s",
+                    "no output and no step for %s, after %s: the trainer seems to hang and was "
+                    "stopped (--silent-minutes sets how long to wait)%s",
                     text_seconds(arena, run->settings.silent_seconds), steps,
                     last_words(run, arena));
     if (run->how == WRAPPED_ENDED && child->code && series->out_of_memory)
@@ -219,18 +237,24 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
     if (run->how == WRAPPED_ENDED && child->code)
         return fail((enum err)child->code, "the trainer %s after %s%s", child_ending(child, arena),
                     steps, last_words(run, arena));
+    if (!series->count && !isnan(series->loss))
+        return fail(ERR_ANSWER,
+                    "the trainer printed losses but no step numbers; enable its progress bar "
+                    "(transformers: disable_tqdm=False, or log_level=info), or give --log DIR if "
+                    "it writes TensorBoard events");
     if (!series->count)
         return fail(ERR_ANSWER,
-                    "no step was recognised in what the trainer printed in %s; --pattern "
-                    "'step (\\d+)' says how its lines look, --log FILE where else it writes",
+                    "no training step was recognised in the trainer's output in %s; give "
+                    "--pattern 'step (\\d+)' to match its lines, or --log FILE if it logs to a "
+                    "file",
                     text_seconds(arena, wrapped_elapsed(run)));
     if (run->steady.verdict != STEADY_YES)
         return fail(ERR_ANSWER, "not steady after %s: %s", steps, run->steady.reason);
     if (series->origin == STEP_SERIES_NONE)
         return fail(ERR_USAGE,
-                    "%.4g steps/s, but the trainer does not say how many tokens a step has; "
-                    "--tokens-per-step N (rows × tokens of a row × GPUs × accumulation) or "
-                    "--plan plan.json does",
+                    "%.3g steps/s, but the trainer does not print its tokens per step; give "
+                    "--tokens-per-step N (rows × tokens per row × GPUs × accumulation), "
+                    "--from CONFIG or --plan plan.json",
                     1 / run->steady.step_seconds.mid);
     return OK;
 }
@@ -256,11 +280,16 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     if (plan)
         settings.gpus = (int)plan->gpus;
     TRY(wrapped_start(run, line->arena, &settings));
+    if (!(settings.step_tokens > 0) && !line->common.quiet)
+        status_line_say(&run->status,
+                        "the tokens per step are not known: unless the trainer prints its tokens, "
+                        "the result will have steps/s only, which plan --pilot cannot use; "
+                        "--tokens-per-step N, --from CONFIG or --plan plan.json gives them");
     loop(run);
     return judge(run, line->arena);
 }
 
-// A configuration does not know the card; the run does.
+// A trainer's configuration does not name the GPU; the driver does.
 static void name_gpus(struct pilot *pilot)
 {
     struct pilot_configuration *c = &pilot->configuration;

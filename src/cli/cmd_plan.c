@@ -129,7 +129,7 @@ static enum err run(struct command_line *line)
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));
-    ledger_entry_learn(&data, &request, line);
+    ledger_entry_learn(&data, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     TRY(plan_make(plan, line->arena, &data, &request));
     struct out out = { .arena = line->arena }, document = { .arena = line->arena };

@@ -1,6 +1,8 @@
-// gpuhours runs: the ledger: past plans, pilots and runs, and how often their ranges held.
+// gpuhours runs: the ledger of past plans, pilots and runs, and how often their ranges held.
 
+#include "cli/data.h"
 #include "cli/runs.h"
+#include "core/measured/plausible.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -90,20 +92,26 @@ static enum err find(struct entries *out, struct ledger *ledger, struct arena *a
     return OK;
 }
 
+// The entry with this id, else the newest of this name; of that kind only, unless kind is NULL.
 static enum err find_one(const struct history_entry **out, struct ledger *ledger,
-                         struct arena *arena, const char *id)
+                         struct arena *arena, const char *word, const char *kind)
 {
     int64_t number = 0;
     void *rows = NULL;
     size_t count = 0;
-    if (text_read_count(&number, text_of(id)))
-        return fail(ERR_USAGE, "\"%s\" is no id; gpuhours runs lists them", id);
-    struct ledger_filter that[] = { { "id", "=", id }, { 0 } };
+    bool is_id = !text_read_count(&number, text_of(word));
+    struct ledger_filter that[] = { { is_id ? "id" : "name", "=", word },
+                                    { is_id || !kind ? NULL : "kind", "=", kind },
+                                    { 0 } };
     if (ledger)
         TRY(ledger_find(ledger, arena, history_fields, sizeof **out, that, 1, &rows, &count));
     if (!count)
-        return fail(ERR_USAGE, "there is no entry %s in the ledger; gpuhours runs lists them", id);
+        return fail(ERR_USAGE, "the ledger has no %s %s \"%s\"; gpuhours runs lists all",
+                    kind ? kind : "entry", is_id ? "with id" : "named", word);
     *out = rows;
+    if (kind && strcmp(history_kinds[(*out)->kind], kind))
+        return fail(ERR_USAGE, "entry %s is a %s; give the id or name of a %s", word,
+                    history_kinds[(*out)->kind], kind);
     return OK;
 }
 
@@ -113,7 +121,7 @@ static enum err print(const struct out *out)
     return OK;
 }
 
-// --- what can be done --------------------------------------------------------
+// --- actions -----------------------------------------------------------------
 
 static enum err list(struct command_line *line, struct ledger *ledger, struct out *out)
 {
@@ -124,19 +132,18 @@ static enum err list(struct command_line *line, struct ledger *ledger, struct ou
     else if (entries.count)
         runs_list(entries.at, entries.count, line->arena, out);
     else
-        out_put(out,
-                "Nothing is remembered yet%s; gpuhours plan, profile, pilot and train add to "
-                "the ledger.\n",
-                ledger ? " that is like this" : "");
+        out_put(out, ledger ? "The ledger has no such entries.\n"
+                            : "The ledger is empty; gpuhours plan, profile, pilot and train add to "
+                              "it.\n");
     return OK;
 }
 
 static enum err show(struct command_line *line, struct ledger *ledger, struct out *out)
 {
     if (line->positional_count != 2)
-        return fail(ERR_USAGE, "show wants one id; gpuhours runs lists them");
+        return fail(ERR_USAGE, "show needs one id or name; gpuhours runs lists them");
     const struct history_entry *entry;
-    TRY(find_one(&entry, ledger, line->arena, line->positional[1]));
+    TRY(find_one(&entry, ledger, line->arena, line->positional[1], NULL));
     if (request.document && !entry->document)
         return fail(ERR_ANSWER, "entry %s has no document", line->positional[1]);
     struct entries all;
@@ -154,11 +161,11 @@ static enum err compare(struct command_line *line, struct ledger *ledger, struct
 {
     size_t count = (size_t)line->positional_count - 1;
     if (count < 2 || count > 16)
-        return fail(ERR_USAGE, "compare wants two ids or more, up to 16; gpuhours runs lists them");
+        return fail(ERR_USAGE, "compare needs 2 to 16 ids or names; gpuhours runs lists them");
     const struct history_entry *entries[16];
     struct history_entry copies[16];
     for (size_t i = 0; i < count; i++) {
-        TRY(find_one(&entries[i], ledger, line->arena, line->positional[i + 1]));
+        TRY(find_one(&entries[i], ledger, line->arena, line->positional[i + 1], NULL));
         copies[i] = *entries[i];
     }
     if (line->common.json)
@@ -168,10 +175,14 @@ static enum err compare(struct command_line *line, struct ledger *ledger, struct
     return OK;
 }
 
-static enum err export(struct command_line *line, struct ledger *ledger, struct out *out) {
-    struct entries entries; TRY(find(&entries, ledger, line->arena));
-    if (request.csv) history_write_csv(entries.at, entries.count, line->arena, out);
-    else history_write(entries.at, entries.count, out);
+static enum err write_export(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    struct entries entries;
+    TRY(find(&entries, ledger, line->arena));
+    if (request.csv)
+        history_write_csv(entries.at, entries.count, line->arena, out);
+    else
+        history_write(entries.at, entries.count, out);
     return OK;
 }
 
@@ -183,18 +194,26 @@ static enum err coverage(struct command_line *line, struct ledger *ledger, struc
     return OK;
 }
 
-static enum err delete (struct command_line *line, struct ledger *ledger, struct out *out) {
-    if (line->positional_count < 2) return fail(ERR_USAGE,
-                                                "delete wants ids; gpuhours runs lists them");
-    const struct history_entry * entry; // all are there before the first one goes
-    for (int i = 1; i < line->positional_count; i++)
-        TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
-    for (int i = 1; i < line->positional_count;
-         i++){ bool found; TRY(find_one(&entry, ledger, line->arena, line->positional[i]));
-               TRY(ledger_delete(ledger, entry->id, &found));
-               out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
-                       history_kinds[entry->kind], entry->at); }
-return OK;
+static enum err remove_entries(struct command_line *line, struct ledger *ledger, struct out *out)
+{
+    if (line->positional_count < 2)
+        return fail(ERR_USAGE, "delete needs ids; gpuhours runs lists them");
+    const struct history_entry *entry; // checks all before it deletes the first
+    int64_t id;
+    for (int i = 1; i < line->positional_count; i++) {
+        if (text_read_count(&id, text_of(line->positional[i])))
+            return fail(ERR_USAGE, "delete needs ids, not \"%s\"; gpuhours runs lists them",
+                        line->positional[i]);
+        TRY(find_one(&entry, ledger, line->arena, line->positional[i], NULL));
+    }
+    for (int i = 1; i < line->positional_count; i++) {
+        bool found;
+        TRY(find_one(&entry, ledger, line->arena, line->positional[i], NULL));
+        TRY(ledger_delete(ledger, entry->id, &found));
+        out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
+                history_kinds[entry->kind], entry->at);
+    }
+    return OK;
 }
 
 // --- import ------------------------------------------------------------------
@@ -212,14 +231,35 @@ static enum err import_ledger(struct entries *out, struct arena *arena, const ch
     TRY(err);
     out->at = rows;
     if (lost)
-        fprintf(stderr, "gpuhours: %s: %zu entries could not be read any more\n", path, lost);
+        fprintf(stderr, "gpuhours: %s: %zu entries could not be read\n", path, lost);
+    return OK;
+}
+
+// Leaves out measurements that no GPU reaches, each with its reason on standard error.
+static enum err drop_implausible(struct entries *entries, const struct command_line *line,
+                                 const char *path)
+{
+    struct catalog catalog;
+    size_t kept = 0;
+    TRY(data_open(&catalog, line));
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct history_entry *e = &entries->at[i];
+        if (!plausible_entry(
+                &catalog, line->arena, e,
+                text_format(line->arena, "%s: %s of %.10s", path, history_kinds[e->kind], e->at)))
+            entries->at[kept++] = *e;
+        else
+            fprintf(stderr, "gpuhours: not imported: %s\n", error_text());
+    }
+    entries->count = kept;
     return OK;
 }
 
 static enum err import(struct command_line *line, struct ledger *ledger, struct out *out)
 {
     if (line->positional_count != 2)
-        return fail(ERR_USAGE, "import wants a file: of gpuhours runs export, or another ledger");
+        return fail(ERR_USAGE,
+                    "import needs a file: an export of gpuhours runs, or another ledger");
     const char *path = line->positional[1];
     struct file file;
     struct entries entries = { 0 };
@@ -239,11 +279,12 @@ static enum err import(struct command_line *line, struct ledger *ledger, struct 
     }
     if (is_ledger)
         TRY(import_ledger(&entries, line->arena, path));
-    size_t added = 0;
+    size_t added = 0, read = entries.count;
+    TRY(drop_implausible(&entries, line, path));
     if (entries.count)
         TRY(ledger_add_all(ledger, history_fields, entries.at, sizeof *entries.at, entries.count,
                            &added));
-    out_put(out, "%zu of %zu entries were new\n", added, entries.count);
+    out_put(out, "%zu of %zu entries were new\n", added, read);
     return OK;
 }
 
@@ -255,26 +296,23 @@ static enum err read_plan(struct history_entry *out, struct arena *arena, const 
     TRY(file_read(&copy, arena, path));
     TRY(history_read(out, arena, copy, path));
     if (out->kind != HISTORY_PLAN)
-        return fail(ERR_INPUT, "%s: is a %s, a plan is wanted", path, history_kinds[out->kind]);
+        return fail(ERR_INPUT, "%s: is a %s, must be a plan", path, history_kinds[out->kind]);
     return OK;
 }
 
 static enum err record_actual(struct command_line *line, struct ledger *ledger, struct out *out)
 {
     struct history_entry plan, run;
-    const struct history_entry *found;
+    const struct history_entry *found = NULL;
     if (line->positional_count != (actual.plan ? 1 : 2))
-        return fail(ERR_USAGE, "actual wants the id of a plan, or --plan with its file; and "
+        return fail(ERR_USAGE, "actual needs the id or name of a plan, or --plan FILE; and "
                                "--gpu-hours, --wall-hours, --tokens-per-second or --log");
     if (actual.plan) {
         TRY(read_plan(&plan, line->arena, actual.plan));
         TRY(ledger_entry_add(ledger, line, &plan, NULL));
     } else {
-        TRY(find_one(&found, ledger, line->arena, line->positional[1]));
+        TRY(find_one(&found, ledger, line->arena, line->positional[1], "plan"));
         plan = *found;
-        if (plan.kind != HISTORY_PLAN)
-            return fail(ERR_USAGE, "entry %s is a %s, the id of a plan is wanted",
-                        line->positional[1], history_kinds[plan.kind]);
     }
     struct out document = { .arena = line->arena };
     TRY(runs_actual_document(&document, line->arena, &actual, &plan));
@@ -294,9 +332,14 @@ static const struct action {
     enum err (*run)(struct command_line *line, struct ledger *ledger, struct out *out);
     bool writes;
 } actions[] = {
-    { "list", list, false },     { "show", show, false },           { "compare", compare, false },
-    { "export", export, false }, { "coverage", coverage, false },   { "import", import, true },
-    { "delete", delete, true },  { "actual", record_actual, true },
+    { "list", list, false },
+    { "show", show, false },
+    { "compare", compare, false },
+    { "export", write_export, false },
+    { "coverage", coverage, false },
+    { "import", import, true },
+    { "delete", remove_entries, true },
+    { "actual", record_actual, true },
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -311,9 +354,9 @@ static enum err find_action(const struct action **out, const char *name)
     }
     const char *near = text_nearest(text_of(name), names, ACTIONS);
     return fail(ERR_USAGE,
-                "runs cannot %s%s%s; it can list, show, compare, export, import, "
+                "runs has no action \"%s\"%s%s%s; it has list, show, compare, export, import, "
                 "delete, actual and coverage",
-                name, near ? "; the nearest is " : "", near ? near : "");
+                name, near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
 static enum err run(struct command_line *line)

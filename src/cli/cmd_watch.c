@@ -1,4 +1,4 @@
-// gpuhours watch: runs a trainer to its end and keeps a forecast of the whole run beside it.
+// gpuhours watch: runs a trainer to its end, with a live forecast of the whole run.
 
 #include "cli/command.h"
 #include "cli/ledger_entry.h"
@@ -45,7 +45,7 @@ struct watch {
     bool warned_of_silence;
 };
 
-// --- what was asked for ------------------------------------------------------
+// --- options -----------------------------------------------------------------
 
 static enum err read_pilot(struct watch *watch)
 {
@@ -69,12 +69,12 @@ static enum err read_options(struct watch *watch)
         (struct asked){ .tokens_per_step = NAN, .price = NAN, .grace = 10, .silent_minutes = 30 };
     TRY(command_read(line, list_options()));
     if (!line->rest || !line->rest[0])
-        return fail(ERR_USAGE, "watch wants a trainer's command line behind --: gpuhours watch "
+        return fail(ERR_USAGE, "watch needs a trainer's command line after --: gpuhours watch "
                                "--plan plan.json -- python train.py");
     if (!asked.plan)
-        return fail(ERR_USAGE, "watch wants --plan plan.json, which gpuhours plan --json writes");
+        return fail(ERR_USAGE, "watch needs --plan plan.json, which gpuhours plan --json writes");
     if (line->positional_count)
-        return fail(ERR_USAGE, "%s: is not an option; what is to run stands behind --",
+        return fail(ERR_USAGE, "%s: is not an option; the trainer's command line goes after --",
                     line->positional[0]);
     TRY(file_read(&text, line->arena, asked.plan));
     TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
@@ -90,7 +90,7 @@ static struct outlook look(const struct watch *watch)
     return outlook_make(&watch->plan, &(struct outlook_progress){
                                           .elapsed_seconds = wrapped_elapsed(run),
                                           .steps = wrapped_steps(run),
-                                          .total = run->speaker->series.total,
+                                          .total = run->source->series.total,
                                           .steady = known              ? &run->steady
                                                     : watch->has_prior ? &watch->prior
                                                                        : NULL,
@@ -101,7 +101,7 @@ static struct outlook look(const struct watch *watch)
 
 static const char *spell_hours(struct arena *arena, struct range hours)
 {
-    return text_format(arena, "%s (%s to %s)", text_hours(arena, hours.mid),
+    return text_format(arena, "%s (80 %% range %s – %s)", text_hours(arena, hours.mid),
                        text_hours(arena, hours.low), text_hours(arena, hours.high));
 }
 
@@ -120,7 +120,7 @@ static const char *status(const struct watch *watch, const struct outlook *now, 
     return out_string(&out);
 }
 
-// Says so once when the expected hours leave the plan's range, and again when they come back.
+// Warns once when the expected hours leave the plan's range, and tells when they are back inside.
 static void warn(struct watch *watch, const struct outlook *now, struct arena *arena)
 {
     if (now->place == OUTLOOK_UNKNOWN || now->place == watch->warned)
@@ -129,9 +129,9 @@ static void warn(struct watch *watch, const struct outlook *now, struct arena *a
     if (!inside || watch->warned != OUTLOOK_UNKNOWN)
         status_line_say(
             &watch->run.status,
-            text_format(arena, "at this rate the run takes %s GPU hours: %s the plan's %s to %s",
+            text_format(arena, "at this rate the run takes %s GPU hours: %s the plan's %s – %s",
                         spell_hours(arena, now->gpu_hours),
-                        inside                        ? "again within"
+                        inside                        ? "back within"
                         : now->place == OUTLOOK_ABOVE ? "more than"
                                                       : "less than",
                         text_hours(arena, watch->plan.gpu_hours.low),
@@ -166,7 +166,7 @@ static void loop(struct watch *watch)
     wrapped_finish(&watch->run);
 }
 
-// --- its record --------------------------------------------------------------
+// --- the record --------------------------------------------------------------
 
 static void put_range(struct json_writer *w, const char *key, const struct range *range)
 {
@@ -219,7 +219,7 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     put_range(&w, "cost_usd", &watch->plan.cost_usd);
     json_close(&w, '}');
     json_put_number(&w, "peak_bytes", pilot->peak_bytes);
-    json_put_number(&w, "loss", watch->run.speaker->series.loss);
+    json_put_number(&w, "loss", watch->run.source->series.loss);
     pilot_configuration_write(&watch->plan.configuration, &w);
     json_close(&w, '}');
     out_char(out, '\n');
@@ -232,15 +232,17 @@ static void write_summary(const struct watch *watch, const struct pilot *pilot,
     out_put(out, "\n  run          %.0f of %.0f steps in %s; the trainer %s\n",
             wrapped_steps(&watch->run), end->total, text_seconds(arena, pilot->elapsed_seconds),
             child_ending(&watch->run.child, arena));
-    out_put(out, "  GPU hours    %s; planned were %s%s\n", text_hours(arena, end->used_gpu_hours),
+    out_put(out, "  GPU hours    %s; planned: %s%s\n", text_hours(arena, end->used_gpu_hours),
             spell_hours(arena, watch->plan.gpu_hours),
             !is_complete(watch, end)       ? ""
-            : end->place == OUTLOOK_INSIDE ? ", which held"
+            : end->place == OUTLOOK_INSIDE ? ": within the range"
             : end->place == OUTLOOK_ABOVE  ? ": more than planned"
                                            : ": less than planned");
     if (!isnan(end->used_usd))
-        out_put(out, "  cost         %s; planned was %s\n", text_usd(arena, end->used_usd),
+        out_put(out, "  cost         %s; planned: %s\n", text_usd(arena, end->used_usd),
                 text_usd(arena, watch->plan.cost_usd.mid));
+    if (!isnan(watch->run.source->series.loss))
+        out_put(out, "  loss         %.4g at the last step\n", watch->run.source->series.loss);
     pilot_text(pilot, arena, out);
 }
 
@@ -261,9 +263,9 @@ static enum err record(struct watch *watch)
         ledger_entry_answer(watch->line, out_view(&document), watch->plan.document);
     if (!watch->line->common.json)
         fwrite(text.at, 1, text.size, stdout);
-    if (watch->line->common.json || err) // a full disk loses no record
+    if (watch->line->common.json || err) // a full disk does not lose the record
         fwrite(document.at, 1, document.size, stdout);
-    return err ? error_prefix(err, "the record stands above, since ") : OK;
+    return err ? error_prefix(err, "the record is printed above, because ") : OK;
 }
 
 static enum err run(struct command_line *line)

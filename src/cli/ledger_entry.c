@@ -1,6 +1,8 @@
+// Opens the ledger for commands, adds their documents, and reads the runs that plans learn from.
+
 #include "cli/ledger_entry.h"
 
-#include "core/measured/prior.h"
+#include "core/measured/plausible.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +27,7 @@ static bool is_off(const struct command_line *line)
     return line->common.ledger && !strcmp(line->common.ledger, "off");
 }
 
-// Whether a file could be made there: the nearest folder that exists can be written.
+// Whether a file could be created there: the nearest existing folder is writable.
 static bool can_be_made(struct arena *arena, const char *path)
 {
     char *folder = arena_copy(arena, path, strlen(path));
@@ -43,10 +45,10 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     *out = NULL;
     const char *path;
     if (is_off(line))
-        return fail(ERR_USAGE, "--ledger off leaves nothing to look at");
+        return fail(ERR_USAGE, "--ledger off: this command needs a ledger");
     ledger_path(&path, line->arena, line->common.ledger);
     if (!path)
-        return fail(ERR_USAGE, "there is no home folder for a ledger; --ledger FILE names one");
+        return fail(ERR_USAGE, "there is no home folder for the ledger; give --ledger FILE");
     struct ledger_options options = { .path = path,
                                       .wait_seconds = wait_seconds,
                                       .asked = line->common.ledger };
@@ -59,7 +61,7 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     return OK;
 }
 
-// The newest plan of the entry's name, else of its configuration; NULL: none.
+// The newest plan with the entry's name, otherwise of its configuration; NULL: none.
 static enum err find_plan(const struct history_entry **out, struct ledger *ledger,
                           struct arena *arena, const struct history_entry *entry)
 {
@@ -97,6 +99,11 @@ enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line
     }
     if (measured && plan)
         history_answer(entry, plan, same_job);
+    struct catalog catalog;
+    if (measured) {
+        TRY(catalog_open(&catalog, line->arena, NULL, 0));
+        TRY(plausible_entry(&catalog, line->arena, entry, history_kinds[entry->kind]));
+    }
     history_seal(entry, line->arena);
     return ledger_add(ledger, history_fields, entry);
 }
@@ -126,9 +133,9 @@ void ledger_entry_answer(const struct command_line *line, struct text document, 
     if (is_off(line))
         return;
     const char *before = text_format(line->arena, "%s", error_text());
-    fflush(stdout); // the result is out before anything waits for a lock
+    fflush(stdout); // prints the result before anything waits for a lock
     if (add_documents(line, document, plan))
-        fprintf(stderr, "gpuhours: not remembered: %s\n", error_text());
+        fprintf(stderr, "gpuhours: not added to the ledger: %s\n", error_text());
     fail(OK, "%s", before);
 }
 
@@ -137,43 +144,34 @@ void ledger_entry_document(const struct command_line *line, struct text document
     ledger_entry_answer(line, document, (struct text){ 0 });
 }
 
-static enum err learn(struct plan_data *data, const struct plan_request *request,
-                      const struct command_line *line)
+static enum err learn(struct plan_data *data, const struct command_line *line)
 {
-    // Without documents: a few hundred bytes an entry.
-    static struct field few[64];
+    enum { NEWEST = 256 };
+    static struct field without_documents[64]; // about a kilobyte an entry
     size_t kept = 0;
     for (const struct field *f = history_fields; f->name; f++)
-        if (strcmp(f->name, "document") && strcmp(f->name, "configuration"))
-            few[kept++] = *f;
-    const struct gpu *gpu;
-    if (!request->gpu || catalog_gpu(&gpu, &data->catalog, request->gpu))
-        return OK; // which the plan will say
+        if (strcmp(f->name, "document"))
+            without_documents[kept++] = *f;
     struct ledger *ledger;
     TRY(ledger_entry_open(&ledger, line, false));
     if (!ledger)
         return OK;
-    const char *method = recipe_methods[request->recipe.method];
-    struct ledger_filter like[] = { { "gpu", "=", gpu->name },
-                                    { "method", "=", method },
-                                    { "actual_tokens_per_second", ">", "0" },
-                                    { 0 } };
+    struct ledger_filter measured[] = { { "actual_tokens_per_second", ">", "0" }, { 0 } };
     void *rows;
     size_t count;
-    enum err err = ledger_find(ledger, line->arena, few, sizeof(struct history_entry), like, 1000,
-                               &rows, &count);
+    enum err err = ledger_find(ledger, line->arena, without_documents, sizeof(struct history_entry),
+                               measured, NEWEST, &rows, &count);
     if (!err)
-        prior_learn(data->efficiencies, data->efficiency_count, rows, count, gpu->name, method);
+        prior_open(&data->ledger, line->arena, &data->catalog, rows, count);
     ledger_close(ledger);
     return err;
 }
 
-void ledger_entry_learn(struct plan_data *data, const struct plan_request *request,
-                        const struct command_line *line)
+void ledger_entry_learn(struct plan_data *data, const struct command_line *line)
 {
     if (is_off(line))
         return;
     const char *before = text_format(line->arena, "%s", error_text());
-    if (learn(data, request, line)) // ledger_entry_document() will meet and say the same
-        fail(OK, "%s", before);
+    learn(data, line); // ledger_entry_document() will meet and report the same failure
+    fail(OK, "%s", before);
 }

@@ -1,10 +1,10 @@
-// ledger_entry: what commands leave in the ledger, and what it teaches the next plan.
+// ledger_entry: adds the results of commands to the ledger, and gives its runs to the next plan.
 //
 //     ledger_entry_document(line, out_view(&document));   // at the end of a command
 //
-// The command's own work is never lost for the ledger's sake: what goes wrong there is a line on
-// standard error and changes no exit code. Where the user's data folder cannot be written and no
-// --ledger was asked for, nothing is said.
+// A failure of the ledger never costs a command its result: it is reported on standard error and
+// does not change the exit code. If the user's data folder is not writable and no --ledger was
+// given, nothing is reported.
 
 #pragma once
 
@@ -13,21 +13,21 @@
 #include "core/plan/plan.h"
 #include "host/ledger.h"
 
-// Remembers a document of kind profile, plan, pilot or run. A pilot or run becomes the answer to
-// the newest plan of its --name, else to the newest of the same configuration.
+// Adds a document of kind profile, plan, pilot or run. A pilot or run is linked to the newest plan
+// with its --name, otherwise to the newest one of the same configuration.
 void ledger_entry_document(const struct command_line *line, struct text document);
 
-// Likewise, as the answer to that plan's document, which is remembered too if it is not yet.
+// The same, linked to this plan's document, which is added too.
 void ledger_entry_answer(const struct command_line *line, struct text document, struct text plan);
 
-// Lets the ledger's pilots and runs of like configurations move the stacks' efficiencies.
-void ledger_entry_learn(struct plan_data *data, const struct plan_request *request,
-                        const struct command_line *line);
+// Gives the plan the ledger's pilots and runs: data->ledger. Nothing with --ledger off.
+void ledger_entry_learn(struct plan_data *data, const struct command_line *line);
 
-// For `runs`, where the ledger is the matter: its failures are the command's. NULL with OK: there
-// is none to look at yet.
+// For `runs`: failures of the ledger are failures of the command. NULL with OK: there is no ledger
+// yet.
 enum err ledger_entry_open(struct ledger **out, const struct command_line *line, bool to_write);
 
-// Adds one that was read from a document, as the answer to plan where that is not NULL.
+// Adds an entry that was read from a document, linked to plan unless that is NULL. Refuses rates
+// above the peak of the GPUs.
 enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,
                           struct history_entry *entry, const struct history_entry *plan);

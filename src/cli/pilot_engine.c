@@ -1,3 +1,6 @@
+// The built-in pilot: reads the plan, sets up the engine, times steps and probes, fills the
+// document.
+
 #include "cli/pilot_engine.h"
 
 #include "base/stats.h"
@@ -52,7 +55,7 @@ struct job {
     double began, first_step_seconds, steady_from;
 };
 
-// --- what the plan says ------------------------------------------------------
+// --- the plan ----------------------------------------------------------------
 
 static enum err read_plan(struct job *job)
 {
@@ -61,8 +64,8 @@ static enum err read_plan(struct job *job)
     struct json tree;
     if (!path)
         return fail(ERR_USAGE,
-                    "pilot wants --plan plan.json for the built-in engine, or -- COMMAND "
-                    "for another trainer");
+                    "pilot needs --plan plan.json for the built-in engine, or -- COMMAND for "
+                    "another trainer");
     TRY(file_read(&text, job->arena, path));
     TRY(json_read(&tree, job->arena, text, path));
     if (!text_is(json_get_text(&tree, "kind"), "plan"))
@@ -93,7 +96,7 @@ static enum err find_model(struct job *job)
     return engine_model_open(&job->model, job->arena, name);
 }
 
-// The plan's recipe as the engine has it.
+// The plan's recipe as the engine runs it.
 static enum err find_recipe(struct job *job, struct transformer_setup *setup)
 {
     const struct pilot_configuration *c = &job->configuration;
@@ -103,11 +106,11 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
     recipe->adapter_dtype = recipe->weights = recipe->states = RECIPE_DTYPE_AUTO;
     if (recipe->optimizer != RECIPE_ADAMW && recipe->optimizer != RECIPE_SGD)
         return fail(ERR_UNAVAILABLE,
-                    "the engine has AdamW and SGD only; pilot another optimizer with "
-                    "its own trainer behind --");
+                    "the engine has only AdamW and SGD; measure another optimizer with its own "
+                    "trainer after --");
     if (recipe->precision == RECIPE_FP16)
-        return fail(ERR_UNAVAILABLE, "the engine has no fp16; plan with --precision bf16, or pilot "
-                                     "with another trainer behind --");
+        return fail(ERR_UNAVAILABLE, "the engine has no fp16; plan with --precision bf16, or "
+                                     "measure with another trainer after --");
     bool fp8 = recipe->precision == RECIPE_FP8;
     if (fp8)
         recipe->precision = RECIPE_BF16;
@@ -126,14 +129,16 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
     return OK;
 }
 
-// --- laying out --------------------------------------------------------------
+// --- set-up ------------------------------------------------------------------
 
 static enum err read_rows(struct job *job)
 {
     struct command_line *line = job->line;
     const struct pilot_engine_request *request = job->request;
-    if (line->common.data) // files may stand behind --data too, as with train
+    if (line->common.data) { // here --data names the data set, as with train, not the catalogs
         line->positional[line->positional_count++] = line->common.data;
+        line->common.data = NULL;
+    }
     struct pilot_rows rows = { .words = line->positional,
                                .count = (size_t)line->positional_count,
                                .profile = request->profile,
@@ -165,7 +170,7 @@ static enum err lay_out(struct job *job)
     return job->device.backend->sync(&job->device);
 }
 
-// A learning rate of zero: every operation runs, and nothing diverges however long it goes.
+// With a learning rate of zero every operation runs, and nothing diverges.
 static enum err make_trainer(struct job *job)
 {
     struct trainer *trainer = &job->trainer;
@@ -194,7 +199,7 @@ static enum err prepare(struct job *job)
     TRY(find_recipe(job, &setup));
     TRY(device_open(&job->device, (enum device_kind)job->request->device, 0));
     if (device_is_gpu(&job->device) && gpu_monitor_start(&job->monitor, 0.1))
-        job->monitor = NULL; // figures of the driver stay unknown
+        job->monitor = NULL; // the driver's figures stay unknown
     job->arrangement =
         (struct arrangement){ .setup = setup,
                               .context = (int64_t)job->configuration.context,
@@ -252,7 +257,7 @@ static void look(struct job *job)
     arena_release(&scratch);
 }
 
-// Probes take a third of the time at most, once there are enough for a fit.
+// Once there are enough probes for a fit, they take at most a third of the time.
 static bool wants_probe(const struct pilot_steps *steps)
 {
     return steps->sample_count < FEWEST_PROBES || steps->probe_seconds < steps->clock_seconds / 2;
@@ -269,7 +274,7 @@ static enum err measure(struct job *job)
             job->first_step_seconds = clock_seconds() - job->began;
         if (!stop_asked && wants_probe(steps))
             TRY(pilot_steps_probe(steps));
-        // Of many short steps a look takes longer than a step: ever fewer of them.
+        // A look at many short steps takes longer than a step, so they become rarer.
         if (steps->step_count >= next_look) {
             look(job);
             next_look = steps->step_count + LOOK_EVERY + steps->step_count / 16;
@@ -283,7 +288,7 @@ static enum err measure(struct job *job)
 
 // --- saves -------------------------------------------------------------------
 
-// Removes a checkpoint and the folders around it; how many bytes it had.
+// Removes a checkpoint and its folders; returns its size in bytes.
 static double remove_save(const char *folder, struct arena *arena)
 {
     static const char *const names[] = { "state.safetensors", "state.json", "DONE" };
@@ -303,7 +308,7 @@ static double remove_save(const char *folder, struct arena *arena)
     return bytes;
 }
 
-// One checkpoint into a folder that goes again. What would fill a disk is left unmeasured.
+// Times one checkpoint in a temporary folder; not if it could fill the disk.
 static void time_save(struct job *job, struct pilot_apart *out)
 {
     enum { MOST_BYTES = 1 << 30 };
@@ -388,7 +393,7 @@ static void fill_gpu(struct pilot *out, const struct job *job)
     gpu->throttling = why.size ? out_string(&why) : NULL;
 }
 
-// What ran, which may differ from what was planned: one GPU, and what memory asked for.
+// What ran, which may differ from the plan: one GPU, and settings that fit its memory.
 static enum err fill_configuration(struct pilot *out, const struct job *job)
 {
     struct pilot_configuration *c = &out->configuration;
@@ -424,10 +429,10 @@ static enum err conclude(struct pilot *out, struct job *job)
 {
     if (job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0))
         return fail(ERR_ANSWER,
-                    "%zu steps in %.0f s are too few to say anything: %s; --minutes gives "
-                    "it more time",
+                    "%zu steps in %.0f s are too few for a result: %s; give it more time with "
+                    "--minutes",
                     job->steps.step_count, clock_seconds() - job->began,
-                    job->steady.reason ? job->steady.reason : "no step came behind the warm-up");
+                    job->steady.reason ? job->steady.reason : "no step after the warm-up");
     fill_rate(out, job);
     pilot_fit_make(&out->fit, job->arena, job->steps.samples, job->steps.sample_count);
     out->apart.startup_seconds = job->first_step_seconds;

@@ -1,4 +1,4 @@
-// pilot_engine: the built-in pilot: a plan's configuration on the engine of this program.
+// pilot_engine: the built-in pilot: runs a plan's configuration on the built-in engine.
 //
 //     struct pilot_engine_request request = pilot_engine_default();
 //     request.plan = "plan.json";
@@ -6,13 +6,13 @@
 //                                       { "Data", dataset_fields, &request.data }, … };
 //     …
 //     struct pilot pilot;
-//     TRY(pilot_engine_run(&pilot, line, &request));    // prints progress alone
+//     TRY(pilot_engine_run(&pilot, line, &request));    // prints only progress
 //     pilot_text(&pilot, arena, &out);
 //
-// Rows of the user's data (free words of the line, or --data) in packs of every composition, the
-// worst first; without data, rows of random tokens with the lengths of the profile or the plan.
-// Weights are those of the model's folder, else random. It ends when the rate is known well enough,
-// or after the steps or the minutes; SIGINT and SIGTERM end it too, with what was measured by then.
+// Trains on the user's data (words of the command line, or --data) in packs of every composition,
+// the longest first; without data, on random tokens with the lengths of the profile or the plan.
+// Weights are those of the model's folder, or random. Ends when the rate is known well enough, or
+// after the given steps or minutes; SIGINT and SIGTERM end it too, with the result so far.
 
 #pragma once
 
@@ -21,23 +21,22 @@
 #include "core/measured/pilot.h"
 
 struct pilot_engine_request {
-    const char *plan;    // plan.json; NULL: not given, which is refused
+    const char *plan;    // plan.json; NULL is refused
     const char *profile; // profile.json: lengths without data; may be NULL
     int device;          // of device_kinds
-    int64_t steps;       // behind the warm-up; 0: until it is known well enough
-    double minutes;      // at most; NAN: ten
-    double wanted;       // half of the interval over the rate that is good enough
-    double at_least;     // seconds of steady steps: clocks fall while a card warms
+    int64_t steps;       // after the warm-up; 0: until the rate is known well enough
+    double minutes;      // at most; NAN: 10
+    double wanted;       // target of the relative half-width of the interval
+    double at_least;     // seconds of steady steps: clocks drop while a GPU heats up
     int64_t seed;
     struct dataset_options data; // tokenizer, template, labels
 };
 
-// device, profile and seed; plan, steps and minutes are the command's own options.
+// device, profile and seed; the command itself has plan, steps and minutes.
 extern const struct field pilot_engine_fields[];
 
 struct pilot_engine_request pilot_engine_default(void);
 
-// ERR_UNAVAILABLE where this machine lacks the device, ERR_DEVICE_MEMORY where the plan does not
-// fit it.
+// ERR_UNAVAILABLE if this machine lacks the device, ERR_DEVICE_MEMORY if the plan does not fit.
 enum err pilot_engine_run(struct pilot *out, struct command_line *line,
                           const struct pilot_engine_request *request);

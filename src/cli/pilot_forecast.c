@@ -1,3 +1,5 @@
+// Makes a plan again from its document, with the pilot, and prints before and after.
+
 #include "cli/pilot_forecast.h"
 
 #include "cli/data.h"
@@ -7,14 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-enum { INDENT = 15 };
-
-static void put_line(struct out *out, const char *label, const char *text)
-{
-    out_put(out, "  %-*s", INDENT - 2, label);
-    out_wrapped(out, INDENT, INDENT, text);
-}
 
 static struct range read_range(const struct json *tree, const char *key)
 {
@@ -28,13 +22,13 @@ static const char *spell(const struct range *gpu_hours, const struct range *wall
                          struct arena *arena)
 {
     return text_format(
-        arena, "%s GPU hours (%s to %s), %s (%s to %s)", text_hours(arena, gpu_hours->mid),
-        text_hours(arena, gpu_hours->low), text_hours(arena, gpu_hours->high),
-        text_seconds(arena, 3600 * wall_hours->mid), text_seconds(arena, 3600 * wall_hours->low),
-        text_seconds(arena, 3600 * wall_hours->high));
+        arena, "%s GPU hours (80 %% range %s – %s), %s (%s – %s)",
+        text_hours(arena, gpu_hours->mid), text_hours(arena, gpu_hours->low),
+        text_hours(arena, gpu_hours->high), text_seconds(arena, 3600 * wall_hours->mid),
+        text_seconds(arena, 3600 * wall_hours->low), text_seconds(arena, 3600 * wall_hours->high));
 }
 
-// The batches that the plan simulated, as the one shape that is known of them.
+// The mean batch that the plan simulated, as a shape.
 static struct workload_shape *read_shape(const struct json *workload, struct arena *arena)
 {
     const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
@@ -58,7 +52,7 @@ static struct workload_shape *read_shape(const struct json *workload, struct are
     return whole ? shape : NULL;
 }
 
-// The plan's request from its document, with the very configuration that it chose.
+// The plan's request from its document, with exactly the configuration that it chose.
 static enum err read_request(struct plan_request *request, struct arena *arena,
                              const struct json *tree, struct text json, const char *path)
 {
@@ -74,18 +68,19 @@ static enum err read_request(struct plan_request *request, struct arena *arena,
     return OK;
 }
 
-// A rate of a CPU says how long it would take here, and nothing of the plan's GPUs.
+// A CPU's rate tells how long the run would take here, and nothing about the plan's GPUs.
 static void put_here(struct out *out, struct arena *arena, const struct json *tree,
                      const struct pilot *pilot)
 {
     const struct json *workload = json_get(tree, "workload");
     double tokens = workload ? json_get_number(workload, "processed_tokens", NAN) : NAN;
-    put_line(out, "forecast",
-             text_format(arena,
-                         "the plan's %s tokens would take %s on this CPU; of its GPUs this pilot "
-                         "says nothing",
-                         text_count(arena, tokens),
-                         text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
+    out_labelled(
+        out, "forecast",
+        text_format(arena,
+                    "the plan's %s tokens would take %s on this CPU; about its GPUs this pilot "
+                    "tells nothing",
+                    text_count(arena, tokens),
+                    text_seconds(arena, tokens / pilot->tokens_per_s.mean)));
 }
 
 static enum err put(struct out *out, struct command_line *line, const char *plan_path,
@@ -114,13 +109,14 @@ static enum err put(struct out *out, struct command_line *line, const char *plan
     TRY(plan_make(after, arena, &data, &request));
     struct range gpu_hours = read_range(&tree, "gpu_hours"),
                  wall_hours = read_range(&tree, "wall_hours");
-    put_line(out, "before", spell(&gpu_hours, &wall_hours, arena));
-    put_line(out, "after", spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
-    put_line(out, "", plan_pilot_words(after, arena));
+    out_labelled(out, "before", spell(&gpu_hours, &wall_hours, arena));
+    out_labelled(out, "after",
+                 spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
+    out_labelled(out, "", plan_pilot_words(after, arena));
     if (planned && pilot->stack && strcmp(planned, pilot->stack))
-        put_line(out, "",
-                 text_format(arena, "The plan was with %s; what is forecast now is %s.", planned,
-                             pilot->stack));
+        out_labelled(out, "",
+                     text_format(arena, "The plan used %s; this forecast is for %s.", planned,
+                                 pilot->stack));
     return OK;
 }
 
@@ -128,5 +124,6 @@ void pilot_forecast_put(struct out *out, struct command_line *line, const char *
                         const struct pilot *pilot, const char *pilot_name)
 {
     if (put(out, line, plan_path, pilot, pilot_name))
-        put_line(out, "forecast", text_format(line->arena, "as it was, since %s", error_text()));
+        out_labelled(out, "forecast",
+                     text_format(line->arena, "unchanged, because %s", error_text()));
 }

@@ -1,12 +1,12 @@
-// pilot_forecast: how a pilot changes the forecast of the plan it was made for.
+// pilot_forecast: shows how a pilot changes the forecast of its plan.
 //
 //     pilot_forecast_put(&out, line, "plan.json", &pilot, "pilot.json");
 //
-//       before   12.4 GPU hours (9.1 to 17.0), 12 h 24 min
-//       after    10.9 GPU hours (10.6 to 11.3), 10 h 54 min
+//       before   12.4 GPU hours (80 % range 9.1 – 17.0), 12 h 24 min
+//       after    10.9 GPU hours (80 % range 10.6 – 11.3), 10 h 54 min
 //
-// Before is what the document says; after, the plan made again from it with the pilot. Where that
-// cannot be done, the line says why: a measurement is not lost to it.
+// Before: from the plan's document. After: the same plan with the pilot. If that is not possible,
+// the line tells why; the measurement is not lost.
 
 #pragma once
 

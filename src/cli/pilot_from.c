@@ -1,3 +1,5 @@
+// Fills a plan for a wrapped pilot from the trainer's configuration.
+
 #include "cli/pilot_from.h"
 
 #include "cli/data.h"
@@ -7,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Tokens that all GPUs process in a step, padding in it.
+// Tokens that all GPUs process in a step, padding included.
 static enum err step_tokens(double *out, const struct command_line *line,
                             const struct plan_request *request, const char *profile, double micro,
                             double ranks)
@@ -68,8 +70,8 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     if (request->gpus > 0)
         plan.gpus = request->gpus;
     if (plan.gpus < 1 && !line->common.quiet)
-        fprintf(stderr, "gpuhours: --from says nothing of GPUs, one is taken; --gpus N says how "
-                        "many the trainer uses\n");
+        fprintf(stderr, "gpuhours: --from does not tell the number of GPUs, 1 is assumed; give "
+                        "--gpus N\n");
     TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
                     plan.gpus > 0 ? plan.gpus : 1));
     TRY(plan_request_rows(&micro, &plan));

@@ -1,3 +1,5 @@
+// Reads rows for a pilot, or makes random ones of the right lengths.
+
 #include "cli/pilot_rows.h"
 
 #include "base/rng.h"
@@ -23,8 +25,8 @@ static enum err add_example(void *context, const struct example *example)
     for (int64_t i = 0; i < example->tokens; i++)
         if (example->ids[i] < 0 || example->ids[i] >= reading->rows->vocabulary)
             return fail(ERR_INPUT,
-                        "%s:%lld: has token %d, the model knows %lld; --tokenizer must be the "
-                        "model's own",
+                        "%s:%lld: token %d is outside the model's vocabulary of %lld; --tokenizer "
+                        "must be the model's own",
                         example->file, (long long)example->line, example->ids[i],
                         (long long)reading->rows->vocabulary);
     loader_add(loader, example->ids, example->learned, example->tokens);
@@ -49,7 +51,7 @@ static enum err read_rows(struct loader *out, struct arena *arena, const struct 
     return context.is_enough ? OK : err;
 }
 
-// Random tokens; of a document the last ones are learned.
+// Random tokens; the last ones of a document carry loss.
 static void make_document(struct loader *out, struct rng *rng, int32_t *ids, uint8_t *learned,
                           int64_t tokens, int64_t labelled, int64_t vocabulary)
 {
@@ -69,7 +71,7 @@ enum err pilot_rows_lengths(struct lengths *out, struct arena *arena, const char
     TRY(profile_read(&profile, arena, text, profile_path));
     out->arena = arena;
     lengths_unroll(out, arena, &profile.tally, seed);
-    return out->count ? OK : fail(ERR_INPUT, "%s: holds no example", profile_path);
+    return out->count ? OK : fail(ERR_INPUT, "%s: has no examples", profile_path);
 }
 
 static enum err make_rows(struct loader *out, struct arena *arena, const struct pilot_rows *rows)
@@ -80,8 +82,7 @@ static enum err make_rows(struct loader *out, struct arena *arena, const struct 
     if (rows->profile)
         TRY(pilot_rows_lengths(&lengths, arena, rows->profile, rows->seed));
     else if (!(rows->mean_length > 0))
-        return fail(ERR_USAGE, "the plan does not say how long the rows are; give --data or "
-                               "--profile");
+        return fail(ERR_USAGE, "the plan has no row lengths; give --data or --profile");
     else
         for (int i = 0; i < MADE_DOCUMENTS; i++)
             lengths_add(&lengths, (int64_t)rint(mean), (int64_t)rint(mean * rows->labelled_share));
@@ -89,7 +90,7 @@ static enum err make_rows(struct loader *out, struct arena *arena, const struct 
     uint8_t *learned = ARENA_NEW(arena, uint8_t, rows->window);
     for (size_t i = 0; i < lengths.count && out->starts[out->count] < MOST_TOKENS; i++) {
         int64_t tokens = lengths.items[i].tokens, labelled = lengths.items[i].labelled;
-        if (tokens > rows->window) // cut at the end, as the packer would
+        if (tokens > rows->window) // truncates at the end, as the packer does
             labelled -= tokens - rows->window, tokens = rows->window;
         make_document(out, &rng, ids, learned, tokens, labelled, rows->vocabulary);
     }

@@ -1,10 +1,10 @@
-// pilot_rows: what a pilot trains on: rows of the user's data, or random tokens of its lengths.
+// pilot_rows: loads the training rows of a pilot: the user's data, or random tokens of its lengths.
 //
 //     struct pilot_rows rows = { .words = line->positional, .count = line->positional_count, … };
 //     TRY(pilot_rows_load(&loader, arena, &rows));
 //
-// A pilot needs no more rows than it can see in its time: reading ends after so many tokens.
-// Lengths without data come from a profile, else from the plan's own average micro-batch.
+// A pilot is short, so reading stops after 32 M tokens. Without data, lengths come from a profile,
+// or from the plan's mean micro-batch.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 #include "train/loader.h"
 
 struct pilot_rows {
-    const char *const *words; // files and folders; none: lengths alone
+    const char *const *words; // files and folders; none: random tokens
     size_t count;
     const char *profile; // profile.json; may be NULL
-    double mean_length;  // where there is neither: of a document
+    double mean_length;  // of a document, without data and profile
     double labelled_share;
     struct dataset_options data;
     const char *folder; // of the model; may be NULL
@@ -25,7 +25,7 @@ struct pilot_rows {
     bool quiet;
 };
 
-// The lengths that a profile holds, as a list.
+// The lengths of a profile, as a list.
 enum err pilot_rows_lengths(struct lengths *out, struct arena *arena, const char *profile_path,
                             uint64_t seed);
 

@@ -1,3 +1,5 @@
+// gpuhours runs actual: the document of a finished run, from numbers or a trainer's log.
+
 #include "cli/runs.h"
 
 #include "core/trainers/step_series.h"
@@ -20,19 +22,19 @@ const struct field runs_actual_fields[] = {
     { 0 },
 };
 
-// What a log says of a run.
+// The result of a run, read from its log.
 struct told {
-    bool is_log, finished; // finished: it came to its last step
+    bool is_log, finished; // finished: the last step was reached
     struct step_series series;
     struct steady steady;
-    double tokens;     // counted by the trainer, at the end; NAN
-    double claims;     // sum of the tokens/s that it claims
-    int64_t claimants; // how often it does
+    double tokens;      // counted by the trainer, at the end; NAN
+    double rates;       // sum of the tokens/s that it reports
+    int64_t rate_count; // number of these reports
 };
 
 // --- a log -------------------------------------------------------------------
 
-// Tokens that the plan has in a step, which a trainer that counts none leaves to us.
+// Tokens per step of the plan, for trainers that report none.
 static double planned_step_tokens(const struct history_entry *plan, struct arena *arena)
 {
     struct json tree;
@@ -47,19 +49,19 @@ static double planned_step_tokens(const struct history_entry *plan, struct arena
 static void take(void *context, const struct trainer_log_event *event)
 {
     struct told *told = context;
-    double claim = event->tokens_per_s_gpu * (told->series.gpus > 0 ? told->series.gpus : 1);
+    double rate = event->tokens_per_s_gpu * (told->series.gpus > 0 ? told->series.gpus : 1);
     if (!isnan(event->tokens_per_s))
-        claim = event->tokens_per_s;
+        rate = event->tokens_per_s;
     if (!isnan(event->tokens))
         told->tokens = event->tokens;
-    if (!isnan(claim)) {
-        told->claims += claim;
-        told->claimants++;
+    if (!isnan(rate)) {
+        told->rates += rate;
+        told->rate_count++;
     }
     step_series_add(&told->series, event);
 }
 
-// What a trainer printed, or one of the files that it wrote beside.
+// Reads what a trainer printed, or one of the files that it wrote.
 static enum err feed(struct trainer_log *log, struct step_series *series, struct text text,
                      const char *path)
 {
@@ -69,7 +71,7 @@ static enum err feed(struct trainer_log *log, struct step_series *series, struct
     if (text_ends(text_of(path), ".csv"))
         return trainer_files_csv(log, text, path, NAN);
     if (strstr(path, "tfevents")) {
-        series->reads_back = false; // its events carry their own clock
+        series->reads_back = false; // its events have their own clock
         return trainer_files_tensorboard(log, &used, text, path);
     }
     trainer_log_feed(log, text.at, text.size, 0);
@@ -95,10 +97,10 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
     file_close(&file);
     TRY(err);
     step_series_finish(series);
-    if (!series->count && !(series->run_seconds > 0) && !out->claimants)
+    if (!series->count && !(series->run_seconds > 0) && !out->rate_count)
         return fail(ERR_INPUT,
-                    "%s: holds no steps with their times; --pattern says how they look, or "
-                    "--wall-hours and --tokens-per-second what came out",
+                    "%s: has no steps with times; give --pattern to match its lines, or the result "
+                    "with --wall-hours and --tokens-per-second",
                     actual->log);
     steady_measure(&out->steady, arena, series->steps, series->count, &(struct steady_rule){ 0 });
     out->is_log = true;
@@ -107,7 +109,7 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
     return OK;
 }
 
-// The sustained rate; of a run too short to have one, or without times, the mean.
+// The sustained rate; the mean if the run is too short for one, or has no times.
 static double rate_of(const struct told *told)
 {
     if (told->steady.tokens_per_s.mid > 0)
@@ -117,13 +119,13 @@ static double rate_of(const struct told *told)
         tokens += told->series.steps[i].tokens;
         seconds += told->series.steps[i].seconds;
     }
-    if (!told->series.count) { // steps without times, but a time for all of them, or claims
+    if (!told->series.count) { // no times of steps, but of the whole run, or reported rates
         tokens =
             isnan(told->tokens) ? told->series.step_tokens * told->series.last_step : told->tokens;
         seconds = told->series.run_seconds;
     }
-    if (!(seconds > 0) && told->claimants)
-        return told->claims / (double)told->claimants;
+    if (!(seconds > 0) && told->rate_count)
+        return told->rates / (double)told->rate_count;
     return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
 }
 
@@ -138,7 +140,7 @@ static double hours_of(const struct told *told)
 
 // --- numbers -----------------------------------------------------------------
 
-// What was not given, from the log; and what one of the two hours says about the other.
+// Fills in what was not given from the log, and GPU hours and wall hours from each other.
 static void complete(struct runs_actual *a, const struct told *told,
                      const struct history_entry *plan)
 {
@@ -168,8 +170,8 @@ static enum err check(const struct runs_actual *a)
             return fail(ERR_USAGE, "--%s is %g, must be above 0", rows[i].option, rows[i].value);
     }
     return any ? OK
-               : fail(ERR_USAGE, "how did the run end? --gpu-hours, --wall-hours, "
-                                 "--tokens-per-second or --log say it");
+               : fail(ERR_USAGE, "actual needs a result: --gpu-hours, --wall-hours, "
+                                 "--tokens-per-second or --log");
 }
 
 static void write_told(struct json_writer *w, const struct told *told)
@@ -196,7 +198,7 @@ enum err runs_actual_document(struct out *out, struct arena *arena,
     if (told->is_log && !told->finished && isnan(actual->wall_hours) && isnan(actual->gpu_hours))
         fprintf(
             stderr,
-            "gpuhours: %s ends at step %.0f, before its last: the rate is remembered, hours are "
+            "gpuhours: %s ends at step %.0f, before its last: its rate is recorded, its hours are "
             "not\n",
             a.log, told->series.last_step);
     struct json_writer w = { .out = out };

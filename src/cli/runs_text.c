@@ -1,3 +1,5 @@
+// What `gpuhours runs` prints: the list, one entry in full, several side by side, and coverage.
+
 #include "cli/columns.h"
 #include "cli/runs.h"
 
@@ -16,11 +18,16 @@ static const char *cut(struct arena *arena, const char *text, size_t most)
     return text_format(arena, "%.*s…", (int)size, text);
 }
 
-// The end of a path says more than its beginning.
+// The last part of a path.
 static const char *last_part(const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash && slash[1] ? slash + 1 : path;
+}
+
+static bool is_cpu(const struct history_entry *e)
+{
+    return e->gpu && !strcmp(e->gpu, "cpu");
 }
 
 static const char *gpus_of(struct arena *arena, const struct history_entry *e)
@@ -78,7 +85,7 @@ void runs_list(const struct history_entry *entries, size_t count, struct arena *
         columns_add(&columns, cut(arena, gpus_of(arena, e), 12));
         columns_add(&columns, rate(arena, speed));
         columns_add(&columns, between(arena, &e->gpu_hours, hours));
-        columns_add(&columns, hours(arena, e->actual_gpu_hours));
+        columns_add(&columns, is_cpu(e) ? "" : hours(arena, e->actual_gpu_hours));
         columns_add(&columns, cut(arena, e->name, 8));
     }
     columns_write(&columns, out);
@@ -110,14 +117,15 @@ static void put_numbers(const struct history_entry *e, struct arena *arena, stru
     heading(&columns, titles);
     put_forecast(&columns, "tokens/s", &e->tokens_per_second, e->actual_tokens_per_second, rate);
     put_forecast(&columns, "wall hours", &e->wall_hours, e->actual_wall_hours, hours);
-    put_forecast(&columns, "GPU hours", &e->gpu_hours, e->actual_gpu_hours, hours);
+    if (!is_cpu(e)) // of a run on a CPU the wall hours say all
+        put_forecast(&columns, "GPU hours", &e->gpu_hours, e->actual_gpu_hours, hours);
     if (columns.count > 5) {
         out_char(out, '\n');
         columns_write(&columns, out);
     }
 }
 
-// The members of a configuration, spelled; nested ones as they stand.
+// The members of a configuration as text; nested ones as JSON.
 static size_t members(const char *configuration, struct arena *arena, const char ***names,
                       const char ***values)
 {
@@ -139,17 +147,26 @@ static size_t members(const char *configuration, struct arena *arena, const char
 }
 
 static void put_related(const struct history_entry *entry, const struct history_entry *others,
-                        size_t count, struct arena *arena, struct out *out)
+                        size_t count, struct out *out)
 {
     for (size_t i = 0; i < count; i++) {
         const struct history_entry *o = &others[i];
         bool answers = o->plan && !strcmp(o->plan, entry->uid);
         bool answered = entry->plan && !strcmp(entry->plan, o->uid);
         if (answers || answered)
-            out_put(out, "%-20s  %lld, a %s of %.10s\n", answers ? "answered by" : "answers",
+            out_put(out, "%-20s  %lld, a %s of %.10s\n", answers ? "measured by" : "measures",
                     (long long)o->id, history_kinds[o->kind], o->at);
     }
-    (void)arena;
+}
+
+// The last loss that a run's document has; NULL: none.
+static const char *loss_of(const struct history_entry *entry, struct arena *arena)
+{
+    struct json tree;
+    if (!entry->document || json_read(&tree, arena, text_of(entry->document), "document"))
+        return NULL;
+    double loss = json_get_number(&tree, "loss", json_get_number(&tree, "held_out_loss", NAN));
+    return isnan(loss) ? NULL : text_format(arena, "%.4g", loss);
 }
 
 void runs_show(const struct history_entry *entry, const struct history_entry *others, size_t count,
@@ -163,11 +180,12 @@ void runs_show(const struct history_entry *entry, const struct history_entry *ot
         { "program", entry->program },
         { "key", entry->key },
         { "tokens", isnan(entry->tokens) ? NULL : text_count(arena, entry->tokens) },
+        { "final loss", loss_of(entry, arena) },
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i][1])
             out_put(out, "%-20s  %s\n", lines[i][0], lines[i][1]);
-    put_related(entry, others, count, arena, out);
+    put_related(entry, others, count, out);
     put_numbers(entry, arena, out);
     const char **names, **values;
     size_t found = members(entry->configuration, arena, &names, &values);
@@ -247,7 +265,7 @@ void runs_compare(const struct history_entry *const *entries, size_t count, stru
             columns_add(&columns, c.cells[row][i] ? cut(arena, c.cells[row][i], 24) : "–");
     }
     columns_write(&columns, out);
-    out_put(out, "\nthe same in all\n");
+    out_put(out, "\nidentical in all\n");
     for (size_t row = 0; row < c.rows; row++)
         if (is_equal(&c, row) && c.cells[row][0])
             out_put(out, "  %-30s  %s\n", c.names[row], c.cells[row][0]);
@@ -347,6 +365,7 @@ void runs_coverage(const struct history_entry *entries, size_t count, struct are
     put_coverage(&columns, "all", "", &all);
     columns_write(&columns, out);
     out_put(out,
-            "\nHow many actuals lay between P10 and P90, eight in ten if the ranges are right; "
-            "error: a\nfactor, the median of actual over P50 or its inverse.\n");
+            "\nHow many measured values lay inside the 80 %% range (P10 to P90); 8 of 10 if the "
+            "ranges are\nright. error: median factor between measured value and P50; 1.08 is 8 %% "
+            "off.\n");
 }

@@ -1,3 +1,5 @@
+// Runs a trainer, feeds its output and files to the log readers, and measures its steps.
+
 #include "cli/wrapped.h"
 
 #include "core/trainers/trainer_files.h"
@@ -11,10 +13,10 @@
 
 static const double POLL_SECONDS = 0.1, MEASURE_SECONDS = 0.5;
 static const double LOOK_BYTES_PER_SECOND = 4e6;
-static const double IDLE_BYTES = 64e6;  // that a GPU at work has more in use than before
-static const double OTHERS_BYTES = 2e9; // more than drivers and displays take
+static const double IDLE_BYTES = 64e6;  // a GPU in use has at least this much more than before
+static const double OTHERS_BYTES = 2e9; // more than drivers and displays use
 
-// --- what comes in -----------------------------------------------------------
+// --- input -------------------------------------------------------------------
 
 static void on_event(void *context, const struct trainer_log_event *event)
 {
@@ -44,11 +46,11 @@ static enum err new_source(struct wrapped_source **out, struct wrapped *run, con
 
 static void feed(struct wrapped *run, struct text bytes, double seconds)
 {
-    if (!run->child.stopped) // what it does on its way out is no step
+    if (!run->child.stopped) // output while it shuts down is no training step
         trainer_log_feed(&run->printed->log, bytes.at, bytes.size, seconds);
 }
 
-// Whether there is time to look at so much: a trainer that prints gigabytes is not to wait for us.
+// Whether there is time to read so much: a trainer that prints gigabytes must not wait for us.
 static bool afford(struct wrapped *run, size_t size, double seconds)
 {
     double gained = (seconds - run->looked_seconds) * LOOK_BYTES_PER_SECOND;
@@ -62,7 +64,7 @@ static bool afford(struct wrapped *run, size_t size, double seconds)
     return affords;
 }
 
-// Two streams make one text: where the other one begins, a line that is open ends.
+// Merges two streams: when the other one begins, an open line ends.
 static void on_output(void *context, int stream, struct text bytes, double seconds)
 {
     struct wrapped *run = context;
@@ -79,8 +81,8 @@ static void on_output(void *context, int stream, struct text bytes, double secon
     feed(run, bytes, seconds);
 }
 
-// Records of an event file come in pieces; a piece of one waits for the rest. They carry the time
-// of day.
+// Records of an event file arrive in pieces; an incomplete one waits for the rest. Their time is
+// the time of day.
 static void feed_events(struct wrapped_source *source, struct text bytes)
 {
     struct timespec day;
@@ -93,7 +95,7 @@ static void feed_events(struct wrapped_source *source, struct text bytes)
     memcpy(all + source->pending_size, bytes.at, bytes.size);
     struct text whole = { all, size };
     if (trainer_files_tensorboard(&source->log, &used, whole, source->path))
-        used = size; // damaged: what follows cannot be told apart
+        used = size; // damaged: record boundaries are lost
     memmove(all, all + used, size - used);
     source->pending = all;
     source->pending_size = size - used;
@@ -106,7 +108,7 @@ static void on_file(void *context, const struct follow_piece *piece)
     if (run->child.stopped || (!*source && new_source(source, run, piece->path)))
         return;
     size_t before = (*source)->series.count;
-    if (piece->whole) { // a state has no times, but it counts tokens
+    if (piece->whole) { // trainer_state.json has no times, but counts tokens
         if (!begin_source(*source, run))
             trainer_files_state(&(*source)->log, piece->bytes, piece->path);
     } else if (strstr(piece->path, "tfevents")) {
@@ -131,7 +133,7 @@ enum err wrapped_start(struct wrapped *run, struct arena *arena,
 {
     *run = (struct wrapped){ .settings = *settings, .arena = arena };
     TRY(new_source(&run->printed, run, NULL));
-    run->speaker = run->printed;
+    run->source = run->printed;
     run->steady.verdict = STEADY_TOO_SHORT;
     if (settings->log)
         follow_start(&run->follow, arena, settings->log, on_file, run);
@@ -168,7 +170,7 @@ bool wrapped_poll(struct wrapped *run)
     double now = clock_seconds();
     if (run->settings.log && (now - run->followed_seconds >= POLL_SECONDS || !lives)) {
         run->followed_seconds = now;
-        if (!lives) // once more, new files too
+        if (!lives) // a last time, new files too
             run->follow.scanned_seconds = -INFINITY;
         follow_poll(&run->follow, now);
     }
@@ -186,17 +188,17 @@ void wrapped_stop(struct wrapped *run)
     child_stop(&run->child);
 }
 
-// --- what it means -----------------------------------------------------------
+// --- measuring ---------------------------------------------------------------
 
-static void choose_speaker(struct wrapped *run)
+static void choose_source(struct wrapped *run)
 {
-    run->speaker = run->printed;
+    run->source = run->printed;
     for (int i = 0; i < run->follow.count; i++)
-        if (run->files[i] && run->files[i]->series.count > run->speaker->series.count + 2)
-            run->speaker = run->files[i];
+        if (run->files[i] && run->files[i]->series.count > run->source->series.count + 2)
+            run->source = run->files[i];
 }
 
-// A file may count the tokens of steps that are printed without.
+// A file may count the tokens of steps that are printed without them.
 static void borrow_tokens(struct wrapped *run, struct step_series *series)
 {
     for (int i = 0; i < run->follow.count && series->origin == STEP_SERIES_NONE; i++) {
@@ -211,8 +213,8 @@ static void borrow_tokens(struct wrapped *run, struct step_series *series)
 static void measure(struct wrapped *run)
 {
     double began = clock_seconds();
-    choose_speaker(run);
-    struct step_series *series = (struct step_series *)&run->speaker->series;
+    choose_source(run);
+    struct step_series *series = (struct step_series *)&run->source->series;
     if (!series->gpus)
         series->gpus = wrapped_gpus(run);
     step_series_finish(series);
@@ -240,7 +242,7 @@ void wrapped_finish(struct wrapped *run)
             trainer_log_end(&run->files[i]->log);
     measure(run);
     status_line_end(&run->status);
-    if (run->child.line_open) // what we say begins a line
+    if (run->child.line_open) // our messages start on a new line
         child_print(&run->child, run->last_stream, TEXT("\n"));
 }
 
@@ -258,7 +260,7 @@ void wrapped_end(struct wrapped *run)
 
 double wrapped_steps(const struct wrapped *run)
 {
-    return isnan(run->speaker->series.last_step) ? 0 : run->speaker->series.last_step;
+    return isnan(run->source->series.last_step) ? 0 : run->source->series.last_step;
 }
 
 double wrapped_elapsed(const struct wrapped *run)
@@ -266,7 +268,7 @@ double wrapped_elapsed(const struct wrapped *run)
     return (run->ended_seconds > 0 ? run->ended_seconds : clock_seconds()) - run->began_seconds;
 }
 
-// By its processes where the driver tells them; else, as in most containers, by what it took.
+// By its processes if the driver lists them; otherwise, as in most containers, by memory growth.
 bool wrapped_uses(const struct wrapped *run, int device)
 {
     bool told = false;
@@ -284,7 +286,7 @@ int wrapped_gpus(const struct wrapped *run)
     return used;
 }
 
-// Memory that others had on the same GPUs is in what was measured.
+// Memory of other processes on the same GPUs is included in the peak.
 static void remark_others(const struct wrapped *run, struct arena *arena, struct out *out)
 {
     double before = 0;
@@ -292,17 +294,18 @@ static void remark_others(const struct wrapped *run, struct arena *arena, struct
         if (wrapped_uses(run, i))
             before = fmax(before, gpu_monitor_summary(run->gpu, i, 0, 0).base_bytes);
     if (before > OTHERS_BYTES)
-        out_put(out,
-                "gpuhours: %s of GPU memory were in use before the trainer started, and are in "
-                "the peak\n",
-                text_bytes(arena, before));
+        out_put(
+            out,
+            "gpuhours: %s of GPU memory were in use before the trainer started and are included "
+            "in the peak\n",
+            text_bytes(arena, before));
 }
 
-// How many processes went on without the trainer, and what ended them.
+// Processes that outlived the trainer, and how they were stopped.
 static void remark_outlived(const struct child *child, struct out *out)
 {
     bool many = child->outlived > 1;
-    out_put(out, "gpuhours: %d process%s of the trainer went on when it had ended; %s stopped%s\n",
+    out_put(out, "gpuhours: %d process%s of the trainer outlived it; %s stopped%s\n",
             child->outlived, many ? "es" : "", many ? "they were" : "it was",
             child->needed == CHILD_KILL ? " by SIGKILL" : "");
 }
@@ -312,15 +315,16 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
     const struct child *child = &run->child;
     const char *grace = text_seconds(arena, child->settings.grace_seconds);
     if (child->immortal)
-        out_put(out,
-                "gpuhours: process %d does not end, not even by SIGKILL: it waits inside the "
-                "kernel, for a disk or a driver\n",
-                child->immortal);
+        out_put(
+            out,
+            "gpuhours: process %d survives SIGKILL: it waits inside the kernel, for a disk or a "
+            "driver\n",
+            child->immortal);
     remark_others(run, arena, out);
     if (run->unseen_bytes > 0)
         out_put(out,
-                "gpuhours: the trainer printed faster than can be read: in %s of it no step was "
-                "looked for\n",
+                "gpuhours: the trainer printed faster than can be read: %s of its output were not "
+                "searched for steps\n",
                 text_bytes(arena, run->unseen_bytes));
     if (child->outlived)
         remark_outlived(child, out);
@@ -329,6 +333,6 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
                 "gpuhours: the trainer ignored SIGINT and SIGTERM for %s each and was killed\n",
                 grace);
     else if (child->needed == CHILD_TERM)
-        out_put(out, "gpuhours: the trainer ignored SIGINT for %s and was ended by SIGTERM\n",
+        out_put(out, "gpuhours: the trainer ignored SIGINT for %s and was stopped by SIGTERM\n",
                 grace);
 }

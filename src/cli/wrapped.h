@@ -1,4 +1,4 @@
-// wrapped: a trainer under watch: what it prints and writes becomes steps, its GPUs are sampled.
+// wrapped: runs a trainer, turns its output and files into steps, and samples its GPUs.
 //
 //     struct wrapped run;
 //     struct wrapped_settings settings = { .command = line->rest, .pattern = …, .log = … };
@@ -6,12 +6,12 @@
 //     while (wrapped_poll(&run))                   // about ten times a second
 //         if (enough(wrapped_steady(&run)))
 //             wrapped_stop(&run);
-//     wrapped_finish(&run);                        // run.end, run.child, run.steady tell
+//     wrapped_finish(&run);                        // then see run.how, run.child, run.steady
 //     …
 //     wrapped_end(&run);
 //
-// Steps come from what is printed and from the files of --log; the source that has told most
-// steps speaks, what is printed before files. Times are those at which bytes were read here.
+// Steps come from the printed output and from the files of --log; the source with the most steps is
+// used, the output in a tie. Times are those at which the bytes arrived here.
 
 #pragma once
 
@@ -22,27 +22,27 @@
 
 struct wrapped_settings {
     char **command;
-    const char *pattern; // of the user, for trainers that are not known; may be NULL
+    const char *pattern; // given by the user, for unknown trainers; may be NULL
     const char *log;     // file or folder to follow; may be NULL
     enum child_manner manner;
     double grace_seconds;
-    double silent_seconds; // without output and steps, until it is stopped; INFINITY: never
-    double sample_seconds; // between looks at the GPUs
-    double step_tokens;    // NAN: as the trainer says
-    int gpus;              // that train; 0: those seen at work
+    double silent_seconds; // without output and steps before it is stopped; INFINITY: never
+    double sample_seconds; // between samples of the GPUs
+    double step_tokens;    // NAN: as the trainer reports
+    int gpus;              // that train; 0: those seen in use
     struct steady_rule rule;
-    bool json, quiet; // standard output is ours alone; no status line
+    bool json, quiet; // json: the trainer does not write to standard output; quiet: no status line
 };
 
 enum wrapped_how { WRAPPED_ENDED, WRAPPED_STOPPED, WRAPPED_SILENT, WRAPPED_INTERRUPTED };
 
-struct wrapped_source { // what is printed, or a file
+struct wrapped_source { // the printed output, or a file
     struct trainer_log log;
     struct step_series series;
-    double begin_seconds;  // of the first step, where the trainer shows it; NAN
+    double begin_seconds;  // of the first step, if the trainer reports it; NAN
     double offset_seconds; // from its clock to ours
-    const char *path;      // NULL: what is printed
-    char *pending;         // the begin of a record that is not yet whole
+    const char *path;      // NULL: the printed output
+    char *pending;         // an incomplete record
     size_t pending_size;
 };
 
@@ -52,35 +52,35 @@ struct wrapped {
     struct child child;
     struct status_line status;
     struct follow follow;
-    struct gpu_monitor *gpu; // NULL: there is none, and no_gpu says why
+    struct gpu_monitor *gpu; // NULL: none, for the reason in no_gpu
     const char *no_gpu;
     struct wrapped_source *printed, *files[FOLLOW_FILES];
-    const struct wrapped_source *speaker;
+    const struct wrapped_source *source; // the one whose steps are used
     struct steady steady;
     struct arena scratch; // of the newest steady
     int last_stream;
-    bool line_open; // the last stream's last byte ended no line
+    bool line_open; // the last stream's last byte was not a newline
     double looked_seconds, allowance_bytes, unseen_bytes; // of output, see afford()
     double began_seconds, ended_seconds, step_seconds, followed_seconds;
-    double measured_seconds, measuring_seconds; // when last, and how long it took
+    double measured_seconds, measuring_seconds; // time of the last measurement, and its duration
     enum wrapped_how how;
 };
 
 enum err wrapped_start(struct wrapped *run, struct arena *arena,
                        const struct wrapped_settings *settings);
-bool wrapped_poll(struct wrapped *run); // false when nothing of the trainer is left
-void wrapped_stop(struct wrapped *run); // enough is known
+bool wrapped_poll(struct wrapped *run); // false: no process of the trainer is left
+void wrapped_stop(struct wrapped *run); // the measurement is good enough
 
-// The newest measurement, at most twice a second a new one.
+// The newest measurement; renewed at most twice a second.
 const struct steady *wrapped_steady(struct wrapped *run);
 
-void wrapped_finish(struct wrapped *run); // the last measurement, over everything
+void wrapped_finish(struct wrapped *run); // the last measurement, over all steps
 void wrapped_end(struct wrapped *run);
 
-double wrapped_steps(const struct wrapped *run); // done, as the trainer counts them
-int wrapped_gpus(const struct wrapped *run);     // at work on this machine; 0: none seen
+double wrapped_steps(const struct wrapped *run); // completed, as the trainer counts them
+int wrapped_gpus(const struct wrapped *run);     // in use on this machine; 0: none seen
 bool wrapped_uses(const struct wrapped *run, int device);
 double wrapped_elapsed(const struct wrapped *run);
 
-// Sentences on what a person should know of how it ended: had to be killed, left processes …
+// Messages about how it ended: had to be killed, left processes …
 void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out);

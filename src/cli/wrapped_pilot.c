@@ -1,3 +1,5 @@
+// Rate, step times, stalls and GPU figures of a wrapped run, as a pilot.
+
 #include "cli/wrapped_pilot.h"
 
 #include "base/stats.h"
@@ -9,10 +11,10 @@ static const double IDLE_SHARE = 0.5;
 
 // --- GPUs --------------------------------------------------------------------
 
-// When the steady steps ran, by the clock.
+// Start and end of the steady steps.
 static void steady_time(const struct wrapped *run, double *from, double *to)
 {
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     size_t count = series->count, first = 0;
     int64_t warmup = run->steady.warmup_steps;
     for (; first + 1 < count && warmup > 0; first++)
@@ -71,7 +73,7 @@ void wrapped_pilot_gpus(struct pilot *out, struct arena *arena, const struct wra
 
 static void fill_seconds(struct pilot_seconds *out, struct arena *arena, const struct wrapped *run)
 {
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     const struct steady *steady = &run->steady;
     double *seconds = ARENA_NEW(arena, double, series->count + 1);
     size_t count = 0;
@@ -95,10 +97,10 @@ static void fill_seconds(struct pilot_seconds *out, struct arena *arena, const s
     out->max = seconds[count - 1];
 }
 
-// Slow steps that nothing explains: waiting for data where the GPUs had nothing to do meanwhile.
+// Whether unexplained slow steps waited for data: the GPUs were idle meanwhile.
 static bool idle_in_stalls(const struct wrapped *run)
 {
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     double idle = 0, all = 0;
     for (size_t i = 0; run->gpu && i < series->count; i++) {
         const struct steady_step *step = &series->steps[i];
@@ -129,7 +131,7 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
                                .other_seconds = data ? 0 : stalled };
     if (slow[STEADY_SAVE].count)
         out->apart.save_seconds = slow[STEADY_SAVE].extra_seconds / (double)slow[STEADY_SAVE].count;
-    const struct wrapped_source *source = run->speaker;
+    const struct wrapped_source *source = run->source;
     double first = !isnan(source->begin_seconds) ? source->begin_seconds
                    : source->series.count        ? source->series.steps[0].end_seconds
                                                  : NAN;
@@ -140,7 +142,7 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
                         const struct outlook_plan *plan)
 {
     const struct steady *steady = &run->steady;
-    const struct step_series *series = &run->speaker->series;
+    const struct step_series *series = &run->source->series;
     pilot_clear(out);
     out->tokens_per_s = (struct pilot_rate){ NAN, NAN, NAN };
     if (series->origin != STEP_SERIES_NONE)

@@ -1,4 +1,8 @@
+// SQLite behind the ledger: schema and upgrades, failures, damaged files, reading and writing.
+
 #include "host/ledger.h"
+
+#include "host/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +18,8 @@
 
 // --- the schema --------------------------------------------------------------
 
-// Each step takes a file from the version before it to its own, which is its place in the list.
-// Steps are only ever appended: old files exist.
+// Each step upgrades a file from the version before it; the version is the number of steps. Only
+// append to the list: old files exist.
 static const char *const migrations[] = {
     "CREATE TABLE entry ("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,"
@@ -28,7 +32,7 @@ static const char *const migrations[] = {
     " configuration TEXT, document TEXT);"
     "CREATE INDEX entry_kind_key ON entry (kind, key);",
 
-    // What the next plan's prior learns from: measured over roofline, as calibration has it.
+    // For the prior of later plans: measured over roofline tokens/s.
     "ALTER TABLE entry ADD COLUMN roofline_tokens_per_second REAL;"
     "CREATE INDEX entry_stack ON entry (stack, gpu, method);",
 };
@@ -39,13 +43,13 @@ struct ledger {
     sqlite3 *database;
     struct ledger_options options;
     const char *path, *notice;
-    dev_t device; // of the file that is open
+    dev_t device; // of the open file
     ino_t inode;
 };
 
 // --- failures ----------------------------------------------------------------
 
-// Whether the file is to be moved aside.
+// Whether the file must be renamed.
 static bool is_damage(const struct ledger *l, int code)
 {
     if (l->options.copied)
@@ -68,7 +72,7 @@ static enum err refused(const struct ledger *l)
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return fail(ERR_INPUT,
-                    "%s: is damaged or no ledger; gpuhours runs import takes what can be read "
+                    "%s: is damaged, or not a ledger; gpuhours runs import copies what can be read "
                     "into another --ledger",
                     path);
     case SQLITE_FULL:
@@ -82,7 +86,7 @@ static enum err refused(const struct ledger *l)
     case SQLITE_CANTOPEN:
         return fail(ERR_INPUT, "%s: the ledger cannot be opened: %s; choose another with --ledger",
                     path, reason);
-    default: return fail(ERR_INPUT, "%s: SQLite says: %s", path, sqlite3_errmsg(l->database));
+    default: return fail(ERR_INPUT, "%s: SQLite reports: %s", path, sqlite3_errmsg(l->database));
     }
 }
 
@@ -97,13 +101,13 @@ void ledger_path(const char **out, struct arena *arena, const char *asked)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     *out = asked;
-    if (!asked && data && *data == '/') // others are to be ignored, says the XDG specification
+    if (!asked && data && *data == '/') // the XDG specification ignores relative paths
         *out = text_format(arena, "%s/gpuhours/ledger.sqlite", data);
     else if (!asked && home && *home)
         *out = text_format(arena, "%s/.local/share/gpuhours/ledger.sqlite", home);
 }
 
-// Makes the folders above the file; whether that worked, opening it tells.
+// Creates the folders above the file; opening it reports a failure.
 static void make_folders(struct ledger *l)
 {
     char *folder = arena_copy(&l->arena, l->path, strlen(l->path));
@@ -114,8 +118,8 @@ static void make_folders(struct ledger *l)
     }
 }
 
-// A write-ahead log saves a wait for the disk, but its index is shared memory: over a network two
-// machines would not see each other's. statfs(2) lists the numbers.
+// A write-ahead log saves a wait for the disk, but its index is shared memory, which two machines
+// do not share over a network file system. statfs(2) lists the numbers.
 static bool is_shared_over_network(const char *path)
 {
     static const long kinds[] = { 0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x0BD00BD0,
@@ -155,13 +159,13 @@ static enum err migrate(struct ledger *l)
         return OK;
     TRY(execute(l, "BEGIN IMMEDIATE"));
     enum err err = OK;
-    // Another process may have done it while this one waited.
+    // Another process may have upgraded it while this one waited.
     if (read_number(l, "PRAGMA user_version", &version) ||
         read_number(l, "SELECT count(*) FROM sqlite_schema", &tables))
         err = refused(l);
     else if (version < 0 || (version == 0 && tables))
-        err = fail(ERR_INPUT, "%s: is a database of another program; choose another with --ledger",
-                   l->path);
+        err =
+            fail(ERR_INPUT, "%s: is a database of another program; give another --ledger", l->path);
     for (; !err && version < VERSION; version++)
         err = execute(l, migrations[version]);
     char sql[64];
@@ -182,6 +186,18 @@ static void note_file(struct ledger *l)
     l->inode = about.st_ino;
 }
 
+// SQLite does not wait for others while the journal mode changes: it reports "busy" at once.
+static enum err execute_patiently(struct ledger *l, const char *sql)
+{
+    double end = clock_seconds() + l->options.wait_seconds;
+    int code = sqlite3_exec(l->database, sql, NULL, NULL, NULL);
+    while ((code & 0xFF) == SQLITE_BUSY && clock_seconds() < end) {
+        sqlite3_sleep(10);
+        code = sqlite3_exec(l->database, sql, NULL, NULL, NULL);
+    }
+    return code ? refused(l) : OK;
+}
+
 static enum err open_file(struct ledger *l)
 {
     make_folders(l);
@@ -190,10 +206,10 @@ static enum err open_file(struct ledger *l)
         return refused(l);
     sqlite3_busy_timeout(l->database, (int)(l->options.wait_seconds * 1000));
     note_file(l);
-    // Without a log the wait for the disk is what makes a crash of the machine harmless.
+    // Without a log, waiting for the disk protects against a crash of the machine.
     bool network = is_shared_over_network(l->path);
-    TRY(execute(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
-                           : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"));
+    TRY(execute_patiently(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"
+                                     : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"));
     return migrate(l);
 }
 
@@ -219,7 +235,7 @@ static int copy_pages(struct ledger *l, sqlite3 *source)
     return sqlite3_backup_finish(copy);
 }
 
-// Copies the pages as they are; also out of a folder where no lock can be made.
+// Copies the pages unchanged, also from a folder where no lock can be created.
 static enum err open_copy(struct ledger *l)
 {
     static const char *const ways[] = { "mode=ro", "mode=ro&immutable=1" };
@@ -259,7 +275,7 @@ static const char *folder_of(struct ledger *l)
     return slash == l->path ? "/" : arena_copy(&l->arena, l->path, (size_t)(slash - l->path));
 }
 
-// With what belongs to it: a log must never be applied to another file.
+// Renames the log too: it must never be applied to another file.
 static enum err rename_parts(struct ledger *l)
 {
     static const char *const parts[] = { "", "-wal", "-shm", "-journal" };
@@ -270,17 +286,17 @@ static enum err rename_parts(struct ledger *l)
         const char *from = text_format(&l->arena, "%s%s", l->path, parts[i]);
         if (rename(from, text_format(&l->arena, "%s%s", aside, parts[i])) &&
             (!i || errno != ENOENT))
-            return fail(ERR_INPUT, "%s: is damaged and cannot be moved aside: %s", l->path,
+            return fail(ERR_INPUT, "%s: is damaged and cannot be renamed: %s", l->path,
                         strerror(errno));
     }
     l->notice = text_format(&l->arena,
-                            "%s was damaged: it is kept as %s and a new ledger is begun; gpuhours "
-                            "runs import takes from it what can be read",
+                            "%s was damaged: it was renamed to %s and a new ledger was created; "
+                            "gpuhours runs import copies what can be read",
                             l->path, aside);
     return OK;
 }
 
-// The folder is locked while the file moves: of two that find the damage one moves it.
+// Locks the folder meanwhile: of two processes that find the damage, one renames the file.
 static enum err move_aside(struct ledger *l)
 {
     int lock = open(folder_of(l), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -317,8 +333,8 @@ void ledger_close(struct ledger *ledger)
 {
     if (!ledger)
         return;
-    // Folding the log into the file waits for the disk twice, and reading a long one at the next
-    // opening takes time, too: it is done every twenty plans or so.
+    // Merging the log into the file waits for the disk twice, but a long log slows the next
+    // opening: merges every twenty plans or so.
     enum { SHORT_LOG = 512 * 1024 };
     struct stat about;
     const char *log = text_format(&ledger->arena, "%s-wal", ledger->path);
@@ -400,16 +416,17 @@ static int insert_all(struct ledger *l, const struct field *fields, char *entrie
     int code = sqlite3_exec(l->database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (!code)
         code = sqlite3_prepare_v2(l->database, out_string(&sql), -1, &statement, NULL);
-    if (!code && count > 1)
+    if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &before);
     for (size_t i = 0; i < count && !code; i++)
         code = insert_one(statement, fields, entries + i * size);
     sqlite3_finalize(statement);
-    if (!code && count > 1)
+    if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &after);
     if (!code)
         code = sqlite3_exec(l->database, "COMMIT", NULL, NULL, NULL);
-    *added = code ? 0 : (size_t)(after - before);
+    if (added)
+        *added = code ? 0 : (size_t)(after - before);
     arena_release(&arena);
     return code;
 }
@@ -432,8 +449,7 @@ enum err ledger_add_all(struct ledger *ledger, const struct field *fields, void 
 
 enum err ledger_add(struct ledger *ledger, const struct field *fields, void *entry)
 {
-    size_t added;
-    return ledger_add_all(ledger, fields, entry, 0, 1, &added);
+    return ledger_add_all(ledger, fields, entry, 0, 1, NULL);
 }
 
 enum err ledger_delete(struct ledger *ledger, int64_t id, bool *found)

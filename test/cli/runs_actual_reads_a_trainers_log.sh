@@ -5,7 +5,9 @@ trap 'rm -rf "$work"' EXIT
 "$GPUHOURS" runs actual --plan "$work/plan.json" --log test/data/logs/transformers.log --tokens-per-step 4096 --json |
     grep -oE '"(actual_[a-z_]*|kind|steps|finished|steadiness|tokens_from)": ?[^,]*' | sort -u
 head -c 8000 test/data/logs/transformers.log >"$work/cut.log"
-"$GPUHOURS" runs actual 1 --log "$work/cut.log" 2>&1 | sed "s|$work|WORK|" | grep -E 'ends at|wall hours'
+"$GPUHOURS" runs actual 1 --log "$work/cut.log" --tokens-per-step 4096 2>&1 | sed "s|$work|WORK|" | grep -E 'ends at|wall hours'
+echo "-- with the tokens of a step of the plan, 32 times too many"
+"$GPUHOURS" runs actual 1 --log "$work/cut.log" 2>&1 | grep -o "[0-9,]* tokens/s ×.*"
 "$GPUHOURS" runs actual 1 --log test/data/hosts/none.log
 echo "exit $?"
 echo 'nothing to see' >"$work/empty.log"

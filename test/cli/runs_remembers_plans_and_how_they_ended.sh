@@ -14,4 +14,4 @@ plan --method qlora --name night
 "$GPUHOURS" runs show 1 --document | head -c 27
 echo
 echo "--- compared"
-"$GPUHOURS" runs compare 1 3 | dated | sed '/^at /d; /^the same/q' # at: the second may be the same
+"$GPUHOURS" runs compare 1 3 | dated | sed '/^at /d; /^identical/q' # at: the second may be the same

@@ -3,13 +3,13 @@
 . test/cli/wrapped.inc
 "$GPUHOURS" plan --model llama-3.2-1b --tokens 2M --gpu h100 --stack hf-peft --price 2 --json --quiet >"$work/plan.json"
 watch() {
-    marked "$GPUHOURS" watch --quiet --plan "$work/plan.json" --out "$work/run.json" -- "$@" \
+    marked "$GPUHOURS" watch --quiet --tokens-per-step 512 --plan "$work/plan.json" --out "$work/run.json" -- "$@" \
         >"$work/out" 2>"$work/err"
     echo "exit $?"
-    said "$work/err" | sed 's/takes [0-9.]* ([0-9.]* to [0-9.]*) GPU/takes N GPU/; s/plan.s [0-9.]* to [0-9.]*/plan range/'
+    said "$work/err" | sed 's/takes [0-9.]* ([^)]*) GPU/takes N GPU/; s/plan.s [0-9.]* – [0-9.]*/plan range/'
 }
 watch "$trainer" trains 120 10
-sed -n 's/ in [0-9.]* s;/ in TIME;/; /^  run/p; s/hours    [0-9.]*; planned were [^)]*)/hours    N; planned were M/; /^  GPU/p' "$work/out"
+sed -n 's/ in [0-9.]* s;/ in TIME;/; /^  run/p; s/hours    [0-9.]*; planned: [^)]*)/hours    N; planned: M/; /^  GPU/p' "$work/out"
 sed -n '/"kind"/p; /"complete"/p; /"exit_code"/p; /"steps"/p; /"place/p; /"model"/p' "$work/run.json"
 watch "$trainer" fails 30 10 | grep -v 'at this rate'
 sed -n '/"complete"/p; /"exit_code"/p; /"place/p' "$work/run.json"

@@ -12,11 +12,11 @@ static void check_export(struct history_entry *entries, size_t count, struct are
     struct out out = { .arena = arena }, csv = { .arena = arena };
     struct history_entry *again;
     size_t back;
-    double ratios[16];
     history_write(entries, count, &out);
     history_write_csv(entries, count, arena, &csv);
     history_coverage(arena, entries, count, NULL, NULL);
-    history_ratios(ratios, 16, entries, count, NULL, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        history_teaches(entries, i);
     if (history_read_all(&again, &back, arena, out_view(&out), "again") || back != count)
         abort();
     for (size_t i = 0; i < count; i++)

@@ -146,8 +146,10 @@ static void write_many(const char *path, int writer, int count)
         struct history_entry e = entry_of(uid);
         struct ledger *ledger;
         struct ledger_options options = { .path = path, .wait_seconds = 60 };
-        if (ledger_open(&ledger, &options) || ledger_add(ledger, history_fields, &e))
+        if (ledger_open(&ledger, &options) || ledger_add(ledger, history_fields, &e)) {
+            fprintf(stderr, "writer %d: %s\n", writer, error_text());
             _exit(1);
+        }
         ledger_close(ledger);
     }
     _exit(0);
@@ -213,7 +215,7 @@ TEST(ledger_killed_in_the_middle_of_writing_loses_nothing_that_was_added)
                   "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1);
 }
 
-TEST(ledger_locked_by_another_program_is_a_sentence_after_a_wait)
+TEST(ledger_locked_by_another_program_is_an_error_after_a_wait)
 {
     const char *path = files_path("ledger/locked.sqlite");
     add_one(path, "0000000000000001");
@@ -304,7 +306,7 @@ static size_t size_of(const char *path)
     return stat(path, &about) ? 0 : (size_t)about.st_size;
 }
 
-TEST(ledger_that_is_damaged_is_moved_aside_and_a_new_one_begun)
+TEST(ledger_that_is_damaged_is_renamed_and_a_new_one_created)
 {
     const char *path = files_write("ledger/damaged.sqlite", TEXT("this was a ledger once, maybe"));
     const char *aside = files_path("ledger/damaged.sqlite.damaged-1");
@@ -402,7 +404,7 @@ static int look_only(const char *path)
     return (int)count;
 }
 
-TEST(ledger_that_is_read_only_can_still_be_looked_at)
+TEST(ledger_that_is_read_only_can_still_be_read)
 {
     const char *path = files_path("ledger/only/ledger.sqlite");
     const char *folder = files_path("ledger/only");

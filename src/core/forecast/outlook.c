@@ -1,11 +1,11 @@
-// Reads a plan's document, and forecasts the rest of a run from what was measured so far.
+// Reads a plan's document, and extrapolates a measured run to its end.
 
 #include "core/forecast/outlook.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double Z90 = 1.6448536269514722; // half of a 90 % interval, in deviations
+static const double Z90 = 1.6448536269514722; // half a 90 % interval, in standard deviations
 
 // --- the plan ----------------------------------------------------------------
 
@@ -58,8 +58,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     out->usd_per_gpu_hour = out->cost_usd.mid / out->gpu_hours.mid;
     if (!(out->gpu_hours.low <= out->gpu_hours.high) || !(out->processed_tokens > 0))
         return fail(ERR_INPUT,
-                    "%s: has no gpu_hours or no processed_tokens; gpuhours plan --json "
-                    "writes both",
+                    "%s: lacks gpu_hours or processed_tokens; gpuhours plan --json writes both",
                     name);
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
@@ -83,9 +82,9 @@ static void add(struct rest *rest, double seconds, double deviation)
     rest->variance += deviation * deviation;
 }
 
-// What one cause of slow steps will still take. If it has occurred n times, it goes on as often,
-// with a relative deviation of 1/√n. If not, it takes what the plan says, with a deviation as
-// large.
+// Time that one cause of slow steps will still take: with its frequency so far, whose relative
+// error is one over the root of its count; as planned, with an error of 100 %, if it has not
+// happened yet.
 static void add_slow(struct rest *rest, const struct outlook_plan *plan,
                      const struct outlook_progress *now, enum steady_cause cause,
                      enum overhead_kind kind, double steps)

@@ -122,6 +122,8 @@ struct card {
     bool found;
     bool lighter[ROW_SIZES]; // whether lighter checkpointing is stable at each micro-batch
     struct search_result best;
+    struct efficiency learned; // with learned_gpus of them; 0: not yet
+    int64_t learned_gpus;
 };
 
 struct walk {
@@ -177,11 +179,22 @@ static bool is_better(const struct search_result *best, bool stable, double wall
     return stable ? faster : bytes < 0.9 || (bytes < 1.1 && faster);
 }
 
-static struct efficiency efficiency_of(struct walk *walk, const struct card *card,
+// By the ledger; of a card it depends on the number of GPUs only, which seldom changes.
+static struct efficiency learned(const struct search_space *space, struct card *card,
+                                 const struct setup *setup)
+{
+    int64_t gpus = layout_gpus(&setup->layout);
+    if (card->learned_gpus != gpus)
+        card->learned = prior_at(space->ledger, &space->efficiency, setup);
+    card->learned_gpus = gpus;
+    return card->learned;
+}
+
+static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                                        const struct step_request *request)
 {
     const struct search_space *space = walk->space;
-    if (!space->transfer)
+    if (!space->transfer && !(space->ledger && space->ledger->count))
         return space->efficiency;
     struct setup setup = { .model = request->model,
                            .stack = request->stack,
@@ -191,9 +204,10 @@ static struct efficiency efficiency_of(struct walk *walk, const struct card *car
                            .layout = *request->layout,
                            .batch = request->batch,
                            .accumulation = request->accumulation };
-    struct transferred to;
-    transfer_to(&to, space->transfer, walk->arena, &setup);
-    return to.same_stack ? to.efficiency : space->efficiency;
+    struct transferred to = { 0 };
+    if (space->transfer)
+        transfer_to(&to, space->transfer, walk->arena, &setup);
+    return to.same_stack ? to.efficiency : learned(space, card, &setup);
 }
 
 // One configuration against one card: what the search knows of it before its time is computed.

@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "core/forecast/transfer.h"
+#include "core/forecast/prior.h"
 #include "core/forecast/forecast.h"
 #include "core/forecast/workload.h"
 
@@ -24,8 +24,9 @@ struct search_space {
     const struct stack *stack;
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
-    struct efficiency efficiency;
-    const struct transfer *transfer;   // of a pilot; NULL: every configuration has that efficiency
+    struct efficiency efficiency;      // the catalog's row of the stack
+    const struct prior *ledger;        // the user's own runs, which update it; NULL: none
+    const struct transfer *transfer;   // of a pilot, which replaces both; NULL: none
     const struct overheads *overheads; // before overhead_configure()
     const char *parallel;              // NULL: any
     const struct layout *layout;       // NULL: as parallel says

@@ -1,4 +1,9 @@
+// Finds the pilot's configuration in the catalogs, its efficiency, and what is left of it
+// elsewhere.
+
 #include "core/forecast/transfer.h"
+
+#include "core/measured/plausible.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,13 +21,13 @@ const char *const transfer_names[] = {
     [TRANSFER_GPU] = "another GPU",
 };
 
-// Deviations of the logarithm of measured over predicted tokens/s between two runs of one source
-// and stack that differ in one thing. Pairs of data/runs.csv that do differ in one give 0.7 of
-// these, at the median over sources; with these, eight in ten of all pairs are held (test_carry.c).
+// Standard deviation of ln(measured/predicted tokens/s) between two runs of one source and stack
+// that differ in one thing. Such pairs of data/runs.csv show 0.7 of these at the median over
+// sources; with these values the ranges hold for 80 % of all pairs (test_transfer.c).
 static const struct {
     double spread;
-    double whole; // doublings of the difference at which it is all there; 0: at any difference
-    bool far;     // draws the efficiency back towards the stack's own
+    double whole; // doublings at which the spread is complete; 0: at any difference
+    bool far;     // also pulls the efficiency back towards the stack's own
 } differences[] = {
     [TRANSFER_LENGTHS] = { 0.20, 2, false },  [TRANSFER_RECOMPUTATION] = { 0.06, 0, false },
     [TRANSFER_GPUS] = { 0.11, 2, false },     [TRANSFER_LAYOUT] = { 0.20, 0, false },
@@ -30,64 +35,64 @@ static const struct {
     [TRANSFER_MODEL] = { 0.14, 0, true },     [TRANSFER_GPU] = { 0.18, 0, true },
 };
 
-// Like GPUs of a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
-// deviations.
+// GPUs of one type in a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
+// standard deviations.
 static const double run_spread = 0.02;
-// Of a pilot that gives no interval, or was not steady: the least that is believed.
+// Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;
 
 // --- the pilot's own configuration -------------------------------------------
 
-static enum err find_gpu(struct transfer *carry, const struct transfer_source *source)
+static enum err find_gpu(struct transfer *transfer, const struct transfer_source *source)
 {
-    const struct pilot *pilot = carry->pilot;
+    const struct pilot *pilot = transfer->pilot;
     const char *name = pilot->configuration.gpu ? pilot->configuration.gpu : pilot->gpu.name;
     if (!name)
         return fail(ERR_INPUT,
-                    "%s: does not say on which GPU it ran; put its name into "
-                    "configuration.gpu",
-                    carry->name);
+                    "%s: does not name the GPU that it ran on; set configuration.gpu in it",
+                    transfer->name);
     if (!strcmp(name, "cpu") || (pilot->gpu.name && !strcmp(pilot->gpu.name, "cpu")))
         return fail(ERR_INPUT,
-                    "%s: was measured on a CPU, at %.4g tokens/s; that says nothing of a "
-                    "GPU, so pilot on the GPU that will train",
-                    carry->name, pilot->tokens_per_s.mean);
-    if (catalog_gpu(&carry->setup.gpu, source->catalog, name))
-        return error_prefix(ERR_INPUT, "%s: ", carry->name);
-    const struct node *node = catalog_node_of(source->catalog, carry->setup.gpu);
+                    "%s: was measured on a CPU, at %.4g tokens/s, which tells nothing about a "
+                    "GPU; run the pilot on the GPU that will train",
+                    transfer->name, pilot->tokens_per_s.mean);
+    if (catalog_gpu(&transfer->setup.gpu, source->catalog, name))
+        return error_prefix(ERR_INPUT, "%s: ", transfer->name);
+    const struct node *node = catalog_node_of(source->catalog, transfer->setup.gpu);
     if (node)
-        carry->node = *node;
-    carry->setup.node = node ? &carry->node : NULL;
+        transfer->node = *node;
+    transfer->setup.node = node ? &transfer->node : NULL;
     return OK;
 }
 
-static enum err find_names(struct transfer *carry, const struct transfer_source *source)
+static enum err find_names(struct transfer *transfer, const struct transfer_source *source)
 {
-    const struct pilot_configuration *c = &carry->pilot->configuration;
-    const char *stack = c->stack ? c->stack : carry->pilot->stack;
+    const struct pilot_configuration *c = &transfer->pilot->configuration;
+    const char *stack = c->stack ? c->stack : transfer->pilot->stack;
     if (!c->model || !stack)
-        return fail(ERR_INPUT, "%s: configuration does not name the %s that ran", carry->name,
-                    c->model ? "stack" : "model");
-    carry->setup.model =
+        return fail(ERR_INPUT,
+                    "%s: does not name the %s that ran; run the pilot again with --plan FILE or "
+                    "--from CONFIG, or set configuration.%s in it",
+                    transfer->name, c->model ? "stack" : "model", c->model ? "stack" : "model");
+    transfer->setup.model =
         source->model && !strcmp(source->model->name, c->model) ? source->model : NULL;
-    carry->setup.stack =
+    transfer->setup.stack =
         source->stack && !strcmp(source->stack->name, stack) ? source->stack : NULL;
-    if (!carry->setup.model && catalog_model(&carry->setup.model, source->catalog, c->model))
-        return error_prefix(ERR_INPUT, "%s: ", carry->name);
-    if (!carry->setup.stack &&
-        stack_find(&carry->setup.stack, source->stacks, source->stack_count, stack))
-        return error_prefix(ERR_INPUT, "%s: ", carry->name);
-    return find_gpu(carry, source);
+    if (!transfer->setup.model && catalog_model(&transfer->setup.model, source->catalog, c->model))
+        return error_prefix(ERR_INPUT, "%s: ", transfer->name);
+    if (!transfer->setup.stack &&
+        stack_find(&transfer->setup.stack, source->stacks, source->stack_count, stack))
+        return error_prefix(ERR_INPUT, "%s: ", transfer->name);
+    return find_gpu(transfer, source);
 }
 
-// The mean micro-batch of one rank. What the pilot did not count of it is as the plan's data has
-// it.
-static void find_batch(struct transfer *carry, const struct transfer_source *source)
+// The mean micro-batch of one rank. What the pilot did not count is taken from the plan's data.
+static void find_batch(struct transfer *transfer, const struct transfer_source *source)
 {
-    const struct pilot *pilot = carry->pilot;
+    const struct pilot *pilot = transfer->pilot;
     const struct pilot_configuration *c = &pilot->configuration;
     double rows = c->micro_batch >= 1 ? c->micro_batch : 1;
-    double ranks = (double)carry->setup.layout.data;
+    double ranks = (double)transfer->setup.layout.data;
     double accumulation = c->accumulation >= 1  ? c->accumulation
                           : c->global_batch > 0 ? fmax(1, rint(c->global_batch / (rows * ranks)))
                                                 : 1;
@@ -114,25 +119,25 @@ static void find_batch(struct transfer *carry, const struct transfer_source *sou
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
-    carry->setup.batch = batch;
-    carry->setup.worst = workload.worst;
-    carry->setup.accumulation = accumulation;
-    carry->setup.varied_widths =
+    transfer->setup.batch = batch;
+    transfer->setup.worst = workload.worst;
+    transfer->setup.accumulation = accumulation;
+    transfer->setup.varied_widths =
         workload.varied_widths &&
         (!c->batching || !strcmp(c->batching, batching_names_auto[BATCHING_LONGEST]));
 }
 
-static enum err find_layout(struct transfer *carry)
+static enum err find_layout(struct transfer *transfer)
 {
-    const struct pilot_configuration *c = &carry->pilot->configuration;
-    int64_t gpus = c->gpus > 0                   ? c->gpus
-                   : carry->pilot->gpu.count > 0 ? carry->pilot->gpu.count
-                                                 : 1;
-    carry->setup.layout = layout_single();
+    const struct pilot_configuration *c = &transfer->pilot->configuration;
+    int64_t gpus = c->gpus > 0                      ? c->gpus
+                   : transfer->pilot->gpu.count > 0 ? transfer->pilot->gpu.count
+                                                    : 1;
+    transfer->setup.layout = layout_single();
     if (!c->parallel || !strcmp(c->parallel, "auto"))
-        carry->setup.layout.data = gpus;
-    else if (layout_read(&carry->setup.layout, text_of(c->parallel), gpus))
-        return error_prefix(ERR_INPUT, "%s: configuration: ", carry->name);
+        transfer->setup.layout.data = gpus;
+    else if (layout_read(&transfer->setup.layout, text_of(c->parallel), gpus))
+        return error_prefix(ERR_INPUT, "%s: configuration: ", transfer->name);
     return OK;
 }
 
@@ -146,6 +151,10 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     out->setup.recipe = pilot->configuration.recipe;
     out->recipe = estimate_recipe(&out->setup);
     find_batch(out, source);
+    TRY(plausible_rate(&(struct plausible){ pilot->tokens_per_s.mean, out->setup.model,
+                                            &out->recipe, out->setup.gpu,
+                                            (double)layout_gpus(&out->setup.layout) },
+                       out->name));
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &out->setup));
     out->roofline_tokens_per_s = estimate.tokens_per_s;
@@ -161,23 +170,29 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     return OK;
 }
 
-double transfer_memory_ratio(const struct transfer *carry)
+double transfer_memory_ratio(const struct transfer *transfer)
 {
-    return carry->pilot->peak_bytes > 0 ? carry->pilot->peak_bytes / carry->predicted_bytes : NAN;
+    return transfer->pilot->peak_bytes > 0 ? transfer->pilot->peak_bytes / transfer->predicted_bytes
+                                           : NAN;
 }
 
-// --- how far another configuration is ----------------------------------------
+// --- distance of another configuration ---------------------------------------
 
 static double doublings(double a, double b)
 {
     return a > 0 && b > 0 ? fabs(log2(a / b)) : 0;
 }
 
-// How much of the whole difference is there, 0 to 1.
+// Share of the complete difference, 0 to 1.
 static double grown(enum transfer_cause cause, double far)
 {
     double whole = differences[cause].whole;
     return whole > 0 ? fmin(1, far / whole) : far > 0;
+}
+
+double transfer_difference(enum transfer_cause cause, double distance)
+{
+    return differences[cause].spread * grown(cause, distance);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -185,7 +200,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-// But for the number of data-parallel ranks; optimizer states may be sharded or not.
+// Ignores the number of data-parallel ranks, and whether optimizer states are sharded.
 static bool same_layout(const struct layout *a, const struct layout *b)
 {
     return a->tensor == b->tensor && a->pipeline == b->pipeline && a->context == b->context &&
@@ -198,11 +213,11 @@ static double attended(const struct step_batch *batch)
     return batch->squares / batch->tokens;
 }
 
-// How different two configurations are, by cause: doublings, or 1 where it differs at all.
-static void distances(double *out, const struct transfer *carry, const struct setup *setup)
+// The distance of two configurations by cause: doublings, or 1 if they differ at all.
+static void distances(double *out, const struct transfer *transfer, const struct setup *setup)
 {
-    const struct setup *own = &carry->setup;
-    const struct recipe *a = &carry->recipe, b = estimate_recipe(setup);
+    const struct setup *own = &transfer->setup;
+    const struct recipe *a = &transfer->recipe, b = estimate_recipe(setup);
     bool adapters = a->method != RECIPE_FULL && b.method != RECIPE_FULL;
     memset(out, 0, TRANSFER_CAUSES * sizeof *out);
     out[TRANSFER_LENGTHS] = hypot(doublings(attended(&own->batch), attended(&setup->batch)),
@@ -235,16 +250,16 @@ static bool spanned(double value, double low, double high)
     return value >= 0.9 * low && value <= 1.1 * high;
 }
 
-// Moves the efficiency from the pilot's batches to others by its fit: what the fit says of the two
-// over what the step list says. False where there is no fit, or it is none of this shape.
-static bool move_by_fit(double *log_efficiency, double *spread, const struct transfer *carry,
+// Scales the efficiency from the pilot's batches to others: the ratio that the fit predicts over
+// the ratio that the step list predicts. False if there is no fit for this method and model.
+static bool move_by_fit(double *log_efficiency, double *spread, const struct transfer *transfer,
                         struct arena *arena, const struct setup *setup, const double *far)
 {
-    const struct pilot *pilot = carry->pilot;
+    const struct pilot *pilot = transfer->pilot;
     const struct pilot_fit *fit = &pilot->fit;
     if (fit->samples < 8 || !(fit->spread >= 0) || far[TRANSFER_METHOD] || far[TRANSFER_MODEL])
         return false;
-    struct setup moved = carry->setup;
+    struct setup moved = transfer->setup;
     moved.batch = setup->batch;
     moved.accumulation = setup->accumulation;
     struct arena_mark mark = arena_mark(arena);
@@ -252,52 +267,52 @@ static bool move_by_fit(double *log_efficiency, double *spread, const struct tra
     bool made = !estimate_make(&estimate, arena, &moved);
     arena_rewind(arena, mark);
     double by_fit = fit_tokens_per_s(pilot, &moved.batch, moved.accumulation) /
-                    fit_tokens_per_s(pilot, &carry->setup.batch, carry->setup.accumulation);
-    double by_list = estimate.tokens_per_s / carry->roofline_tokens_per_s;
+                    fit_tokens_per_s(pilot, &transfer->setup.batch, transfer->setup.accumulation);
+    double by_list = estimate.tokens_per_s / transfer->roofline_tokens_per_s;
     if (!made || !(by_fit > 0) || !(by_list > 0))
         return false;
     double apart = log(by_fit / by_list);
     bool inside = spanned(moved.batch.tokens, fit->tokens_low, fit->tokens_high) &&
                   spanned(attended(&moved.batch), fit->attended_low, fit->attended_high);
-    *log_efficiency = carry->log_measured + apart;
-    // Residuals average out over many micro-batches, what the four terms miss does not. Beyond what
-    // was timed, fit and list are two opinions.
+    *log_efficiency = transfer->log_measured + apart;
+    // Residuals average out over many micro-batches; a misfit of the four terms does not. Outside
+    // the timed range, half the disagreement of fit and step list is added.
     *spread = hypot(fit->spread / 2, inside ? 0 : apart / 2) *
               grown(TRANSFER_LENGTHS, far[TRANSFER_LENGTHS]);
     return true;
 }
 
-// --- carrying ----------------------------------------------------------------
+// --- transfer ----------------------------------------------------------------
 
-void transfer_to(struct transferred *out, const struct transfer *carry, struct arena *arena,
+void transfer_to(struct transferred *out, const struct transfer *transfer, struct arena *arena,
                  const struct setup *setup)
 {
-    double far[TRANSFER_CAUSES], near = 0, beyond = 0, log_efficiency = carry->log_measured;
-    *out = (struct transferred){ .efficiency = carry->prior,
+    double far[TRANSFER_CAUSES], near = 0, beyond = 0, log_efficiency = transfer->log_measured;
+    *out = (struct transferred){ .efficiency = transfer->prior,
                                  .same_stack =
-                                     same_text(carry->setup.stack->name, setup->stack->name) };
+                                     same_text(transfer->setup.stack->name, setup->stack->name) };
     if (!out->same_stack)
         return;
-    distances(far, carry, setup);
-    out->spreads[TRANSFER_INTERVAL] = carry->log_interval;
+    distances(far, transfer, setup);
+    out->spreads[TRANSFER_INTERVAL] = transfer->log_interval;
     out->spreads[TRANSFER_RUNS] = run_spread;
     for (int cause = TRANSFER_LENGTHS; cause < TRANSFER_CAUSES; cause++)
-        out->spreads[cause] =
-            differences[cause].spread * grown((enum transfer_cause)cause, far[cause]);
+        out->spreads[cause] = transfer_difference((enum transfer_cause)cause, far[cause]);
     out->by_fit =
-        move_by_fit(&log_efficiency, &out->spreads[TRANSFER_LENGTHS], carry, arena, setup, far);
+        move_by_fit(&log_efficiency, &out->spreads[TRANSFER_LENGTHS], transfer, arena, setup, far);
     for (int cause = 0; cause < TRANSFER_CAUSES; cause++)
         *(differences[cause].far ? &beyond : &near) += out->spreads[cause] * out->spreads[cause];
 
-    // Two runs of one stack have its spread each and differ by what is beyond: their correlation.
+    // Two runs of one stack each vary by its spread s and differ from each other by the far causes:
+    // beyond = 2s²(1 − correlation).
     struct efficiency *e = &out->efficiency;
-    double variance = carry->prior.log_spread * carry->prior.log_spread;
+    double variance = transfer->prior.log_spread * transfer->prior.log_spread;
     double weight = variance > 0 ? fmax(0, 1 - beyond / (2 * variance)) : beyond == 0;
     double left = weight * weight * near + variance * (1 - weight * weight);
     out->weight = weight;
     out->alike = beyond == 0 && !far[TRANSFER_GPUS] && !far[TRANSFER_LAYOUT] &&
                  !far[TRANSFER_RECOMPUTATION] && far[TRANSFER_LENGTHS] < 0.1;
-    e->log_mid = carry->prior.log_mid + weight * (log_efficiency - carry->prior.log_mid);
-    e->log_spread = fmin(carry->prior.log_spread, sqrt(left));
+    e->log_mid = transfer->prior.log_mid + weight * (log_efficiency - transfer->prior.log_mid);
+    e->log_spread = fmin(transfer->prior.log_spread, sqrt(left));
     e->is_piloted = true;
 }

@@ -1,17 +1,21 @@
-// transfer: what a pilot says of a run that differs from it, and how surely.
+// transfer: applies a pilot's measurement to a run that differs from it, with its uncertainty.
 //
-// The pilot's own configuration has a step list too. Measured over predicted tokens/s of that is
-// its efficiency, which takes the place of the stack's where a run is like the pilot. Each way in
-// which a run differs adds a spread, taken from pairs of measured runs of one source that differ
-// in just that. Other lengths go by the pilot's own fit where it has one; other counts of GPUs by
-// the communication model; another method or model draws the efficiency back towards the stack's.
-// Peak rates of cards play no part.
+// The step list also predicts the pilot's own configuration. The ratio of measured to predicted
+// tokens/s there is the pilot's efficiency, and it replaces the stack's for a run like the pilot.
+// Each difference between pilot and run adds a spread, taken from pairs of measured runs of one
+// source that differ in only that. Other lengths are scaled by the pilot's own fit if it has one,
+// another number of GPUs by the communication model; another method or model pulls the efficiency
+// back towards the stack's. Datasheet peaks are never used to scale.
 //
-//     struct transfer carry;
-//     TRY(transfer_open(&carry, arena, &source));
-//     struct transferred carried;
-//     transfer_to(&carried, &carry, arena, &setup);
-//     carried.efficiency …              // in the place of calibration_of()
+//      measured tokens/s ──┐
+//                          ├─ ratio = efficiency ──► × predicted tokens/s of the run
+//     predicted tokens/s ──┘                           ± one spread per difference
+//
+//     struct transfer transfer;
+//     TRY(transfer_open(&transfer, arena, &source));
+//     struct transferred to;
+//     transfer_to(&to, &transfer, arena, &setup);
+//     to.efficiency …              // in the place of calibration_of()
 //
 // Formulas: docs/formulas.md, section transfer.
 
@@ -22,12 +26,12 @@
 #include "core/forecast/workload.h"
 
 enum transfer_cause {
-    TRANSFER_INTERVAL,      // of the pilot's own mean
+    TRANSFER_INTERVAL,      // confidence interval of the pilot's mean
     TRANSFER_RUNS,          // between runs of one configuration
     TRANSFER_LENGTHS,       // other lengths or tokens per micro-batch
-    TRANSFER_RECOMPUTATION, // more or less of it
-    TRANSFER_GPUS,          // more or fewer data-parallel ones
-    TRANSFER_LAYOUT,        // weights or work divided in another way
+    TRANSFER_RECOMPUTATION, // another level of activation checkpointing
+    TRANSFER_GPUS,          // more or fewer GPUs
+    TRANSFER_LAYOUT,        // weights or work split in another way
     TRANSFER_PRECISION,     // precision, rank, targets or optimizer
     TRANSFER_METHOD,
     TRANSFER_MODEL,
@@ -36,19 +40,18 @@ enum transfer_cause {
 };
 extern const char *const transfer_names[]; // "the pilot's interval", "other lengths", …
 
-// What the pilot's words are looked up in.
+// A pilot, and the tables in which its names are looked up.
 struct transfer_source {
     const struct pilot *pilot;
-    const char *name; // of its file, for sentences
+    const char *name; // of its file, for error messages
     const struct catalog *catalog;
     const struct stack *stacks;
     size_t stack_count;
     const struct efficiency *efficiencies;
     size_t efficiency_count;
-    const struct model *model; // of the plan, where it may be none of the catalog
-    const struct stack *stack; // likewise
-    const struct workload_rule
-        *rule; // of the plan: for what the pilot did not count of its batches
+    const struct model *model;        // of the plan, which may not be in the catalog
+    const struct stack *stack;        // likewise
+    const struct workload_rule *rule; // of the plan: fills in what the pilot did not count
 };
 
 struct transfer {
@@ -56,30 +59,34 @@ struct transfer {
     const char *name;
     struct node node;
     struct setup setup;   // what ran
-    struct recipe recipe; // of it, nothing on auto
+    struct recipe recipe; // of the setup, with every "auto" resolved
     double roofline_tokens_per_s;
-    double predicted_bytes;  // of the fullest GPU
+    double predicted_bytes;  // of the GPU with the highest peak
     struct efficiency prior; // of its stack
-    double log_measured;     // of measured over roofline tokens/s
-    double log_interval;     // deviation of that
+    double log_measured;     // logarithm of measured over roofline tokens/s
+    double log_interval;     // standard deviation of log_measured
 };
 
 struct transferred {
     struct efficiency efficiency;
-    double spreads[TRANSFER_CAUSES]; // deviations of the logarithm of tokens/s, by cause
-    double weight;   // of the pilot against the stack's own row: 1 where nothing is far
-    bool by_fit;     // lengths went by the pilot's fit
-    bool alike;      // nothing but lengths differs, and those by little
-    bool same_stack; // else nothing was carried
+    double spreads[TRANSFER_CAUSES]; // standard deviation of ln(tokens/s), by cause
+    double weight;   // of the pilot against the stack's own row: 1 if no far cause differs
+    bool by_fit;     // lengths were scaled by the pilot's fit
+    bool alike;      // only the lengths differ, and little
+    bool same_stack; // false: the pilot tells nothing about this run
 };
 
-// ERR_INPUT where the pilot names no model, stack or GPU that is known: a rate measured on a CPU
-// says nothing of a GPU.
+// ERR_INPUT if the pilot names no known model, stack or GPU, was measured on a CPU, or is faster
+// than its GPUs can be.
 enum err transfer_open(struct transfer *out, struct arena *arena,
                        const struct transfer_source *source);
 
-void transfer_to(struct transferred *out, const struct transfer *carry, struct arena *arena,
+void transfer_to(struct transferred *out, const struct transfer *transfer, struct arena *arena,
                  const struct setup *setup);
 
-// Measured over predicted bytes of the pilot; NAN where it measured none.
-double transfer_memory_ratio(const struct transfer *carry);
+// Standard deviation of the logarithm of measured over predicted tokens/s between two runs of one
+// source that differ in one cause: by so many doublings, or by 1 where they differ at all.
+double transfer_difference(enum transfer_cause cause, double distance);
+
+// Measured over predicted bytes of the pilot; NAN if it measured none.
+double transfer_memory_ratio(const struct transfer *transfer);

@@ -1,3 +1,5 @@
+// Entries of the ledger: read from documents, linked to plans, exported, and counted.
+
 #include "core/measured/history.h"
 
 #include <math.h>
@@ -12,19 +14,19 @@ const char *const history_kinds[] = { "profile", "plan", "pilot", "run", NULL };
 
 const struct field history_fields[] = {
     FIELD(history_entry, id, COUNT, "in this ledger"),
-    FIELD(history_entry, uid, TEXT, "of the content, the same in every ledger"),
-    FIELD_OF(history_entry, kind, history_kinds, "what it is"),
-    FIELD(history_entry, at, TEXT, "when, universal time"),
+    FIELD(history_entry, uid, TEXT, "hash of the content, the same in every ledger"),
+    FIELD_OF(history_entry, kind, history_kinds, "kind of document"),
+    FIELD(history_entry, at, TEXT, "time, UTC"),
     FIELD(history_entry, program, TEXT, "version of gpuhours"),
-    FIELD(history_entry, name, TEXT, "that it was given"),
-    FIELD(history_entry, plan, TEXT, "uid of the plan that it answers"),
-    FIELD(history_entry, key, TEXT, "that like configurations share"),
+    FIELD(history_entry, name, TEXT, "name given by the user"),
+    FIELD(history_entry, plan, TEXT, "uid of the plan that it measured"),
+    FIELD(history_entry, key, TEXT, "the same for one configuration"),
     FIELD(history_entry, model, TEXT, "model"),
     FIELD(history_entry, method, TEXT, "full, lora or qlora"),
     FIELD(history_entry, stack, TEXT, "training stack"),
     FIELD(history_entry, gpu, TEXT, "GPU"),
-    FIELD(history_entry, gpus, COUNT, "how many"),
-    FIELD(history_entry, context, COUNT, "tokens of a row"),
+    FIELD(history_entry, gpus, COUNT, "number of GPUs"),
+    FIELD(history_entry, context, COUNT, "most tokens of a row"),
     FIELD(history_entry, tokens, NUMBER, "processed in the whole run"),
     RANGE(tokens_per_second, "tokens/s over all GPUs"),
     RANGE(wall_hours, "wall hours"),
@@ -67,7 +69,7 @@ static void read_range(struct range *out, const struct json *in)
                            json_get_number(in, "p90", NAN) };
 }
 
-// A measured number stands alone, or with its interval as "mean".
+// A measured number, or an object with its "mean".
 static double read_actual(const struct json *in)
 {
     if (in && in->kind == JSON_NUMBER)
@@ -110,7 +112,7 @@ static void read_numbers(struct history_entry *out, struct arena *arena, const s
         read_range(&out->wall_hours, json_get(in, "wall_hours"));
         read_range(&out->gpu_hours, json_get(in, "gpu_hours"));
     }
-    if (out->kind == HISTORY_PILOT) // of a few minutes: no hours of a run
+    if (out->kind == HISTORY_PILOT) // a few minutes, not the hours of a run
         out->actual_wall_hours = out->actual_gpu_hours = NAN;
 }
 
@@ -121,12 +123,12 @@ static enum err read_kind(int *out, const struct json *tree, const char *name)
         if (kind.at && text_is(kind, history_kinds[*out]))
             return OK;
     return fail(ERR_INPUT,
-                "%s: \"kind\" is \"%.*s\", must be profile, plan, pilot or run: a document that "
-                "gpuhours wrote with --json",
+                "%s: \"kind\" is \"%.*s\", must be profile, plan, pilot or run, as gpuhours --json "
+                "writes them",
                 name, TEXT_BRIEF(kind.at ? kind : TEXT("missing")));
 }
 
-// JSON without the blanks between its parts.
+// JSON without white space between tokens.
 static const char *compact(struct arena *arena, struct text json)
 {
     char *out = arena_alloc(arena, json.size + 1);
@@ -146,7 +148,7 @@ static const char *compact(struct arena *arena, struct text json)
     return out;
 }
 
-// The text of a member.
+// The JSON text of a member.
 static const char *raw_member(struct arena *arena, struct text document, const char *wanted)
 {
     struct json_reader in = json_reader(document);
@@ -160,12 +162,11 @@ static const char *raw_member(struct arena *arena, struct text document, const c
     return NULL;
 }
 
-// Entries are strings, which a zero byte would end.
+// Entries are C strings, which a zero byte would end.
 static enum err check_bytes(struct text document, const char *name)
 {
     if (document.size && memchr(document.at, 0, document.size))
-        return fail(ERR_INPUT, "%s: has a zero byte in it, which no document of gpuhours has",
-                    name);
+        return fail(ERR_INPUT, "%s: contains a zero byte; it is not a document of gpuhours", name);
     return OK;
 }
 
@@ -175,7 +176,7 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
     struct json tree;
     history_clear(out);
     TRY(check_bytes(document, name));
-    if (document.size >= 3 && !memcmp(document.at, "\xEF\xBB\xBF", 3)) // not inside an export
+    if (document.size >= 3 && !memcmp(document.at, "\xEF\xBB\xBF", 3)) // a byte order mark
         document = (struct text){ document.at + 3, document.size - 3 };
     TRY(json_read(&tree, arena, document, name));
     if (tree.kind != JSON_OBJECT)
@@ -194,9 +195,9 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
     return OK;
 }
 
-// --- what makes entries the same, alike and answers --------------------------
+// --- identity, and links between entries -------------------------------------
 
-// FNV-1a of 64 bits; a zero byte parts the texts.
+// FNV-1a of 64 bits; a zero byte separates the texts.
 static uint64_t digest(uint64_t hash, const char *text)
 {
     for (; text && *text; text++)
@@ -280,7 +281,7 @@ void history_write(const struct history_entry *entries, size_t count, struct out
     out_char(out, '\n');
 }
 
-// Quoted where it must be; a cell that a spreadsheet would compute is made plain text.
+// Quotes a cell if needed; a cell that a spreadsheet would run as a formula becomes text.
 static void put_cell(struct out *out, const char *cell, bool is_text)
 {
     bool formula = is_text && *cell && strchr("=+-@", *cell);
@@ -331,7 +332,7 @@ static enum err read_entry(struct history_entry *out, struct arena *arena, struc
     for (const struct field *f = history_fields; f->name; f++)
         if (is_json_field(f) && json_get(&tree, f->name))
             *(const char **)((char *)out + f->offset) = raw_member(arena, raw, f->name);
-    for (size_t i = 0; i < tree.count; i++) // read above, as it stands
+    for (size_t i = 0; i < tree.count; i++) // already read above, as raw JSON
         if (text_is(tree.items[2 * i].string, "configuration") ||
             text_is(tree.items[2 * i].string, "document"))
             tree.items[2 * i + 1] = (struct json){ .kind = JSON_STRING };
@@ -342,8 +343,7 @@ static enum err read_entry(struct history_entry *out, struct arena *arena, struc
     *out = plain;
     if (!out->uid || strlen(out->uid) != 16 || !out->at || strlen(out->at) != 20)
         return fail(ERR_INPUT,
-                    "%s: a run has no uid of 16 digits or no time such as "
-                    "2026-11-15T11:20:05Z",
+                    "%s: a run lacks a uid of 16 digits or a time such as 2026-11-15T11:20:05Z",
                     name);
     return OK;
 }
@@ -359,7 +359,7 @@ enum err history_read_all(struct history_entry **out, size_t *count, struct aren
     *count = 0;
     TRY(check_bytes(in, name));
     if (json_peek(&reader) != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: is no export of gpuhours runs, nor a ledger", name);
+        return fail(ERR_INPUT, "%s: is neither an export of gpuhours runs nor a ledger", name);
     json_object(&reader);
     while (json_key(&reader, arena, &key)) {
         if (!text_is(key, "runs") || json_peek(&reader) != JSON_ARRAY) {
@@ -383,10 +383,10 @@ enum err history_read_all(struct history_entry **out, size_t *count, struct aren
     TRY(json_end(&reader, name));
     return found
                ? OK
-               : fail(ERR_INPUT, "%s: has no list \"runs\"; gpuhours runs export makes one", name);
+               : fail(ERR_INPUT, "%s: has no list \"runs\"; gpuhours runs export writes one", name);
 }
 
-// --- how forecasts held ------------------------------------------------------
+// --- how often forecasts held ------------------------------------------------
 
 static bool is_of(const char *value, const char *wanted)
 {
@@ -425,25 +425,16 @@ struct history_coverage history_coverage(struct arena *arena, const struct histo
     return out;
 }
 
-static bool has_ratio(const struct history_entry *e, const char *stack, const char *gpu,
-                      const char *method)
+static bool has_ratio(const struct history_entry *e)
 {
-    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0 &&
-           is_of(e->stack, stack) && is_of(e->gpu, gpu) && is_of(e->method, method);
+    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0;
 }
 
-size_t history_ratios(double *out, size_t room, const struct history_entry *entries, size_t count,
-                      const char *stack, const char *gpu, const char *method)
+bool history_teaches(const struct history_entry *entries, size_t at)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < count && found < room; i++) {
-        const struct history_entry *e = &entries[i];
-        bool newest = true;
-        for (size_t j = 0; j < i && newest; j++)
-            newest = !has_ratio(&entries[j], stack, gpu, method) || !e->key || !entries[j].key ||
-                     strcmp(entries[j].key, e->key);
-        if (newest && has_ratio(e, stack, gpu, method))
-            out[found++] = log(e->actual_tokens_per_second / e->roofline_tokens_per_second);
-    }
-    return found;
+    const struct history_entry *e = &entries[at];
+    bool newest = true;
+    for (size_t i = 0; i < at && newest && e->key; i++)
+        newest = !has_ratio(&entries[i]) || !entries[i].key || strcmp(entries[i].key, e->key);
+    return newest && has_ratio(e);
 }

@@ -1,14 +1,15 @@
-// history: past plans, pilots and runs: what was forecast, and what became of it.
+// history: past plans, pilots and runs: what was forecast, and what was measured.
 //
-// An entry is what a ledger keeps of a document: its configuration, the forecast, the actual. Its
-// fields are the ledger's columns, the keys and columns of an export, and what `runs` lists.
+// An entry is the ledger's summary of a document: its configuration, the forecast, the measurement.
+// Its fields are the columns of the ledger, the keys and columns of an export, and what `runs`
+// lists.
 //
 //     struct history_entry entry;
-//     TRY(history_read(&entry, arena, document, "plan.json"));   // any of our documents
-//     history_answer(&run, &plan, true);                         // the run ends what the plan
-//     began struct history_coverage all = history_coverage(arena, entries, count, NULL, NULL);
+//     TRY(history_read(&entry, arena, document, "plan.json"));   // any document of gpuhours
+//     history_answer(&run, &plan, true);                         // this run was that plan
+//     struct history_coverage all = history_coverage(arena, entries, count, NULL, NULL);
 //
-// Texts point into the arena or the document. Numbers that are not known are NAN, texts NULL.
+// Texts point into the arena or the document. Unknown numbers are NAN, unknown texts NULL.
 
 #pragma once
 
@@ -20,16 +21,16 @@ extern const char *const history_kinds[];
 
 struct history_entry {
     int64_t id;      // in one ledger
-    const char *uid; // of the content: the same wherever it is copied to
+    const char *uid; // hash of the content: the same in every ledger
     int kind;
-    const char *at;      // universal time: 2026-11-15T11:20:05Z
+    const char *at;      // UTC: 2026-11-15T11:20:05Z
     const char *program; // the version that wrote it
-    const char *name;    // that the user gave
-    const char *plan;    // uid of the plan that a pilot or run answers
-    const char *key;     // model/method/stack/gpu×gpus/context: like configurations share it
+    const char *name;    // given by the user
+    const char *plan;    // uid of the plan that a pilot or run measured
+    const char *key;     // model/method/stack/gpu×gpus/context: the same for one configuration
     const char *model, *method, *stack, *gpu;
     int64_t gpus, context;
-    double tokens; // processed in the whole run; of a profile: in the data
+    double tokens; // processed in the whole run; of a profile: tokens of the data
     struct range tokens_per_second, wall_hours, gpu_hours; // forecast
     double actual_tokens_per_second, actual_wall_hours, actual_gpu_hours;
     double roofline_tokens_per_second;    // of the plan, before any efficiency
@@ -40,28 +41,28 @@ extern const struct field history_fields[];
 
 void history_clear(struct history_entry *entry);
 
-// Reads a plan, a profile, a pilot or a run. ERR_INPUT where it is none of them.
+// Reads a plan, a profile, a pilot or a run. ERR_INPUT if it is none of them.
 enum err history_read(struct history_entry *out, struct arena *arena, struct text document,
                       const char *name);
 
-// Spells the key and the uid anew, from the rest. Without a configuration there is no key.
+// Computes key and uid from the other fields. Without a configuration there is no key.
 void history_seal(struct history_entry *entry, struct arena *arena);
 
-// Makes a pilot or run the answer to a plan: takes over what it does not know itself and, where it
-// is the same job, the hours that were forecast. The rate is comparable for all like ones.
+// Links a pilot or run to its plan: fills in what it does not know itself and, if it is the same
+// job, the forecast hours. The rate is comparable between all runs of a configuration.
 void history_answer(struct history_entry *entry, const struct history_entry *plan, bool same_job);
 
-// All of them as one document, and back: {"kind": "runs", "version": 1, "runs": […]}, or a table
-// in CSV without documents.
+// All entries as one document, {"kind": "runs", "version": 1, "runs": […]}, and back; or as a CSV
+// table without documents.
 void history_write(const struct history_entry *entries, size_t count, struct out *out);
 void history_write_csv(const struct history_entry *entries, size_t count, struct arena *arena,
                        struct out *out);
 enum err history_read_all(struct history_entry **out, size_t *count, struct arena *arena,
                           struct text in, const char *name);
 
-// How forecasts held: of each quantity, over entries that have both.
+// How often forecasts held, per quantity, over entries with both forecast and measurement.
 struct history_held {
-    int64_t n, inside;   // P10–P90
+    int64_t n, inside;   // inside: within P10–P90
     double median_error; // a factor: 1.08 is 8 % off
 };
 
@@ -73,7 +74,7 @@ struct history_coverage {
 struct history_coverage history_coverage(struct arena *arena, const struct history_entry *entries,
                                          size_t count, const char *stack, const char *gpu);
 
-// Measured over roofline, as logarithms: of the pilots and runs of like configurations. One
-// configuration counts once, its newest first: a run repeated ten times is one thing learned.
-size_t history_ratios(double *out, size_t room, const struct history_entry *entries, size_t count,
-                      const char *stack, const char *gpu, const char *method);
+// Whether an entry tells something about the next run: a pilot or run with a measured and a
+// roofline rate, the newest of its configuration. Entries are newest first: a run repeated ten
+// times counts once.
+bool history_teaches(const struct history_entry *entries, size_t at);

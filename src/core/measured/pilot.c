@@ -1,3 +1,5 @@
+// The pilot document: its fields as tables, written, read and checked.
+
 #include "core/measured/pilot.h"
 #include "core/trainers/trainer_config.h"
 
@@ -6,13 +8,13 @@
 
 static const struct field head_fields[] = {
     FIELD(pilot, warmup_steps, COUNT, "steps before the rate was sustained"),
-    FIELD(pilot, steps, COUNT, "measured behind them"),
+    FIELD(pilot, steps, COUNT, "steps measured after the warm-up"),
     FIELD(pilot, steady, FLAG, "whether the rate held"),
-    FIELD(pilot, verdict, TEXT, "what that rests on"),
-    FIELD(pilot, peak_bytes, BYTES, "device memory in use at the fullest"),
+    FIELD(pilot, verdict, TEXT, "why the rate is not steady"),
+    FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
-    FIELD(pilot, trainer, TEXT, "what ran"),
-    FIELD(pilot, elapsed_seconds, SECONDS, "of the whole pilot"),
+    FIELD(pilot, trainer, TEXT, "trainer that ran"),
+    FIELD(pilot, elapsed_seconds, SECONDS, "duration of the whole pilot"),
     FIELD(pilot, as_of, TEXT, "date"),
     { 0 },
 };
@@ -25,48 +27,51 @@ static const struct field rate_fields[] = {
 };
 
 static const struct field seconds_fields[] = {
-    FIELD_AS("mean", pilot, step_seconds.mean, SECONDS, "of a step"),
-    FIELD_AS("p10", pilot, step_seconds.p10, SECONDS, "one in ten is shorter"),
+    FIELD_AS("mean", pilot, step_seconds.mean, SECONDS, "mean of a step"),
+    FIELD_AS("p10", pilot, step_seconds.p10, SECONDS, "10th percentile"),
     FIELD_AS("p50", pilot, step_seconds.p50, SECONDS, "median"),
-    FIELD_AS("p90", pilot, step_seconds.p90, SECONDS, "one in ten is longer"),
-    FIELD_AS("p99", pilot, step_seconds.p99, SECONDS, "one in a hundred is longer"),
-    FIELD_AS("max", pilot, step_seconds.max, SECONDS, "longest"),
+    FIELD_AS("p90", pilot, step_seconds.p90, SECONDS, "90th percentile"),
+    FIELD_AS("p99", pilot, step_seconds.p99, SECONDS, "99th percentile"),
+    FIELD_AS("max", pilot, step_seconds.max, SECONDS, "longest step"),
     { 0 },
 };
 
 static const struct field fit_fields[] = {
-    FIELD_AS("constant_seconds", pilot, fit.constant_seconds, NUMBER, "of any micro-batch"),
-    FIELD_AS("seconds_per_token", pilot, fit.seconds_per_token, NUMBER, "processed"),
-    FIELD_AS("seconds_per_square", pilot, fit.seconds_per_square, NUMBER, "of squared lengths"),
-    FIELD_AS("seconds_per_labelled", pilot, fit.seconds_per_labelled, NUMBER, "token with loss"),
-    FIELD_AS("spread", pilot, fit.spread, NUMBER, "deviation of residuals over the mean"),
-    FIELD_AS("samples", pilot, fit.samples, COUNT, "micro-batches"),
-    FIELD_AS("tokens_low", pilot, fit.tokens_low, NUMBER, "of a micro-batch"),
-    FIELD_AS("tokens_high", pilot, fit.tokens_high, NUMBER, "of a micro-batch"),
-    FIELD_AS("attended_low", pilot, fit.attended_low, NUMBER, "squared lengths over tokens"),
-    FIELD_AS("attended_high", pilot, fit.attended_high, NUMBER, "squared lengths over tokens"),
+    FIELD_AS("constant_seconds", pilot, fit.constant_seconds, NUMBER, "per micro-batch"),
+    FIELD_AS("seconds_per_token", pilot, fit.seconds_per_token, NUMBER, "per processed token"),
+    FIELD_AS("seconds_per_square", pilot, fit.seconds_per_square, NUMBER, "per squared token"),
+    FIELD_AS("seconds_per_labelled", pilot, fit.seconds_per_labelled, NUMBER,
+             "per token with loss"),
+    FIELD_AS("spread", pilot, fit.spread, NUMBER, "standard deviation of residuals over the mean"),
+    FIELD_AS("samples", pilot, fit.samples, COUNT, "micro-batches timed"),
+    FIELD_AS("tokens_low", pilot, fit.tokens_low, NUMBER, "fewest tokens of a micro-batch"),
+    FIELD_AS("tokens_high", pilot, fit.tokens_high, NUMBER, "most tokens of a micro-batch"),
+    FIELD_AS("attended_low", pilot, fit.attended_low, NUMBER, "squared lengths over tokens, least"),
+    FIELD_AS("attended_high", pilot, fit.attended_high, NUMBER,
+             "squared lengths over tokens, most"),
     { 0 },
 };
 
 static const struct field composition_fields[] = {
-    FIELD_AS("tokens", pilot, composition.tokens, NUMBER, "processed in a step"),
+    FIELD_AS("tokens", pilot, composition.tokens, NUMBER, "processed tokens of a step"),
     FIELD_AS("squares", pilot, composition.squares, NUMBER, "sum of squared lengths"),
     FIELD_AS("labelled", pilot, composition.labelled, NUMBER, "tokens with loss"),
     { 0 },
 };
 
 static const struct field card_fields[] = {
-    FIELD_AS("name", pilot, gpu.name, TEXT, "as the driver says"),
-    FIELD_AS("count", pilot, gpu.count, COUNT, "that took part"),
-    FIELD_AS("memory_bytes", pilot, gpu.memory_bytes, BYTES, "of each"),
-    FIELD_AS("power_watts", pilot, gpu.power_watts, NUMBER, "mean of each"),
-    FIELD_AS("power_limit_watts", pilot, gpu.power_limit_watts, NUMBER, "of each"),
-    FIELD_AS("clock_hertz", pilot, gpu.clock_hertz, NUMBER, "of the multiprocessors, mean"),
-    FIELD_AS("clock_limit_hertz", pilot, gpu.clock_limit_hertz, NUMBER, "most"),
+    FIELD_AS("name", pilot, gpu.name, TEXT, "as the driver reports it"),
+    FIELD_AS("count", pilot, gpu.count, COUNT, "GPUs that took part"),
+    FIELD_AS("memory_bytes", pilot, gpu.memory_bytes, BYTES, "memory of each GPU"),
+    FIELD_AS("power_watts", pilot, gpu.power_watts, NUMBER, "mean power of each GPU"),
+    FIELD_AS("power_limit_watts", pilot, gpu.power_limit_watts, NUMBER, "limit of each GPU"),
+    FIELD_AS("clock_hertz", pilot, gpu.clock_hertz, NUMBER, "mean multiprocessor clock"),
+    FIELD_AS("clock_limit_hertz", pilot, gpu.clock_limit_hertz, NUMBER,
+             "highest multiprocessor clock"),
     FIELD_AS("temperature_celsius", pilot, gpu.temperature_celsius, NUMBER, "highest"),
-    FIELD_AS("utilisation", pilot, gpu.utilisation, SHARE, "of the time with a kernel running"),
-    FIELD_AS("throttled_share", pilot, gpu.throttled_share, SHARE, "of the time below its clock"),
-    FIELD_AS("throttling", pilot, gpu.throttling, TEXT, "why"),
+    FIELD_AS("utilisation", pilot, gpu.utilisation, SHARE, "share of time with a kernel running"),
+    FIELD_AS("throttled_share", pilot, gpu.throttled_share, SHARE, "share of time throttled"),
+    FIELD_AS("throttling", pilot, gpu.throttling, TEXT, "reasons"),
     { 0 },
 };
 
@@ -74,17 +79,18 @@ static const struct field stalls_fields[] = {
     FIELD_AS("data_seconds", pilot, stalls.data_seconds, SECONDS, "waiting for data"),
     FIELD_AS("evaluation_seconds", pilot, stalls.evaluation_seconds, SECONDS, "evaluation"),
     FIELD_AS("save_seconds", pilot, stalls.save_seconds, SECONDS, "checkpoints"),
-    FIELD_AS("other_seconds", pilot, stalls.other_seconds, SECONDS, "not recognised"),
+    FIELD_AS("other_seconds", pilot, stalls.other_seconds, SECONDS, "unexplained stalls"),
     { 0 },
 };
 
 static const struct field apart_fields[] = {
-    FIELD_AS("startup_seconds", pilot, apart.startup_seconds, SECONDS, "to the first step"),
+    FIELD_AS("startup_seconds", pilot, apart.startup_seconds, SECONDS,
+             "from start to the first step"),
     FIELD_AS("update_seconds", pilot, apart.update_seconds, SECONDS, "optimizer, per step"),
     FIELD_AS("evaluation_seconds_per_token", pilot, apart.evaluation_seconds_per_token, NUMBER,
-             "forward alone"),
-    FIELD_AS("save_seconds", pilot, apart.save_seconds, SECONDS, "of one save"),
-    FIELD_AS("save_bytes", pilot, apart.save_bytes, BYTES, "of one save"),
+             "forward pass only"),
+    FIELD_AS("save_seconds", pilot, apart.save_seconds, SECONDS, "of one checkpoint"),
+    FIELD_AS("save_bytes", pilot, apart.save_bytes, BYTES, "of one checkpoint"),
     { 0 },
 };
 
@@ -92,10 +98,10 @@ static const struct field configuration_fields[] = {
     FIELD(pilot_configuration, model, TEXT, "as in the catalog, or a folder"),
     FIELD(pilot_configuration, stack, TEXT, "as in stacks.json"),
     FIELD(pilot_configuration, gpu, TEXT, "as in the catalog"),
-    FIELD(pilot_configuration, gpus, COUNT, "in all"),
-    FIELD(pilot_configuration, nodes, COUNT, "that hold them"),
+    FIELD(pilot_configuration, gpus, COUNT, "number of GPUs, all nodes"),
+    FIELD(pilot_configuration, nodes, COUNT, "number of nodes"),
     FIELD(pilot_configuration, parallel, TEXT, "layout"),
-    FIELD(pilot_configuration, context, NUMBER, "tokens of a row at most"),
+    FIELD(pilot_configuration, context, NUMBER, "most tokens of a row"),
     FIELD(pilot_configuration, batching, TEXT, "how rows become batches"),
     FIELD(pilot_configuration, micro_batch, NUMBER, "rows per GPU and pass"),
     FIELD(pilot_configuration, accumulation, NUMBER, "micro-batches per step"),
@@ -167,7 +173,7 @@ enum err pilot_configuration_read(struct pilot_configuration *out, struct arena 
     const struct json *in = json_get(document, "configuration");
     if (!in || in->kind != JSON_OBJECT)
         return fail(ERR_INPUT,
-                    "%s: has no configuration; gpuhours plan --json and gpuhours pilot "
+                    "%s: has no \"configuration\"; gpuhours plan --json and gpuhours pilot "
                     "--json write one",
                     name);
     const char *place = text_format(arena, "%s: configuration", name);
@@ -191,21 +197,36 @@ static enum err check_kind(const struct json *tree, const char *name)
                     TEXT_BRIEF(kind));
     double version = json_get_number(tree, "version", NAN);
     if (version != 1)
-        return fail(ERR_INPUT, "%s: is of version %g, this program reads 1", name, version);
+        return fail(ERR_INPUT, "%s: has version %g, this program reads 1", name, version);
     return OK;
+}
+
+// A pilot without tokens per step measured seconds per step: whoever adds the tokens has the rate.
+static void complete_rate(struct pilot *pilot)
+{
+    double rate = pilot->composition.tokens / pilot->step_seconds.mean;
+    if (isnan(pilot->tokens_per_s.mean) && rate > 0)
+        pilot->tokens_per_s = (struct pilot_rate){ rate, NAN, NAN };
 }
 
 static enum err check_rate(const struct pilot *pilot, const char *name)
 {
     const struct pilot_rate *rate = &pilot->tokens_per_s;
+    if (isnan(rate->mean) && pilot->step_seconds.mean > 0)
+        return fail(ERR_INPUT,
+                    "%s: has %.3g steps/s but no tokens/s; set composition.tokens in it to the "
+                    "tokens per step (rows × tokens per row × GPUs × accumulation), or run the "
+                    "pilot again with --tokens-per-step",
+                    name, 1 / pilot->step_seconds.mean);
     if (!(rate->mean > 0 && rate->mean < 1e12))
         return fail(ERR_INPUT,
-                    "%s: tokens_per_second.mean is %g, must be above 0; a pilot that "
-                    "measured no rate carries nothing",
+                    "%s: tokens_per_second.mean is %g, must be above 0; run the pilot longer to "
+                    "measure a rate",
                     name, rate->mean);
     if (rate->low > rate->mean || rate->high < rate->mean || rate->low <= 0)
-        return fail(ERR_INPUT, "%s: tokens_per_second is %g within %g to %g, which holds no mean",
-                    name, rate->mean, rate->low, rate->high);
+        return fail(ERR_INPUT,
+                    "%s: tokens_per_second.mean is %g, outside its own interval %g to %g", name,
+                    rate->mean, rate->low, rate->high);
     const double coefficients[] = { pilot->fit.constant_seconds, pilot->fit.seconds_per_token,
                                     pilot->fit.seconds_per_square, pilot->fit.seconds_per_labelled,
                                     pilot->fit.spread };
@@ -231,5 +252,23 @@ enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, co
                        key ? text_format(arena, "%s: %s", name, key) : name, false));
     }
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
+    complete_rate(out);
     return check_rate(out, name);
+}
+
+const char *pilot_lacks(const struct pilot *pilot)
+{
+    const struct pilot_configuration *c = &pilot->configuration;
+    const char *gpu = c->gpu ? c->gpu : pilot->gpu.name;
+    bool has_names = c->model && (c->stack || pilot->stack);
+    if (gpu && !strcmp(gpu, "cpu"))
+        return "was measured on a CPU, which tells nothing about a GPU: run the pilot on the GPU "
+               "that will train";
+    if (!(pilot->tokens_per_s.mean > 0))
+        return "has no tokens/s: set composition.tokens in it, or run the pilot "
+               "again with --tokens-per-step N, --from CONFIG or --plan FILE";
+    if (!has_names)
+        return "does not name model and stack: run the pilot again with --plan FILE or --from "
+               "CONFIG";
+    return gpu ? NULL : "does not name its GPU: set configuration.gpu in it";
 }

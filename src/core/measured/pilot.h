@@ -6,63 +6,65 @@
 //     pilot_write(&pilot, &out);                           // {"kind":"pilot","version":1, …}
 //     TRY(pilot_read(&pilot, arena, json, "pilot.json"));  // refuses what no run measures
 //
-// Numbers that were not measured are NAN and null in the document, texts NULL. Seconds are those of
-// the steady part; warm-up and stalls stand apart. A rate counts processed tokens over all GPUs,
-// padding in it, as a plan's does. Texts point into the arena.
+// Numbers that were not measured are NAN, and null in the document; texts are NULL. Seconds are
+// those of the steady part; warm-up and stalls are listed separately. A rate counts processed
+// tokens over all GPUs, padding included, as a plan does. Texts point into the arena.
 
 #pragma once
 
 #include "base/field.h"
 #include "core/step/recipe.h"
 
-// Sustained, behind the warm-up; low and high are the ends of the 90 % confidence interval.
+// Sustained, after the warm-up; low and high are the ends of the 90 % confidence interval.
 struct pilot_rate {
     double mean, low, high;
 };
 
-// Of the steady steps, evaluation, saves and stalls left out.
+// Seconds of a steady step; evaluation, saves and stalls are left out.
 struct pilot_seconds {
     double mean, p10, p50, p90, p99, max;
 };
 
-// Seconds of a micro-batch on one GPU by what is in it, non-negative least squares.
+// Seconds of a micro-batch on one GPU as a function of its content, by non-negative least squares.
 struct pilot_fit {
     double constant_seconds, seconds_per_token, seconds_per_square, seconds_per_labelled;
-    double spread; // deviation of the residuals over the mean
+    double spread; // standard deviation of the residuals over the mean
     int64_t samples;
-    // What the samples spanned; attended is Σl² over tokens.
+    // Range that the samples cover; attended is Σl² over tokens.
     double tokens_low, tokens_high, attended_low, attended_high;
 };
 
-// An optimizer step, over all GPUs: what the measured steps held on average.
+// The mean content of the measured optimizer steps, over all GPUs.
 struct pilot_composition {
-    double tokens, squares, labelled; // processed; Σl² of what attends to itself; with loss
+    double tokens;   // processed
+    double squares;  // sum of squared lengths of the spans that attention covers
+    double labelled; // tokens with loss
 };
 
 struct pilot_gpu {
-    const char *name; // as the driver says; "cpu" where it was no GPU
+    const char *name; // as the driver reports it; "cpu" if no GPU was used
     int64_t count;
     double memory_bytes, power_watts, power_limit_watts;
-    double clock_hertz, clock_limit_hertz; // of the multiprocessors, mean and most
+    double clock_hertz, clock_limit_hertz; // of the multiprocessors: mean and limit
     double temperature_celsius, utilisation;
     double throttled_share; // of the samples
-    const char *throttling; // why, in words; NULL: not throttled, or not known
+    const char *throttling; // reasons; NULL: not throttled, or unknown
 };
 
-// Seconds lost beside the steps while the pilot ran.
+// Seconds lost between steps while the pilot ran.
 struct pilot_stalls {
     double data_seconds, evaluation_seconds, save_seconds, other_seconds;
 };
 
-// Measured by themselves: what a full run pays again.
+// Measured separately: what a full run pays too.
 struct pilot_apart {
     double startup_seconds;              // from the start to the first step
     double update_seconds;               // of the optimizer, per step
     double evaluation_seconds_per_token; // forward alone
-    double save_seconds, save_bytes;     // of one save
+    double save_seconds, save_bytes;     // of one checkpoint
 };
 
-// What ran; the keys of a plan's "configuration".
+// What ran; the keys are those of a plan's "configuration".
 struct pilot_configuration {
     const char *model, *stack, *gpu, *parallel, *batching;
     int64_t gpus, nodes;
@@ -73,36 +75,39 @@ struct pilot_configuration {
 
 struct pilot {
     struct pilot_rate tokens_per_s;
-    int64_t warmup_steps, steps; // steps behind the warm-up
+    int64_t warmup_steps, steps; // steps: measured after the warm-up
     bool steady;
-    const char *verdict; // in words: what the steadiness rests on, or what is wrong
+    const char *verdict; // a sentence: why the rate is not steady; NULL if it is
     struct pilot_seconds step_seconds;
     struct pilot_fit fit;
     struct pilot_composition composition;
-    double peak_bytes; // on the fullest GPU, as nvidia-smi would show it
+    double peak_bytes; // on the GPU with the highest peak, as nvidia-smi shows it
     struct pilot_gpu gpu;
     const char *stack;   // as in stacks.json
-    const char *trainer; // what was recognised or run: "transformers", "native"
+    const char *trainer; // recognised or run: "transformers", "native"
     struct pilot_configuration configuration;
     struct pilot_stalls stalls;
     struct pilot_apart apart;
     double elapsed_seconds;
     const char *as_of;                 // date
-    const struct trainer_config *from; // what the trainer was configured with; NULL: unknown
+    const struct trainer_config *from; // the trainer's configuration; NULL: unknown
 };
 
 void pilot_clear(struct pilot *pilot);
 void pilot_write(const struct pilot *pilot, struct out *out);
 enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, const char *name);
 
-// The member "configuration" of a plan's or a pilot's document; what it lacks stays unknown.
+// Why `plan --pilot` cannot use this pilot and how to fix it, as a clause; NULL: it can.
+const char *pilot_lacks(const struct pilot *pilot);
+
+// Reads the member "configuration" of a plan or a pilot; keys that it lacks stay unknown.
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
                                   const struct json *document, const char *name);
 
 void pilot_configuration_write(const struct pilot_configuration *configuration,
                                struct json_writer *w); // as that member
 
-// What a person sees: the rate, what stalled, memory, power and clocks; ≤ 80 columns.
+// The summary for a person: rate, stalls, memory, power and clocks; ≤ 80 columns.
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out);
 
 // One timed micro-batch.
@@ -110,8 +115,8 @@ struct pilot_sample {
     double tokens, squares, labelled, seconds;
 };
 
-// Relative errors count, so that small micro-batches weigh as much as large ones; samples far off
-// the rest (a stall) are left out. Fewer than eight samples make no fit.
+// Minimises relative errors, so that small micro-batches weigh as much as large ones, and leaves
+// out outliers (stalls). Fewer than eight samples give no fit.
 void pilot_fit_make(struct pilot_fit *out, struct arena *arena, const struct pilot_sample *samples,
                     size_t count);
 

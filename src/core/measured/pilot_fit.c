@@ -1,3 +1,5 @@
+// Fits the seconds of a micro-batch to its tokens, squared lengths and labelled tokens.
+
 #include "base/stats.h"
 #include "base/nnls.h"
 #include "core/measured/pilot.h"
@@ -33,13 +35,13 @@ static void fit_kept(struct pilot_fit *fit, double *rows, double *ones,
     }
     double x[TERMS];
     fit->spread = nnls_solve(x, rows, ones, used, TERMS) *
-                  sqrt((double)used / (double)(used - TERMS)); // four were fitted
+                  sqrt((double)used / (double)(used - TERMS)); // degrees of freedom left
     fit->samples = (int64_t)used;
     fit->constant_seconds = x[0], fit->seconds_per_token = x[1];
     fit->seconds_per_square = x[2], fit->seconds_per_labelled = x[3];
 }
 
-// Keeps what lies within four robust deviations of the fit; false where that changes nothing.
+// Keeps the samples within four robust standard deviations of the fit; false: the same as before.
 static bool drop_outliers(bool *kept, double *scratch, const struct pilot_fit *fit,
                           const struct pilot_sample *samples, size_t count)
 {
@@ -79,7 +81,7 @@ void pilot_fit_make(struct pilot_fit *out, struct arena *arena, const struct pil
         double attended = s->squares / s->tokens;
         if (!kept[i])
             continue;
-        out->tokens_low = fmin(out->tokens_low, s->tokens); // of NAN and a number the number
+        out->tokens_low = fmin(out->tokens_low, s->tokens); // fmin ignores NAN
         out->tokens_high = fmax(out->tokens_high, s->tokens);
         out->attended_low = fmin(out->attended_low, attended);
         out->attended_high = fmax(out->attended_high, attended);

@@ -1,23 +1,21 @@
-// The pilot as a person reads it.
+// The summary of a pilot for a person.
 
 #include "core/measured/pilot.h"
 #include "base/text.h"
 
 #include <math.h>
 
-enum { INDENT = 15 };
-
-static void put_line(struct out *out, const char *label, const char *text)
-{
-    out_put(out, "  %-*s", INDENT - 2, label);
-    out_wrapped(out, INDENT, INDENT, text);
-}
-
 static void put_rate(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_rate *rate = &pilot->tokens_per_s;
     if (isnan(rate->mean)) {
-        put_line(out, "speed", "no sustained rate was measured");
+        double seconds = pilot->step_seconds.mean;
+        out_labelled(out, "speed",
+                     seconds > 0 ? text_format(arena,
+                                               "%.3g steps/s; tokens/s needs "
+                                               "--tokens-per-step, --from or --plan",
+                                               1 / seconds)
+                                 : "not measured: too few steps");
     } else {
         const char *interval = isnan(rate->low) || isnan(rate->high)
                                    ? "no interval: too few steps"
@@ -25,39 +23,41 @@ static void put_rate(const struct pilot *pilot, struct arena *arena, struct out 
                                                  text_commas(arena, llround(rate->low)),
                                                  text_commas(arena, llround(rate->high)),
                                                  50 * (rate->high - rate->low) / rate->mean);
-        put_line(out, "speed",
-                 text_format(arena, "%s tokens/s sustained  (%s)",
-                             text_commas(arena, llround(rate->mean)), interval));
+        out_labelled(out, "speed",
+                     text_format(arena, "%s tokens/s sustained  (%s)",
+                                 text_commas(arena, llround(rate->mean)), interval));
     }
     if (pilot->verdict)
-        put_line(out, pilot->steady ? "steady" : "NOT STEADY", pilot->verdict);
+        out_labelled(out, pilot->steady ? "steady" : "NOT STEADY", pilot->verdict);
     else if (!pilot->steady)
-        put_line(out, "NOT STEADY", "the rate did not settle; let the pilot run longer");
+        out_labelled(out, "NOT STEADY", "the rate did not settle; run the pilot longer");
 }
 
 static void put_steps(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_seconds *s = &pilot->step_seconds;
-    const char *warmup = text_format(arena, "%lld measured behind %lld of warm-up",
+    const char *warmup = text_format(arena, "%lld measured after %lld of warm-up",
                                      (long long)pilot->steps, (long long)pilot->warmup_steps);
-    put_line(out, "steps",
-             isnan(s->p50) ? warmup
-                           : text_format(arena, "%s: %s each (%s to %s, longest %s)", warmup,
-                                         text_seconds(arena, s->p50), text_seconds(arena, s->p10),
-                                         text_seconds(arena, s->p90), text_seconds(arena, s->max)));
+    out_labelled(out, "steps",
+                 isnan(s->p50)
+                     ? warmup
+                     : text_format(arena, "%s: %s each (%s to %s, longest %s)", warmup,
+                                   text_seconds(arena, s->p50), text_seconds(arena, s->p10),
+                                   text_seconds(arena, s->p90), text_seconds(arena, s->max)));
     const struct pilot_fit *fit = &pilot->fit;
     if (fit->samples > 0)
-        put_line(out, "micro-batch",
-                 text_format(arena,
-                             "%s + %.3g µs a token + %.3g ns a square + %.3g µs a labelled token, "
-                             "± %.1f %% (%lld timed)",
-                             text_seconds(arena, fit->constant_seconds),
-                             1e6 * fit->seconds_per_token, 1e9 * fit->seconds_per_square,
-                             1e6 * fit->seconds_per_labelled, 100 * fit->spread,
-                             (long long)fit->samples));
+        out_labelled(
+            out, "micro-batch",
+            text_format(
+                arena,
+                "%s + %.3g µs per token + %.3g ns per squared token + %.3g µs per labelled token, "
+                "± %.1f %% (%lld timed)",
+                text_seconds(arena, fit->constant_seconds), 1e6 * fit->seconds_per_token,
+                1e9 * fit->seconds_per_square, 1e6 * fit->seconds_per_labelled, 100 * fit->spread,
+                (long long)fit->samples));
 }
 
-// Joins what is known of a list of seconds; NULL where nothing is.
+// Joins the known ones of a list of seconds; NULL if none is known.
 static const char *join_seconds(struct arena *arena, const char *const *names, const double *values,
                                 size_t count)
 {
@@ -75,25 +75,24 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
     const double values[] = { pilot->stalls.data_seconds, pilot->stalls.evaluation_seconds,
                               pilot->stalls.save_seconds, pilot->stalls.other_seconds };
     const char *stalled = join_seconds(arena, names, values, 4);
-    put_line(out, "stalled", stalled ? stalled : "nothing noticed");
-    static const char *const apart_names[] = { "start", "optimizer", "a save" };
+    out_labelled(out, "stalled", stalled ? stalled : "not at all");
+    static const char *const apart_names[] = { "start-up", "optimizer step", "checkpoint" };
     const double apart[] = { pilot->apart.startup_seconds, pilot->apart.update_seconds,
                              pilot->apart.save_seconds };
     const char *line = join_seconds(arena, apart_names, apart, 3);
     if (line)
-        put_line(out, "apart", line);
+        out_labelled(out, "overheads", line);
 }
 
 static void put_gpu(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_gpu *gpu = &pilot->gpu;
     if (!isnan(pilot->peak_bytes))
-        put_line(out, "memory",
-                 isnan(gpu->memory_bytes)
-                     ? text_format(arena, "%s at the fullest", text_bytes(arena, pilot->peak_bytes))
-                     : text_format(arena, "%s of %s at the fullest",
-                                   text_bytes(arena, pilot->peak_bytes),
-                                   text_bytes(arena, gpu->memory_bytes)));
+        out_labelled(out, "memory",
+                     isnan(gpu->memory_bytes)
+                         ? text_format(arena, "peak %s", text_bytes(arena, pilot->peak_bytes))
+                         : text_format(arena, "peak %s of %s", text_bytes(arena, pilot->peak_bytes),
+                                       text_bytes(arena, gpu->memory_bytes)));
     struct out line = { .arena = arena };
     if (gpu->count > 0)
         out_put(&line, "%lld × %s", (long long)gpu->count, gpu->name ? gpu->name : "unknown");
@@ -111,7 +110,7 @@ static void put_gpu(const struct pilot *pilot, struct arena *arena, struct out *
         out_put(&line, ", throttled %.0f %% of the time%s%s", 100 * gpu->throttled_share,
                 gpu->throttling ? ": " : "", gpu->throttling ? gpu->throttling : "");
     if (line.size)
-        put_line(out, "device", out_string(&line));
+        out_labelled(out, "device", out_string(&line));
 }
 
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)

@@ -384,6 +384,13 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
                        plan->stack->name);
 }
 
+// Below a tenth the line of the ledger says enough.
+static const char *ledger_changes_hours(const struct plan *plan, struct arena *arena)
+{
+    double change = plan->forecast.gpu_hours.mid / plan->gpu_hours_without_ledger.mid;
+    return fabs(log(change)) > 0.1 ? plan_ledger_words(plan, arena) : NULL;
+}
+
 // --- the pilot ---------------------------------------------------------------
 
 static const char *pilot_not_steady(const struct plan *plan, struct arena *arena)
@@ -480,6 +487,7 @@ static const struct {
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },
+    { "ledger_changes_hours", ledger_changes_hours },
     { "pilot_not_steady", pilot_not_steady },
     { "pilot_throttled", pilot_throttled },
     { "pilot_of_another_stack", pilot_of_another_stack },

@@ -132,12 +132,11 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
 static struct transferred transferred_to(const struct plan *plan, struct arena *arena,
                                          const struct setup *setup)
 {
-    struct transferred to = { .efficiency = plan->prior };
-    if (!plan->request->pilot)
-        return to;
-    transfer_to(&to, &plan->transfer, arena, setup);
+    struct transferred to = { 0 };
+    if (plan->request->pilot)
+        transfer_to(&to, &plan->transfer, arena, setup);
     if (!to.same_stack)
-        to.efficiency = plan->prior;
+        to.efficiency = prior_at(&plan->data->ledger, &plan->prior, setup);
     return to;
 }
 
@@ -186,6 +185,13 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     input.price = plan->price;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
+    plan->gpu_hours_without_ledger = plan->forecast.gpu_hours;
+    if (plan->efficiency.own) {
+        struct forecast *without = ARENA_NEW(arena, struct forecast, 1);
+        input.efficiency = plan->prior;
+        forecast_make(without, arena, &input);
+        plan->gpu_hours_without_ledger = without->gpu_hours;
+    }
     struct search_result *chosen = &plan->chosen;
     chosen->sampled = true;
     chosen->wall_hours = plan->forecast.wall_hours.mid;

@@ -25,6 +25,7 @@ struct plan_data {
     struct stack *stacks;
     struct efficiency *efficiencies;
     size_t stack_count, efficiency_count;
+    struct prior ledger; // the user's own measured runs; empty: the ledger is off, or has none
 };
 
 enum err plan_open(struct plan_data *data, struct arena *arena,
@@ -114,10 +115,11 @@ struct plan {
     const struct stack *stack;
     struct workload_rule rule;
     struct overheads overheads;
-    struct efficiency prior;         // of the stack
-    struct efficiency efficiency;    // of the chosen configuration
-    struct transfer transfer;        // of the pilot, where there is one
-    struct transferred transferred;  // to the chosen configuration
+    struct efficiency prior;      // of the stack, by the catalog
+    struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger
+    struct range gpu_hours_without_ledger; // what would be forecast with --ledger off
+    struct transfer transfer;              // of the pilot, where there is one
+    struct transferred transferred;        // to the chosen configuration
     struct forecast_samples samples; // of the unknowns; all configurations are compared on them
     struct price price;
     struct search_result chosen;
@@ -145,6 +147,9 @@ void plan_explain(const struct plan *plan, struct arena *arena, struct out *out)
 
 // A configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, checkpointing none".
 const char *plan_spell(const struct search_result *result, struct arena *arena);
+
+// How the user's ledger changed the forecast, one line; NULL if it did not.
+const char *plan_ledger_words(const struct plan *plan, struct arena *arena);
 
 // How far a pilot narrows the range, one line; NULL without one.
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena);

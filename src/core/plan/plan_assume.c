@@ -165,23 +165,6 @@ static void add_saves(struct plan *plan)
     add(plan, interval);
 }
 
-// What the ledger made of the stack's efficiency (core/prior.h).
-static void add_own(struct plan *plan)
-{
-    const struct efficiency *e = &plan->efficiency;
-    if (e->own)
-        add(plan, (struct assumption){
-                      "efficiency by the ledger",
-                      "of its roofline",
-                      { exp(e->log_mid - STATS_P90 * e->log_spread), exp(e->log_mid),
-                        exp(e->log_mid + STATS_P90 * e->log_spread) },
-                      ASSUMPTION_LEDGER,
-                      text_format(plan->advice.arena,
-                                  "%lld of your own with this stack, GPU and method; gpuhours runs",
-                                  (long long)e->own),
-                      NULL });
-}
-
 void plan_assume(struct plan *plan)
 {
     const struct efficiency *e = &plan->efficiency;
@@ -191,8 +174,9 @@ void plan_assume(struct plan *plan)
                              "of its roofline",
                              { exp(e->log_mid - STATS_P90 * e->log_spread), exp(e->log_mid),
                                exp(e->log_mid + STATS_P90 * e->log_spread) },
-                             ASSUMPTION_MEASURED,
+                             e->own ? ASSUMPTION_LEDGER : ASSUMPTION_MEASURED,
                              e->is_piloted ? plan->request->pilot_name
+                             : e->own      ? plan_ledger_words(plan, plan->advice.arena)
                                            : "fitted on measured runs, data/runs.csv",
                              e->is_piloted ? plan->request->pilot->as_of : plan->stack->as_of });
     plan_assume_pilot(plan);
@@ -218,5 +202,4 @@ void plan_assume(struct plan *plan)
                       isnan(plan->request->price) ? ASSUMPTION_CATALOG : ASSUMPTION_GIVEN,
                       isnan(plan->request->price) ? "offers of the catalog" : NULL,
                       plan->price.oldest });
-    add_own(plan);
 }

@@ -147,9 +147,10 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
                           plan_pilot_words(plan, a))
             : text_format(a,
                           "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources "
-                          "(%s)",
+                          "(%s)%s%s",
                           e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
-                          e->stack));
+                          e->stack, e->own ? "; your ledger: " : "",
+                          e->own ? plan_ledger_words(plan, a) : ""));
     put(out, "expected", text_format(a, "%s/s", text_count(a, plan->forecast.tokens_per_s.mid)),
         "their product, median of the samples");
 }

@@ -36,11 +36,11 @@ static int64_t number(const struct filling *f, enum trainer_config_fact_name fac
     return known && !text_read_count(&value, text_of(known)) ? value : otherwise;
 }
 
-// "lora_r of peft.json"
+// "lora_r in peft.json"
 static const char *place(const struct filling *f, enum trainer_config_fact_name fact)
 {
     const struct trainer_config_fact *known = &f->config->facts[fact];
-    return text_format(f->config->arena, "%s of %s", known->key, known->file);
+    return text_format(f->config->arena, "%s in %s", known->key, known->file);
 }
 
 static enum err set(struct filling *f, const char *option, const char *value)

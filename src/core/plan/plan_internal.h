@@ -69,9 +69,10 @@ void plan_assume_pilot(struct plan *plan);
 
 // --- writing -----------------------------------------------------------------
 
-// Members of the document: "memory", "pilot", and "gpu_hours_percentiles" with "step".
+// Members of the document: "memory", "pilot", "ledger", and "gpu_hours_percentiles" with "step".
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan);
+void plan_put_ledger(struct json_writer *w, const struct plan *plan);
 void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena *arena);
 
 // "fits: peak 42.4 GiB allocated (at the loss), 79.0 GiB reserved, of 79.6 GiB". `plan` and

@@ -118,22 +118,23 @@ const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
     if (!pilot)
         return NULL;
     const char *measured =
-        text_format(arena, "%s tokens/s measured on %lld × %s, %.2f × the speed assumed for %s",
+        text_format(arena, "%s tokens/s measured on %lld × %s, %.3g × the assumed speed of %s",
                     text_commas(arena, llround(pilot->tokens_per_s.mean)),
                     (long long)layout_gpus(&from->setup.layout), from->setup.gpu->name,
                     exp(from->log_measured - from->prior.log_mid), from->prior.stack);
     if (!to->same_stack)
-        return text_format(arena, "%s; not used, because this plan is for %s", measured,
+        return text_format(arena, "%s; this plan uses %s, about which that tells nothing", measured,
                            plan->stack->name);
-    const char *how = to->alike ? "this run is like it"
-                      : to->weight < 1
-                          ? text_format(arena, "it weighs %.0f %% here", 100 * to->weight)
-                      : to->by_fit ? "scaled to this run by its fit and the step model"
-                                   : "scaled to this run by the step model";
-    return text_format(arena,
-                       "%s; %s. The uncertainty of the speed falls from ± %.0f %% to ± %.1f %%: %s",
-                       measured, how, percent(plan->prior.log_spread),
-                       percent(plan->efficiency.log_spread), list_causes(to, arena));
+    const char *how =
+        to->alike ? "this run is like it"
+        : to->weight < 1
+            ? text_format(arena, "weighted %.0f %% here, the stack's own figure %.0f %%",
+                          100 * to->weight, 100 - 100 * to->weight)
+        : to->by_fit ? "scaled to your run by its fit and the step model"
+                     : "scaled to your run by the step model";
+    return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s", measured,
+                       how, percent(plan->efficiency.log_spread), percent(plan->prior.log_spread),
+                       list_causes(to, arena));
 }
 
 // --- assumptions -------------------------------------------------------------

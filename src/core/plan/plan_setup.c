@@ -190,6 +190,7 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .recipe = request->recipe,
         .rule = plan->rule,
         .efficiency = plan->prior,
+        .ledger = &plan->data->ledger,
         .transfer = request->pilot ? &plan->transfer : NULL,
         .overheads = &plan->overheads,
         .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,

@@ -151,6 +151,8 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          100 * plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)));
     if (plan->request->pilot)
         put_line(out, "pilot", plan_pilot_words(plan, arena));
+    if (plan_ledger_words(plan, arena))
+        put_line(out, "your ledger", plan_ledger_words(plan, arena));
     const char *rows =
         plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
         : plan->rule.full_rows

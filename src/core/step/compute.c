@@ -35,7 +35,7 @@ static const struct generation *generation_of(const struct gpu *gpu)
     return g;
 }
 
-static double datasheet(const struct gpu *gpu, int precision)
+double compute_peak_flops_per_s(const struct gpu *gpu, int precision)
 {
     double half = gpu->bf16_flops_per_s > 0 ? gpu->bf16_flops_per_s : gpu->fp16_flops_per_s;
     switch (precision) {
@@ -50,7 +50,8 @@ static double datasheet(const struct gpu *gpu, int precision)
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
 {
     const struct generation *g = generation_of(gpu);
-    double peak = datasheet(gpu, precision), half = datasheet(gpu, RECIPE_BF16);
+    double peak = compute_peak_flops_per_s(gpu, precision),
+           half = compute_peak_flops_per_s(gpu, RECIPE_BF16);
     double sustained = gpu->measured_bf16_flops_per_s > 0
                            ? g->measured_share * gpu->measured_bf16_flops_per_s
                            : g->datasheet_share * half;
@@ -189,7 +190,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->step_seconds = r->accumulation * out->micro_seconds + out->bubble_seconds +
                         out->reduce_seconds + out->update_seconds + out->offload_seconds +
                         r->stack->step_seconds;
-    out->peak_share = out->flops / out->step_seconds / datasheet(gpu, r->recipe->precision);
+    out->peak_share =
+        out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
 }
 
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *r)

@@ -27,6 +27,9 @@ struct timing {
     double peak_share;   // of the datasheet's rate, executed
 };
 
+// Dense peak of the datasheet at a precision.
+double compute_peak_flops_per_s(const struct gpu *gpu, int precision);
+
 // Sustained rates of a GPU, from what was measured where there is such a figure.
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision);
 double compute_memory_bytes_per_s(const struct gpu *gpu);

@@ -1,6 +1,5 @@
-// The order: reports that came in bursts are joined, the warm-up is cut off, slow steps are set
-// apart, and what is left is averaged and asked whether it drifts. docs/formulas.md has the
-// sources.
+// Joins reports that came in bursts, cuts off the warm-up, separates slow steps, averages the rest
+// and tests it for drift. docs/formulas.md has the sources.
 
 #include "core/trainers/steady.h"
 
@@ -11,22 +10,22 @@
 #include <string.h>
 
 enum {
-    STEPS_LEAST = 8,   // ordinary reports, to say anything
+    STEPS_LEAST = 8,   // ordinary reports needed for a result
     COSINES_LEAST = 4, // of the variance estimate
     COSINES_MOST = 64,
 };
 
-#define BURST 0.05         // a report that took less than this share of the mean came with the next
-#define WARM_ALLOWANCE 1.5 // what a step may be slower, in deviations, and not count as warm-up
-#define WARM_LEAST 1.2     // so much must come together to speak of a warm-up
-#define WARM_CLIP 3.0      // the most that one step says
-#define SLOW 5.0           // deviations above the median of the logarithm
+#define BURST 0.05         // a report that took less than this share of the mean joins the next
+#define WARM_ALLOWANCE 1.5 // deviations by which an ordinary step may be slower
+#define WARM_LEAST 1.2     // sum of excesses from which there is a warm-up
+#define WARM_CLIP 3.0      // most that one step contributes
+#define SLOW 5.0           // a slow step: deviations above the median of the logarithm
 #define SLOW_BEYOND 2.0    // times the 90th percentile is slow in any case
 #define SLOW_LEAST 1.3     // and at least this factor
-#define SCALE_LEAST 0.01   // deviations smaller than this are not believed
-#define MEMORY_MOST 0.9    // of a step in the next
+#define SCALE_LEAST 0.01   // floor of the robust standard deviation
+#define MEMORY_MOST 0.9    // cap of the lag-one autocorrelation
 #define DRIFT_LEAST 0.03   // relative change that matters
-#define DRIFT_LEVEL 0.99
+#define DRIFT_LEVEL 0.99   // confidence level of the drift test
 
 struct report {
     double seconds, tokens, count;
@@ -55,7 +54,7 @@ const char *steady_verdict_name(enum steady_verdict verdict)
 
 // --- reading -----------------------------------------------------------------
 
-// Output that is buffered shows several steps at once: what took no time belongs to what follows.
+// Buffered output shows several steps at once: a report that took no time belongs to the next one.
 static void join_bursts(struct series *s, const struct steady_step *steps, size_t count)
 {
     double seconds = 0, done = 0;
@@ -76,7 +75,7 @@ static void join_bursts(struct series *s, const struct steady_step *steps, size_
     }
 }
 
-// The logarithms from one report on, sorted; those of steps set apart only if wanted.
+// Sorts the logarithms from one report on; those of slow or flagged steps only if slow_too.
 static size_t sort_logs(struct series *s, size_t from, bool slow_too)
 {
     size_t count = 0;
@@ -87,7 +86,7 @@ static size_t sort_logs(struct series *s, size_t from, bool slow_too)
     return count;
 }
 
-// A robust deviation: the median distance from the median, in units of the normal's.
+// A robust standard deviation: the median distance from the median, scaled for the normal.
 static double scale_of(double *sorted, size_t count, double median)
 {
     for (size_t i = 0; i < count; i++)
@@ -104,8 +103,8 @@ static double late_median(struct series *s, double *scale)
     return median;
 }
 
-// Above this a step is slow: five deviations of the upper half over the median, but not beyond
-// twice the 90th percentile, and at least a factor that matters.
+// Threshold of a slow step: five deviations of the upper half above the median, at most twice the
+// 90th percentile, at least a factor of 1.3.
 static double slow_limit(struct series *s, size_t from, bool slow_too)
 {
     size_t count = sort_logs(s, from, slow_too), half = count / 2;
@@ -115,7 +114,7 @@ static double slow_limit(struct series *s, size_t from, bool slow_too)
     return median + fmax(log(SLOW_LEAST), fmin(SLOW * scale, most));
 }
 
-// The logarithm of the seconds of a step, or of a token where those vary less.
+// Takes the logarithm of seconds per step, or per token if that varies less.
 static void take_logs(struct series *s)
 {
     double per_step, per_token;
@@ -138,8 +137,8 @@ static void take_logs(struct series *s)
 
 // --- warm-up and slow steps --------------------------------------------------
 
-// Where the sum of how much slower than the later ones the first steps are, less an allowance,
-// is largest.
+// Sums by how much the first steps are slower than later ones, less an allowance (CUSUM); the
+// warm-up ends where that sum is largest.
 static size_t find_warmup(struct series *s)
 {
     double scale, median = late_median(s, &scale), sum = 0, best = WARM_LEAST;
@@ -168,7 +167,7 @@ static void note_slow(struct steady *out, const struct report *report, double or
     slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
 }
 
-// What the log says held an evaluation or a save is set apart, fast or not, unless all do.
+// Separates the steps in which the log reported an evaluation or a save, unless most have one.
 static void find_slow(struct series *s, size_t warmup)
 {
     size_t flagged = 0;
@@ -184,17 +183,17 @@ static void find_slow(struct series *s, size_t warmup)
 
 // --- interval ----------------------------------------------------------------
 
-// The long-run variance of a series with mean zero, by its weights on the slowest cosines.
+// The long-run variance of a series with mean zero, by its projections on the slowest cosines.
 static double long_run_variance(const double *values, size_t count, int first, int last)
 {
     double sum = 0;
     for (int j = first; j <= last; j++) {
         double step = 3.141592653589793 * j / (double)count, weight = 0;
-        double c = cos(step / 2), s = sin(step / 2), turn_c = cos(step), turn_s = sin(step);
-        for (size_t i = 0; i < count; i++) {
+        double c = cos(step / 2), s = sin(step / 2), step_c = cos(step), step_s = sin(step);
+        for (size_t i = 0; i < count; i++) { // rotates (c, s) by one step
             weight += values[i] * c;
-            double next = c * turn_c - s * turn_s;
-            s = s * turn_c + c * turn_s;
+            double next = c * step_c - s * step_s;
+            s = s * step_c + c * step_s;
             c = next;
         }
         sum += weight * weight * 2 / (double)count;
@@ -202,7 +201,7 @@ static double long_run_variance(const double *values, size_t count, int first, i
     return sum / (last - first + 1);
 }
 
-// How much neighbours have in common, corrected for short series; 0 where that may be chance.
+// Lag-one autocorrelation, corrected for short series; 0 if it is not significant.
 static double find_memory(const double *values, size_t count)
 {
     double product = 0, square = 0;
@@ -215,8 +214,8 @@ static double find_memory(const double *values, size_t count)
     return memory < 2 / sqrt((double)count) ? 0 : fmin(memory, MEMORY_MOST);
 }
 
-// Takes out of a series what each value has from the one before; the variance of what is left, over
-// a long run, is (1 − memory)² times the whole's.
+// Removes the lag-one autocorrelation; the long-run variance of the rest is (1 − memory)² times
+// that of the series.
 static void whiten(double *values, size_t count, double memory)
 {
     for (size_t i = count; i-- > 1;)
@@ -230,7 +229,9 @@ static int cosines(size_t count)
     return wanted < COSINES_LEAST ? COSINES_LEAST : wanted > COSINES_MOST ? COSINES_MOST : wanted;
 }
 
-// Of the ratio of two sums: units over seconds.
+// The rate of a series: the sum of units over the sum of seconds. The interval is symmetric in the
+// logarithm of the rate: a rate is positive, and so are both ends, however few and unequal the
+// steps.
 static struct range rate_of(const double *units, const double *seconds, size_t count, double level,
                             double *scratch)
 {
@@ -245,13 +246,13 @@ static struct range rate_of(const double *units, const double *seconds, size_t c
     whiten(scratch, count, memory);
     double variance = long_run_variance(scratch, count, 1, freedom);
     double error = sqrt(variance * (double)count) / (1 - memory) / second_sum;
-    double half = stats_student_quantile(0.5 + level / 2, freedom) * error;
-    return (struct range){ rate - half, rate, rate + half };
+    double half = stats_student_quantile(0.5 + level / 2, freedom) * error / rate;
+    return (struct range){ rate * exp(-half), rate, rate * exp(half) };
 }
 
 // --- drift -------------------------------------------------------------------
 
-static double best_jump(const double *values, size_t count) // squares that one jump explains
+static double best_jump(const double *values, size_t count) // sum of squares one jump explains
 {
     double sum = 0, total = 0, best = 0;
     for (size_t i = 0; i < count; i++)
@@ -265,7 +266,7 @@ static double best_jump(const double *values, size_t count) // squares that one 
     return best;
 }
 
-// Whether the time beyond what the work explains has a trend.
+// Tests whether the time beyond what the work explains has a trend.
 static enum steady_verdict find_drift(struct steady *out, const double *units,
                                       const double *seconds, size_t count, double rate,
                                       double *excess)
@@ -296,18 +297,19 @@ static enum steady_verdict find_drift(struct steady *out, const double *units,
 
 static const char *reason_of(const struct steady *out, struct arena *arena)
 {
-    const char *way = out->drift > 0 ? "slower" : "faster";
+    const char *trend = out->drift > 0 ? "slower" : "faster";
     const char *change = text_share(arena, fabs(out->drift));
     switch (out->verdict) {
     case STEADY_YES: return NULL;
     case STEADY_TOO_SHORT:
-        return text_format(arena, "only %lld ordinary reports after warm-up, %d are the least",
+        return text_format(arena,
+                           "only %lld ordinary reports after warm-up, at least %d are needed",
                            (long long)out->ordinary_reports, STEPS_LEAST);
     case STEADY_DRIFTS:
-        return text_format(arena, "steps get %s throughout, by %s over the measurement", way,
+        return text_format(arena, "steps get %s throughout, by %s over the measurement", trend,
                            change);
     case STEADY_JUMPS:
-        return text_format(arena, "steps became %s during the measurement, by about %s", way,
+        return text_format(arena, "steps became %s during the measurement, by about %s", trend,
                            change);
     }
     return NULL;
@@ -343,8 +345,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     double level = rule->level > 0 ? rule->level : 0.9,
            wanted = rule->wanted > 0 ? rule->wanted : 0.02;
     struct range pace = rate_of(steps, seconds, count, level, scratch);
-    out->step_seconds =
-        (struct range){ 1 / pace.high, 1 / pace.mid, pace.low > 0 ? 1 / pace.low : INFINITY };
+    out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
     struct range rate = known ? out->tokens_per_s : pace;

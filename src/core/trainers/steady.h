@@ -1,16 +1,23 @@
-// steady: the sustained throughput in a series of measured steps, and how well it is known.
+// steady: the sustained throughput of a series of measured steps, with its confidence interval.
 //
-// Takes steps as a trainer reported them and says how many were warm-up, which were slowed by an
-// evaluation, a save or a stall and what that cost, and the rate of the rest with an interval that
-// allows for autocorrelation. "Not steady" is an answer, with its reason.
+// Takes steps as a trainer reported them; finds the warm-up, the steps slowed by an evaluation, a
+// save or a stall, with their cost, and the rate of the rest, with an interval that allows for
+// autocorrelation. "Not steady" is a valid answer, with its reason.
 //
 //     struct steady steady;
 //     steady_measure(&steady, arena, steps, count, &(struct steady_rule){ 0 });
 //     if (steady.verdict == STEADY_YES)
 //         … steady.tokens_per_s.low, .mid, .high
 //
-// What the interval is for: tokens over time in the long run of the ordinary steps, those that are
-// neither warm-up nor slowed. docs/formulas.md has the method.
+// The interval is that of the long-run rate of ordinary steps: neither warm-up nor slowed.
+//
+//     seconds ┤█
+//             │█ ▄            █  evaluation           ordinary steps: the rest,
+//             │█ █ ▄ ▂ ▂ ▁ ▂ ▁█▁ ▂ ▁ ▂ ▁ ▂█▂ ▁ ▂      averaged, and tested for drift
+//             └─────┘                    └ stall
+//              warm-up
+//
+// docs/formulas.md has the method.
 
 #pragma once
 
@@ -21,37 +28,37 @@
 
 struct arena;
 
-// What the log said beside a step. More than one may hold.
+// Events that the log reported with a step. More than one may hold.
 enum { STEADY_EVALUATED = 1, STEADY_SAVED = 2 };
 
 struct steady_step {
-    int64_t number;     // of the last step in it
-    int64_t count;      // steps in it: trainers that report every tenth have 10 here; 0 means 1
-    double end_seconds; // on whatever clock
-    double seconds;     // since the step before ended
-    double tokens;      // 0 if unknown: then rates are NAN, and only the seconds are judged
+    int64_t number;     // of the last step in this report
+    int64_t count;      // steps in this report, 10 if a trainer reports every tenth; 0 means 1
+    double end_seconds; // on any clock
+    double seconds;     // since the previous report
+    double tokens;      // 0: unknown; then rates are NAN and only the seconds are judged
     unsigned flags;
 };
 
 enum steady_verdict {
     STEADY_YES,
-    STEADY_TOO_SHORT, // too few steps after warm-up to say anything
+    STEADY_TOO_SHORT, // too few steps after warm-up
     STEADY_DRIFTS,    // gets slower or faster throughout
-    STEADY_JUMPS,     // changed its level after warm-up
+    STEADY_JUMPS,     // changed its level once after warm-up
 };
 
 enum steady_cause { STEADY_EVALUATION, STEADY_SAVE, STEADY_STALL, STEADY_CAUSES };
 
-struct steady_slow { // what slow steps of one cause cost
+struct steady_slow { // cost of the slow steps of one cause
     int64_t count;
-    double seconds;       // in all
-    double extra_seconds; // beyond what ordinary steps would have taken
+    double seconds;       // total
+    double extra_seconds; // beyond the time of ordinary steps
     double longest_seconds;
 };
 
-struct steady_rule { // zero means the default
-    double level;    // of the interval: 0.90
-    double wanted;   // relative half-width that is good enough: 0.02
+struct steady_rule { // 0 means the default
+    double level;    // confidence level of the interval; default 0.90
+    double wanted;   // target of the relative half-width; default 0.02
 };
 
 struct steady {
@@ -65,7 +72,7 @@ struct steady {
     struct range step_seconds; // the mean of ordinary steps and its interval
     struct range spread;       // P10, P50, P90 of single ordinary steps' seconds
     double half_width;         // of tokens_per_s, relative
-    double more_steps;         // until half_width is as wanted; 0 if it is; NAN if not foreseeable
+    double more_steps;         // until half_width reaches the target; 0: it has; NAN: unknown
     double drift;              // relative change of the step time over the ordinary steps
     struct steady_slow slow[STEADY_CAUSES];
 };

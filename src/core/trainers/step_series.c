@@ -1,11 +1,13 @@
+// Collects steps from events, and assigns tokens to them by counters, rates or a given number.
+
 #include "core/trainers/step_series.h"
 
 #include <math.h>
 
 struct step_series_note {
-    double counter; // tokens so far, as the trainer counts; NAN
-    double tokens;  // of one step, as the trainer says; NAN
-    double rate;    // tokens/s, as the trainer claims; NAN
+    double counter; // tokens so far, counted by the trainer; NAN
+    double tokens;  // of one step, reported by the trainer; NAN
+    double rate;    // tokens/s, reported by the trainer; NAN
 };
 
 const char *step_series_origin_name(enum step_series_origin origin)
@@ -38,7 +40,7 @@ static void keep(double *slot, double value)
         *slot = value;
 }
 
-static void keep_last_said(struct step_series *s, const struct trainer_log_event *event)
+static void keep_last(struct step_series *s, const struct trainer_log_event *event)
 {
     keep(&s->loss, event->loss);
     keep(&s->rate, event->rate);
@@ -47,11 +49,11 @@ static void keep_last_said(struct step_series *s, const struct trainer_log_event
     keep(&s->tokens, event->tokens);
     keep(&s->global_batch, event->global_batch);
     keep(&s->run_seconds, event->run_seconds);
-    keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax passes over NAN
+    keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax ignores NAN
     s->total = event->total;
 }
 
-// Several lines tell of one evaluation or save.
+// One evaluation or save may be reported by several lines.
 static void flag(struct step_series *s, unsigned flag, int64_t *count)
 {
     *count += !(s->flags & flag);
@@ -98,7 +100,7 @@ static void grow(struct step_series *s)
 static void append(struct step_series *s, const struct trainer_log_event *event)
 {
     double now = clock_of(s, event);
-    if (now >= s->last_seconds) { // neither unknown nor begun again
+    if (now >= s->last_seconds) { // known, and not restarted
         if (s->count == s->room)
             grow(s);
         s->notes[s->count] = (struct step_series_note){ NAN, NAN, NAN };
@@ -125,6 +127,16 @@ static void begin(struct step_series *s, const struct trainer_log_event *event)
     s->last_seconds = clock_of(s, event);
 }
 
+// Where no line had the number of its step, the mean rate and the duration of the run give how many
+// there were. Trainers print the rate with three decimals: of longer steps it says too little.
+static void end(struct step_series *s, const struct trainer_log_event *event)
+{
+    const double longest_seconds = 10; // 0.100 steps/s, known to half a percent
+    s->ended = true;
+    if (isnan(s->last_step) && event->step_seconds <= longest_seconds)
+        s->last_step = rint(event->run_seconds / event->step_seconds);
+}
+
 void step_series_add(void *series, const struct trainer_log_event *event)
 {
     struct step_series *s = series;
@@ -137,9 +149,9 @@ void step_series_add(void *series, const struct trainer_log_event *event)
     case TRAINER_LOG_SAVE: flag(s, STEADY_SAVED, &s->saves); break;
     case TRAINER_LOG_OUT_OF_MEMORY: s->out_of_memory = true; break;
     case TRAINER_LOG_ERROR: s->failed = true; break;
-    case TRAINER_LOG_END: s->ended = true; break;
+    case TRAINER_LOG_END: end(s, event); break;
     }
-    keep_last_said(s, event);
+    keep_last(s, event);
 }
 
 // --- tokens ------------------------------------------------------------------
@@ -158,7 +170,7 @@ static void spread(struct step_series *s, size_t from, size_t end, double tokens
         s->steps[i].tokens = tokens_per_step * (double)s->steps[i].count;
 }
 
-// A counter may stand beside every tenth step only: what it grew by is spread evenly over them.
+// A counter may be reported at every tenth step only: its growth is spread evenly over them.
 static bool use_counters(struct step_series *s)
 {
     double base = s->counter;
@@ -170,7 +182,7 @@ static bool use_counters(struct step_series *s)
         double counter = s->notes[i].counter;
         if (isnan(counter))
             continue;
-        if (isnan(base)) { // the first: only what follows it is known
+        if (isnan(base)) { // the first: known from here on
             first = i + 1;
             start = counter;
         } else if (counter >= base) {

@@ -1,54 +1,54 @@
-// step_series: what trainers report, as a series of steps with seconds and tokens.
+// step_series: turns the events of a trainer into a series of steps with seconds and tokens.
 //
-// Takes the events of trainer_log (or of trainer_files) in order, forgets bars that turn out to be
-// no training, gives each step its time and its tokens, and notes which held an evaluation or a
-// save. core/steady.h says what the series means.
+// Takes the events of trainer_log (or of trainer_files) in order, drops bars that turn out not to
+// be training, gives each step its time and its tokens, and flags steps with an evaluation or a
+// save. core/trainers/steady.h evaluates the series.
 //
 //     struct step_series series;
 //     step_series_init(&series, arena);
-//     series.gpus = 8, series.step_tokens = 65536;     // where known
+//     series.gpus = 8, series.step_tokens = 65536;     // if known
 //     … step_series_add(&series, event);               // is a trainer_log_callback, too
-//     step_series_finish(&series);                     // as often as wanted, then go on adding
+//     step_series_finish(&series);                     // at any time; adding may go on
 //     steady_measure(&steady, arena, series.steps, series.count, &rule);
 //
-// A run that is followed is timed by the caller's clock. For a log that is read afterwards
-// `reads_back` takes the time from what the trainer wrote: time stamps, a bar's elapsed time, or
-// the seconds it claims for a step; steps without any have NAN seconds and are left out.
+// A running trainer is timed by the caller's clock. For a log read afterwards, `reads_back` takes
+// the time from the log: time stamps, a bar's elapsed time, or the reported seconds per step; steps
+// without any of these are left out.
 
 #pragma once
 
 #include "core/trainers/steady.h"
 #include "core/trainers/trainer_log.h"
 
-enum step_series_origin { // of the tokens of the steps
+enum step_series_origin { // of the token counts
     STEP_SERIES_NONE,
     STEP_SERIES_COUNTER, // the trainer counts tokens
-    STEP_SERIES_RATE,    // the trainer claims tokens/s
+    STEP_SERIES_RATE,    // the trainer reports tokens/s
     STEP_SERIES_GIVEN,   // step_tokens
 };
 
 struct step_series {
     struct arena *arena;
     int gpus;           // for rates per GPU; 0 means 1
-    double step_tokens; // of each step, if the trainer does not say; 0 unknown
+    double step_tokens; // per step, if the trainer reports none; 0: unknown
     bool reads_back;
 
     struct steady_step *steps;
-    struct step_series_note *notes; // beside each step: what its tokens come from
+    struct step_series_note *notes; // parallel to steps: their token figures
     size_t count, room;
     enum step_series_origin origin; // set by step_series_finish
-    double counter;                 // of tokens, when the steps began; NAN
-    double first_step, last_step;   // numbers: steps before the first, the last
+    double counter;                 // of tokens before the first step; NAN
+    double first_step, last_step;   // completed before the first, and at the last
     double total;                   // steps of the whole run, NAN if unknown
     double last_seconds;            // clock at the last step
-    double loss, rate, epoch;       // the last said; NAN
+    double loss, rate, epoch;       // last reported; NAN
     double evaluation_loss;
-    double tokens;       // as the trainer counts them
-    double global_batch; // sequences a step
-    double peak_bytes;   // the largest said; NAN
-    double run_seconds;  // said at the end; NAN
+    double tokens;       // counted by the trainer
+    double global_batch; // sequences per step
+    double peak_bytes;   // largest reported; NAN
+    double run_seconds;  // reported at the end; NAN
     int64_t evaluations, saves;
-    unsigned flags; // of the step that is under way
+    unsigned flags; // of the step in progress
     bool out_of_memory, failed, ended;
 };
 

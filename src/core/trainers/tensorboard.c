@@ -1,3 +1,5 @@
+// Records, and the few protocol buffer fields of scalars inside them.
+
 #include "core/trainers/tensorboard.h"
 
 #include <math.h>
@@ -37,7 +39,7 @@ struct fields {
     const unsigned char *at, *end;
     int number;
     enum wire wire;
-    uint64_t value; // of a number, as bits
+    uint64_t value; // bits of a number
     struct text bytes;
 };
 
@@ -53,7 +55,7 @@ static bool read_varint(struct fields *f, uint64_t *value)
     return false;
 }
 
-// The next field; false at the end, and where the bytes make no sense.
+// The next field; false at the end and at invalid bytes.
 static bool next_field(struct fields *f)
 {
     uint64_t key;
@@ -153,8 +155,8 @@ enum err tensorboard_read(size_t *used, struct text bytes, const char *name,
         const unsigned char *at = (const unsigned char *)bytes.at + *used;
         uint64_t size = little(at, 8);
         if (tensorboard_checksum(at, 8) != little(at + 8, 4) || size > RECORD_MOST)
-            return fail(ERR_INPUT, "%s: is no TensorBoard event file, or damaged at byte %zu", name,
-                        *used);
+            return fail(ERR_INPUT, "%s: is not a TensorBoard event file, or is damaged at byte %zu",
+                        name, *used);
         if (bytes.size - *used - HEADER < size + FOOTER)
             return OK; // still being written
         if (tensorboard_checksum(at + HEADER, size) != little(at + HEADER + size, 4))

@@ -1,13 +1,13 @@
-// tensorboard: the scalars in a TensorBoard event file, which may still be growing.
+// tensorboard: reads the scalars of a TensorBoard event file, which may still be growing.
 //
-// Reads whole records and says how many bytes they took, so that a follower comes back with the
-// rest later:
+// Reads complete records and returns how many bytes they took; the caller passes the rest again
+// later, with what has been added:
 //
 //     size_t used;
 //     TRY(tensorboard_read(&used, (struct text){ bytes, size }, name, on_scalar, context));
 //
-// Records are checked against their CRC-32C. Of the protocol buffers inside only time, step, tag
-// and value are looked at; histograms, images and graphs are passed over. Tags are views.
+// Checks the CRC-32C of each record. Reads only time, step, tag and value of the protocol buffers;
+// skips histograms, images and graphs. Tags are views.
 
 #pragma once
 
@@ -22,8 +22,8 @@ struct tensorboard_scalar {
 
 typedef void tensorboard_callback(void *context, const struct tensorboard_scalar *scalar);
 
-// ERR_INPUT if a record is damaged; what came before it has been told.
+// ERR_INPUT if a record is damaged; the callback has seen all records before it.
 enum err tensorboard_read(size_t *used, struct text bytes, const char *name,
                           tensorboard_callback *call, void *context);
 
-uint32_t tensorboard_checksum(const void *bytes, size_t size); // CRC-32C, masked as records have it
+uint32_t tensorboard_checksum(const void *bytes, size_t size); // CRC-32C, masked as in records

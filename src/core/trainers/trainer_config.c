@@ -1,3 +1,5 @@
+// Reads trees and command lines by the tables of trainer_config_tables.c into facts.
+
 #include "core/trainers/trainer_facts.h"
 
 #include <ctype.h>
@@ -44,8 +46,8 @@ void trainer_config_say(struct trainer_config *config, enum trainer_config_fact_
 {
     struct trainer_config_fact *known = &config->facts[fact];
     if (known->value && strcmp(known->value, value))
-        trainer_config_contradict(config, "%s of %s says %s, %s of %s says %s; %s is taken",
-                                  known->key, known->file, known->value, key, file, value, value);
+        trainer_config_contradict(config, "%s in %s is %s, %s in %s is %s; %s is used", known->key,
+                                  known->file, known->value, key, file, value, value);
     *known = (struct trainer_config_fact){ value, file, key };
 }
 
@@ -78,7 +80,7 @@ static bool key_is(const struct trainer_config_row *row, const char *key, bool e
     return open && !strncmp(row->key, key, size - 1);
 }
 
-// The first row of that key, all whole keys before all beginnings; NULL if there is none.
+// The first row of that key, exact keys before prefixes; NULL if there is none.
 static const struct trainer_config_row *find_row(const struct trainer_config_table *table,
                                                  const char *key)
 {
@@ -91,7 +93,7 @@ static const struct trainer_config_row *find_row(const struct trainer_config_tab
     return NULL;
 }
 
-// Whether a row stands for something inside this key.
+// Whether a row describes something nested in this key.
 static bool is_parent(const struct trainer_config_table *table, const char *key)
 {
     const struct trainer_config_row *lists[] = { table->rows, table->more, trainer_config_common };
@@ -105,7 +107,7 @@ static bool is_parent(const struct trainer_config_table *table, const char *key)
 
 // --- values ------------------------------------------------------------------
 
-// One value on its way from a key to a fact.
+// One value while it is turned from a key into a fact.
 struct reading {
     struct trainer_config *config;
     const struct trainer_config_row *row;
@@ -206,11 +208,11 @@ static enum err read_word(struct reading *in)
                 if (w->to)
                     say(in, w->to);
                 else
-                    in->item.remark = "not said here";
+                    in->item.remark = "not given here";
                 return OK;
             }
     }
-    lose(in, text_format(in->config->arena, "no --%s stands for it",
+    lose(in, text_format(in->config->arena, "--%s has no such value",
                          trainer_config_fact_options[in->row->fact]));
     return OK;
 }
@@ -320,7 +322,7 @@ static const char *model_of(struct arena *arena, struct text name)
     return size_seen ? out_string(&out) : NULL;
 }
 
-// "torchtune.models.llama3_1.qlora_llama3_1_8b" says the model and the method.
+// "torchtune.models.llama3_1.qlora_llama3_1_8b" names the model and the method.
 static enum err read_component(struct reading *in)
 {
     static const char *const methods[] = { "qlora_", "lora_" };
@@ -382,7 +384,7 @@ static enum err read_value(struct reading *in)
                      in->row->reads != READ_IF_AUTO;
     if (in->row->fact > FACT_LOST && (automatic || !*in->spelled)) {
         in->item.effect = TRAINER_CONFIG_HARMLESS;
-        in->item.remark = automatic ? "left to others" : "empty";
+        in->item.remark = automatic ? "decided elsewhere" : "empty";
         return OK;
     }
     in->item.option = trainer_config_fact_options[in->row->fact];
@@ -404,7 +406,7 @@ static enum err read_value(struct reading *in)
     }
 }
 
-// A setting that matters only when it is on says nothing when it is off.
+// Whether a setting that matters only when it is on is off.
 static bool is_off(const struct json *value)
 {
     return (value->kind == JSON_BOOL && !value->flag) ||
@@ -503,7 +505,7 @@ static int recognise(const struct json *tree)
 static enum err add_file(struct trainer_config *config, const char *name, int trainer)
 {
     if (config->file_count == TRAINER_CONFIG_FILES)
-        return fail(ERR_USAGE, "%s: is one configuration too many; %d are taken", name,
+        return fail(ERR_USAGE, "%s: one configuration too many; at most %d are read", name,
                     TRAINER_CONFIG_FILES);
     config->trainers |= 1u << trainer;
     config->files[config->file_count++] =
@@ -521,12 +523,13 @@ enum err trainer_config_add(struct trainer_config *config, const struct json *tr
                         : text_format(config->arena, "is %s", json_kind_name(tree->kind)));
     int trainer = recognise(tree);
     if (trainer < 0 && find_path(tree, "architectures"))
-        return fail(ERR_INPUT, "%s: is the shape of a model, which --model takes", name);
+        return fail(ERR_INPUT, "%s: is the config.json of a model; pass it with --model", name);
     if (trainer < 0)
-        return fail(ERR_INPUT,
-                    "%s: has no key that tells its trainer; axolotl, LLaMA-Factory, torchtune, "
-                    "litgpt, transformers, TRL, PEFT, DeepSpeed and accelerate are known",
-                    name);
+        return fail(
+            ERR_INPUT,
+            "%s: no key tells which trainer this belongs to; axolotl, LLaMA-Factory, "
+            "torchtune, litgpt, transformers, TRL, PEFT, DeepSpeed and accelerate are known",
+            name);
     TRY(add_file(config, name, trainer));
     return read_object(config, &trainer_config_tables[trainer], tree, name, "", 0);
 }
@@ -552,7 +555,7 @@ static int trainer_of(const char *word)
     return -1;
 }
 
-// The values behind an option: one, or all up to the next option where the row takes a list.
+// The values after an option: one, or all up to the next option if the row takes a list.
 static struct text values_of(struct arena *arena, char **words, bool list, int *took)
 {
     struct out out = { .arena = arena };
@@ -563,7 +566,7 @@ static struct text values_of(struct arena *arena, char **words, bool list, int *
     return *took ? text_of(out_string(&out)) : TEXT("true");
 }
 
-// Reads the option at words[0]; took says how many words behind it are its values.
+// Reads the option at words[0]; took is how many words after it are its values.
 static void read_option(struct trainer_config *config, const struct trainer_config_table *own,
                         char **words, int *took)
 {
@@ -583,13 +586,15 @@ static void read_option(struct trainer_config *config, const struct trainer_conf
     struct text text =
         equals ? text_of(equals + 1) : values_of(config->arena, words + 1, list, took);
     struct json value = { .kind = JSON_STRING, .string = text };
-    // The trainer knows its command line better than this table: it is no reason to refuse it.
+    // The trainer knows its command line better than this table, so an odd value is not an error.
     if (row && read_key(config, table, &value, place, key))
         trainer_config_note(config,
                             (struct trainer_config_item){
-                                place, key, trainer_config_spell(config->arena, &value),
-                                TRAINER_CONFIG_MATTERS, NULL,
-                                text_copy(config->arena, text_of(error_text())), false, false });
+                                .file = place,
+                                .key = key,
+                                .value = trainer_config_spell(config->arena, &value),
+                                .effect = TRAINER_CONFIG_MATTERS,
+                                .remark = text_copy(config->arena, text_of(error_text())) });
 }
 
 enum err trainer_config_words(struct trainer_config *config, char **words)
@@ -624,18 +629,25 @@ void trainer_config_missing(struct trainer_config *config, const char *path)
                                "the name");
             trainer_config_note(config,
                                 (struct trainer_config_item){
-                                    path, "the name", base, TRAINER_CONFIG_UNDERSTOOD, "parallel",
-                                    "the file is not here; --from FILE reads it", false, false });
+                                    .file = path,
+                                    .key = "the name",
+                                    .value = base,
+                                    .effect = TRAINER_CONFIG_UNDERSTOOD,
+                                    .option = "parallel",
+                                    .remark = "the file was not found; pass it with --from" });
             return;
         }
-    trainer_config_unreadable(config, path, "is not here; --from FILE reads it");
+    trainer_config_unreadable(config, path, "was not found; pass it with --from");
 }
 
 void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why)
 {
-    trainer_config_note(config, (struct trainer_config_item){
-                                    path, "the file", path, TRAINER_CONFIG_MATTERS, NULL,
-                                    text_copy(config->arena, text_of(why)), false, false });
+    trainer_config_note(
+        config, (struct trainer_config_item){ .file = path,
+                                              .key = "the file",
+                                              .value = path,
+                                              .effect = TRAINER_CONFIG_MATTERS,
+                                              .remark = text_copy(config->arena, text_of(why)) });
 }
 
 const char *trainer_config_option(const struct trainer_config *config, const char *option)

@@ -1,13 +1,13 @@
-// trainer_config: what a trainer is configured with, key by key; plan_from makes options of it.
+// trainer_config: reads the configuration of a trainer, key by key; plan_from makes options of it.
 //
 //     struct trainer_config config = { .arena = arena };
-//     TRY(trainer_config_add(&config, &tree, "axolotl.yml"));       // a JSON tree, once a file
+//     TRY(trainer_config_add(&config, &tree, "axolotl.yml"));       // a JSON tree, once per file
 //     TRY(trainer_config_words(&config, words));                    // a command line, if any
 //
-// Which trainer a file is of is told by its keys. Several files are merged: a later one beats an
-// earlier one. Every key ends up in a list: understood (it stands for an option), ignored (and
-// whether that is harmless), and what contradicts each other is a sentence. What a trainer does
-// where a key is missing is understood too, as its default. Tables: trainer_config_tables.c.
+// The keys of a file tell which trainer it belongs to. Several files are merged; a later one
+// overrides an earlier one. Every key is listed as understood (it sets an option) or ignored (and
+// whether that is harmless); contradictions are sentences. The trainer's default of a missing key
+// is applied too. Tables: trainer_config_tables.c.
 //
 // Texts point into the arena and into the trees, which the caller keeps.
 
@@ -19,18 +19,18 @@
 enum trainer_config_effect {
     TRAINER_CONFIG_UNDERSTOOD,
     TRAINER_CONFIG_HARMLESS, // ignored: it changes neither time nor memory
-    TRAINER_CONFIG_MATTERS,  // ignored: it does, and no option stands for it
-    TRAINER_CONFIG_UNKNOWN,  // ignored: nobody here knows the key
+    TRAINER_CONFIG_MATTERS,  // ignored: it does, but there is no option for it
+    TRAINER_CONFIG_UNKNOWN,  // ignored: the key is not in the tables
 };
 extern const char *const trainer_config_effects[]; // "understood", "harmless", "matters", "unknown"
 
 struct trainer_config_item {
     const char *file, *key, *value;
     enum trainer_config_effect effect;
-    const char *option; // it goes into, as in JSON; NULL where it is ignored
+    const char *option; // that it sets, as in JSON; NULL if it is ignored
     const char *remark; // may be NULL
-    bool off;           // a switch that is off and so sets nothing
-    bool beaten;        // the command line says otherwise
+    bool off;           // a switch that is off: it sets nothing
+    bool beaten;        // overridden by the command line
 };
 
 struct trainer_config_file {
@@ -44,9 +44,9 @@ enum {
     TRAINER_CONFIG_CONTRADICTIONS = 16,
 };
 
-// Something said, before it is an option: accumulation is one, the global batch the other.
+// A setting before it becomes an option: accumulation, for example, goes into the global batch.
 struct trainer_config_fact {
-    const char *value; // NULL: not said
+    const char *value; // NULL: not given
     const char *file, *key;
 };
 
@@ -61,25 +61,25 @@ struct trainer_config {
     const char *references[TRAINER_CONFIG_FILES]; // files that a file names: a DeepSpeed JSON
     size_t reference_count;
     struct trainer_config_fact facts[TRAINER_CONFIG_FACTS];
-    unsigned trainers; // a bit for each that a file was of
+    unsigned trainers; // a bit for each trainer recognised
     struct {
         const char *option, *value;
-    } options[TRAINER_CONFIG_OPTIONS]; // as filled in
+    } options[TRAINER_CONFIG_OPTIONS]; // that plan_from filled in
     size_t option_count;
 };
 
-// ERR_INPUT where the tree is of no known trainer, or a value is none that its key can have.
+// ERR_INPUT if the tree belongs to no known trainer, or a value is invalid for its key.
 enum err trainer_config_add(struct trainer_config *config, const struct json *tree,
                             const char *name);
 
-// Reads the words of a trainer's command line, NULL-terminated: trl sft --lora_r 16, and what
-// launchers before it say of GPUs. Words that nobody knows are passed over.
+// Reads a trainer's command line, NULL-terminated: trl sft --lora_r 16, and the GPU options of
+// launchers before it. Unknown words are skipped.
 enum err trainer_config_words(struct trainer_config *config, char **words);
 
-// A file that another names is not here: what its name says of it ("ds_z3_config.json").
+// A referenced file is missing: takes what its name tells ("ds_z3_config.json").
 void trainer_config_missing(struct trainer_config *config, const char *path);
 
-// Such a file is here, but cannot be read.
+// A referenced file cannot be read.
 void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why);
 
 const char *trainer_config_option(const struct trainer_config *config, const char *option); // NULL

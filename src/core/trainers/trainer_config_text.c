@@ -1,4 +1,4 @@
-// What was understood, what was ignored and what contradicts, for people and for programs.
+// Lists what was understood, ignored and contradictory in a configuration, as text and as JSON.
 
 #include "core/trainers/trainer_facts.h"
 
@@ -25,9 +25,9 @@ static void put_understood(const struct trainer_config *config,
     else if (value)
         out_put(out, "--%s %s", dashed(config->arena, item->option), value);
     else
-        out_put(out, "%s", item->remark ? item->remark : "as without it");
+        out_put(out, "%s", item->remark ? item->remark : "no effect");
     if (item->beaten)
-        out_put(out, ", beaten by the command line");
+        out_put(out, ", overridden by the command line");
     else if (item->remark && value && !item->off)
         out_put(out, " (%s: %s)", item->file, item->remark);
     out_put(out, "\n");
@@ -41,7 +41,7 @@ static void put_ignored(const struct trainer_config *config, struct out *out)
         if (item->effect != TRAINER_CONFIG_MATTERS)
             continue;
         if (!headed)
-            out_put(out, "\n  Ignored, and it matters\n");
+            out_put(out, "\n  Ignored, although it matters\n");
         headed = true;
         out_put(out, "  %-42s %s\n",
                 text_format(config->arena, "%s = %.40s", item->key, item->value),
@@ -49,7 +49,7 @@ static void put_ignored(const struct trainer_config *config, struct out *out)
     }
 }
 
-// The keys of one effect, folded to the width of a terminal.
+// The keys of one effect, wrapped to the width of a terminal.
 static void put_keys(const struct trainer_config *config, enum trainer_config_effect effect,
                      const char *title, struct out *out)
 {
@@ -82,10 +82,10 @@ void trainer_config_text(const struct trainer_config *config, struct out *out)
         if (config->items[i].effect == TRAINER_CONFIG_UNDERSTOOD)
             put_understood(config, &config->items[i], out);
     put_ignored(config, out);
-    put_keys(config, TRAINER_CONFIG_UNKNOWN, "Ignored, since nobody here knows them", out);
-    put_keys(config, TRAINER_CONFIG_HARMLESS, "Ignored, harmless", out);
+    put_keys(config, TRAINER_CONFIG_UNKNOWN, "Ignored, unknown", out);
+    put_keys(config, TRAINER_CONFIG_HARMLESS, "Ignored, no influence on time or memory", out);
     for (size_t i = 0; i < config->contradiction_count; i++)
-        out_put(out, "%s  %s\n", i ? "" : "\n  Contradicts\n", config->contradictions[i]);
+        out_put(out, "%s  %s\n", i ? "" : "\n  Contradictions\n", config->contradictions[i]);
 }
 
 static void put_item(struct json_writer *w, const struct trainer_config *config,

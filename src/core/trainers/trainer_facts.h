@@ -1,4 +1,4 @@
-// trainer_facts: what the keys of trainers' configurations mean: facts, as tables per trainer.
+// trainer_facts: the meaning of the keys in trainers' configurations, as one table per trainer.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 enum trainer_config_fact_name {
     FACT_NONE, // ignored, harmless
-    FACT_LOST, // ignored, and it matters; the row's word says how
+    FACT_LOST, // ignored although it matters; the row's word tells how
     FACT_MODEL,
     FACT_ADAPTER, // full, lora, qlora
     FACT_QUANTIZATION,
@@ -30,7 +30,7 @@ enum trainer_config_fact_name {
     FACT_RECOMPUTE_FSDP,
     FACT_ZERO,
     FACT_FSDP,
-    FACT_FSDP_USED, // however it shards
+    FACT_FSDP_USED, // whatever it shards
     FACT_OFFLOAD_OPTIMIZER,
     FACT_OFFLOAD_WEIGHTS,
     FACT_TENSOR,
@@ -54,26 +54,26 @@ enum trainer_config_reads {
     READ_SKIP,     // of FACT_NONE
     READ_COUNT,    // 1 and more
     READ_NUMBER,   // not negative
-    READ_SHARE,    // 0 to 1; a count above it matters and is lost
-    READ_TEXT,     // as it is
+    READ_SHARE,    // 0 to 1; a count above 1 matters but cannot be used
+    READ_TEXT,     // unchanged
     READ_FLAG,     // yes or no
-    READ_IF,       // the row's word if it is true, else nothing
+    READ_IF,       // the row's word if true, else nothing
     READ_IF_AUTO,  // likewise, and "auto" is true
-    READ_IF_NOT,   // if it is false
-    READ_ADD,      // the row's word is added to a list if it is true
-    READ_LIST,     // of words: targets
-    READ_SAVED,    // modules trained whole: embeddings or not
+    READ_IF_NOT,   // the row's word if false
+    READ_ADD,      // adds the row's word to a list if true
+    READ_LIST,     // a list of words: targets
+    READ_SAVED,    // modules trained in full: embeddings or not
     READ_WORD,     // by the row's table
     READ_COMPONENT // torchtune's model builder
 };
 
 struct trainer_config_word {
-    const char *from; // in lower case, without - _ . and what stands before the last point
-    const char *to;   // NULL: it says nothing
+    const char *from; // in lower case, without - and _, only the part after the last "."
+    const char *to;   // NULL: means nothing
 };
 
 struct trainer_config_row {
-    const char *key; // of nested ones: "train.epochs"; ends in '*' if more may follow
+    const char *key; // nested: "train.epochs"; ends in '*' if it is a prefix
     enum trainer_config_fact_name fact;
     enum trainer_config_reads reads;
     const char *word;                        // of READ_IF, READ_ADD and FACT_LOST
@@ -101,17 +101,17 @@ enum trainer_config_trainer {
 
 struct trainer_config_table {
     const char *trainer;
-    const char *tells[6];                          // a file with one of these keys is of it
-    const struct trainer_config_row *rows, *more;  // more: of what it runs on; may be NULL
+    const char *tells[6];                          // keys by which its files are recognised
+    const struct trainer_config_row *rows, *more;  // more: of the library below it; may be NULL
     const struct trainer_config_default *defaults; // ended by { 0 }; NULL: it has none
-    const char *stack;                             // NULL: it decides nothing
-    const char *many;                              // layout on several GPUs where nothing is said
+    const char *stack;                             // NULL: does not tell the stack
+    const char *many;                              // default layout on several GPUs
 };
-extern const struct trainer_config_table trainer_config_tables[TRAINERS]; // the first that tells
+extern const struct trainer_config_table trainer_config_tables[TRAINERS]; // the first match counts
 
-extern const struct trainer_config_row trainer_config_common[]; // of all, looked at last
+extern const struct trainer_config_row trainer_config_common[]; // for all trainers, searched last
 
-// The option that a fact goes into, as in JSON; "" where it is one of several causes.
+// The option that a fact sets, as in JSON; "" if several facts set it together.
 extern const char *const trainer_config_fact_options[FACTS];
 
 // A value as text: "16", "true", "q_proj,v_proj".
@@ -121,6 +121,6 @@ void trainer_config_note(struct trainer_config *config, struct trainer_config_it
 void trainer_config_contradict(struct trainer_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Says a fact; another value said before is a contradiction, and the later one stands.
+// Sets a fact; a different earlier value is reported as a contradiction and replaced.
 void trainer_config_say(struct trainer_config *config, enum trainer_config_fact_name fact,
                         const char *value, const char *file, const char *key);

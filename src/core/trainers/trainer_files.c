@@ -1,4 +1,6 @@
-// Nothing here takes memory of the arena back: the callback may have taken some of it.
+// Turns trainer_state.json, CSV tables and TensorBoard events into lines for trainer_log.
+//
+// Never rewinds the arena: the callback may have allocated from it.
 
 #include "core/trainers/trainer_files.h"
 
@@ -15,7 +17,7 @@ static void feed(struct trainer_log *log, const char *string, double seconds)
     trainer_log_feed(log, string, strlen(string), seconds);
 }
 
-// In quotes, without what would end them or the line.
+// Quotes a text, without characters that would end the quotes or the line.
 static void feed_quoted(struct trainer_log *log, struct text text, double seconds)
 {
     feed(log, "\"", seconds);
@@ -64,7 +66,7 @@ enum err trainer_files_state(struct trainer_log *log, struct text json, const ch
 enum err trainer_files_csv(struct trainer_log *log, struct text csv, const char *name,
                            double seconds)
 {
-    while (csv.size && csv.at[csv.size - 1] != '\n') // a last row may still be on its way
+    while (csv.size && csv.at[csv.size - 1] != '\n') // the last row may be incomplete
         csv.size--;
     struct csv table;
     TRY(csv_read(&table, log->arena, csv, name, ','));

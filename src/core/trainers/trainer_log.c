@@ -1,5 +1,5 @@
-// Cuts the output into lines, asks the readers what is in each, and decides what of it is training:
-// which bar counts steps, which is an evaluation inside, whose rank speaks.
+// Splits the output into lines, reads the values of each, and decides what is training: which bar
+// counts steps, which one is an evaluation, which rank counts.
 
 #include "core/trainers/trainer_log_internal.h"
 
@@ -27,16 +27,16 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->arena = arena;
     log->call = call;
     log->context = context;
-    log->rank = log->speaker = -1;
+    log->rank = log->counted_rank = -1;
     log->step = log->total = log->announced = log->epochs = NAN;
     log->bar_total = log->other_total = log->evaluation_loss = NAN;
     log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
     return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
 }
 
-// --- telling -----------------------------------------------------------------
+// --- events ------------------------------------------------------------------
 
-static void tell(struct trainer_log *log, enum trainer_log_kind kind,
+static void emit(struct trainer_log *log, enum trainer_log_kind kind,
                  const struct trainer_log_found *found)
 {
     struct trainer_log_found nothing;
@@ -53,16 +53,16 @@ static void tell(struct trainer_log *log, enum trainer_log_kind kind,
     log->call(log->context, &event);
 }
 
-// Ranks that print the same as the one that speaks are heard for errors and for memory only.
+// Other ranks repeat what the first one prints: only their errors and memory figures count.
 static bool is_foreign(struct trainer_log *log)
 {
-    return log->speaker >= 0 && log->rank >= 0 && log->rank != log->speaker;
+    return log->counted_rank >= 0 && log->rank >= 0 && log->rank != log->counted_rank;
 }
 
 static void end_evaluation(struct trainer_log *log, const struct trainer_log_found *found)
 {
     if (log->evaluates || found)
-        tell(log, TRAINER_LOG_EVALUATION_END, found);
+        emit(log, TRAINER_LOG_EVALUATION_END, found);
     log->evaluates = false;
     if (found)
         log->evaluation_loss = found->event.evaluation_loss;
@@ -71,7 +71,7 @@ static void end_evaluation(struct trainer_log *log, const struct trainer_log_fou
 static void begin_evaluation(struct trainer_log *log)
 {
     if (!log->evaluates)
-        tell(log, TRAINER_LOG_EVALUATION_BEGIN, NULL);
+        emit(log, TRAINER_LOG_EVALUATION_BEGIN, NULL);
     log->evaluates = true;
 }
 
@@ -81,18 +81,18 @@ static void begin(struct trainer_log *log, struct trainer_log_found *found, enum
     log->step = found->event.step;
     log->total = found->event.total;
     log->evaluates = log->ended = false;
-    if (log->speaker < 0)
-        log->speaker = log->rank;
-    tell(log, TRAINER_LOG_BEGIN, found);
+    if (log->counted_rank < 0)
+        log->counted_rank = log->rank;
+    emit(log, TRAINER_LOG_BEGIN, found);
 }
 
 static void report(struct trainer_log *log, const struct trainer_log_found *found)
 {
     if (found->count)
-        tell(log, TRAINER_LOG_REPORT, found);
+        emit(log, TRAINER_LOG_REPORT, found);
 }
 
-// A line or a bar that says how many steps are done.
+// A line or a bar with the number of completed steps.
 static void count(struct trainer_log *log, struct trainer_log_found *found, enum source source)
 {
     double step = found->event.step, last = log->step;
@@ -105,7 +105,7 @@ static void count(struct trainer_log *log, struct trainer_log_found *found, enum
     } else if (step > last) {
         end_evaluation(log, NULL);
         log->step = step;
-        tell(log, TRAINER_LOG_STEP, found);
+        emit(log, TRAINER_LOG_STEP, found);
     } else if (source != SOURCE_BAR) {
         report(log, found);
     }
@@ -123,8 +123,8 @@ static void see_evaluation(struct trainer_log *log, const struct trainer_log_bar
         end_evaluation(log, NULL);
 }
 
-// transformers names neither its training bar nor its evaluation bars: the first to come is the
-// training's, unless it turns out otherwise.
+// transformers labels neither its training bar nor its evaluation bars: the first one is taken as
+// training until promote() finds otherwise.
 static bool is_training(const struct trainer_log *log, const struct trainer_log_bar *bar)
 {
     if (bar->kind == BAR_TRAINING || isnan(log->bar_total) || bar->total == log->bar_total)
@@ -145,12 +145,12 @@ static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar
         log->bar_offset += bar->total; // the next epoch
     } else if (bar->at < log->bar_at && bar->at == 0 && log->bar_at > 2) {
         log->bar_offset = 0;
-        log->step = NAN; // starts again
+        log->step = NAN; // restarted
     } else if (bar->at < log->bar_at) {
-        return; // a rank behind
+        return; // from a slower rank
     }
     if (log->bar_at == 0 && bar->at > 1 && log->step == 0)
-        log->step = NAN; // resumed: the first step is shown as all that were done before
+        log->step = NAN; // resumed: the first number includes all earlier steps
     log->bar_at = bar->at;
     found->event.step = isnan(bar->step) ? log->bar_offset + bar->at : bar->step;
     bool is_whole = isnan(bar->step) && !log->bar_offset;
@@ -204,8 +204,8 @@ static void see_bars(struct trainer_log *log)
 
 // --- lines -------------------------------------------------------------------
 
-// A loss under a bar that was taken for an evaluation, while none was under the first: that one is
-// the training's.
+// A loss under a bar taken as an evaluation, while the first bar had none: that bar is the
+// training.
 static void promote(struct trainer_log *log)
 {
     bool moves = log->evaluates && log->other_at > 0 && log->other_at < log->other_total;
@@ -230,7 +230,7 @@ static bool is_evaluation(const struct trainer_log_found *found, bool dict)
            (!dict && isnan(event->rate) && isnan(event->step_seconds) && isnan(found->micro_step));
 }
 
-static bool is_worth_telling(const struct trainer_log_event *event)
+static bool has_values(const struct trainer_log_event *event)
 {
     return !isnan(event->loss) || !isnan(event->tokens) || !isnan(event->tokens_per_s) ||
            !isnan(event->tokens_per_s_gpu) || !isnan(event->peak_bytes) || !isnan(event->rate) ||
@@ -249,7 +249,7 @@ static void see_values(struct trainer_log *log, struct trainer_log_found *found,
         event->step = round(event->epoch * log->announced / log->epochs);
     event->step += base;
     event->total += base;
-    numbered = numbered || (!isnan(event->step) && found->count >= 2 && is_worth_telling(event));
+    numbered = numbered || (!isnan(event->step) && found->count >= 2 && has_values(event));
     if (!isnan(event->loss)) {
         promote(log);
         log->reported = true;
@@ -258,17 +258,17 @@ static void see_values(struct trainer_log *log, struct trainer_log_found *found,
         end_evaluation(log, found);
     } else if (!isnan(event->run_seconds) && isnan(event->rate)) {
         log->ended = true;
-        tell(log, TRAINER_LOG_END, found);
+        emit(log, TRAINER_LOG_END, found);
     } else if (numbered && !isnan(event->step)) {
         if (!isnan(event->evaluation_loss) && event->evaluation_loss != log->evaluation_loss)
             end_evaluation(log, found);
         count(log, found, SOURCE_LINE);
-    } else if (is_worth_telling(event)) {
+    } else if (has_values(event)) {
         report(log, found);
     }
 }
 
-// "[epoch=2][batch=12/100]:", then a value a line.
+// "[epoch=2][batch=12/100]:", then one value per line.
 static void see_block(struct trainer_log *log, struct trainer_log_found *found)
 {
     trainer_log_pairs(found, log->line + log->used);
@@ -292,7 +292,7 @@ static bool see_traceback(struct trainer_log *log, const char *line, bool out_of
     log->in_traceback = false;
     if (!strncmp(line, "KeyboardInterrupt", 17) || !strncmp(line, "SystemExit", 10))
         return true;
-    tell(log, out_of_memory ? TRAINER_LOG_OUT_OF_MEMORY : TRAINER_LOG_ERROR, NULL);
+    emit(log, out_of_memory ? TRAINER_LOG_OUT_OF_MEMORY : TRAINER_LOG_ERROR, NULL);
     return true;
 }
 
@@ -316,11 +316,11 @@ static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phr
         log->in_block = true;
         break;
     case PHRASE_EVALUATION_END: end_evaluation(log, NULL); break;
-    case PHRASE_SAVE: tell(log, TRAINER_LOG_SAVE, NULL); break;
+    case PHRASE_SAVE: emit(log, TRAINER_LOG_SAVE, NULL); break;
     case PHRASE_END:
         trainer_log_pairs(&found, line);
         if (!log->ended)
-            tell(log, TRAINER_LOG_END, &found);
+            emit(log, TRAINER_LOG_END, &found);
         log->ended = true;
         break;
     case PHRASE_BANNER:
@@ -349,7 +349,7 @@ static void see_others_memory(struct trainer_log *log)
     memory.event.peak_bytes = found.event.peak_bytes;
     memory.count = 1;
     if (!isnan(memory.event.peak_bytes))
-        tell(log, TRAINER_LOG_REPORT, &memory);
+        emit(log, TRAINER_LOG_REPORT, &memory);
 }
 
 static void see_text(struct trainer_log *log)
@@ -364,7 +364,7 @@ static void see_text(struct trainer_log *log)
     if (*line != ' ' && *line != '\t')
         log->in_block = false;
     if (out_of_memory) {
-        tell(log, TRAINER_LOG_OUT_OF_MEMORY, NULL);
+        emit(log, TRAINER_LOG_OUT_OF_MEMORY, NULL);
     } else if (is_foreign(log)) {
         see_others_memory(log);
     } else if (phrase) {
@@ -386,7 +386,7 @@ static void see_text(struct trainer_log *log)
 
 static const char *const rank_prefixes[] = { "[rank", "[Rank ", "[default", "" };
 
-// "[rank3]:", "[default3]:", "3: " as torchrun, Megatron and srun write it.
+// "[rank3]:", "[default3]:", "3: ", as torchrun, Megatron and srun write them.
 static void read_rank(struct trainer_log *log)
 {
     const char *line = log->line;
@@ -431,7 +431,7 @@ static void end_line(struct trainer_log *log)
 
 enum { ESCAPE_NONE, ESCAPE_BEGUN, ESCAPE_CODE, ESCAPE_TITLE, ESCAPE_TITLE_END };
 
-// Eats terminal codes. One that moves the cursor ends the line, colours do not.
+// Skips terminal codes. A code that moves the cursor ends the line, a colour does not.
 static bool eat_escape(struct trainer_log *log, char c)
 {
     switch (log->escape) {
@@ -478,7 +478,7 @@ static void add(struct trainer_log *log, char c, double seconds)
     log->line_seconds = seconds;
     if (c == '|' && log->size > 1 && log->line[log->size - 2] == '%')
         log->bar = log->size;
-    else if (c == ']' && log->bar) // a bar is drawn without an end of line behind it
+    else if (c == ']' && log->bar) // a bar has no newline after it
         look(log, false);
 }
 
@@ -491,6 +491,6 @@ void trainer_log_feed(struct trainer_log *log, const char *bytes, size_t size, d
 void trainer_log_end(struct trainer_log *log)
 {
     while (log->size && strchr("0123456789.eE+-", log->line[log->size - 1]))
-        log->size--; // a number without an end may lack digits
+        log->size--; // the last number may be incomplete
     end_line(log);
 }

@@ -26,14 +26,14 @@ static const char *letters(const char *at)
     return at;
 }
 
-// "1.05it/s", "2.3s/it", "?it/s". False if what it counts are no steps.
+// "1.05it/s", "2.3s/it", "?it/s". False if it does not count steps.
 static bool read_rate(const char *at, double *step_seconds)
 {
     double value = NAN;
     const char *end = *at == '?' ? at + 1 : trainer_log_number(at, &value);
     *step_seconds = NAN;
     if (!end)
-        return true; // a format of its own
+        return true; // a custom format
     end += strspn(end, " ");
     const char *slash = letters(end);
     if (*slash != '/')
@@ -65,7 +65,7 @@ static const char *read_counts(struct trainer_log_bar *bar, const char *at)
 
 static void name_bar(struct trainer_log_bar *bar, const char *from, const char *end)
 {
-    for (const char *at = from; at < end; at++) // what else stands before it in the line
+    for (const char *at = from; at < end; at++) // other text before it in the line
         if (*at == ']' || *at == '}')
             from = at + 1;
     struct text name = text_trim((struct text){ from, (size_t)(end - from) });

@@ -1,4 +1,4 @@
-// trainer_log_internal: what the files of trainer_log share: tables, bars, numbers in a line.
+// trainer_log_internal: shared by the files of trainer_log: tables, bars, numbers in a line.
 
 #pragma once
 
@@ -6,25 +6,25 @@
 
 // --- tables (trainer_log_tables.c) -------------------------------------------
 
-// What a line says, and a little more than an event passes on.
+// The values of a line: an event, and a few that only trainer_log uses.
 struct trainer_log_found {
     struct trainer_log_event event;
-    double micro_step; // "iter" where "step" is something else; else the step
-    double announced;  // total steps, of a banner
-    double epochs;     // likewise
-    int count;         // values known
+    double micro_step; // "iter" if "step" means something else, otherwise the step
+    double announced;  // total steps of a banner
+    double epochs;     // of a banner
+    int count;         // values found
 };
 
 enum trainer_log_key_rule { KEY_PLAIN, KEY_INVERSE, KEY_WITH_UNIT, KEY_CLOCK, KEY_DURATION };
 
 struct trainer_log_key {
-    const char *name; // in lower case; ends in '*' if more may follow
+    const char *name; // in lower case; ends in '*' if it is a prefix
     size_t offset;    // of the value in struct trainer_log_found
     double scale;
     enum trainer_log_key_rule rule;
 };
 
-// NULL if nobody knows it. The name is in lower case.
+// NULL if it is not in the table. The name is in lower case.
 const struct trainer_log_key *trainer_log_find_key(const char *name);
 
 enum trainer_log_bar_kind { BAR_BARE, BAR_TRAINING, BAR_EPOCH, BAR_EVALUATION, BAR_OTHER };
@@ -39,31 +39,32 @@ enum trainer_log_phrase_kind {
     PHRASE_END,
     PHRASE_BANNER, // has totals
     PHRASE_VALUES, // has values, but no step
-    PHRASE_BLOCK,  // Composer: "[batch=12/100]:", then a value a line
+    PHRASE_BLOCK,  // Composer: "[batch=12/100]:", then one value per line
 };
 enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line);
-int trainer_log_find_base(const char *line); // what its step numbers lack: 1 if the first is 0
+int trainer_log_find_base(const char *line); // 1 if its step numbers start at 0
 
 // --- values in a line (trainer_log_values.c) ---------------------------------
 
 void trainer_log_clear(struct trainer_log_found *found);
 void trainer_log_pairs(struct trainer_log_found *found, const char *line); // "loss: 0.5 | lr 1e-4"
 bool trainer_log_dict(struct trainer_log_found *found, const char *line);  // {'loss': 0.5}
-const char *trainer_log_number(const char *at, double *value); // behind it; NULL if there is none
-double trainer_log_duration(const char *at);                   // "00:12", "1:02:03"; else NAN
+const char *trainer_log_number(const char *at,
+                               double *value); // position after it; NULL if there is none
+double trainer_log_duration(const char *at);   // "00:12", "1:02:03"; else NAN
 
 // --- progress bars (trainer_log_bar.c) ---------------------------------------
 
 struct trainer_log_bar {
     enum trainer_log_bar_kind kind;
     double at, total;
-    double epoch, step; // of its description; NAN
+    double epoch, step; // in its description; NAN
     double step_seconds, elapsed_seconds;
     struct text name;
-    const char *postfix, *end; // "…, loss=0.5]", and behind it
+    const char *postfix, *end; // "…, loss=0.5]", and the position after it
 };
 
-// The first whole bar in the text from `at` on; false if there is none.
+// The first complete bar in the text from `at` on; false if there is none.
 bool trainer_log_read_bar(struct trainer_log_bar *bar, const char *at);
 
 // --- the user's pattern (trainer_log_pattern.c) ------------------------------

@@ -1,6 +1,6 @@
-// The user's pattern. core/pattern.h finds matches but keeps no groups, so a group between A and C
-// of A(B)C is found by two more patterns at the place of the match: A(?=BC) ends where the group
-// begins and AB(?=C) where it ends. The engine tries its choices in the same order in all three.
+// The user's pattern. base/pattern.h finds matches but no groups, so the group B of A(B)C is found
+// by two more patterns at the position of the match: A(?=BC) ends where the group begins, AB(?=C)
+// where it ends. All three try their choices in the same order.
 
 #include "base/pattern.h"
 #include "core/trainers/trainer_log_internal.h"
@@ -31,7 +31,7 @@ static const struct {
 };
 
 struct group {
-    const char *open, *body, *close; // in the user's text: "(", behind "(?<name>", ")"
+    const char *open, *body, *close; // in the user's text: "(", after "(?<name>", ")"
     size_t offset;
     struct pattern *before, *until;
 };
@@ -52,13 +52,14 @@ static enum err find_offset(size_t *offset, struct text name)
             *offset = names[i].offset;
             return OK;
         }
-    return fail(ERR_USAGE,
-                "--pattern: no value is named %.*s; step, total, loss, rate, epoch, tokens, "
-                "step_tokens, tokens_per_second and seconds are",
-                TEXT_BRIEF(name));
+    return fail(
+        ERR_USAGE,
+        "--pattern: there is no value named %.*s; use step, total, loss, rate, epoch, tokens, "
+        "step_tokens, tokens_per_second or seconds",
+        TEXT_BRIEF(name));
 }
 
-// Behind an escape, a class or a single character.
+// Position after an escape, a class or a single character.
 static const char *skip_one(const char *at)
 {
     if (*at == '\\')
@@ -98,8 +99,8 @@ static enum err add_group(struct trainer_log_pattern *p, const char *open, const
     if (name.at)
         TRY(find_offset(&offset, name));
     if (p->count == GROUPS)
-        return fail(ERR_USAGE, "--pattern: has more than %d groups; (?:…) groups without one",
-                    GROUPS);
+        return fail(ERR_USAGE,
+                    "--pattern: more than %d groups; use (?:…) for those without a value", GROUPS);
     p->groups[p->count++] = (struct group){ .open = open, .body = body, .offset = offset };
     return OK;
 }
@@ -113,7 +114,7 @@ static enum err find_groups(struct trainer_log_pattern *p, const char *source)
         struct text name;
         bool opens = opens_group(at, &body, &name);
         if (opens && name.at && depth)
-            return fail(ERR_USAGE, "--pattern: the group %.*s stands inside another",
+            return fail(ERR_USAGE, "--pattern: the group %.*s is inside another one",
                         TEXT_BRIEF(name));
         if (opens && !depth) {
             TRY(add_group(p, at, body, name));
@@ -137,7 +138,7 @@ static enum err find_groups(struct trainer_log_pattern *p, const char *source)
     return OK;
 }
 
-// The user's text from one place to another, with groups that capture nothing.
+// The user's text between two positions, with non-capturing groups.
 static void put_plain(const struct trainer_log_pattern *p, struct out *out, const char *from,
                       const char *end)
 {

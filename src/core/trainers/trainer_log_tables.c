@@ -1,4 +1,5 @@
-// What trainers call things. A new format is a row here, and a fixture in test/data/logs.
+// The keys, bars and phrases of trainers. A new format is a row here, and a fixture in
+// test/data/logs.
 
 #include "core/trainers/trainer_log_internal.h"
 
@@ -13,7 +14,7 @@
 #define MIB 1048576.0
 #define GIB 1073741824.0
 
-// Where two rows have the same value, the one further down wins in a line that has both.
+// If a line has two keys of the same value, the row further down wins.
 static const struct trainer_log_key keys[] = {
     { "iter", IN(micro_step), 1, 0 },
     { "iteration", IN(micro_step), 1, 0 },
@@ -100,7 +101,8 @@ static const struct trainer_log_key keys[] = {
     { "step_time", AT(step_seconds), 1, 0 },
     { "time", AT(step_seconds), 1, KEY_WITH_UNIT },
     { "it/sec", AT(step_seconds), 1, KEY_INVERSE },
-    { "elapsed_time", AT(elapsed_seconds), 1, KEY_DURATION }, // LLaMA-Factory
+    { "train_steps_per_second", AT(step_seconds), 1, KEY_INVERSE }, // transformers, last line
+    { "elapsed_time", AT(elapsed_seconds), 1, KEY_DURATION },       // LLaMA-Factory
     { "train_runtime", AT(run_seconds), 1, 0 },
     { "training time", AT(run_seconds), 1, KEY_WITH_UNIT },
     { "timestamp", AT(clock_seconds), 1, KEY_CLOCK },
@@ -143,8 +145,8 @@ const struct trainer_log_key *trainer_log_find_key(const char *name)
 
 // --- bars --------------------------------------------------------------------
 
-// The first that a description begins with, whatever the case. '#' is a number: the epoch, counted
-// from 1 if a total follows it.
+// The first prefix of a description, ignoring case. '#' is a number: the epoch, counted from 1 if a
+// total follows.
 static const struct {
     const char *begin;
     enum trainer_log_bar_kind kind;
@@ -171,7 +173,7 @@ static const struct {
     { "#|#|loss", BAR_TRAINING },
 };
 
-// Reads the numbers that stand for '#'.
+// Reads the numbers in place of '#'.
 static bool begins(struct text name, const char *begin, double numbers[2], size_t *end)
 {
     size_t at = 0, count = 0;

@@ -1,3 +1,5 @@
+// Numbers with their names and units in a line, and in dictionaries.
+
 #include "core/trainers/trainer_log_internal.h"
 
 #include <ctype.h>
@@ -115,7 +117,7 @@ static void put(struct trainer_log_found *found, const struct trainer_log_key *k
     found->count++;
 }
 
-// The words before a number that name it, in lower case: behind the last mark that ends something.
+// The words before a number that name it, in lower case: after the last separator.
 static const struct trainer_log_key *key_before(const char *from, const char *end)
 {
     while (end > from && strchr(" :=\t", end[-1]))
@@ -142,8 +144,8 @@ static bool is_step(const struct trainer_log_key *key)
            key->offset == offsetof(struct trainer_log_found, micro_step);
 }
 
-// "/ 500" behind a step.
-static const char *total_behind(struct trainer_log_found *found, const char *at)
+// "/ 500" after a step.
+static const char *total_after(struct trainer_log_found *found, const char *at)
 {
     double total;
     const char *number = at + strspn(at, " ");
@@ -173,7 +175,7 @@ void trainer_log_pairs(struct trainer_log_found *found, const char *line)
         if (key)
             put(found, key, value, scale);
         if (key && is_step(key))
-            end = total_behind(found, end);
+            end = total_after(found, end);
         if (!key && !isnan(value) && !strncmp(end, " tok/s", 6))
             found->event.tokens_per_s = value;
         from = at = end > at ? end : at + 1;
@@ -182,7 +184,7 @@ void trainer_log_pairs(struct trainer_log_found *found, const char *line)
 
 // --- dicts -------------------------------------------------------------------
 
-// Behind the closing quote; NULL if there is none.
+// Position after the closing quote; NULL if there is none.
 static const char *string_end(const char *at)
 {
     char quote = *at++;
@@ -191,8 +193,7 @@ static const char *string_end(const char *at)
     return *at ? at + 1 : NULL;
 }
 
-// {'loss': 0.5, 'epoch': '0.1'} of Python, {"loss": 0.5} of JSON. What is inside other braces
-// counts as well.
+// {'loss': 0.5, 'epoch': '0.1'} of Python, {"loss": 0.5} of JSON, nested ones too.
 bool trainer_log_dict(struct trainer_log_found *found, const char *line)
 {
     const char *at = line;

@@ -50,7 +50,7 @@ TEST(outlook_reads_what_it_needs_of_a_plan)
     CHECK_NEAR(plan.failures_high_seconds, 3600 * 0.4 / 4, 1e-9);
 }
 
-TEST(outlook_of_a_measured_run_adds_the_steps_that_remain)
+TEST(outlook_of_a_measured_run_adds_the_remaining_steps)
 {
     struct outlook_plan plan = read_plan();
     struct steady steady = steps_of(3.6);
@@ -116,7 +116,7 @@ TEST(outlook_at_the_end_is_what_was_used)
     CHECK_NEAR(end.used_usd, 3 * end.gpu_hours.mid, 1e-9);
 }
 
-TEST(outlook_refuses_what_is_no_plan)
+TEST(outlook_refuses_documents_that_are_not_plans)
 {
     struct outlook_plan plan;
     CHECK(outlook_plan_read(&plan, &test_arena, TEXT("[]"), "x.json") == ERR_INPUT);

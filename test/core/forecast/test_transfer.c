@@ -151,7 +151,7 @@ TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
                1e-9);
 }
 
-TEST(transfer_to_eight_gpus_keeps_what_the_communication_model_says_of_scaling)
+TEST(transfer_to_eight_gpus_scales_by_the_communication_model)
 {
     const struct plan *one = planning_make(one_gpu), *eight = planning_make(eight_gpus);
     struct pilot *pilot = pilot_of(one, 0.8 * one->forecast.tokens_per_s.mid, 0.004);
@@ -166,7 +166,7 @@ TEST(transfer_to_eight_gpus_keeps_what_the_communication_model_says_of_scaling)
     CHECK(eight_after->efficiency.log_spread < eight->efficiency.log_spread);
 }
 
-TEST(transfer_grows_less_sure_with_the_distance)
+TEST(transfer_uncertainty_grows_with_the_distance)
 {
     const struct plan *before = planning_make(one_gpu);
     struct pilot *pilot = pilot_of(before, 8000, 0.004);
@@ -224,7 +224,7 @@ static struct pilot *flat_pilot(const struct plan *plan)
     return pilot;
 }
 
-TEST(transfer_to_other_lengths_goes_by_the_pilots_fit)
+TEST(transfer_to_other_lengths_uses_the_pilots_fit)
 {
     const struct plan *before = planning_make(one_gpu);
     struct pilot *pilot = flat_pilot(before);
@@ -241,7 +241,7 @@ TEST(transfer_to_other_lengths_goes_by_the_pilots_fit)
     CHECK(by_list->efficiency.log_spread > after->efficiency.log_spread);
 }
 
-TEST(transfer_beyond_what_the_fit_spanned_is_less_sure)
+TEST(transfer_outside_the_fitted_range_is_less_certain)
 {
     const struct plan *before = planning_make(one_gpu);
     struct pilot *pilot = flat_pilot(before);
@@ -334,7 +334,7 @@ TEST(transfer_takes_unknown_lengths_to_be_those_of_the_pilot)
     CHECK(after->chosen.workload.worst.width == 4096);
 }
 
-TEST(transfer_refuses_pilots_of_what_is_not_known)
+TEST(transfer_refuses_pilots_of_unknown_models_stacks_and_gpus)
 {
     const struct plan *before = planning_make(one_gpu);
     struct pilot *pilot = pilot_of(before, 50, 0.1);
@@ -343,7 +343,8 @@ TEST(transfer_refuses_pilots_of_what_is_not_known)
     CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "CPU"));
     pilot->gpu.name = NULL;
     pilot->configuration.gpu = NULL;
-    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "which GPU"));
+    CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT &&
+          strstr(error_text(), "the GPU that it ran on"));
     pilot->configuration.gpu = "abacus-9000";
     CHECK(try_with(plan, one_gpu, pilot) == ERR_INPUT && strstr(error_text(), "pilot.json"));
     pilot->configuration.gpu = "h200";
@@ -364,7 +365,7 @@ TEST(transfer_takes_the_drivers_name_of_a_gpu)
 
 // Takes each measured run as the pilot of each other of its source and stack, and counts how often
 // the other's rate lies within P10 to P90 of what is carried; sources weigh the same.
-TEST(transfer_holds_eight_in_ten_of_the_pairs_of_measured_runs)
+TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
 {
     const struct plan_data *data = planning_data();
     struct run *runs;

@@ -72,7 +72,7 @@ TEST(history_of_a_pilot_and_of_a_run_have_actuals)
     CHECK(!strcmp(pilot.stack, "hf")); // what it knows itself stays
 }
 
-TEST(history_of_a_like_job_takes_the_rate_and_not_the_hours)
+TEST(history_of_the_same_configuration_takes_the_rate_but_not_the_hours)
 {
     struct history_entry run = read_text("{\"kind\":\"run\",\"gpu_hours\":2.5}");
     struct history_entry plan = read_text(plan_text);
@@ -80,7 +80,7 @@ TEST(history_of_a_like_job_takes_the_rate_and_not_the_hours)
     CHECK(run.tokens_per_second.mid == 1000 && isnan(run.gpu_hours.mid));
 }
 
-TEST(history_refuses_what_is_none_of_our_documents)
+TEST(history_refuses_documents_of_other_programs)
 {
     static const char *const bad[] = {
         "[]", "{}", "{\"kind\":\"poem\"}", "{\"kind\":3}", "{\"kind\":\"plan\"", ""
@@ -178,15 +178,14 @@ TEST(history_coverage_counts_what_lay_inside_by_stack_and_gpu)
     CHECK(history_coverage(&test_arena, entries, 4, "hf-peft", "h100-sxm").gpu_hours.n == 3);
 }
 
-TEST(history_ratios_count_a_configuration_once_and_the_newest_first)
+TEST(history_teaches_by_the_newest_measurement_of_each_configuration)
 {
     struct history_entry entries[3] = { ended(880, 2), ended(990, 2), ended(1100, 2) };
     for (int i = 0; i < 3; i++)
         entries[i].key = "the same";
     entries[2].key = "another";
-    double ratios[8];
-    size_t count = history_ratios(ratios, 8, entries, 3, "hf-peft", "h100-sxm", "lora");
-    CHECK(count == 2);
-    CHECK_NEAR(ratios[0], log(0.8), 1e-12);
-    CHECK(ratios[1] == 0);
+    CHECK(history_teaches(entries, 0) && !history_teaches(entries, 1) &&
+          history_teaches(entries, 2));
+    entries[2].roofline_tokens_per_second = NAN;
+    CHECK(!history_teaches(entries, 2));
 }

@@ -77,10 +77,12 @@ TEST(pilot_of_another_kind_or_without_a_rate_is_refused_with_a_sentence)
           "above 0" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},"
           "\"tokens_per_second\":{\"mean\":5,\"low\":6,\"high\":7}}",
-          "holds no mean" },
+          "outside its own interval" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},\"tokens_per_second\":{"
           "\"mean\":5},\"fit\":{\"seconds_per_token\":-1}}",
           "seconds_per_token" },
+        { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},\"step_seconds\":{\"mean\":0.2}}",
+          "5 steps/s but no tokens/s; set composition.tokens" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{\"method\":\"magic\"}}", "method" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},\"steps\":\"many\"}", "steps" },
     };
@@ -104,6 +106,32 @@ TEST(pilot_reads_the_configuration_of_a_plan)
     CHECK(isnan(configuration.context) && !configuration.gpu);
 }
 
+TEST(pilot_without_a_rate_gets_one_from_the_tokens_of_a_step)
+{
+    const char *json = "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},\"composition\":{"
+                       "\"tokens\":4096},\"step_seconds\":{\"mean\":0.5}}";
+    struct pilot pilot;
+    CHECK(pilot_read(&pilot, &test_arena, text_of(json), "p.json") == OK);
+    CHECK(pilot.tokens_per_s.mean == 8192 && isnan(pilot.tokens_per_s.low));
+}
+
+// What pilot_lacks() promises is what transfer_open() accepts (test_transfer.c).
+TEST(pilot_lacks_what_a_plan_needs_until_it_has_it)
+{
+    struct pilot pilot;
+    pilot_clear(&pilot);
+    pilot.gpu.name = "cpu";
+    CHECK(strstr(pilot_lacks(&pilot), "on a CPU"));
+    pilot.gpu.name = NULL;
+    CHECK(strstr(pilot_lacks(&pilot), "--tokens-per-step"));
+    pilot.tokens_per_s.mean = 9120;
+    CHECK(strstr(pilot_lacks(&pilot), "model and stack"));
+    pilot.configuration.model = "llama-3.1-8b", pilot.stack = "hf-peft";
+    CHECK(strstr(pilot_lacks(&pilot), "GPU"));
+    pilot.gpu.name = "NVIDIA H200";
+    CHECK(!pilot_lacks(&pilot));
+}
+
 TEST(pilot_text_says_what_was_measured_and_leaves_out_what_was_not)
 {
     struct pilot pilot = measured();
@@ -111,13 +139,13 @@ TEST(pilot_text_says_what_was_measured_and_leaves_out_what_was_not)
     pilot_text(&pilot, &test_arena, &out);
     const char *text = out_string(&out);
     CHECK(strstr(text, "9,120 tokens/s sustained") && strstr(text, "± 0.4 %"));
-    CHECK(strstr(text, "120 measured behind 3 of warm-up") && strstr(text, "nothing noticed"));
+    CHECK(strstr(text, "120 measured after 3 of warm-up") && strstr(text, "not at all"));
     CHECK(!strstr(text, "nan") && !strstr(text, " W") && !strstr(text, "NOT STEADY"));
     pilot_clear(&pilot);
     out.size = 0;
     pilot_text(&pilot, &test_arena, &out);
     text = out_string(&out);
-    CHECK(strstr(text, "no sustained rate") && strstr(text, "NOT STEADY") && !strstr(text, "nan"));
+    CHECK(strstr(text, "not measured") && strstr(text, "NOT STEADY") && !strstr(text, "nan"));
 }
 
 TEST(pilot_fit_gives_the_seconds_of_a_micro_batch)

@@ -238,10 +238,10 @@ TEST(trainer_config_finds_batches_that_do_not_multiply)
     struct trainer_config config =
         read_files("adapter_config.json training_args.json deepspeed_batch.json", 4, &request);
     CHECK(contradicts(&config,
-                      "train_batch_size of deepspeed_batch.json is 64, but micro-batch 4 × "
+                      "train_batch_size in deepspeed_batch.json is 64, but micro-batch 4 × "
                       "accumulation 1 × 4 GPUs is 16"));
-    CHECK(contradicts(&config, "bf16 of training_args.json says bf16, fp16.enabled"));
-    CHECK(contradicts(&config, "gradient_accumulation_steps of training_args.json says 2"));
+    CHECK(contradicts(&config, "bf16 in training_args.json is bf16, fp16.enabled"));
+    CHECK(contradicts(&config, "gradient_accumulation_steps in training_args.json is 2"));
     expect(&config, "global_batch=16;parallel=zero3;stack=hf-deepspeed");
     config = read_files("adapter_config.json deepspeed_batch.json", 16, &request);
     expect(&config, "global_batch=64");
@@ -255,7 +255,7 @@ TEST(trainer_config_finds_two_precisions_and_reads_merged_keys)
     expect(&config, "rank=8;context=2048;micro_batch=1;global_batch=16;epochs=2;method=qlora;"
                     "quantization=int8;batching=longest;targets=all-linear");
     CHECK(config.contradiction_count == 1);
-    CHECK(contradicts(&config, "says bf16, fp16 of merged.yaml says fp16"));
+    CHECK(contradicts(&config, "is bf16, fp16 in merged.yaml is fp16"));
 }
 
 TEST(trainer_config_finds_what_else_cannot_be)
@@ -263,7 +263,7 @@ TEST(trainer_config_finds_what_else_cannot_be)
     struct plan_request request;
     struct trainer_config config = read_text(
         "base_model: x\nload_in_4bit: true\nload_in_8bit: true\nadapter: lora\n", &request);
-    CHECK(contradicts(&config, "load_in_4bit of test.yaml says nf4-nested, load_in_8bit"));
+    CHECK(contradicts(&config, "load_in_4bit in test.yaml is nf4-nested, load_in_8bit"));
     config = read_text("base_model: x\nadapter: qlora\nload_in_4bit: false\n", &request);
     CHECK(contradicts(&config, "is qlora but load_in_4bit is off"));
     config = read_text("base_model: x\nload_in_4bit: true\n", &request);
@@ -325,8 +325,8 @@ TEST(trainer_config_says_what_a_value_must_be)
 
 TEST(trainer_config_refuses_what_no_trainer_wrote)
 {
-    CHECK(strstr(refusal("name: left-pad\nversion: 1\n"), "has no key that tells its trainer"));
-    CHECK(strstr(refusal("architectures: [LlamaForCausalLM]\n"), "--model takes"));
+    CHECK(strstr(refusal("name: left-pad\nversion: 1\n"), "no key tells which trainer"));
+    CHECK(strstr(refusal("architectures: [LlamaForCausalLM]\n"), "with --model"));
     CHECK(strstr(refusal("- a\n- b\n"), "is a list"));
     CHECK(strstr(refusal(""), "is empty"));
 }

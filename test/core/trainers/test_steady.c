@@ -257,6 +257,31 @@ TEST(steady_joins_steps_that_were_shown_at_once)
     CHECK(steady.slow[STEADY_STALL].count == 0);
 }
 
+// Steps of a busy machine: the rate is hardly known, but it is a rate.
+TEST(steady_intervals_of_a_rate_are_positive_however_unequal_the_steps)
+{
+    struct rng rng = rng_seeded(SEED);
+    struct steady_step steps[12];
+    double widest = 0;
+    for (int series = 0; series < 200; series++) {
+        double level = 1;
+        for (int i = 0; i < 12; i++) {
+            level *= exp(0.9 * rng_normal(&rng)); // a random walk: the next step is like the last
+            steps[i] = (struct steady_step){ .number = i, .seconds = level, .tokens = 1000 };
+        }
+        struct steady steady;
+        steady_measure(&steady, &test_arena, steps, 12, &(struct steady_rule){ 0 });
+        if (steady.verdict == STEADY_TOO_SHORT)
+            continue;
+        const struct range *rate = &steady.tokens_per_s, *step = &steady.step_seconds;
+        CHECK(rate->low > 0 && rate->low <= rate->mid && rate->mid <= rate->high);
+        CHECK(step->low > 0 && step->low <= step->mid && step->mid <= step->high);
+        CHECK(isfinite(rate->high) && isfinite(step->high));
+        widest = fmax(widest, steady.half_width);
+    }
+    CHECK(widest > 1); // symmetric about the rate, such an interval would reach below zero
+}
+
 TEST(steady_does_not_judge_a_handful_of_steps)
 {
     const double seconds[] = { 9, 1, 1, 1.02, 1, 0.99 };

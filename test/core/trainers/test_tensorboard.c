@@ -57,6 +57,6 @@ TEST(tensorboard_says_where_a_file_is_damaged)
     CHECK(used > 200 && used <= 400 && strstr(error_text(), "events: "));
     CHECK(tensorboard_read(&used, TEXT("step,loss\n1,2.5\n"), "x.csv", on_scalar, &out) ==
           ERR_INPUT);
-    CHECK(strstr(error_text(), "no TensorBoard event file"));
+    CHECK(strstr(error_text(), "not a TensorBoard event file"));
     file_close(&file);
 }

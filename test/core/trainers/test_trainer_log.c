@@ -276,6 +276,21 @@ TEST(step_series_spreads_a_counter_over_the_steps_between)
           steps[3].tokens == 1000);
 }
 
+#define LOSSES                                             \
+    "{'loss': 2.1, 'learning_rate': 1e-4, 'epoch': 0.5}\n" \
+    "{'loss': 2.0, 'learning_rate': 1e-4, 'epoch': 1.0}\n"
+#define LAST(rate) "{'train_runtime': 12.0, 'train_steps_per_second': " rate ", 'epoch': 1.0}\n"
+
+TEST(step_series_counts_the_steps_of_a_log_without_a_bar_by_its_last_line)
+{
+    const struct seen *seen = read_text(LOSSES LAST("2.5"), true);
+    CHECK(seen->series.ended && seen->series.run_seconds == 12 && seen->series.last_step == 30);
+    seen = read_text(LOSSES LAST("0.013"), true); // 77 s, known to 4 % only
+    CHECK(isnan(seen->series.last_step));
+    seen = read_text(" 50%|#####     | 20/40 [00:10<00:10,  2.00it/s]\n" LAST("2.5"), true);
+    CHECK(seen->series.last_step == 20);
+}
+
 // --- odd lines ---------------------------------------------------------------
 
 TEST(trainer_log_bounds_lines_without_an_end)

@@ -1,0 +1,46 @@
+// How the user's own past runs changed a plan, as a sentence and in the document.
+
+#include "core/plan/plan_internal.h"
+
+#include <math.h>
+
+static double speed_factor(const struct plan *plan)
+{
+    return exp(plan->efficiency.log_mid - plan->prior.log_mid);
+}
+
+const char *plan_ledger_words(const struct plan *plan, struct arena *arena)
+{
+    int64_t runs = plan->efficiency.own;
+    if (!runs)
+        return NULL;
+    return text_format(arena,
+                       "%lld run%s of yours moved the assumed speed by × %.2f: %s GPU hours, %s "
+                       "without; --ledger off forecasts without %s",
+                       (long long)runs, runs == 1 ? "" : "s", speed_factor(plan),
+                       text_hours(arena, plan->forecast.gpu_hours.mid),
+                       text_hours(arena, plan->gpu_hours_without_ledger.mid),
+                       runs == 1 ? "it" : "them");
+}
+
+static void put_range(struct json_writer *w, const char *key, const struct range *range)
+{
+    json_open(w, key, '{');
+    json_put_number(w, "p10", range->low);
+    json_put_number(w, "p50", range->mid);
+    json_put_number(w, "p90", range->high);
+    json_close(w, '}');
+}
+
+void plan_put_ledger(struct json_writer *w, const struct plan *plan)
+{
+    if (!plan->efficiency.own)
+        return;
+    json_open(w, "ledger", '{');
+    json_put_count(w, "runs", plan->efficiency.own);
+    json_put_number(w, "speed_factor", speed_factor(plan));
+    json_put_number(w, "log_spread_before", plan->prior.log_spread);
+    json_put_number(w, "log_spread_left", plan->efficiency.log_spread);
+    put_range(w, "gpu_hours_without", &plan->gpu_hours_without_ledger);
+    json_close(w, '}');
+}
