@@ -120,7 +120,7 @@ static void put_fields(struct json_writer *w, const char *title, const struct fi
                 json_put_string(w, NULL, *choice);
             json_close(w, ']');
         }
-        if (field_known(field, usual) && field_number(field, usual) != PLAN_UNSAID)
+        if (field_known(field, usual) && field_number(field, usual) != PLAN_NOT_GIVEN)
             json_put_string(w, "usual", field_spell(field, usual, &passing));
         json_close(w, '}');
     }
@@ -181,8 +181,10 @@ static enum err make(void)
         struct profile profile = dropped.profile;
         struct lengths lengths = dropped.lengths;
         lengths.arena = &passing;
-        if (lengths.count && request.context == PLAN_UNSAID) // computed by finish()
+        if (lengths.count && request.context == PLAN_NOT_GIVEN) { // finish() has found it already
             request.context = profile.windows.rows[profile.windows.recommended].context;
+            request.context_from_data = true;
+        }
         TRY(plan_request_measure(&request, &passing, &profile, &lengths));
     }
     struct plan *made = ARENA_NEW(&passing, struct plan, 1);

@@ -324,7 +324,7 @@ static enum err run_wrapped(struct command_line *line)
     else if (from.from)
         TRY(pilot_from_read(&plan, line,
                             &(struct pilot_from){ &from, engine.profile,
-                                                  asked.gpus > 0 ? asked.gpus : PLAN_UNSAID }));
+                                                  asked.gpus > 0 ? asked.gpus : PLAN_NOT_GIVEN }));
     enum err verdict = measure(line, run, planned ? &plan : NULL);
     if (!run->child.inside) // never started
         return verdict;

@@ -1,4 +1,4 @@
-// gpuhours plan: the whole chain, from data or a token count to hours, money and mistakes.
+// gpuhours plan: the whole chain, from data or a token count to hours, cost and warnings.
 
 #include "cli/data.h"
 #include "cli/dataset.h"
@@ -12,13 +12,15 @@
 #include <string.h>
 
 struct source {
-    const char *profile, *pilot;
+    const char *profile, *pilot, *plan;
 };
 
 static const struct field source_fields[] = {
     FIELD(source, profile, TEXT, "profile.json to use instead of DATA", .value = "FILE",
           .fallback = ""),
     FIELD(source, pilot, TEXT, "pilot.json whose measured speed replaces the stack's",
+          .value = "FILE", .fallback = ""),
+    FIELD(source, plan, TEXT, "plan.json to start from; options given here override its own",
           .value = "FILE", .fallback = ""),
     { 0 },
 };
@@ -56,7 +58,14 @@ static enum err read_pilot(struct pilot *out, struct arena *arena, const char *p
     return pilot_read(out, arena, text, path);
 }
 
-// Counts the data, or unrolls a profile of it, and lets the lengths speak for the token count.
+static enum err read_former(struct plan_request *out, struct arena *arena, const char *path)
+{
+    struct text text;
+    TRY(file_read(&text, arena, path));
+    return plan_request_former(out, arena, text, path);
+}
+
+// Counts the data, or reads a profile of it, and takes tokens and lengths from there.
 static enum err measure(struct plan_request *request, struct dataset_options *options,
                         const char *profile_path, const struct command_line *line)
 {
@@ -77,6 +86,22 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
                         "%s: ", profile_path ? profile_path : line->positional[0]);
 }
 
+// What options are read over, the weakest first: defaults, a pilot's or a former plan's
+// configuration, a trainer's configuration. Then the command line once more.
+static enum err read_layers(struct plan_request *request, const struct pilot *pilot,
+                            const char *former, struct from *from, int64_t gpus,
+                            struct command_line *line, const struct options *groups)
+{
+    *request = plan_request_default();
+    if (former)
+        TRY(read_former(request, line->arena, former));
+    else if (pilot)
+        plan_request_like(request, pilot, line->arena);
+    if (from->config)
+        TRY(from_fill(from, request, gpus));
+    return command_again(line, groups);
+}
+
 static enum err run(struct command_line *line)
 {
     struct plan_request request = plan_request_default();
@@ -84,7 +109,6 @@ static enum err run(struct command_line *line)
     struct source source = { 0 };
     struct from from = { 0 };
     struct pilot pilot;
-    struct plan_request said;
     const struct options groups[] = { OPTIONS("Job and hardware", plan_fields, &request),
                                       OPTIONS("Recipe", recipe_fields, &request.recipe),
                                       OPTIONS("Data", dataset_fields, &data_options),
@@ -92,32 +116,29 @@ static enum err run(struct command_line *line)
                                       OPTIONS("Trainer", from_fields, &from),
                                       { 0 } };
     TRY(command_read(line, groups));
-    int64_t gpus = request.gpus;
-    if (from_given(&from, line)) { // once more, over the trainer's configuration
+    const struct plan_request given = request;
+    if (from_given(&from, line))
         TRY(from_read(&from, line));
-        request = plan_request_default();
-        TRY(from_fill(&from, &request, gpus));
-        TRY(command_again(line, groups));
+    if (from.config || source.plan)
+        TRY(read_layers(&request, NULL, source.plan, &from, given.gpus, line, groups));
+    if (from.config)
         from_warn(&from, line);
-    }
-    if (source.pilot) { // once more, over the pilot's configuration
+    const struct plan_request without_pilot = request;
+    if (source.pilot) {
         TRY(read_pilot(&pilot, line->arena, source.pilot));
-        said = request;
-        request = plan_request_default();
-        plan_request_like(&request, &pilot, line->arena);
-        if (from.config)
-            TRY(from_fill(&from, &request, gpus));
-        TRY(command_again(line, groups));
+        TRY(read_layers(&request, &pilot, source.plan, &from, given.gpus, line, groups));
         request.pilot = &pilot;
         request.pilot_name = source.pilot;
     }
+    request.given = &given;
     if (line->positional_count && source.profile)
-        return fail(ERR_USAGE, "%s and --profile %s: one of them says what the data is",
-                    line->positional[0], source.profile);
+        return fail(ERR_USAGE, "%s and --profile %s: give one of them", line->positional[0],
+                    source.profile);
     if (line->positional_count || source.profile)
         TRY(measure(&request, &data_options, source.profile, line));
-    if (request.pilot)
-        plan_request_differ(&request, &said, &pilot);
+    if (request.pilot && !source.plan)
+        plan_request_differ(&request, &without_pilot, &pilot);
+    plan_request_renew(&request);
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));

@@ -1,3 +1,5 @@
+// --from: reads a trainer's configuration files and command line into a request.
+
 #include "cli/from.h"
 #include "cli/print.h"
 
@@ -31,7 +33,7 @@ static enum err read_tree(struct json *out, struct arena *arena, struct text tex
     if (!json && (at == text.size || text.at[at] != '{'))
         return yaml_read(out, arena, text, path);
     if (at == text.size)
-        return fail(ERR_INPUT, "%s: is empty; a trainer's configuration has keys and values", path);
+        return fail(ERR_INPUT, "%s: is empty; expected a trainer's configuration", path);
     enum err err = json_read(out, arena, text, path);
     return err && !json ? yaml_read(out, arena, text, path) : err; // YAML may begin with { too
 }
@@ -40,8 +42,8 @@ static enum err read_file(struct trainer_config *config, const char *path)
 {
     if (text_ends(text_of(path), ".bin"))
         return fail(ERR_INPUT,
-                    "%s: is a pickle, which is not read; training_args.to_json_string() writes "
-                    "the same as JSON",
+                    "%s: is a pickle, which gpuhours does not read; training_args.to_json_string() "
+                    "writes the same as JSON",
                     path);
     struct text text;
     TRY(file_read(&text, config->arena, path));
@@ -61,7 +63,7 @@ static bool is_read(const struct trainer_config *config, const char *path)
     return false;
 }
 
-// A file that a configuration names: from here, else from beside one that was read.
+// A file that a configuration names: as it is, else in the folder of a file that was read.
 static const char *locate(const struct trainer_config *config, const char *path)
 {
     if (folder_has(path, ""))
@@ -103,8 +105,8 @@ enum err from_read(struct from *from, struct command_line *line)
         if (path && strcmp(path, "command"))
             TRY(read_file(config, path));
         else if (path && !(line->rest && line->rest[0]))
-            return fail(ERR_USAGE, "--from command reads a trainer's command line behind --, where "
-                                   "there is none");
+            return fail(ERR_USAGE,
+                        "--from command reads the trainer's command line after --; add it");
     }
     if (line->rest && line->rest[0])
         TRY(trainer_config_words(config, line->rest));
@@ -115,7 +117,7 @@ enum err from_read(struct from *from, struct command_line *line)
 
 // --- options -----------------------------------------------------------------
 
-// A folder that is not here is looked up by its name: "checkpoints/meta-llama/Llama-2-7b-hf".
+// The catalog name of a folder that does not exist: "checkpoints/meta-llama/Llama-2-7b-hf".
 static const char *name_model(struct arena *arena, const char *model)
 {
     if (folder_has(model, "config.json") || folder_has(model, ""))
@@ -124,9 +126,9 @@ static const char *name_model(struct arena *arena, const char *model)
     while (name.size > 1 && name.at[name.size - 1] == '/')
         name.size--;
     bool local = *model == '/' || *model == '.' || *model == '~';
-    int wanted = local ? 1 : 2; // words: a hub's name has an owner
+    int parts = local ? 1 : 2; // a hub's name has an owner
     for (size_t i = name.size; i-- > 0;)
-        if (name.at[i] == '/' && !--wanted)
+        if (name.at[i] == '/' && !--parts)
             return text_copy(arena, (struct text){ name.at + i + 1, name.size - i - 1 });
     return text_copy(arena, name);
 }

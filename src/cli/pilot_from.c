@@ -50,6 +50,8 @@ static void configure(struct pilot_configuration *out, const struct plan_request
         .context = request->context > 0 ? (double)request->context : NAN,
         .micro_batch = micro > 0 ? micro : NAN,
         .global_batch = request->global_batch > 0 ? (double)request->global_batch : NAN,
+        .tokens = NAN,
+        .padding_share = NAN,
         .recipe = request->recipe,
     };
     out->accumulation = out->global_batch / (out->micro_batch * ranks);

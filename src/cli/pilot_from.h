@@ -18,7 +18,7 @@
 struct pilot_from {
     struct from *from;
     const char *profile; // profile.json; may be NULL
-    int64_t gpus;        // of the command line; PLAN_UNSAID: of the configuration
+    int64_t gpus;        // of the command line; PLAN_NOT_GIVEN: of the configuration
 };
 
 enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,

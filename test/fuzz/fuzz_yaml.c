@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct out out = { .arena = &arena };
     if (!yaml_read(&tree, &arena, (struct text){ (const char *)data, size }, "fuzz") &&
         !trainer_config_add(&config, &tree, "fuzz") &&
-        !plan_from(&config, &request, size % 9 ? (int64_t)(size % 9) : PLAN_UNSAID)) {
+        !plan_from(&config, &request, size % 9 ? (int64_t)(size % 9) : PLAN_NOT_GIVEN)) {
         struct json_writer w = { .out = &out };
         trainer_config_text(&config, &out);
         json_open(&w, NULL, '{');

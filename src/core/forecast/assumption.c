@@ -1,3 +1,5 @@
+// Assumptions: how a given value replaces one, how one is sampled and written.
+
 #include "core/forecast/assumption.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // assumption: a number with its range and where it comes from.
 //
-// Everything a forecast rests on and the user did not measure is one of these; --explain, the
-// document and the page list them.
+// Everything that a forecast rests on is one of these. --explain, the document and the page list
+// them.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct assumption {
 
 struct assumption assumption_given(struct assumption assumed, double value); // NAN: as it was
 
-// The value where a standard normal variable has drawn z: lognormal on both sides of the middle, or
+// The value for a standard normal sample z: lognormal on both sides of the middle, or
 // normal and cut at zero where the low end is zero.
 double assumption_draw(const struct assumption *assumption, double z);
 

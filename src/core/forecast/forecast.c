@@ -1,11 +1,15 @@
+// Monte Carlo over the unknowns of a run: samples them, runs the overhead model on each sample, and
+// takes quantiles. Also finds which unknown widens the range most.
+
 #include "core/forecast/forecast.h"
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-// What one draw is made of: standard normal variables, and chances in [0, 1).
+// One sample: standard normal variables, and uniform ones in [0, 1).
 struct chance {
     double efficiency, lengths, startup, storage, evaluation, failure_rate;
     double failure, lost, retry, failed, price;
@@ -23,7 +27,7 @@ static const struct {
     [FORECAST_RETRIES] = { "repeated runs", NULL },
 };
 
-static void draw_chances(struct chance *chances, size_t count, uint64_t seed)
+static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
 {
     struct rng rng = rng_seeded(seed);
     for (size_t i = 0; i < count; i++)
@@ -42,7 +46,7 @@ static void draw_chances(struct chance *chances, size_t count, uint64_t seed)
         };
 }
 
-// The chance with one unknown at its middle, or with all others there.
+// The sample with one unknown at its middle, or with all others at theirs.
 static struct chance hold(struct chance chance, enum forecast_driver_kind kind, bool others)
 {
     struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
@@ -69,13 +73,9 @@ static double tokens_per_s(const struct forecast_input *input, const struct chan
     return input->roofline_tokens_per_s * exp(e->log_mid + e->log_spread * chance->efficiency);
 }
 
-static double wall_seconds(struct overhead_times *out, const struct forecast_input *input,
-                           const struct chance *chance)
+static struct overhead_draw overhead_of(const struct overheads *o, const struct chance *chance)
 {
-    const struct overheads *o = &input->overheads;
-    struct assumption lengths = { .value = input->processed_factor };
-    double tokens = input->processed_tokens * assumption_draw(&lengths, chance->lengths);
-    struct overhead_draw draw = {
+    return (struct overhead_draw){
         .startup_seconds = assumption_draw(&o->startup_seconds, chance->startup),
         .compile_seconds = assumption_draw(&o->compile_seconds, chance->startup),
         .storage_bytes_per_s = assumption_draw(&o->storage_bytes_per_s, chance->storage),
@@ -86,8 +86,22 @@ static double wall_seconds(struct overhead_times *out, const struct forecast_inp
         .retry_chance = chance->retry,
         .failed_chance = chance->failed,
     };
-    overhead_run(out, o, &draw, tokens / tokens_per_s(input, chance), tokens);
+}
+
+static double run_seconds(struct overhead_times *out, const struct forecast_input *input,
+                          const struct chance *chance, const struct overhead_draw *draw)
+{
+    struct assumption lengths = { .value = input->processed_factor };
+    double tokens = input->processed_tokens * assumption_draw(&lengths, chance->lengths);
+    overhead_run(out, &input->overheads, draw, tokens / tokens_per_s(input, chance), tokens);
     return out->wall_seconds;
+}
+
+static double wall_seconds(struct overhead_times *out, const struct forecast_input *input,
+                           const struct chance *chance)
+{
+    struct overhead_draw draw = overhead_of(&input->overheads, chance);
+    return run_seconds(out, input, chance, &draw);
 }
 
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input)
@@ -126,26 +140,40 @@ static double width(const struct forecast_driver *driver)
     return driver->high - driver->low;
 }
 
+// A driver's bar. Alone, an unknown gives a distribution around the run with every *middle* value,
+// which is not the forecast's median where unknowns are skewed: lengths can only add padding. The
+// bar is that distribution moved so that its median is the forecast's:
+//
+//     alone            ├──────┼─────────┤             P10, P50, P90 with the others at their middle
+//     the others add          ├────→                  forecast's P50 − P50 alone
+//     bar                   ├──────┼─────────┤        so every bar contains the forecast's median
+static void set_bar(struct forecast_driver *driver, struct range alone, double median)
+{
+    double others = median - alone.mid;
+    driver->low = alone.low + others;
+    driver->high = alone.high + others;
+    assert(!(driver->low > median * (1 + 1e-9)) && !(driver->high < median * (1 - 1e-9)));
+}
+
 static void find_drivers(struct forecast *out, double *scratch, const struct forecast_input *input,
                          const struct chance *chances)
 {
-    enum { SAMPLE = FORECAST_DRAWS / 10 }; // enough for one unknown alone
+    enum { FEWER = FORECAST_SAMPLES / 10 }; // enough for one unknown alone
     for (int kind = 0; kind < FORECAST_DRIVERS; kind++) {
         struct forecast_driver driver = {
             .kind = (enum forecast_driver_kind)kind,
             .name = drivers[kind].name,
             .measurement = drivers[kind].measurement,
-            .low = out->middle.wall_seconds / 3600 * input->overheads.gpus,
-            .high = out->middle.wall_seconds / 3600 * input->overheads.gpus,
+            .low = out->gpu_hours.mid,
+            .high = out->gpu_hours.mid,
             .gpu_hours_known = out->gpu_hours,
         };
         if (kind == FORECAST_EFFICIENCY && input->efficiency.is_piloted)
             driver.name = "throughput, as piloted", driver.measurement = NULL;
         if (varies(input, driver.kind)) {
-            struct range alone = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, true);
-            driver.low = alone.low;
-            driver.high = alone.high;
-            driver.gpu_hours_known = gpu_hours(scratch, input, chances, SAMPLE, driver.kind, false);
+            set_bar(&driver, gpu_hours(scratch, input, chances, FEWER, driver.kind, true),
+                    out->gpu_hours.mid);
+            driver.gpu_hours_known = gpu_hours(scratch, input, chances, FEWER, driver.kind, false);
         }
         int at = kind;
         for (; at > 0 && width(&out->drivers[at - 1]) < width(&driver); at--)
@@ -159,50 +187,72 @@ static double usd_per_gpu_hour(const struct forecast_input *input, const struct 
     return stats_quantile(input->price.usd_per_gpu_hour, input->price.offers, chance->price);
 }
 
-void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
-                      const struct forecast_input *input)
+// --- many configurations on the same samples ---------------------------------
+
+struct forecast_sample {
+    struct chance chance;
+    struct overhead_draw draw;
+};
+
+void forecast_sample(struct forecast_samples *out, struct arena *arena,
+                     const struct overheads *overheads, uint64_t seed)
 {
-    enum { FEWER = FORECAST_DRAWS / 5 }; // the median needs fewer than the tails
+    struct forecast_sample *items = ARENA_NEW(arena, struct forecast_sample, FORECAST_SAMPLES);
     struct arena_mark mark = arena_mark(arena);
-    struct chance *chances = ARENA_NEW(arena, struct chance, FEWER);
-    double *wall = ARENA_NEW(arena, double, FEWER), *cost = ARENA_NEW(arena, double, FEWER);
+    struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_SAMPLES);
+    sample_chances(chances, FORECAST_SAMPLES, seed);
+    for (size_t i = 0; i < FORECAST_SAMPLES; i++)
+        items[i] = (struct forecast_sample){ chances[i], overhead_of(overheads, &chances[i]) };
+    arena_rewind(arena, mark);
+    *out = (struct forecast_samples){ items, FORECAST_SAMPLES };
+}
+
+void forecast_run(struct forecast_outcome *out, struct arena *arena,
+                  const struct forecast_input *input, const struct forecast_samples *samples,
+                  size_t count)
+{
+    assert(count <= samples->count);
+    struct arena_mark mark = arena_mark(arena);
+    double *wall = ARENA_NEW(arena, double, count), *cost = ARENA_NEW(arena, double, count);
     struct overhead_times times;
-    draw_chances(chances, FEWER, input->seed);
-    for (size_t i = 0; i < FEWER; i++) {
-        wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
-        cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &chances[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct forecast_sample *sample = &samples->items[i];
+        wall[i] = run_seconds(&times, input, &sample->chance, &sample->draw) / 3600;
+        cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &sample->chance);
     }
-    *wall_hours = stats_quick_range(wall, FEWER).mid;
-    *cost_usd = input->price.offers ? stats_quick_range(cost, FEWER).mid : NAN;
+    *out = (struct forecast_outcome){ .wall_hours = stats_quick_range(wall, count),
+                                      .cost_usd = { NAN, NAN, NAN } };
+    if (input->price.offers)
+        out->cost_usd = stats_quick_range(cost, count);
     arena_rewind(arena, mark);
 }
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
 {
     struct arena_mark mark = arena_mark(arena);
-    struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_DRAWS);
-    double *rate = ARENA_NEW(arena, double, FORECAST_DRAWS);
-    double *wall = ARENA_NEW(arena, double, FORECAST_DRAWS);
-    double *cost = ARENA_NEW(arena, double, FORECAST_DRAWS);
+    struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_SAMPLES);
+    double *rate = ARENA_NEW(arena, double, FORECAST_SAMPLES);
+    double *wall = ARENA_NEW(arena, double, FORECAST_SAMPLES);
+    double *cost = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double gpus = input->overheads.gpus;
-    draw_chances(chances, FORECAST_DRAWS, input->seed);
+    sample_chances(chances, FORECAST_SAMPLES, input->seed);
     struct overhead_times times;
-    for (size_t i = 0; i < FORECAST_DRAWS; i++) {
+    for (size_t i = 0; i < FORECAST_SAMPLES; i++) {
         rate[i] = tokens_per_s(input, &chances[i]);
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
         cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
     }
-    *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_DRAWS),
-                              .wall_hours = stats_quick_range(wall, FORECAST_DRAWS),
+    *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_SAMPLES),
+                              .wall_hours = stats_quick_range(wall, FORECAST_SAMPLES),
                               .cost_usd = { NAN, NAN, NAN } };
     if (input->price.offers)
-        out->cost_usd = stats_quick_range(cost, FORECAST_DRAWS);
+        out->cost_usd = stats_quick_range(cost, FORECAST_SAMPLES);
     out->gpu_hours = (struct range){ out->wall_hours.low * gpus, out->wall_hours.mid * gpus,
                                      out->wall_hours.high * gpus };
-    stats_sort(wall, FORECAST_DRAWS);
+    stats_sort(wall, FORECAST_SAMPLES);
     for (int i = 0; i < FORECAST_PERCENTILES; i++)
         out->gpu_hours_percentiles[i] =
-            gpus * stats_quantile(wall, FORECAST_DRAWS, 0.05 * (double)(i + 1));
+            gpus * stats_quantile(wall, FORECAST_SAMPLES, 0.05 * (double)(i + 1));
     forecast_middle(&out->middle, input);
     find_drivers(out, rate, input, chances);
     arena_rewind(arena, mark);

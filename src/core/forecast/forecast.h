@@ -1,12 +1,21 @@
 // forecast: a run's hours as a range, and what drives the range.
 //
-// Draws the unknowns (efficiency, lengths, overheads, failures, repeated runs, prices) some
-// thousand times with a fixed seed and takes P10, P50 and P90 of the outcomes. The same draws, with
-// one unknown after the other held at its middle, say which of them makes the range wide.
+// Samples the unknowns (efficiency, lengths, overheads, failures, repeated runs, prices) some
+// thousand times with a fixed seed, and takes P10, P50 and P90 of the outcomes. To say which
+// unknown makes the range wide, the same samples are run again with one unknown varying and the
+// others held, and with one held and the others varying.
 //
 //     struct forecast forecast;
 //     forecast_make(&forecast, arena, &input);
 //     forecast.gpu_hours.mid, forecast.drivers[0].name …
+//
+// To compare many configurations of one plan, sample once and run each on the same samples:
+//
+//     struct forecast_samples samples;
+//     forecast_sample(&samples, arena, &overheads, seed);
+//     struct forecast_outcome outcome;
+//     forecast_run(&outcome, arena, &input, &samples, FORECAST_SAMPLES);
+//     outcome.wall_hours.mid …  // the same number as forecast_make() gives
 //
 // Formulas: docs/formulas.md, section forecast.
 
@@ -16,13 +25,13 @@
 #include "core/forecast/overhead.h"
 #include "core/forecast/price.h"
 
-enum { FORECAST_DRAWS = 10000, FORECAST_PERCENTILES = 19 };
+enum { FORECAST_SAMPLES = 10000, FORECAST_PERCENTILES = 19 };
 
 struct forecast_input {
     double roofline_tokens_per_s; // over all GPUs, before the stack's efficiency
     struct efficiency efficiency;
     double processed_tokens;
-    struct range processed_factor; // by what is not known of the lengths
+    struct range processed_factor; // of processed_tokens, where the lengths are uncertain
     struct overheads overheads;
     struct price price;
     uint64_t seed;
@@ -42,8 +51,10 @@ enum forecast_driver_kind {
 struct forecast_driver {
     enum forecast_driver_kind kind;
     const char *name;
-    const char *measurement;      // what would settle it; NULL where nothing does
-    double low, high;             // P10 and P90 of GPU hours when only this varies
+    const char *measurement; // what would settle it; NULL where nothing does
+    // P10 and P90 of GPU hours when only this varies and the others together are as they are at the
+    // forecast's median. So low ≤ gpu_hours.mid ≤ high.
+    double low, high;
     struct range gpu_hours_known; // the range that would be left if this were known
 };
 
@@ -56,9 +67,23 @@ struct forecast {
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input);
 
-// The medians of wall hours and cost alone.
-void forecast_medians(double *wall_hours, double *cost_usd, struct arena *arena,
-                      const struct forecast_input *input);
+// What is unknown about a run and does not depend on its configuration, sampled.
+struct forecast_sample;
+struct forecast_samples {
+    const struct forecast_sample *items;
+    size_t count;
+};
+void forecast_sample(struct forecast_samples *out, struct arena *arena,
+                     const struct overheads *overheads, uint64_t seed);
 
-// One outcome with every unknown at its middle: what the search compares. Wall seconds.
+// Wall hours and cost over the first count samples. Over all of them, with the input's own
+// overheads and seed, they are those of forecast_make().
+struct forecast_outcome {
+    struct range wall_hours, cost_usd; // cost NAN without prices
+};
+void forecast_run(struct forecast_outcome *out, struct arena *arena,
+                  const struct forecast_input *input, const struct forecast_samples *samples,
+                  size_t count);
+
+// Wall seconds with every unknown at its middle value, which the search compares.
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input);

@@ -1,3 +1,5 @@
+// The overhead model: assumptions with their sources, and one run with given values.
+
 #include "core/forecast/overhead.h"
 
 #include <math.h>
@@ -22,8 +24,8 @@ static enum err fact(const struct fact **out, const struct catalog *catalog, con
                 : fail(ERR_INPUT, "operations.csv: has no row \"%s\" of topic \"%s\"", item, topic);
 }
 
-// Between failures of large clusters: Meta's second research cluster, its first, and what jobs of
-// 1,024 GPUs on the first really saw.
+// Failure rates of large clusters: Meta's second research cluster, its first, and what jobs of
+// 1,024 GPUs on the first met.
 static enum err assume_failures(struct overheads *out, const struct catalog *catalog)
 {
     const struct fact *calm, *usual, *jobs;
@@ -43,7 +45,7 @@ static enum err assume_failures(struct overheads *out, const struct catalog *cat
     return OK;
 }
 
-// From a cloud's remote disks to a local NVMe drive, unless the node's row knows its own.
+// From a cloud's remote disks to a local NVMe drive, unless the node's row has a figure of its own.
 static enum err assume_storage(struct overheads *out, const struct catalog *catalog,
                                const struct node *node)
 {
@@ -74,7 +76,7 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
         "s",
         { 60, 180, 600 },
         ASSUMPTION_ASSUMED,
-        "container, imports, process groups; a peer's planner takes 300 s flat",
+        "container, imports, process groups; another planner assumes 300 s",
         NULL,
     };
     out->compile_seconds = (struct assumption){
@@ -95,8 +97,8 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
     TRY(assume_failures(out, catalog));
     out->save_interval_seconds =
         certain("save interval", "s", NAN, "Young-Daly interval, at least once an epoch");
-    out->retries = certain("retries", "runs", 0, "one run; --retries plans for tuning");
-    out->failed_runs = certain("failed runs", "runs", 0, "none; --failed-runs plans for them");
+    out->retries = certain("retries", "runs", 0, "one run; --retries adds more");
+    out->failed_runs = certain("failed runs", "runs", 0, "none; --failed-runs adds some");
     out->data_bytes_per_token = certain("data read", "bytes/token", 8, "token ids and labels");
     return OK;
 }
@@ -106,7 +108,7 @@ double overhead_eval_cost(const struct step *step)
     double forward = 0, all = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        // A byte weighs what a few hundred FLOP do: the balance of current accelerators.
+        // A byte costs as much time as 300 FLOP: the balance of current accelerators.
         double work = op->repeats * fmax(op->flops, 300 * op->bytes);
         if (op->phase == STEP_UPDATE)
             continue;
@@ -128,7 +130,7 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     bool sharded = layout->zero > 0 || layout->tensor > 1 || layout->pipeline > 1;
     if (sharded && setup->node && setup->node->gpus > 0)
         out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
-    // Weights come as 16-bit files, also where they are quantized on the way in.
+    // Weights are read from 16-bit files, even where they are then quantized.
     out->load_bytes = 2 * (double)model_parameters(setup->model);
     out->eval_cost = overhead_eval_cost(step);
     // Measured on an H200: 221 widths through 16 layers took 14 s more than the same rows grouped.
@@ -147,7 +149,7 @@ double overhead_count(double mean, double chance)
 {
     if (isnan(chance) || !(mean > 0))
         return mean > 0 ? mean : 0;
-    if (mean > 100) // the distribution is near normal, and the sum below would be long
+    if (mean > 100) // close to a normal distribution, and the sum below would be long
         return fmax(0, rint(mean + sqrt(mean) * stats_normal_quantile(fmax(chance, 1e-12))));
     double probability = exp(-mean), below = probability;
     int count = 0;
@@ -173,7 +175,7 @@ struct overhead_draw overhead_middle(const struct overheads *overheads)
     };
 }
 
-// Saves during one run: at each epoch's end, or more often where failures are to be expected.
+// Saves during one run: after each epoch, or more often where failures are expected.
 static void add_saves(struct overhead_times *out, const struct overheads *o,
                       const struct overhead_draw *draw, double working_seconds)
 {
@@ -208,7 +210,7 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
     seconds[OVERHEAD_LOADING] = o->load_bytes / draw->storage_bytes_per_s;
     seconds[OVERHEAD_ALLOCATION] = o->allocation_seconds;
     double reading = tokens * o->data_bytes_per_token.value.mid / draw->storage_bytes_per_s;
-    seconds[OVERHEAD_STALLS] = fmax(0, reading - train_seconds); // else it hides behind the steps
+    seconds[OVERHEAD_STALLS] = fmax(0, reading - train_seconds); // else it overlaps the steps
     seconds[OVERHEAD_EVALUATION] =
         train_seconds * draw->eval_share * o->evals_per_epoch.value.mid * o->eval_cost;
     double working = train_seconds + seconds[OVERHEAD_STALLS] + seconds[OVERHEAD_EVALUATION];
@@ -219,8 +221,9 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
     out->failures = overhead_count(mean, draw->failure_chance);
     seconds[OVERHEAD_FAILURES] =
         out->failures * (begin + draw->lost_share * fmin(working, out->save_interval_seconds));
-    double again = overhead_count(o->retries.value.mid, draw->retry_chance) +
-                   overhead_count(o->failed_runs.value.mid, draw->failed_chance) * draw->lost_share;
-    seconds[OVERHEAD_RETRIES] = again * (once + seconds[OVERHEAD_FAILURES]);
+    double repeats =
+        overhead_count(o->retries.value.mid, draw->retry_chance) +
+        overhead_count(o->failed_runs.value.mid, draw->failed_chance) * draw->lost_share;
+    seconds[OVERHEAD_RETRIES] = repeats * (once + seconds[OVERHEAD_FAILURES]);
     out->wall_seconds = sum(seconds);
 }

@@ -1,8 +1,8 @@
-// overhead: what a run costs beside its training steps.
+// overhead: the time that a run takes besides its training steps.
 //
-// Start-up and compilation, loading of weights, evaluation, saves, stalls of the data loader,
-// failures with the work they undo, runs that are repeated. Each unknown is an assumption with a
-// range; the forecast draws from them, the search takes their middle.
+// Start-up and compilation, loading weights, evaluation, saves, stalls of the data loader, failures
+// with the work they undo, repeated runs. Each unknown is an assumption with a range: the forecast
+// samples it, the search takes its middle value.
 //
 //     struct overheads overheads;
 //     TRY(overhead_assume(&overheads, catalog, node));
@@ -24,16 +24,16 @@ struct overheads {
     struct assumption storage_bytes_per_s; // of weights in, saves out and data in
     struct assumption eval_share;          // of the data, held out and evaluated
     struct assumption evals_per_epoch;
-    struct assumption failures_per_gpu_hour; // that end the run
+    struct assumption failures_per_gpu_hour; // job-ending ones
     struct assumption save_interval_seconds; // NAN: Young–Daly, at most an epoch
-    struct assumption retries;               // further whole runs, expected
-    struct assumption failed_runs;           // runs lost on the way, expected
+    struct assumption retries;               // expected number of further whole runs
+    struct assumption failed_runs;           // expected number of runs that fail halfway
     struct assumption data_bytes_per_token;  // read while training
-    // Of the configuration, set by the caller.
+    // Set by overhead_configure(), except epochs.
     double gpus, epochs;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
     double eval_cost;              // seconds of an evaluated token over those of a trained one
-    double allocation_seconds;     // that the caching allocator takes to meet every width once
+    double allocation_seconds;     // that the caching allocator takes for widths it has not seen
     bool compiles;
 };
 
@@ -52,7 +52,7 @@ enum overhead_kind {
 };
 extern const char *const overhead_names[];
 
-// One outcome of what is unknown. The chances are uniform in [0, 1); NAN takes the expected value.
+// One sample of the unknowns. Chances are uniform in [0, 1); NAN means the expected value.
 struct overhead_draw {
     double startup_seconds, compile_seconds, storage_bytes_per_s, eval_share;
     double failures_per_gpu_hour;
@@ -65,22 +65,22 @@ struct overhead_times {
     double saves, failures, save_interval_seconds;
 };
 
-// ERR_INPUT where operations.csv lacks a fact that is needed. node may be NULL.
+// Fills in assumptions. ERR_INPUT where operations.csv lacks a fact. node may be NULL.
 enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node);
 
-// What depends on the configuration: sizes of weights and saves, cost of evaluation.
+// Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);
 
 struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
                   const struct overhead_draw *draw, double train_seconds, double tokens);
 
-// The interval between saves that loses least: √(2 · save time · time between failures).
+// Young and Daly's interval between saves: √(2 · save time · time between failures).
 double overhead_save_interval(double save_seconds, double mean_seconds_between_failures);
 
-// The number of events where their mean and a uniform chance are given; the mean itself for NAN.
+// The quantile at that chance of a Poisson distribution with that mean; the mean itself for NAN.
 double overhead_count(double mean, double chance);
 
-// Seconds of a forward pass over those of a whole training step, by the step list's own work.
+// Seconds of a forward pass as a share of those of a whole training step, by the step list.
 double overhead_eval_cost(const struct step *step);

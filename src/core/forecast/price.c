@@ -1,3 +1,5 @@
+// Finds prices per GPU hour in the catalog's offers.
+
 #include "core/forecast/price.h"
 
 #include <math.h>
@@ -19,7 +21,7 @@ static void note_age(struct price *price, const char *as_of)
         price->newest = as_of;
 }
 
-// A provider counts once, with its cheapest way to so many GPUs.
+// A provider counts once, with its cheapest offer of that many GPUs.
 static void add_offer(struct price *price, const char **providers, const struct offer *offer,
                       double usd_per_gpu_hour)
 {
@@ -48,7 +50,7 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
     for (size_t i = 0; i < catalog->offer_count; i++)
         if (is_of(&catalog->offers[i], gpu))
             largest = fmax(largest, (double)catalog->offers[i].gpus);
-    for (int pass = 0; pass < 2; pass++) // the least waste there is, then the offers that have it
+    for (int pass = 0; pass < 2; pass++) // first the least waste, then the offers that have it
         for (size_t i = 0; i < catalog->offer_count; i++) {
             const struct offer *offer = &catalog->offers[i];
             if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))

@@ -1,7 +1,7 @@
-// price: what a GPU hour costs, over the offers of the catalog.
+// price: what a GPU hour costs in the catalog's offers.
 //
-// A simple reading: each provider's cheapest on-demand instances that hold so many of the GPU,
-// whole instances billed. Where to rent, on which terms, is the hosting stage's matter.
+// A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as
+// whole instances. core/hosting compares places and terms.
 
 #pragma once
 
@@ -14,8 +14,8 @@ struct price {
     const char *oldest, *newest; // as_of of the offers; NULL without any
 };
 
-// Prices of that many GPUs: of instances that hold them in as few machines as can be had, and of
-// those the ones that leave the fewest GPUs unused.
+// Prices of that many GPUs, in instances that hold them in the fewest machines and leave the fewest
+// GPUs unused.
 struct price price_find(struct arena *arena, const struct catalog *catalog, const struct gpu *gpu,
                         double gpus);
 struct price price_given(struct arena *arena, double usd_per_gpu_hour);

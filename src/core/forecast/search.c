@@ -1,10 +1,38 @@
+// The search walks a tree of configurations and prunes it. For each number of GPUs:
+//
+//     layout            ddp, zero2, fsdp, tensor, pipeline, context, expert, offloaded
+//     └─ checkpointing  none → selective → full            (lightest first)
+//        └─ rows        1 → 2 → 4 → … → 64 per micro-batch (smallest first)
+//           └─ card     every GPU of the catalog against one and the same step list
+//
+// The list of a step's operations does not depend on the card. It is made once per leaf of the
+// first three levels, and only its memory and time are computed per card: that is what makes
+// thousands of configurations cost tens of milliseconds. What is skipped, and why that is safe:
+//
+// 1. Rows. Memory grows with the rows of a micro-batch. When a size fits no card, no larger one
+//    does, and the loop over rows ends there.
+// 2. Checkpointing. Recomputing activations costs time and saves memory. Where a card can run a
+//    micro-batch with lighter checkpointing and to spare (stable), the heavier kind of the same
+//    micro-batch is not timed. It is still counted, because it fits.
+// 3. Batch. A step holds the global batch that the space names, within batch_tolerance. More rows
+//    per micro-batch only make the deviation larger, so the loop ends at the first size that is
+//    too far off. One exception: if the number of GPUs is given and even the smallest micro-batch
+//    is too far off, that one is tried, because the user asked for so many GPUs.
+// 4. Context parallelism costs communication in every layer and helps only long rows. It is tried
+//    from LONG_CONTEXT tokens on.
+//
+// Of each card and count one configuration is kept. A faster one replaces it only if it is faster
+// by 2 %, so that among equals the simplest stays: layouts come simplest first.
+
 #include "core/forecast/search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 static const int64_t counts[] = { 1, 2, 4, 8, 16, 32, 64 };
-enum { LAYOUTS = 24, MICROS = 7 }; // micro-batches of 1 to 64 rows
+enum { LAYOUTS = 24, ROW_SIZES = 7 }; // micro-batches of 1 to 64 rows
+static const double LONG_CONTEXT = 16384;
 
 // --- layouts -----------------------------------------------------------------
 
@@ -13,7 +41,7 @@ struct layouts {
     size_t count;
 };
 
-// Adds a layout if its parts divide the GPUs and the model; the rest is data parallelism.
+// Adds a layout if its parts divide the GPUs and the model. Data parallelism takes the rest.
 static void add_layout(struct layouts *out, const struct model *model, int64_t gpus,
                        struct layout layout)
 {
@@ -48,7 +76,7 @@ static void add_splits(struct layouts *out, const struct search_space *space, in
             add_layout(out, model, gpus, tensor);
         if (can->pipeline_parallel)
             add_layout(out, model, gpus, pipeline);
-        if (can->context_parallel && space->rule.context >= 16384)
+        if (can->context_parallel && space->rule.context >= LONG_CONTEXT)
             add_layout(out, model, gpus, context);
         if (can->expert_parallel && model->experts > 0)
             add_layout(out, model, gpus, expert);
@@ -67,6 +95,10 @@ static void add_splits(struct layouts *out, const struct search_space *space, in
 static enum err list_layouts(struct layouts *out, int64_t gpus, const struct search_space *space)
 {
     *out = (struct layouts){ .count = 1 };
+    if (space->layout) {
+        out->items[0] = *space->layout;
+        return OK;
+    }
     if (space->parallel)
         return layout_read(&out->items[0], text_of(space->parallel), gpus);
     out->count = 0;
@@ -81,13 +113,14 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
 
 // --- one step list against every card ----------------------------------------
 
-// A card of the space with the best that was found for it at the present count.
+// A card of the space, with the best configuration found for it at the current number of GPUs.
 struct card {
     const struct gpu *gpu;
     struct node node;
     struct links links;
     double usd_per_gpu_hour;
-    bool found, lighter[MICROS]; // whether lighter recomputation fits at each micro-batch
+    bool found;
+    bool lighter[ROW_SIZES]; // whether lighter checkpointing is stable at each micro-batch
     struct search_result best;
     struct efficiency learned; // with learned_gpus of them; 0: not yet
     int64_t learned_gpus;
@@ -122,10 +155,10 @@ static bool suits(const struct search_space *space, const struct card *card,
 {
     double inside = node_gpus(card), gpus = (double)layout_gpus(layout);
     bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
-    return whole && (space->parallel || (double)layout->tensor <= inside);
+    return whole && (space->parallel || space->layout || (double)layout->tensor <= inside);
 }
 
-static bool is_stable(const struct memory *memory)
+bool search_is_stable(const struct memory *memory)
 {
     struct range range = memory_range(memory);
     double context = memory->parts[MEMORY_CONTEXT];
@@ -133,8 +166,9 @@ static bool is_stable(const struct memory *memory)
     return memory->fits && high + context <= memory->device_bytes;
 }
 
-// A stable configuration beats a tight one, a faster one a slower one by 2 % or more. Among tight
-// ones a faster one may need a tenth more memory, and one that needs a tenth less may be slower.
+// A stable configuration beats a tight one. Among stable ones the faster wins, if by 2 % or more.
+// Among tight ones, one that needs a tenth less memory wins even if it is slower; a faster one wins
+// if it needs at most a tenth more.
 static bool is_better(const struct search_result *best, bool stable, double wall_hours,
                       const struct memory *memory)
 {
@@ -160,7 +194,7 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                                        const struct step_request *request)
 {
     const struct search_space *space = walk->space;
-    if (!space->carry && !(space->ledger && space->ledger->count))
+    if (!space->transfer && !(space->ledger && space->ledger->count))
         return space->efficiency;
     struct setup setup = { .model = request->model,
                            .stack = request->stack,
@@ -170,15 +204,39 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                            .layout = *request->layout,
                            .batch = request->batch,
                            .accumulation = request->accumulation };
-    struct transferred carried = { 0 };
-    if (space->carry)
-        transfer_to(&carried, space->carry, walk->arena, &setup);
-    return carried.same_stack ? carried.efficiency : learned(space, card, &setup);
+    struct transferred to = { 0 };
+    if (space->transfer)
+        transfer_to(&to, space->transfer, walk->arena, &setup);
+    return to.same_stack ? to.efficiency : learned(space, card, &setup);
+}
+
+// One configuration against one card: what the search knows of it before its time is computed.
+static struct search_result result_of(const struct card *card, const struct step_request *request,
+                                      const struct workload *workload, const struct memory *memory)
+{
+    return (struct search_result){
+        .gpu = card->gpu,
+        .node = card->node,
+        .gpus = layout_gpus(request->layout),
+        .recipe = *request->recipe,
+        .layout = *request->layout,
+        .workload = *workload,
+        .memory = *memory,
+        .stable = search_is_stable(memory),
+    };
+}
+
+static void note_miss(struct search *search, const struct search_result *miss)
+{
+    const struct search_result *closest = &search->closest;
+    if (!closest->gpu || memory_needed_bytes(&miss->memory) / miss->memory.device_bytes <
+                             memory_needed_bytes(&closest->memory) / closest->memory.device_bytes)
+        search->closest = *miss;
 }
 
 static void time_card(struct walk *walk, struct card *card, const struct step *step,
-                      const struct step_request *request, const struct workload *workload,
-                      const struct memory *memory, const struct overheads *overheads)
+                      const struct step_request *request, struct search_result result,
+                      const struct overheads *overheads)
 {
     struct timing timing;
     compute_time(&timing, step, request, card->gpu, &card->links);
@@ -187,50 +245,35 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     struct forecast_input input = {
         .roofline_tokens_per_s = compute_tokens_per_s(&timing, request),
         .efficiency = efficiency,
-        .processed_tokens = workload->processed_tokens,
+        .processed_tokens = result.workload.processed_tokens,
         .processed_factor = { 1, 1, 1 },
         .overheads = *overheads,
     };
     struct overhead_times times;
-    double hours = forecast_middle(&times, &input) / 3600;
-    bool stable = is_stable(memory);
-    struct search_result *best = &card->best;
-    if (card->found && !is_better(best, stable, hours, memory))
+    result.wall_hours = forecast_middle(&times, &input) / 3600;
+    if (card->found && !is_better(&card->best, result.stable, result.wall_hours, &result.memory))
         return;
     card->found = true;
-    int64_t gpus = layout_gpus(request->layout);
-    double gpu_hours = hours * (double)gpus;
-    *best = (struct search_result){
-        .gpu = card->gpu,
-        .node = card->node,
-        .gpus = gpus,
-        .recipe = *request->recipe,
-        .layout = *request->layout,
-        .workload = *workload,
-        .memory = *memory,
-        .tokens_per_s = input.roofline_tokens_per_s * exp(efficiency.log_mid),
-        .wall_hours = hours,
-        .gpu_hours = gpu_hours,
-        .cost_usd = gpu_hours * card->usd_per_gpu_hour,
-        .seconds_per_step = timing.step_seconds / exp(efficiency.log_mid),
-        .stable = stable,
-    };
+    result.gpu_hours = result.wall_hours * (double)result.gpus;
+    result.cost_usd = result.gpu_hours * card->usd_per_gpu_hour;
+    result.tokens_per_s = input.roofline_tokens_per_s * exp(efficiency.log_mid);
+    result.seconds_per_step = timing.step_seconds / exp(efficiency.log_mid);
+    card->best = result;
 }
 
-// Holds one layout, recomputation and micro-batch against every card; false if it fits none.
-static enum err try_shape(struct walk *walk, struct setup *setup, double rows, int micro,
-                          bool *fits_any)
+// Tries one layout, checkpointing and micro-batch on every card. Sets fits_any where one fits.
+static enum err try_shape(struct walk *walk, struct setup *setup, const struct workload *workload,
+                          int size, bool *fits_any)
 {
     const struct search_space *space = walk->space;
     struct recipe recipe = estimate_recipe(setup);
-    struct workload workload;
-    workload_make(&workload, &space->rule, rows, (double)setup->layout.data, space->global_batch);
+    struct layout layout = estimate_layout(setup);
     struct step_request request = { .model = space->model,
                                     .recipe = &recipe,
-                                    .layout = &setup->layout,
+                                    .layout = &layout,
                                     .stack = space->stack,
-                                    .batch = workload.worst,
-                                    .accumulation = workload.accumulation };
+                                    .batch = workload->worst,
+                                    .accumulation = workload->accumulation };
     struct arena_mark mark = arena_mark(walk->arena);
     struct step worst, step = { 0 };
     TRY(step_list(&worst, walk->arena, &request));
@@ -241,28 +284,60 @@ static enum err try_shape(struct walk *walk, struct setup *setup, double rows, i
         if (!suits(space, card, &setup->layout))
             continue;
         struct memory memory;
-        struct memory_device device = memory_device(card->gpu, workload.varied_widths);
+        struct memory_device device = memory_device(card->gpu, workload->varied_widths);
+        request.batch = workload->worst;
         memory_plan(&memory, &worst, &request, &device);
+        struct search_result result = result_of(card, &request, workload, &memory);
         walk->out->considered++;
-        if (!memory.fits)
+        if (!memory.fits) {
+            note_miss(walk->out, &result);
             continue;
+        }
         walk->out->fitting++;
         *fits_any = true;
-        if (card->lighter[micro])
+        if (card->lighter[size])
             continue;
-        card->lighter[micro] = is_stable(&memory);
+        card->lighter[size] = result.stable;
+        request.batch = workload->batch;
         if (!step.count) {
-            request.batch = workload.batch;
             TRY(step_list(&step, walk->arena, &request));
-            setup->varied_widths = workload.varied_widths;
-            setup->distinct_widths = workload.distinct_widths;
+            setup->varied_widths = workload->varied_widths;
+            setup->distinct_widths = workload->distinct_widths;
             overhead_configure(&overheads, setup, &step);
         }
-        request.batch = workload.batch;
-        time_card(walk, card, &step, &request, &workload, &memory, &overheads);
-        request.batch = workload.worst;
+        time_card(walk, card, &step, &request, result, &overheads);
     }
     arena_rewind(walk->arena, mark);
+    return OK;
+}
+
+// Whether steps of this workload hold as many rows as the space asks for.
+static bool keeps_batch(const struct search_space *space, const struct workload *workload, int size)
+{
+    if (!(space->global_batch > 0) || (space->gpus && size == 0))
+        return true;
+    return fabs(workload->global_batch / space->global_batch - 1) <= space->batch_tolerance + 1e-9;
+}
+
+// Tries all micro-batches of one layout and checkpointing, the smallest first.
+static enum err try_rows(struct walk *walk, struct setup *setup)
+{
+    const struct search_space *space = walk->space;
+    double before = 0;
+    for (int size = 0; size < (space->micro_batch > 0 ? 1 : ROW_SIZES); size++) {
+        double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << size);
+        assert(rows > before); // pruning rests on it: more rows need more memory
+        before = rows;
+        struct workload workload;
+        bool fits_any = false;
+        workload_make(&workload, &space->rule, rows, (double)setup->layout.data,
+                      space->global_batch);
+        if (!keeps_batch(space, &workload, size))
+            break;
+        TRY(try_shape(walk, setup, &workload, size, &fits_any));
+        if (!fits_any)
+            break;
+    }
     return OK;
 }
 
@@ -272,25 +347,15 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
     bool any = space->recipe.checkpointing == RECIPE_AUTO;
     for (size_t i = 0; i < walk->card_count; i++)
         memset(walk->cards[i].lighter, 0, sizeof walk->cards[i].lighter);
-    for (int again = RECIPE_KEEP_ALL; again <= RECIPE_RECOMPUTE; again++) {
-        if (any ? again == RECIPE_SELECTIVE && !space->stack->selective
-                : again != space->recipe.checkpointing)
+    for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
+        if (any ? level == RECIPE_SELECTIVE && !space->stack->selective
+                : level != space->recipe.checkpointing)
             continue;
-        for (int micro = 0; micro < (space->micro_batch > 0 ? 1 : MICROS); micro++) {
-            double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << micro);
-            if (micro > 0 && space->global_batch > 0 &&
-                rows * (double)layout->data > space->global_batch)
-                break;
-            struct setup setup = { .model = space->model,
-                                   .stack = space->stack,
-                                   .recipe = space->recipe,
-                                   .layout = *layout };
-            setup.recipe.checkpointing = again;
-            bool fits_any = false;
-            TRY(try_shape(walk, &setup, rows, micro, &fits_any));
-            if (!fits_any)
-                break;
-        }
+        struct setup setup = {
+            .model = space->model, .stack = space->stack, .recipe = space->recipe, .layout = *layout
+        };
+        setup.recipe.checkpointing = level;
+        TRY(try_rows(walk, &setup));
     }
     return OK;
 }
@@ -403,20 +468,4 @@ bool search_is_pareto(const struct search *search, const struct search_result *r
             return false;
     }
     return true;
-}
-
-const struct search_result *search_smallest(const struct search *search, double wall_hours,
-                                            double budget_usd)
-{
-    const struct search_result *smallest = NULL;
-    for (size_t i = 0; i < search->count; i++) {
-        const struct search_result *r = &search->best[i];
-        if (!r->stable || r->wall_hours > wall_hours || r->cost_usd > budget_usd)
-            continue;
-        bool cheaper = smallest && (isnan(smallest->cost_usd) ? !isnan(r->cost_usd)
-                                                              : r->cost_usd < smallest->cost_usd);
-        if (!smallest || r->gpus < smallest->gpus || (r->gpus == smallest->gpus && cheaper))
-            smallest = r;
-    }
-    return smallest;
 }

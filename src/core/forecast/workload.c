@@ -1,3 +1,5 @@
+// From a rule to a workload: padding, batches and steps for one micro-batch and layout.
+
 #include "core/forecast/workload.h"
 
 #include <math.h>
@@ -27,7 +29,8 @@ struct workload_rule workload_rule(void)
 enum err workload_check(const struct workload_rule *rule)
 {
     if (!(rule->tokens >= 1))
-        return fail(ERR_USAGE, "there are no tokens to train on; --tokens 21.4M says how many");
+        return fail(ERR_USAGE, "there are no tokens to train on; give data files, --profile "
+                               "profile.json or --tokens 21.4M");
     if (rule->tokens > LARGEST_RUN * 1e12)
         return fail(ERR_USAGE, "--tokens is %.3g, more than any data set has (%d T at most)",
                     rule->tokens, LARGEST_RUN);
@@ -142,7 +145,7 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
     };
 }
 
-// Puts what was measured in the place of what was assumed.
+// Replaces what was assumed by what was measured.
 static void measure(struct workload *out, const struct workload_rule *rule)
 {
     struct workload_shape shape = shape_at(rule, out->micro_batch);
@@ -161,8 +164,8 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     out->worst = step_batch(out->micro_batch, shape.worst_width);
 }
 
-// Takes every row as full. Packing leaves its usual gaps; padding would leave those of the assumed
-// lengths, which are the range's high end.
+// Assumes that every row fills the context. Packing leaves its usual gaps. What padding would add,
+// were lengths as in the assumed data sets, is the range's high end.
 static void fill_rows(struct workload *out, const struct workload_rule *rule)
 {
     bool packed = rule->batching == BATCHING_PACKED;
@@ -200,7 +203,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     else if (rule->full_rows)
         fill_rows(out, rule);
     out->worst.padded = out->batch.padded;
-    // Of rows whose lengths are not known any part may be padding.
+    // Where lengths are unknown, any part of a row may be padding.
     if (rule->full_rows && rule->batching != BATCHING_PACKED)
         out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
@@ -210,7 +213,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
-    // Of a lognormal two thirds of the rows lie within a spread of the mean: so many widths recur.
+    // Two thirds of a lognormal's rows lie within one spread of the mean: that many widths recur.
     double likely = 2 * rule->length_spread.mid * mean.mid;
     out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
                                         : fmin(out->steps * out->accumulation, likely);

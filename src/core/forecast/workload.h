@@ -1,14 +1,14 @@
-// workload: what is to be trained, as the batches that a step sees.
+// workload: the training data as the batches that a step sees.
 //
-// A token count alone says nothing about lengths. The plan then assumes that every row fills the
-// context, and what padding could add is the high end of the range. Where the user says that rows
-// are padded, lengths are assumed as in data sets whose batches were simulated.
+// From a token count alone the lengths are unknown. Every row is then assumed to fill the context,
+// and the range's high end is what padding could add. Where the user asks for padded rows, lengths
+// are assumed to be like those of data sets whose batches were simulated.
 //
 //     struct workload_rule rule = workload_rule();
 //     rule.tokens = 21.4e6, rule.context = 2048, rule.batching = BATCHING_PACKED;
 //     workload_make(&workload, &rule, micro_batch, data_ranks, global_batch);
 //
-// A profile of the user's own data puts its simulated batches into the same rule, as shapes.
+// A profile of the user's own data adds its simulated batches to the rule, as shapes.
 // Formulas: docs/formulas.md, section workload.
 
 #pragma once
@@ -17,7 +17,7 @@
 #include "core/data/packing.h"
 #include "core/step/step.h"
 
-// Batches as simulated on the user's own data, for one micro-batch.
+// Batches simulated on the user's own data, for one micro-batch.
 struct workload_shape {
     double micro_batch; // rows
     double fill;        // useful tokens over processed ones
@@ -34,11 +34,11 @@ struct workload_rule {
     double epochs;
     double context;
     int batching;               // enum batching, not AUTO
-    double labelled_share;      // of the tokens that carry loss
+    double labelled_share;      // of the tokens, those that the loss counts
     double mean_length;         // of the examples; NAN: assumed
     struct range length_spread; // deviation of the logarithm of lengths
-    struct range mean_share;    // of the context that an example fills, where it is not known
-    bool full_rows;             // nothing is known of the lengths: every row fills the context
+    struct range mean_share;    // of the context that an example fills, where that is unknown
+    bool full_rows;             // lengths are unknown: every row is assumed to fill the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
     double token_spread;                    // relative deviation of the token count; 0: it is exact
     const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
@@ -47,7 +47,7 @@ struct workload_rule {
 
 struct workload {
     double examples, tokens, labelled_tokens, epochs;
-    double processed_tokens; // over all epochs, padding in it
+    double processed_tokens; // over all epochs, with padding
     double padding_share;
     double steps;
     double mean_length;
@@ -56,20 +56,20 @@ struct workload {
     int batching;
     bool varied_widths;
     double distinct_widths;
-    struct range processed_factor; // of processed_tokens, by what is not known of the lengths
+    struct range processed_factor; // of processed_tokens, where the lengths are uncertain
 };
 
-// The assumptions where nothing else is known; a rule without tokens.
+// A rule with the assumptions for unknown lengths, and without tokens.
 struct workload_rule workload_rule(void);
 
-// ERR_USAGE for what no run has: no tokens, no context, a negative number of epochs.
+// ERR_USAGE for what no run can have: no tokens, no context, a negative number of epochs.
 enum err workload_check(const struct workload_rule *rule);
 
 // global_batch 0 is micro_batch × data.
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch);
 
-// Puts the lengths of the user's own examples in the place of assumed ones: tokens, examples, and
+// Replaces assumed lengths by those of the user's own examples: tokens, examples, and
 // the micro-batches that the trainer (a stack's "trainer") would make of them, simulated for each
 // size up to 256. The rule's context, batching and epochs are set. Beyond a few hundred thousand
 // examples an even sample is simulated.

@@ -53,6 +53,7 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
         .micro_batch = rows,
         .global_batch = plan->chosen.workload.global_batch,
+        .batch_tolerance = 0.25,
         .usd_per_gpu_hour = 1,
         .vendor = groups[0]->gpu->vendor,
         .gpus = groups[0]->gpus,

@@ -106,6 +106,9 @@ static const struct field configuration_fields[] = {
     FIELD(pilot_configuration, micro_batch, NUMBER, "rows per GPU and pass"),
     FIELD(pilot_configuration, accumulation, NUMBER, "micro-batches per step"),
     FIELD(pilot_configuration, global_batch, NUMBER, "rows per step"),
+    FIELD_AS("planned_tokens", pilot_configuration, tokens, NUMBER, "of the plan's data set, once"),
+    FIELD_AS("planned_padding_share", pilot_configuration, padding_share, NUMBER,
+             "of the tokens that the plan processes"),
     { 0 },
 };
 
@@ -175,6 +178,11 @@ enum err pilot_configuration_read(struct pilot_configuration *out, struct arena 
                     name);
     const char *place = text_format(arena, "%s: configuration", name);
     TRY(field_read(configuration_fields, out, arena, in, place, false));
+    const struct json *workload = json_get(document, "workload"); // of a plan
+    if (workload && isnan(out->tokens)) {
+        out->tokens = json_get_number(workload, "tokens", NAN);
+        out->padding_share = json_get_number(workload, "padding_share", NAN);
+    }
     return field_read(recipe_fields, &out->recipe, arena, in, place, false);
 }
 

@@ -69,6 +69,7 @@ struct pilot_configuration {
     const char *model, *stack, *gpu, *parallel, *batching;
     int64_t gpus, nodes;
     double context, micro_batch, accumulation, global_batch;
+    double tokens, padding_share; // of the data set, as the plan that is measured has them
     struct recipe recipe;
 };
 

@@ -1,3 +1,5 @@
+// The warnings of a plan: a table of codes, and for each the function that finds it.
+
 #include "core/plan/advice.h"
 
 #include "core/plan/plan.h"
@@ -5,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// Each function returns the sentence, or NULL where the mistake is not made.
+// Each function returns the sentence of its warning, or NULL where there is nothing to warn about.
 typedef const char *notice(const struct plan *plan, struct arena *arena);
 
 static const struct plan_alternative *alternative(const struct plan *plan, const char *why)
@@ -16,6 +18,17 @@ static const struct plan_alternative *alternative(const struct plan *plan, const
     return NULL;
 }
 
+// Of what fits, the nearest to what was asked for: other settings, more GPUs, else the first.
+static const struct plan_alternative *nearest_fit(const struct plan *plan)
+{
+    const struct plan_alternative *settings = alternative(plan, "settings that fit");
+    const struct plan_alternative *more = alternative(plan, "more GPUs");
+    return settings                  ? settings
+           : more                    ? more
+           : plan->alternative_count ? &plan->alternatives[0]
+                                     : NULL;
+}
+
 // --- whether it can run ------------------------------------------------------
 
 static const char *does_not_fit(const struct plan *plan, struct arena *arena)
@@ -23,12 +36,17 @@ static const char *does_not_fit(const struct plan *plan, struct arena *arena)
     const struct memory *memory = &plan->estimate.memory;
     if (plan->fits)
         return NULL;
-    const struct plan_alternative *other = plan->alternative_count ? &plan->alternatives[0] : NULL;
+    double needed = memory_needed_bytes(memory);
+    const struct plan_alternative *other = nearest_fit(plan);
     return text_format(
-        arena, "needs %s, the GPU has %s; %s", text_bytes(arena, memory->total_bytes),
-        text_bytes(arena, memory->device_bytes),
-        other ? text_format(arena, "%s fits", plan_spell(&other->result, arena))
-              : "try --method qlora, a smaller context or more GPUs with --parallel fsdp");
+        arena, "needs %s on each GPU, %s has %s: %s short; %s", text_bytes(arena, needed),
+        plan->chosen.gpu->title, text_bytes(arena, memory->device_bytes),
+        text_bytes(arena, needed - memory->device_bytes),
+        other ? text_format(arena, "%s fits (%s)", plan_spell(&other->result, arena), other->why)
+        : plan->request->search
+            ? "nothing considered fits, and no 128 to 1,024 of this GPU would; --method qlora or a "
+              "smaller --context need less"
+            : "--method qlora, a smaller --context or more GPUs with --parallel fsdp need less");
 }
 
 static const char *tight_memory(const struct plan *plan, struct arena *arena)
@@ -37,16 +55,17 @@ static const char *tight_memory(const struct plan *plan, struct arena *arena)
     if (!plan->fits || plan->chosen.stable)
         return NULL;
     return text_format(arena,
-                       "fits at %s, but the byte plan's range reaches %s; a smaller micro-batch or "
-                       "heavier --checkpointing leaves room",
-                       text_bytes(arena, range.mid), text_bytes(arena, range.high));
+                       "the estimate of %s fits, but its 80 %% range reaches %s; %s, a smaller "
+                       "micro-batch or heavier --checkpointing leaves room",
+                       text_bytes(arena, range.mid), text_bytes(arena, range.high),
+                       alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
 }
 
 static const char *deadline_missed(const struct plan *plan, struct arena *arena)
 {
     if (plan->meets_deadline || isnan(plan->request->deadline))
         return NULL;
-    return text_format(arena, "takes %s, the deadline is %s; more or faster GPUs are needed",
+    return text_format(arena, "the median is %s, the deadline %s; more or faster GPUs are needed",
                        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
                        text_seconds(arena, plan->request->deadline));
 }
@@ -61,7 +80,7 @@ static const char *peak_for_sustained(const struct plan *plan, struct arena *are
         return NULL;
     return text_format(
         arena,
-        "at the datasheet's peak rate it would take %s and keep the deadline; "
+        "at the datasheet's peak rate it would take %s and meet the deadline, but "
         "training sustains %s of that rate and takes %s",
         text_seconds(arena, peak_seconds),
         text_share(arena, plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid)),
@@ -72,21 +91,19 @@ static const char *budget_missed(const struct plan *plan, struct arena *arena)
 {
     if (plan->meets_budget || isnan(plan->request->budget))
         return NULL;
-    return text_format(arena, "costs %s, the budget is %s; see the cheapest alternative",
+    return text_format(arena, "the median cost is %s, the budget %s; see the cheapest alternative",
                        text_usd(arena, plan->forecast.cost_usd.mid),
                        text_usd(arena, plan->request->budget));
 }
 
 static const char *unsupported_precision(const struct plan *plan, struct arena *arena)
 {
-    const struct gpu *gpu = plan->chosen.gpu;
-    int precision = plan->chosen.recipe.precision;
-    if (precision == RECIPE_BF16 && !gpu->supports_bf16)
-        return text_format(arena, "%s has no bf16 units; --precision fp16 with loss scaling",
-                           gpu->title);
-    if (precision == RECIPE_FP8 && !gpu->supports_fp8)
-        return text_format(arena, "%s has no fp8 units; --precision bf16", gpu->title);
-    return NULL;
+    int asked = plan->request->recipe.precision, used = plan->chosen.recipe.precision;
+    if (asked == used)
+        return NULL;
+    return text_format(arena, "%s has no %s: this plan is in %s%s", plan->chosen.gpu->title,
+                       recipe_precisions[asked], recipe_precisions[used],
+                       used == RECIPE_FP16 ? " with loss scaling (--precision fp16)" : "");
 }
 
 static const char *context_beyond_model(const struct plan *plan, struct arena *arena)
@@ -95,8 +112,8 @@ static const char *context_beyond_model(const struct plan *plan, struct arena *a
     if (most <= 0 || plan->rule.context <= most)
         return NULL;
     return text_format(arena,
-                       "--context %.0f is beyond the %.0f positions of %s; it needs rope "
-                       "scaling or a shorter context",
+                       "--context %.0f exceeds the %.0f positions of %s; use RoPE scaling or a "
+                       "shorter context",
                        plan->rule.context, most, plan->model->name);
 }
 
@@ -105,12 +122,12 @@ static const char *context_beyond_model(const struct plan *plan, struct arena *a
 static const char *samples_for_tokens(const struct plan *plan, struct arena *arena)
 {
     double tokens = plan->rule.tokens;
-    bool few = isnan(plan->rule.examples) ? tokens < 2e5 : tokens < 8 * plan->rule.examples;
-    if (!few)
+    bool too_few = isnan(plan->rule.examples) ? tokens < 2e5 : tokens < 8 * plan->rule.examples;
+    if (!too_few)
         return NULL;
     return text_format(arena,
-                       "%s tokens are only some %s examples; if that is the number of examples, "
-                       "give --examples with --mean-length instead",
+                       "%s tokens are only about %s examples; if this is the number of examples, "
+                       "use --examples with --mean-length instead",
                        text_commas(arena, (int64_t)tokens),
                        text_commas(arena, (int64_t)plan->chosen.workload.examples));
 }
@@ -121,10 +138,18 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
     double padding = plan->chosen.workload.padding_share;
     if (plan->rule.batching == BATCHING_PACKED || padding < 0.15)
         return NULL;
-    return text_format(arena, "%s of what is processed is padding; --packing on %s%s",
-                       text_share(arena, padding),
-                       packed ? "brings GPU hours to " : "removes most of it",
-                       packed ? text_hours(arena, packed->result.gpu_hours) : "");
+    const char *share = text_share(arena, padding);
+    if (!packed || packed->result.gpu_hours >= plan->chosen.gpu_hours)
+        return text_format(
+            arena, "%s of the processed tokens are padding; --packing on removes most of it",
+            share);
+    bool alone = !strcmp(packed->changes, "packed");
+    return text_format(arena,
+                       "%s of the processed tokens are padding; --packing on takes %s GPU hours "
+                       "instead of %s%s",
+                       share, text_hours(arena, packed->result.gpu_hours),
+                       text_hours(arena, plan->chosen.gpu_hours),
+                       alone ? "" : text_format(arena, " (with %s)", packed->changes));
 }
 
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
@@ -134,12 +159,13 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
     if (known || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     if (!plan->rule.full_rows)
-        return "the lengths of the examples are assumed, and padding follows from them; gpuhours "
-               "profile measures them";
+        return "lengths are assumed, and padding follows from them; gpuhours profile measures them";
+    if (plan->chosen.workload.micro_batch < 2)
+        return NULL; // rows of one are not padded
     return text_format(
         arena,
-        "rows are taken as full; %s pads to the longest of %.0f rows, which on usual "
-        "data processes %.1f times as much; give the data or --packing on",
+        "assuming every row fills the context; %s pads to the longest of %.0f rows, which "
+        "on usual data processes %.1f times as many tokens; give the data or --packing on",
         plan->stack->name, plan->chosen.workload.micro_batch, factor);
 }
 
@@ -164,13 +190,13 @@ static const char *context_beyond_data(const struct plan *plan, struct arena *ar
                    ? NULL
                    : text_format(arena,
                                  "no example is longer than %.0f tokens; a --context of %.0f "
-                                 "serves nothing",
+                                 "only costs memory",
                                  widest, plan->rule.context);
     if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     return text_format(arena,
-                       "99 %% of examples of %.0f tokens on average should be under %.0f; a "
-                       "--context of %.0f reserves memory that the data does not use",
+                       "with %.0f tokens on average, 99 %% of examples should be under %.0f; a "
+                       "--context of %.0f plans for memory that the data does not use",
                        plan->chosen.workload.mean_length, long_row, plan->rule.context);
 }
 
@@ -187,7 +213,7 @@ static const char *checkpointing_without_pressure(const struct plan *plan, struc
         memory_range(&lighter.memory).high > lighter.memory.device_bytes)
         return NULL;
     return text_format(arena,
-                       "everything kept needs %s of %s; --checkpointing none is %s faster here",
+                       "without checkpointing it needs %s of %s; --checkpointing none is %s faster",
                        text_bytes(arena, lighter.memory.total_bytes),
                        text_bytes(arena, lighter.memory.device_bytes),
                        text_share(arena, lighter.tokens_per_s / plan->estimate.tokens_per_s - 1));
@@ -200,8 +226,8 @@ static const char *logits_peak(const struct plan *plan, struct arena *arena)
     if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
         return NULL;
     return text_format(arena,
-                       "the peak is the loss: logits hold %s of %s; a fused or chunked "
-                       "cross-entropy (Liger, Unsloth) removes it",
+                       "memory peaks at the loss: logits take %s of %s; a fused or chunked "
+                       "cross-entropy (Liger, Unsloth) avoids that",
                        text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes));
 }
 
@@ -213,7 +239,7 @@ static const char *worst_batch(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(arena,
                        "memory is planned for %.0f rows of %.0f tokens, which may come at any "
-                       "step; run the longest rows first to see it early",
+                       "step; train on the longest rows first to find out early",
                        workload->worst.rows, workload->worst.width);
 }
 
@@ -228,7 +254,7 @@ static const char *host_memory(const struct plan *plan, struct arena *arena)
     return text_format(
         arena,
         "the processes of one machine need %s of host memory while weights load%s; "
-        "load on one rank and share, or stage the start",
+        "load on one rank and broadcast, or start them one after another",
         text_bytes(arena, bytes),
         known ? text_format(arena, ", it has %s", text_bytes(arena, node->host_memory_bytes)) : "");
 }
@@ -240,10 +266,9 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
     (void)arena;
     const struct recipe *recipe = &plan->chosen.recipe;
     if (recipe->method == RECIPE_FULL || recipe->adapter_dtype != RECIPE_FP32 ||
-        recipe->precision == RECIPE_FP32 || plan->stack->adapters == STACK_ADAPTERS_FUSED)
+        recipe->precision != RECIPE_BF16 || plan->stack->adapters == STACK_ADAPTERS_FUSED)
         return NULL;
-    return "adapters are fp32, so that the input of each is cast, and the copy kept; bf16 adapters "
-           "(--adapter-dtype bf16) save time and memory";
+    return "fp32 adapters cost extra memory and time for casts; --adapter-dtype bf16 avoids that";
 }
 
 static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
@@ -266,8 +291,8 @@ static const char *full_under_pressure(const struct plan *plan, struct arena *ar
     if (plan->chosen.recipe.method != RECIPE_FULL || !pressed || !lora)
         return NULL;
     return text_format(arena,
-                       "full training presses on memory here; LoRA on the same GPUs takes %s GPU "
-                       "hours and %s",
+                       "full fine-tuning leaves little memory here; LoRA on the same GPUs takes "
+                       "%s GPU hours and %s",
                        text_hours(arena, lora->result.gpu_hours),
                        text_bytes(arena, lora->result.memory.total_bytes));
 }
@@ -280,8 +305,8 @@ static const char *launch_bound(const struct plan *plan, struct arena *arena)
     if (t->host_seconds < device)
         return NULL;
     return text_format(arena,
-                       "the host starts kernels slower (%s a pass) than the GPU ends them (%s); a "
-                       "larger micro-batch, packing or compilation helps",
+                       "the host launches kernels slower (%s per micro-batch) than the GPU runs "
+                       "them (%s); a larger micro-batch, packing or compilation helps",
                        text_seconds(arena, t->host_seconds), text_seconds(arena, device));
 }
 
@@ -290,9 +315,9 @@ static const char *better_settings(const struct plan *plan, struct arena *arena)
     const struct plan_alternative *better = alternative(plan, "better settings");
     if (!better)
         return NULL;
-    return text_format(
-        arena, "%s takes %s GPU hours instead of %s", plan_spell(&better->result, arena),
-        text_hours(arena, better->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
+    return text_format(arena, "with %s it takes %s GPU hours instead of %s", better->changes,
+                       text_hours(arena, better->result.gpu_hours),
+                       text_hours(arena, plan->chosen.gpu_hours));
 }
 
 // --- hours and money ---------------------------------------------------------
@@ -309,7 +334,7 @@ static const char *more_gpus_cost_more(const struct plan *plan, struct arena *ar
     }
     if (!smaller)
         return NULL;
-    return text_format(arena, "%s GPU hours on %lld GPUs, but %s on %lld; with fewer it takes %s",
+    return text_format(arena, "%s GPU hours on %lld GPUs, but %s on %lld, where it takes %s",
                        text_hours(arena, plan->chosen.gpu_hours), (long long)plan->chosen.gpus,
                        text_hours(arena, smaller->gpu_hours), (long long)smaller->gpus,
                        text_seconds(arena, smaller->wall_hours * 3600));
@@ -322,8 +347,8 @@ static const char *global_batch_raised(const struct plan *plan, struct arena *ar
     if (asked < 0 || asked == made)
         return NULL;
     return text_format(arena,
-                       "--global-batch %.0f becomes %.0f: micro-batch times GPUs must "
-                       "divide it",
+                       "--global-batch %.0f becomes %.0f: it must be a multiple of micro-batch × "
+                       "data-parallel GPUs",
                        asked, made);
 }
 
@@ -341,10 +366,12 @@ static const char *no_saves(const struct plan *plan, struct arena *arena)
     if (isnan(plan->request->save_interval) || times->saves > 1 ||
         plan->forecast.wall_hours.mid < 4)
         return NULL;
-    return text_format(arena,
-                       "one save at the end of %s: a failure loses the whole run; a save takes %s",
-                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
-                       text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
+    return text_format(
+        arena,
+        "the only save comes after %s, and a failure before that loses the whole run; "
+        "a save takes %s",
+        text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+        text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
 }
 
 static const char *unmeasured_stack(const struct plan *plan, struct arena *arena)
@@ -352,8 +379,8 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
     if (plan->efficiency.sources > 1 || plan->efficiency.is_piloted)
         return NULL;
     return text_format(arena,
-                       "few measured runs of %s are known, so that its speed is taken from similar "
-                       "stacks; a pilot of five minutes replaces this",
+                       "few measured runs of %s are known, so its speed is that of similar "
+                       "stacks; a pilot of five minutes measures it",
                        plan->stack->name);
 }
 
@@ -389,24 +416,25 @@ static const char *pilot_throttled(const struct plan *plan, struct arena *arena)
 
 static const char *pilot_of_another_stack(const struct plan *plan, struct arena *arena)
 {
-    if (!plan->request->pilot || plan->carried.same_stack)
+    if (!plan->request->pilot || plan->transferred.same_stack)
         return NULL;
-    return text_format(arena, "the pilot ran %s, this plan uses %s: the measurement is not used",
-                       plan->carry.setup.stack->name, plan->stack->name);
+    return text_format(arena, "the pilot ran %s and this plan is for %s: its speed is not used",
+                       plan->transfer.setup.stack->name, plan->stack->name);
 }
 
 static const char *pilot_needs_more_memory(const struct plan *plan, struct arena *arena)
 {
-    if (!plan->request->pilot || !plan->carried.same_stack || !plan->fits)
+    if (!plan->request->pilot || !plan->transferred.same_stack || !plan->fits)
         return NULL;
     const struct memory *memory = &plan->estimate.memory;
-    double ratio = transfer_memory_ratio(&plan->carry), bytes = memory->total_bytes * ratio;
+    double ratio = transfer_memory_ratio(&plan->transfer), bytes = memory->total_bytes * ratio;
     if (!(bytes > memory->device_bytes))
         return NULL;
-    return text_format(arena,
-                       "the pilot took %.2f of the memory predicted for it; at that this run needs "
-                       "%s of %s: a smaller micro-batch or heavier --checkpointing leaves room",
-                       ratio, text_bytes(arena, bytes), text_bytes(arena, memory->device_bytes));
+    return text_format(
+        arena,
+        "the pilot used %.2f × the memory predicted for it; at that rate this run "
+        "needs %s of %s; a smaller micro-batch or heavier --checkpointing leaves room",
+        ratio, text_bytes(arena, bytes), text_bytes(arena, memory->device_bytes));
 }
 
 // Months since year zero of a date "2026-08-22".
@@ -425,10 +453,8 @@ static const char *stale_prices(const struct plan *plan, struct arena *arena)
     const struct price *price = &plan->price;
     if (!price->oldest || months(price->newest) - months(price->oldest) < 6)
         return NULL;
-    return text_format(arena,
-                       "some prices behind the cost are of %s, others of %s; "
-                       "--price sets your own",
-                       price->oldest, price->newest);
+    return text_format(arena, "prices date from %s to %s; --price sets your own", price->oldest,
+                       price->newest);
 }
 
 static const struct {

@@ -1,7 +1,7 @@
-// advice: planning mistakes noticed, each with its remedy.
+// advice: warnings about a plan, each with how to fix it.
 //
-// A mistake is a row of a table: a code, a predicate on the finished plan and a sentence. Nothing
-// here changes a number.
+// A warning is a row of a table: a code, and a function that looks at the finished plan and returns
+// a sentence. Nothing here changes a number.
 //
 //     struct advice advice = { .arena = arena };
 //     advice_give(&advice, &plan);

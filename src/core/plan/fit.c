@@ -1,45 +1,58 @@
+// Computes what `gpuhours memory` answers: whether a configuration fits, and the largest that do.
+
 #include "core/plan/fit.h"
 
-#include "base/columns.h"
-#include "core/chart/chart.h"
 #include "core/plan/plan_internal.h"
-#include "core/trainers/trainer_config.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 1 << 16, MOST_STEPS = 1 << 14 }; // where the searches below end
 
-// The byte plan of that many rows of that width.
-static enum err plan_bytes(struct memory *out, struct arena *arena, const struct fit *fit,
-                           double rows, double width)
+// A configuration on trial. Its workload follows from the plan's rule, as in the search.
+struct trial {
+    const struct plan *plan;
+    const struct search_space *space;
+    struct recipe recipe;
+    struct layout layout;
+    double rows, context;
+};
+
+static struct workload workload_of(const struct trial *trial)
 {
-    struct setup setup = { .model = fit->model, .stack = fit->stack, .recipe = fit->recipe };
-    struct recipe recipe = estimate_recipe(&setup);
-    struct step_request request = { .model = fit->model,
-                                    .recipe = &recipe,
-                                    .layout = &fit->layout,
-                                    .stack = fit->stack,
-                                    .batch = step_batch(rows, width),
-                                    .accumulation = fit->accumulation };
-    struct memory_device device = memory_device(fit->gpu, false);
-    struct arena_mark mark = arena_mark(arena);
-    struct step step;
-    TRY(step_list(&step, arena, &request));
-    memory_plan(out, &step, &request, &device);
-    arena_rewind(arena, mark);
-    return OK;
+    struct workload workload;
+    struct workload_rule rule = trial->plan->rule;
+    rule.context = trial->context;
+    workload_make(&workload, &rule, trial->rows, (double)trial->layout.data,
+                  trial->space->global_batch);
+    return workload;
 }
 
-// The largest of 1 … most for which rows (or context steps, where rows is 0) fit; 0 if none does.
-static enum err largest(int64_t *out, struct arena *arena, const struct fit *fit, bool of_rows,
-                        int64_t most)
+static enum err plan_bytes(struct memory *out, struct arena *arena, const struct trial *trial)
+{
+    struct workload workload = workload_of(trial);
+    struct setup setup = { .model = trial->plan->model,
+                           .stack = trial->plan->stack,
+                           .gpu = trial->space->gpu,
+                           .recipe = trial->recipe,
+                           .layout = trial->layout,
+                           .batch = workload.batch,
+                           .worst = workload.worst,
+                           .accumulation = workload.accumulation,
+                           .varied_widths = workload.varied_widths };
+    return estimate_memory(out, arena, &setup);
+}
+
+// The largest of 1 … most for which the trial fits when value holds that many units; 0 if none
+// does. Doubles until it no longer fits, then halves the interval.
+static enum err largest(int64_t *out, struct arena *arena, struct trial *trial, double *value,
+                        double unit, int64_t most)
 {
     int64_t fits = 0, too_many = most + 1;
     for (int64_t next = 1; fits + 1 < too_many;) {
         struct memory memory;
-        TRY(plan_bytes(&memory, arena, fit, of_rows ? (double)next : fit->micro_batch,
-                       of_rows ? fit->context : (double)(next * FIT_CONTEXT_STEP)));
+        *value = (double)next * unit;
+        TRY(plan_bytes(&memory, arena, trial));
         *(memory.fits ? &fits : &too_many) = next;
         next = too_many > most && fits * 2 <= most ? fits * 2 : fits + (too_many - fits) / 2;
         next = next > fits ? next : fits + 1;
@@ -48,40 +61,51 @@ static enum err largest(int64_t *out, struct arena *arena, const struct fit *fit
     return OK;
 }
 
-// Reads what the request says; what it leaves open becomes one row, one GPU and the stack's habits.
-static enum err read_request(struct fit *out, const struct plan_data *data,
-                             const struct plan_request *request)
+// The first of the usual layouts that fits, or the last of them.
+static enum err choose_layout(struct trial *trial, struct arena *arena)
 {
-    *out = (struct fit){ .model = request->shape, .stack = request->own_stack };
-    TRY(plan_request_check(request));
-    if (!out->model)
-        TRY(catalog_model(&out->model, &data->catalog, request->model));
-    if (!out->stack)
-        TRY(stack_find(&out->stack, data->stacks, data->stack_count,
-                       request->stack ? request->stack : stack_default(request->recipe.method)));
-    if (request->gpu)
-        TRY(catalog_gpu(&out->gpu, &data->catalog, request->gpu));
-    TRY(plan_request_rows(&out->micro_batch, request));
-    out->micro_batch = fmax(1, out->micro_batch);
-    out->context = request->context > 0 ? (double)request->context : 2048;
-    out->recipe = request->recipe;
-    return recipe_check(&out->recipe, out->model);
+    static const char *const usual[] = { "ddp", "zero2", "fsdp" };
+    int64_t gpus = trial->space->gpus ? trial->space->gpus : 1;
+    if (trial->space->parallel)
+        return layout_read(&trial->layout, text_of(trial->space->parallel), gpus);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        struct memory memory;
+        TRY(layout_read(&trial->layout, text_of(usual[i]), gpus));
+        TRY(plan_bytes(&memory, arena, trial));
+        if (gpus == 1 || memory.fits)
+            break;
+    }
+    return OK;
 }
 
-// The first of the usual layouts that fits, or the last of them.
-static enum err choose_layout(struct fit *out, struct arena *arena,
-                              const struct plan_request *request)
+// The lightest checkpointing that fits, unless one is given.
+static enum err choose_checkpointing(struct trial *trial, struct arena *arena)
 {
-    int64_t gpus = request->gpus > 0 ? request->gpus : 1;
-    const char *const usual[] = { "ddp", "zero2", "fsdp" };
-    if (request->parallel && strcmp(request->parallel, "auto"))
-        return layout_read(&out->layout, text_of(request->parallel), gpus);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        TRY(layout_read(&out->layout, text_of(usual[i]), gpus));
+    bool given = trial->space->recipe.checkpointing != RECIPE_AUTO;
+    const struct stack *stack = trial->plan->stack;
+    trial->recipe.checkpointing = given               ? trial->space->recipe.checkpointing
+                                  : trial->space->gpu ? RECIPE_KEEP_ALL
+                                                      : stack->checkpointing;
+    TRY(choose_layout(trial, arena));
+    while (!given && trial->space->gpu && trial->recipe.checkpointing < RECIPE_RECOMPUTE) {
         struct memory memory;
-        TRY(plan_bytes(&memory, arena, out, out->micro_batch, out->context));
-        if (gpus == 1 || memory.fits)
-            return OK;
+        TRY(plan_bytes(&memory, arena, trial));
+        if (memory.fits)
+            break;
+        trial->recipe.checkpointing += stack->selective ? 1 : 2;
+    }
+    return OK;
+}
+
+static enum err find_largest(struct fit *out, struct arena *arena, const struct trial *asked)
+{
+    for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
+        int64_t steps;
+        struct trial rows = *asked, context = *asked;
+        rows.recipe.checkpointing = context.recipe.checkpointing = level;
+        TRY(largest(&out->largest[level].micro_batch, arena, &rows, &rows.rows, 1, MOST_ROWS));
+        TRY(largest(&steps, arena, &context, &context.context, FIT_CONTEXT_STEP, MOST_STEPS));
+        out->largest[level].context = steps * FIT_CONTEXT_STEP;
     }
     return OK;
 }
@@ -89,125 +113,26 @@ static enum err choose_layout(struct fit *out, struct arena *arena,
 enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *data,
                   const struct plan_request *request)
 {
-    TRY(read_request(out, data, request));
-    out->accumulation = 1;
-    out->from = request->from;
-    bool any = out->recipe.checkpointing == RECIPE_AUTO;
-    if (any)
-        out->recipe.checkpointing = out->gpu ? RECIPE_KEEP_ALL : out->stack->checkpointing;
-    TRY(choose_layout(out, arena, request));
-    if (request->global_batch > 0)
-        out->accumulation = fmax(
-            1, rint((double)request->global_batch / (out->micro_batch * (double)out->layout.data)));
-    for (;; out->recipe.checkpointing++) { // the lightest recomputation that fits
-        TRY(plan_bytes(&out->memory, arena, out, out->micro_batch, out->context));
-        if (!any || !out->gpu || out->memory.fits || out->recipe.checkpointing == RECIPE_RECOMPUTE)
-            break;
-    }
-    struct setup setup = { .model = out->model, .stack = out->stack, .recipe = out->recipe };
-    out->recipe = estimate_recipe(&setup);
-    struct fit trial = *out;
-    for (int again = RECIPE_KEEP_ALL; out->gpu && again <= RECIPE_RECOMPUTE; again++) {
-        int64_t steps;
-        trial.recipe.checkpointing = again;
-        TRY(largest(&out->largest[again].micro_batch, arena, &trial, true, MOST_ROWS));
-        TRY(largest(&steps, arena, &trial, false, MOST_STEPS));
-        out->largest[again].context = steps * FIT_CONTEXT_STEP;
-    }
-    return OK;
-}
-
-// --- writing -----------------------------------------------------------------
-
-void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
-{
-    struct json_writer w = { .out = out };
-    json_open(&w, NULL, '{');
-    json_put_string(&w, "kind", "memory");
-    json_put_count(&w, "version", 1);
-    plan_put_memory(&w, &fit->memory, fit->memory.fits);
-    json_open(&w, "configuration", '{');
-    json_put_string(&w, "model", fit->model->name);
-    json_put_string(&w, "stack", fit->stack->name);
-    json_put_string(&w, "gpu", fit->gpu ? fit->gpu->name : NULL);
-    json_put_count(&w, "gpus", layout_gpus(&fit->layout));
-    json_put_string(&w, "parallel", layout_spell(&fit->layout, arena));
-    json_put_number(&w, "context", fit->context);
-    json_put_number(&w, "micro_batch", fit->micro_batch);
-    json_put_number(&w, "accumulation", fit->accumulation);
-    field_write(recipe_fields, &fit->recipe, &w);
-    json_close(&w, '}');
-    if (fit->from)
-        trainer_config_write(fit->from, &w);
-    json_open(&w, "largest", '[');
-    for (int i = 0; fit->gpu && i < 3; i++) {
-        json_open(&w, NULL, '{');
-        json_put_string(&w, "checkpointing", recipe_checkpointings[i]);
-        json_put_count(&w, "micro_batch", fit->largest[i].micro_batch);
-        json_put_count(&w, "context", fit->largest[i].context);
-        json_close(&w, '}');
-    }
-    json_close(&w, ']');
-    json_close(&w, '}');
-    out_char(out, '\n');
-}
-
-static void put_largest(const struct fit *fit, struct arena *arena, struct out *out)
-{
-    struct columns columns = { .arena = arena, .align = "lrrl", .spare = "0001", .indent = 2 };
-    columns_add(&columns, "The largest that fit");
-    columns_add(&columns, text_format(arena, "rows of %.0f", fit->context));
-    columns_add(&columns, text_format(arena, "context of %.0f row%s", fit->micro_batch,
-                                      fit->micro_batch == 1 ? "" : "s"));
-    columns_add(&columns, "");
-    for (int i = 0; i < 3; i++) {
-        const struct fit_largest *l = &fit->largest[i];
-        columns_add(&columns, text_format(arena, "--checkpointing %s", recipe_checkpointings[i]));
-        columns_add(&columns, l->micro_batch ? text_commas(arena, l->micro_batch) : "none");
-        columns_add(&columns, l->context ? text_commas(arena, l->context) : "none");
-        columns_add(&columns, l->context > fit->model->max_positions && fit->model->max_positions
-                                  ? text_format(arena, "(the model has %s)",
-                                                text_commas(arena, fit->model->max_positions))
-                                  : "");
-    }
-    out_char(out, '\n');
-    columns_write(&columns, out);
-}
-
-void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
-{
-    const struct memory *m = &fit->memory;
-    out_wrapped(
-        out, 0, 0,
-        out_styled(out, OUT_HEADING,
-                   text_format(arena, "%s, %s with %s: %.0f × %.0f tokens, %s, recomputation %s",
-                               fit->model->name, recipe_methods[fit->recipe.method],
-                               fit->stack->name, fit->micro_batch, fit->context,
-                               layout_spell(&fit->layout, arena),
-                               recipe_checkpointings[fit->recipe.checkpointing])));
-    out_char(out, '\n');
-    if (fit->gpu)
-        out_put(out, "  %s: %s of %s on each GPU\n\n",
-                m->fits ? out_styled(out, OUT_GOOD, "fits")
-                        : out_styled(out, OUT_BAD, "DOES NOT FIT"),
-                text_bytes(arena, m->total_bytes), text_bytes(arena, m->device_bytes));
-    for (int i = 0; i < MEMORY_PARTS; i++)
-        if (m->parts[i] > 0) {
-            out_put(out, "  %-22s %10s  ", memory_part_names[i], text_bytes(arena, m->parts[i]));
-            chart_put_bar(out, m->parts[i] / m->total_bytes, out_columns(out) - 44);
-            out_char(out, '\n');
-        }
-    struct range range = memory_range(m);
-    out_put(out, "\n  %-22s %10s  at its fullest, %s %s\n", "allocated",
-            text_bytes(arena, m->allocated_bytes), strcmp(m->moment, "loss") ? "in" : "at the",
-            m->moment);
-    out_put(out, "  %-22s %10s  with the allocator's slack\n", "reserved",
-            text_bytes(arena, m->reserved_bytes));
-    out_put(out, "  %-22s %10s  as nvidia-smi shows; %s to %s\n", "total",
-            text_bytes(arena, m->total_bytes), text_bytes(arena, range.low),
-            text_bytes(arena, range.high));
-    out_put(out, "  %-22s %10s  of each process while weights load\n", "host memory",
-            text_bytes(arena, m->host_bytes));
-    if (fit->gpu)
-        put_largest(fit, arena, out);
+    struct plan *plan = ARENA_NEW(arena, struct plan, 1);
+    struct search_space space;
+    TRY(plan_begin(plan, arena, data, request));
+    TRY(plan_space(&space, plan));
+    struct trial trial = { .plan = plan,
+                           .space = &space,
+                           .recipe = space.recipe,
+                           .rows = fmax(1, space.micro_batch),
+                           .context = plan->rule.context };
+    TRY(choose_checkpointing(&trial, arena));
+    struct setup setup = { .stack = plan->stack, .recipe = trial.recipe, .layout = trial.layout };
+    *out = (struct fit){ .model = plan->model,
+                         .stack = plan->stack,
+                         .gpu = space.gpu,
+                         .recipe = estimate_recipe(&setup),
+                         .layout = estimate_layout(&setup),
+                         .micro_batch = trial.rows,
+                         .context = trial.context,
+                         .accumulation = workload_of(&trial).accumulation,
+                         .from = request->from };
+    TRY(plan_bytes(&out->memory, arena, &trial));
+    return space.gpu ? find_largest(out, arena, &trial) : OK;
 }

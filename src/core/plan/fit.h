@@ -4,16 +4,17 @@
 //     TRY(fit_make(&fit, arena, &data, &request));
 //     fit.memory.parts[MEMORY_ACTIVATIONS], fit.largest[RECIPE_RECOMPUTE].micro_batch …
 //
-// Takes the request of a plan; tokens are not needed. Without a GPU nothing is held against a card,
-// and nothing is the largest.
+// Takes the request of a plan, with the plan's defaults; tokens are not needed. What the request
+// leaves open becomes one row per micro-batch, one GPU, the simplest layout and the lightest
+// checkpointing that fit. Without a GPU everything "fits", and nothing is the largest.
 
 #pragma once
 
 #include "core/plan/plan.h"
 
 struct fit_largest {
-    int64_t micro_batch; // rows of the context; 0: not even one
-    int64_t context;     // tokens of the micro-batch asked for; 0: not even 256
+    int64_t micro_batch; // rows of the request's context; 0: not even one fits
+    int64_t context;     // tokens of the request's micro-batch; 0: not even FIT_CONTEXT_STEP fit
 };
 
 struct fit {
@@ -25,10 +26,10 @@ struct fit {
     double micro_batch, context, accumulation;
     const struct trainer_config *from; // of the request; may be NULL
     struct memory memory;
-    struct fit_largest largest[3]; // by recomputation: none, selective, full
+    struct fit_largest largest[3]; // by checkpointing: none, selective, full
 };
 
-enum { FIT_CONTEXT_STEP = 256 }; // contexts are looked for in multiples of this
+enum { FIT_CONTEXT_STEP = 256 }; // the largest context is found to this many tokens
 
 enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *data,
                   const struct plan_request *request);

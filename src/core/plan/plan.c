@@ -1,176 +1,11 @@
+// Makes a plan: searches, chooses a configuration by the stated goal, and forecasts it.
+
 #include "core/plan/plan_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { USUAL_GLOBAL_BATCH = 64 }; // rows per optimizer step where nothing is said
-
-// --- reading the request -----------------------------------------------------
-
-static enum err find_stack(struct plan *plan)
-{
-    const struct plan_request *request = plan->request;
-    plan->stack = request->own_stack;
-    if (plan->stack)
-        return OK;
-    return stack_find(&plan->stack, plan->data->stacks, plan->data->stack_count,
-                      request->stack ? request->stack : stack_default(request->recipe.method));
-}
-
-static enum err find_batching(int *out, const struct plan *plan)
-{
-    const struct plan_request *request = plan->request;
-    *out = request->batching;
-    if (*out != BATCHING_AUTO)
-        return OK;
-    const char *packing = request->packing;
-    if (packing && (!strcmp(packing, "on") || !strcmp(packing, "true")))
-        return *out = BATCHING_PACKED, OK;
-    if (packing && (!strcmp(packing, "off") || !strcmp(packing, "false")))
-        return *out = BATCHING_LONGEST, OK;
-    if (packing)
-        return fail(ERR_USAGE, "--packing is \"%s\", must be on or off", packing);
-    *out = plan->stack->batching;
-    return OK;
-}
-
-static enum err make_rule(struct plan *plan, struct arena *arena)
-{
-    const struct plan_request *request = plan->request;
-    struct workload_rule *rule = &plan->rule;
-    *rule = workload_rule();
-    rule->tokens = request->tokens > 0 ? (double)request->tokens : 0;
-    rule->mean_length = request->mean_length;
-    if (request->examples > 0)
-        rule->examples = (double)request->examples;
-    if (request->tokens < 0 && !isnan(rule->examples) && !isnan(request->mean_length))
-        rule->tokens = rint(rule->examples * rule->mean_length);
-    if (request->tokens < 0 && !isnan(rule->examples) && isnan(request->mean_length))
-        return fail(ERR_USAGE, "--examples says how many rows, not how long they are; add --tokens "
-                               "or --mean-length");
-    if (!isnan(request->epochs))
-        rule->epochs = request->epochs;
-    if (request->context > 0)
-        rule->context = (double)request->context;
-    else if (plan->model->max_positions > 0)
-        rule->context = fmin(rule->context, (double)plan->model->max_positions);
-    if (!isnan(request->labelled_share))
-        rule->labelled_share = request->labelled_share;
-    TRY(find_batching(&rule->batching, plan));
-    bool known = request->examples > 0 || !isnan(request->mean_length);
-    bool said = request->batching != BATCHING_AUTO || request->packing;
-    rule->full_rows = !known && (!said || rule->batching == BATCHING_PACKED);
-    rule->token_spread = request->token_spread;
-    if (request->lengths)
-        TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
-                             (uint64_t)request->seed));
-    else if (request->shape_known)
-        rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
-    else if (request->pilot && rule->full_rows)
-        plan_rows_of_pilot(rule, arena, plan);
-    return workload_check(rule);
-}
-
-static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
-{
-    const struct plan_request *request = plan->request;
-    const struct node *node = gpu ? catalog_node_of(&plan->data->catalog, gpu) : NULL;
-    struct overheads *o = &plan->overheads;
-    TRY(overhead_assume(o, &plan->data->catalog, node));
-    const struct {
-        struct assumption *assumption;
-        double value;
-        const char *option;
-        bool positive; // zero would divide
-    } settable[] = {
-        { &o->startup_seconds, request->startup, "startup", false },
-        { &o->compile_seconds, request->compile, "compile", false },
-        { &o->storage_bytes_per_s, request->storage, "storage", true },
-        { &o->eval_share, request->eval_share, "eval-share", false },
-        { &o->evals_per_epoch, request->evals_per_epoch, "evals-per-epoch", false },
-        { &o->retries, request->retries, "retries", false },
-        { &o->failed_runs, request->failed_runs, "failed-runs", false },
-        { &o->save_interval_seconds, request->save_interval, "save-interval", true },
-        { &o->failures_per_gpu_hour, request->failures_per_gpu_hour, "failures-per-gpu-hour",
-          false },
-    };
-    for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
-        double value = settable[i].value;
-        if (value < 0 || (value == 0 && settable[i].positive) || value > 1e18)
-            return fail(ERR_USAGE, "--%s is %g, must be %s", settable[i].option, value,
-                        value > 1e18           ? "smaller"
-                        : settable[i].positive ? "above 0"
-                                               : "0 or more");
-        *settable[i].assumption = assumption_given(*settable[i].assumption, value);
-    }
-    return OK;
-}
-
-// How many GPUs in all; 0 is left to the search.
-static enum err count_gpus(struct search_space *space, const struct plan_request *request)
-{
-    space->gpus = request->gpus > 0 ? request->gpus : 0;
-    if (request->nodes == PLAN_UNSAID)
-        return OK;
-    const struct node *node = space->gpu ? catalog_node_of(space->catalog, space->gpu) : NULL;
-    if (!space->gpus)
-        space->gpus = request->nodes * (node ? node->gpus : 8);
-    if (space->gpus % request->nodes || space->gpus > PLAN_MOST_GPUS)
-        return fail(ERR_USAGE, "--nodes is %lld, must divide the %lld GPUs of --gpus",
-                    (long long)request->nodes, (long long)space->gpus);
-    space->node_gpus = space->gpus / request->nodes;
-    return OK;
-}
-
-// Whether the layout that the user asks for can split the model.
-static enum err check_parallel(const struct search_space *space)
-{
-    const struct model *model = space->model;
-    struct layout layout;
-    if (!space->parallel || !space->gpus)
-        return OK;
-    TRY(layout_read(&layout, text_of(space->parallel), space->gpus));
-    if (model->heads % layout.tensor)
-        return fail(ERR_USAGE, "--parallel %s: the %lld heads of %s do not divide by %lld",
-                    space->parallel, (long long)model->heads, model->name,
-                    (long long)layout.tensor);
-    if (layout.pipeline > model->layers)
-        return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
-                    (long long)model->layers);
-    return OK;
-}
-
-static enum err make_space(struct search_space *out, struct plan *plan)
-{
-    const struct plan_request *request = plan->request;
-    *out = (struct search_space){
-        .catalog = &plan->data->catalog,
-        .model = plan->model,
-        .stack = plan->stack,
-        .recipe = request->recipe,
-        .rule = plan->rule,
-        .efficiency = plan->prior,
-        .ledger = &plan->data->ledger,
-        .carry = request->pilot ? &plan->carry : NULL,
-        .overheads = &plan->overheads,
-        .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
-        .usd_per_gpu_hour = request->price,
-        .vendor = "nvidia",
-    };
-    if (request->gpu)
-        TRY(catalog_gpu(&out->gpu, out->catalog, request->gpu));
-    if (out->gpu)
-        out->vendor = out->gpu->vendor;
-    if (request->parallel && strcmp(request->parallel, "auto"))
-        out->parallel = request->parallel;
-    TRY(plan_request_rows(&out->micro_batch, request));
-    if (!out->global_batch && !out->micro_batch)
-        out->global_batch = USUAL_GLOBAL_BATCH;
-    TRY(count_gpus(out, request));
-    return check_parallel(out);
-}
-
-// Until a configuration is chosen, the efficiency is that of the pilot's own.
+// Until a configuration is chosen, the efficiency is that of the pilot's own configuration.
 static enum err open_pilot(struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
@@ -178,7 +13,7 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
     plan->efficiency = plan->prior;
     if (!request->pilot)
         return OK;
-    TRY(transfer_open(&plan->carry, arena,
+    TRY(transfer_open(&plan->transfer, arena,
                       &(struct transfer_source){ .pilot = request->pilot,
                                                  .name = request->pilot_name,
                                                  .catalog = &data->catalog,
@@ -190,58 +25,80 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
                                                  .stack = plan->stack,
                                                  .rule = &plan->rule }));
     struct transferred own;
-    transfer_to(&own, &plan->carry, arena, &plan->carry.setup);
-    if (plan->carry.setup.stack == plan->stack)
+    transfer_to(&own, &plan->transfer, arena, &plan->transfer.setup);
+    if (plan->transfer.setup.stack == plan->stack)
         plan->efficiency = own.efficiency;
     return OK;
 }
 
 // --- choosing ----------------------------------------------------------------
 
-// What comes nearest to fitting: as the request says, else one row, everything computed again and
-// spread as widely as it goes.
-static enum err nearest(struct search_result *out, struct arena *arena,
-                        const struct search_space *space, const struct plan *plan)
-{
-    int64_t gpus = space->gpus ? space->gpus : 1;
-    const struct gpu *gpu = space->gpu;
-    for (size_t i = 0; !gpu && i < space->catalog->gpu_count; i++)
-        if (!strcmp(space->catalog->gpus[i].vendor, space->vendor) &&
-            (!gpu || space->catalog->gpus[i].memory_bytes > gpu->memory_bytes))
-            gpu = &space->catalog->gpus[i];
-    const struct node *node = catalog_node_of(space->catalog, gpu);
-    *out = (struct search_result){ .gpu = gpu, .gpus = gpus, .recipe = space->recipe };
-    if (node)
-        out->node = *node;
-    TRY(layout_read(&out->layout,
-                    text_of(space->parallel ? space->parallel
-                            : gpus > 1      ? "fsdp"
-                                            : "single"),
-                    gpus));
-    if (out->recipe.checkpointing == RECIPE_AUTO)
-        out->recipe.checkpointing = RECIPE_RECOMPUTE;
-    workload_make(&out->workload, &plan->rule, fmax(1, space->micro_batch),
-                  (double)out->layout.data, space->global_batch);
-    struct setup setup = search_setup(out, space->model, space->stack);
-    struct estimate estimate;
-    TRY(estimate_make(&estimate, arena, &setup));
-    out->memory = estimate.memory;
-    out->tokens_per_s = estimate.tokens_per_s * exp(plan->efficiency.log_mid);
-    return OK;
-}
-
+// The cheapest stable result, else the cheapest; results without a price count as the dearest.
 static const struct search_result *cheapest(const struct search *search)
 {
     const struct search_result *best = NULL;
     for (size_t i = 0; i < search->count; i++) {
         const struct search_result *r = &search->best[i];
-        bool better = !best || (r->stable && !best->stable) ||
-                      (r->stable == best->stable && !isnan(r->cost_usd) &&
-                       (isnan(best->cost_usd) || r->cost_usd < best->cost_usd));
-        if (better && !(best && best->stable && !r->stable))
+        bool cheaper =
+            best && !isnan(r->cost_usd) && (isnan(best->cost_usd) || r->cost_usd < best->cost_usd);
+        if (!best || (r->stable == best->stable ? cheaper : r->stable))
             best = r;
     }
     return best;
+}
+
+// The fewest GPUs that fit, unless more of them need clearly fewer GPU hours: a model that barely
+// fits one card may run far slower there.
+static const struct search_result *fewest(const struct search *search)
+{
+    const struct search_result *best = &search->best[0]; // the fewest GPU hours
+    for (size_t i = 1; i < search->count; i++)
+        if (search->best[i].gpus < best->gpus &&
+            search->best[i].gpu_hours <= 1.15 * search->best[0].gpu_hours)
+            best = &search->best[i];
+    return best;
+}
+
+// Halves the number of GPUs as long as the chosen micro-batch and checkpointing fit and take no
+// more GPU hours. The search keeps one configuration per number of GPUs, a stable one if it can, so
+// that it may have passed over a tight one that is better than more GPUs.
+static enum err try_fewer(struct plan *plan, struct arena *arena, const struct search_space *asked)
+{
+    struct search_space space = *asked;
+    space.recipe.checkpointing = plan->chosen.recipe.checkpointing;
+    space.micro_batch = plan->chosen.workload.micro_batch;
+    space.global_batch = plan->chosen.workload.global_batch;
+    for (space.gpus = plan->chosen.gpus / 2; space.gpus >= 1; space.gpus /= 2) {
+        struct search search;
+        TRY(search_run(&search, arena, &space));
+        if (!search.count)
+            break;
+        TRY(plan_settle(plan, arena, &search.best[0]));
+        TRY(plan_settle(plan, arena, &plan->chosen));
+        if (search.best[0].gpu_hours > plan->chosen.gpu_hours)
+            break;
+        plan->chosen = search.best[0];
+    }
+    return OK;
+}
+
+// By the goal: within deadline and budget where they are given, else the fewest of the GPU that was
+// named, else the cheapest.
+static enum err choose_result(struct plan *plan, struct arena *arena, const struct search *search,
+                              const struct search_space *space)
+{
+    const struct plan_request *request = plan->request;
+    bool found = false;
+    if (!isnan(request->deadline) || !isnan(request->budget)) {
+        TRY(plan_smallest(&plan->chosen, &found, plan, arena, search));
+        if (!found)
+            TRY(plan_least(&plan->chosen, &found, plan, arena, search,
+                           isnan(request->deadline) ? PLAN_CHEAPEST : PLAN_FASTEST));
+    }
+    if (!found)
+        plan->chosen = space->gpu ? *fewest(search) : *cheapest(search);
+    return !found && space->gpu && !space->gpus && !space->parallel ? try_fewer(plan, arena, space)
+                                                                    : OK;
 }
 
 static enum err choose(struct plan *plan, struct arena *arena, const struct search_space *space)
@@ -249,23 +106,22 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
     const struct plan_request *request = plan->request;
     struct search search;
     TRY(search_run(&search, arena, space));
-    const struct search_result *best = NULL;
-    double wall_hours = request->deadline / 3600;
+    if (!search.considered) { // no number of GPUs makes exactly the global batch that was given
+        struct search_space any_batch = *space;
+        any_batch.batch_tolerance = INFINITY;
+        TRY(search_run(&search, arena, &any_batch));
+    }
     plan->fits = search.count > 0;
+    if (!plan->fits && !search.closest.gpu)
+        return fail(
+            ERR_USAGE,
+            "--parallel %s: cannot be spread over 1, 2, 4 … or 64 GPUs; --gpus sets another "
+            "number",
+            space->parallel ? space->parallel : "auto");
     if (!plan->fits)
-        return nearest(&plan->chosen, arena, space, plan);
-    bool limits = !isnan(request->deadline) || !isnan(request->budget);
-    // First one that is in time even if the stack is slow, then one that is at its middle.
-    double slow = exp(STATS_P90 * plan->efficiency.log_spread);
-    if (limits || (space->gpu && !space->gpus))
-        best = search_smallest(&search, wall_hours / slow, request->budget);
-    if (!best && limits)
-        best = search_smallest(&search, wall_hours, request->budget);
-    if (!best && limits) // none keeps them: the one that ends first
-        for (size_t i = 0; i < search.count; i++)
-            if (!best || search.best[i].wall_hours < best->wall_hours)
-                best = &search.best[i];
-    plan->chosen = best ? *best : *cheapest(&search);
+        plan->chosen = search.closest;
+    else
+        TRY(choose_result(plan, arena, &search, space));
     if (request->search && !space->gpu && !space->gpus)
         plan->search = search;
     return OK;
@@ -273,25 +129,25 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
 
 // --- the forecast of what was chosen -----------------------------------------
 
-static struct transferred carried_to(const struct plan *plan, struct arena *arena,
-                                     const struct setup *setup)
+static struct transferred transferred_to(const struct plan *plan, struct arena *arena,
+                                         const struct setup *setup)
 {
-    struct transferred carried = { 0 };
+    struct transferred to = { 0 };
     if (plan->request->pilot)
-        transfer_to(&carried, &plan->carry, arena, setup);
-    if (!carried.same_stack)
-        carried.efficiency = prior_at(&plan->data->ledger, &plan->prior, setup);
-    return carried;
+        transfer_to(&to, &plan->transfer, arena, setup);
+    if (!to.same_stack)
+        to.efficiency = prior_at(&plan->data->ledger, &plan->prior, setup);
+    return to;
 }
 
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
                                  const struct search_result *result, const struct setup *setup,
                                  const struct estimate *estimate)
 {
-    struct transferred carried = carried_to(plan, arena, setup);
+    struct transferred to = transferred_to(plan, arena, setup);
     struct forecast_input input = {
         .roofline_tokens_per_s = estimate->tokens_per_s,
-        .efficiency = carried.efficiency,
+        .efficiency = to.efficiency,
         .processed_tokens = result->workload.processed_tokens,
         .processed_factor = result->workload.processed_factor,
         .overheads = plan->overheads,
@@ -300,12 +156,12 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
     input.overheads.epochs = result->workload.epochs;
     overhead_configure(&input.overheads, setup, &estimate->step);
     const struct pilot *pilot = plan->request->pilot;
-    if (pilot && carried.weight == 1 && pilot->apart.evaluation_seconds_per_token > 0)
+    if (pilot && to.weight == 1 && pilot->apart.evaluation_seconds_per_token > 0)
         input.overheads.eval_cost =
             pilot->apart.evaluation_seconds_per_token * pilot->tokens_per_s.mean;
-    // On an H200 6.7 of 14 s for new widths were in four stalls and the first step, which a pilot
-    // sets apart; the rest is in its ordinary steps, and so in its rate.
-    if (pilot && carried.weight == 1 && plan->carry.setup.varied_widths)
+    // Measured on an H200: of 14 s for new widths, 6.7 s were in four stalls and the first step,
+    // which a pilot reports apart. The rest is in its ordinary steps, and so in its rate.
+    if (pilot && to.weight == 1 && plan->transfer.setup.varied_widths)
         input.overheads.allocation_seconds *= 0.5;
     return input;
 }
@@ -323,8 +179,8 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
     plan->price = plan_price(plan, arena, &plan->chosen);
-    plan->carried = carried_to(plan, arena, &setup);
-    plan->efficiency = plan->carried.efficiency;
+    plan->transferred = transferred_to(plan, arena, &setup);
+    plan->efficiency = plan->transferred.efficiency;
     struct forecast_input input = plan_input(plan, arena, &plan->chosen, &setup, &plan->estimate);
     input.price = plan->price;
     plan->overheads = input.overheads;
@@ -337,9 +193,11 @@ static enum err forecast(struct plan *plan, struct arena *arena)
         plan->gpu_hours_without_ledger = without->gpu_hours;
     }
     struct search_result *chosen = &plan->chosen;
+    chosen->sampled = true;
     chosen->wall_hours = plan->forecast.wall_hours.mid;
     chosen->gpu_hours = plan->forecast.gpu_hours.mid;
     chosen->cost_usd = plan->forecast.cost_usd.mid;
+    chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
     plan->meets_deadline = !(plan->forecast.wall_hours.mid * 3600 > plan->request->deadline);
     plan->meets_budget = !(plan->forecast.cost_usd.mid > plan->request->budget);
@@ -351,24 +209,27 @@ enum err plan_verdict(const struct plan *plan)
     return plan->fits && plan->meets_deadline && plan->meets_budget ? OK : ERR_ANSWER;
 }
 
+// Without tokens there is no run. A pilot may know those of the plan that it measured.
+static enum err check_tokens(const struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    if (plan->rule.tokens >= 1 || !request->pilot)
+        return workload_check(&plan->rule);
+    return fail(ERR_USAGE,
+                "%s was not made from a plan and does not know how many tokens there are to train "
+                "on; add the data, --profile profile.json, --plan plan.json or --tokens 21.4M",
+                request->pilot_name ? request->pilot_name : "the pilot");
+}
+
 enum err plan_make(struct plan *out, struct arena *arena, const struct plan_data *data,
                    const struct plan_request *request)
 {
-    *out = (struct plan){ .request = request, .data = data, .model = request->shape };
-    out->advice.arena = arena;
-    TRY(plan_request_check(request));
-    if (!out->model)
-        TRY(catalog_model(&out->model, &data->catalog, request->model));
-    TRY(recipe_check(&request->recipe, out->model));
-    TRY(find_stack(out));
-    out->prior = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
-    TRY(make_rule(out, arena));
+    TRY(plan_begin(out, arena, data, request));
+    TRY(check_tokens(out));
     TRY(open_pilot(out, arena));
     struct search_space space;
-    TRY(make_overheads(out, NULL));
-    TRY(make_space(&space, out));
-    if (space.gpu)
-        TRY(make_overheads(out, space.gpu));
+    TRY(plan_space(&space, out));
+    forecast_sample(&out->samples, arena, &out->overheads, (uint64_t)request->seed);
     TRY(choose(out, arena, &space));
     TRY(forecast(out, arena));
     TRY(plan_compare(out, arena, &space));

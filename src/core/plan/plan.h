@@ -1,7 +1,7 @@
-// plan: the whole chain, from a request to hours, money, alternatives and mistakes.
+// plan: the whole chain, from a request to hours, cost, alternatives and warnings.
 //
-// What the command line, the page and the tests call. Pure: the caller opens files. A request is a
-// struct whose fields are the options of `gpuhours plan` and the keys of a JSON request.
+// The command line, the page and the tests call this. It is pure: the caller opens files. A request
+// is a struct whose fields are the options of `gpuhours plan` and the keys of a JSON request.
 //
 //     struct plan_data data;
 //     TRY(plan_open(&data, arena, NULL, 0));
@@ -10,8 +10,8 @@
 //     struct plan plan;
 //     TRY(plan_make(&plan, arena, &data, &request));
 //
-// A plan that does not fit is a plan: plan.fits is false, and its alternatives fit. The plan points
-// into the arena, the data and the request.
+// A plan that does not fit is a plan, of the configuration that comes closest: plan.fits is false,
+// and its alternatives fit. The plan points into the arena, the data and the request.
 
 #pragma once
 
@@ -31,9 +31,9 @@ struct plan_data {
 enum err plan_open(struct plan_data *data, struct arena *arena,
                    const struct catalog_file *overrides, size_t count);
 
-enum { PLAN_UNSAID = -1, PLAN_MOST_GPUS = 16384 };
+enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 
-// Counts of PLAN_UNSAID, texts of NULL and numbers of NAN were not said.
+// Counts of PLAN_NOT_GIVEN, texts of NULL and numbers of NAN are not given.
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
@@ -54,6 +54,11 @@ struct plan_request {
     const struct pilot *pilot; // what was measured; NULL: nothing
     const char *pilot_name;    // of its file
     const struct trainer_config *from; // what a trainer was configured with; NULL: nothing
+    // Who gave an option, for --explain: given holds the options of the user alone, former those of
+    // the plan that this one starts from. Both NULL: everything in this request was given.
+    const struct plan_request *given, *former;
+    const char *former_name;
+    bool context_from_data; // set by plan_request_measure()
 };
 
 extern const struct field plan_fields[]; // without the recipe's
@@ -70,34 +75,43 @@ enum err plan_request_check(const struct plan_request *request);
 // Rows per GPU and pass; 0 is auto.
 enum err plan_request_rows(double *out, const struct plan_request *request);
 
-// Puts the pilot's configuration in the place of defaults, before options are read over it.
+// Replaces defaults by the pilot's configuration; the caller reads options over it.
 void plan_request_like(struct plan_request *request, const struct pilot *pilot,
                        struct arena *arena);
 
-// Leaves micro-batch and recomputation free again where the options read over it changed what they
-// depend on; said is the same request without the pilot.
-void plan_request_differ(struct plan_request *request, const struct plan_request *said,
+// Frees micro-batch and checkpointing again where the options changed what they depend on. given is
+// the same request without the pilot.
+void plan_request_differ(struct plan_request *request, const struct plan_request *given,
                          const struct pilot *pilot);
+
+// Reads the request that made a plan from its document, and the batches that were simulated on its
+// data: the options of the new plan are read over it.
+enum err plan_request_former(struct plan_request *out, struct arena *arena, struct text document,
+                             const char *name);
+
+// Drops what the former plan knew about its data where the options, or new data, changed it.
+void plan_request_renew(struct plan_request *request);
 
 // Reads a JSON request: keys of plan_fields and recipe_fields.
 enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
                            const char *name);
 
-// Writes what was said, to be read back by plan_request_read().
+// Writes what was given, to be read back by plan_request_read().
 void plan_request_write(const struct plan_request *request, struct arena *arena, const char *key,
                         struct json_writer *w);
 
-// Lets a profile and the lengths of its examples speak for the token count and, where none was
-// said, for the context. Of a profile that was read, the list is made here, from its histogram.
+// Takes tokens, examples and, unless one is given, the context from a profile and the lengths of
+// its examples. If lengths is empty, it is made from the profile's histogram.
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
                               struct profile *profile, struct lengths *lengths);
 
 struct plan_alternative {
-    const char *why; // "cheapest", "fewer GPUs"
+    const char *why;     // "cheapest", "fewer GPUs"
+    const char *changes; // against the plan: "2 × h100-sxm, micro-batch 4"
     struct search_result result;
 };
 
-enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_ASSUMPTIONS = 56 };
+enum { PLAN_ALTERNATIVES = 12, PLAN_SCALING = 8, PLAN_PARETO = 16, PLAN_ASSUMPTIONS = 56 };
 
 struct plan {
     const struct plan_request *request;
@@ -109,18 +123,21 @@ struct plan {
     struct efficiency prior;      // of the stack, by the catalog
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger
     struct range gpu_hours_without_ledger; // what would be forecast with --ledger off
-    struct transfer carry;                 // the pilot, where there is one
-    struct transferred carried;            // to the chosen configuration
+    struct transfer transfer;              // of the pilot, where there is one
+    struct transferred transferred;        // to the chosen configuration
+    struct forecast_samples samples; // of the unknowns; all configurations are compared on them
     struct price price;
     struct search_result chosen;
     struct estimate estimate;
     struct forecast forecast;
-    struct search search; // over the whole catalog; empty where it was not asked for
+    struct search search; // over the whole catalog; empty with --search off
     bool fits, meets_deadline, meets_budget;
     struct plan_alternative alternatives[PLAN_ALTERNATIVES];
     size_t alternative_count;
     struct search_result scaling[PLAN_SCALING]; // of the chosen GPU by count
     size_t scaling_count;
+    struct search_result pareto[PLAN_PARETO]; // no other has less wall time and fewer GPU hours
+    size_t pareto_count;
     struct assumption assumptions[PLAN_ASSUMPTIONS];
     size_t assumption_count;
     struct advice advice;
@@ -140,11 +157,11 @@ enum err plan_read_model(const struct model **shape, const char **given, struct 
 void plan_text(const struct plan *plan, struct arena *arena, struct out *out); // as wide as out
 void plan_explain(const struct plan *plan, struct arena *arena, struct out *out);
 
-// Writes a configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, no recomputation".
+// A configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, checkpointing none".
 const char *plan_spell(const struct search_result *result, struct arena *arena);
 
 // How the user's ledger changed the forecast, one line; NULL if it did not.
 const char *plan_ledger_words(const struct plan *plan, struct arena *arena);
 
-// What a pilot leaves of the range, one line; NULL without one.
+// How far a pilot narrows the range, one line; NULL without one.
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena);

@@ -1,6 +1,11 @@
+// Lists what the forecast rests on. Every value is read from the variable that the computation
+// used, and every origin says who set it.
+
 #include "core/plan/plan_internal.h"
+#include "core/trainers/trainer_config.h"
 
 #include <math.h>
+#include <string.h>
 
 static void add(struct plan *plan, struct assumption assumption)
 {
@@ -8,41 +13,69 @@ static void add(struct plan *plan, struct assumption assumption)
         plan->assumptions[plan->assumption_count++] = assumption;
 }
 
-static void add_number(struct plan *plan, const char *name, const char *unit, double value,
-                       bool given, const char *source)
+static bool is_given(const struct plan_request *request, const char *option)
 {
-    add(plan, (struct assumption){ name,
-                                   unit,
-                                   { value, value, value },
-                                   given ? ASSUMPTION_GIVEN : ASSUMPTION_ASSUMED,
-                                   given ? NULL : source,
-                                   NULL });
+    const struct field *field = field_find(plan_fields, text_of(option));
+    return field && field_known(field, request) && field_number(field, request) != PLAN_NOT_GIVEN;
 }
 
-// What is known of the lengths: measured on the user's own data, said, or assumed.
+// Who set an option: the command line or a JSON request, a trainer's configuration, a former plan,
+// a pilot, the data; else nobody, and the value is assumed for the reason that otherwise gives.
+struct origin {
+    enum assumption_origin origin;
+    const char *source;
+};
+
+static struct origin origin_of(const struct plan_request *request, const char *option,
+                               const char *otherwise)
+{
+    const struct plan_request *given = request->given ? request->given : request;
+    if (!strcmp(option, "context") && request->context_from_data)
+        return (struct origin){ ASSUMPTION_MEASURED, "recommended for these lengths" };
+    if (is_given(given, option))
+        return (struct origin){ ASSUMPTION_GIVEN, NULL };
+    if (request->from && trainer_config_option(request->from, option))
+        return (struct origin){ ASSUMPTION_GIVEN, "trainer's configuration (--from)" };
+    if (request->former && is_given(request->former, option))
+        return (struct origin){ ASSUMPTION_GIVEN, request->former_name };
+    if (request->pilot && is_given(request, option))
+        return (struct origin){ ASSUMPTION_GIVEN, request->pilot_name };
+    return (struct origin){ ASSUMPTION_ASSUMED, otherwise };
+}
+
+static void add_option(struct plan *plan, const char *name, const char *unit, double value,
+                       const char *option, const char *otherwise)
+{
+    struct origin origin = origin_of(plan->request, option, otherwise);
+    add(plan, (struct assumption){
+                  name, unit, { value, value, value }, origin.origin, origin.source, NULL });
+}
+
+// The lengths of the examples: measured on the user's own data, given, or assumed.
 static void add_lengths(struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
-    bool measured = request->lengths != NULL;
-    bool said = request->examples > 0 || !isnan(request->mean_length);
+    bool measured = request->lengths || request->shape_known;
+    bool given = request->examples > 0 || !isnan(request->mean_length);
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
-    const char *source = measured                          ? "batches simulated on the examples"
-                         : rule->full_rows && rule->shapes ? "batches as the pilot had them"
-                         : rule->full_rows ? "nothing is known of the lengths: rows are full"
+    const char *source = request->lengths                  ? "batches simulated on the examples"
+                         : request->shape_known            ? "batches of the former plan"
+                         : rule->full_rows && rule->shapes ? "batches as in the pilot"
+                         : rule->full_rows ? "lengths are unknown: every row fills the context"
                                            : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
-    bool certain = said || rule->full_rows;
+    bool certain = given || rule->full_rows;
     add(plan, (struct assumption){
                   .name = "mean length",
                   .unit = "tokens",
                   .value = { certain ? mean : rule->mean_share.low * rule->context, mean,
                              certain ? mean : rule->mean_share.high * rule->context },
                   .origin = measured ? ASSUMPTION_MEASURED
-                            : said   ? ASSUMPTION_GIVEN
+                            : given  ? ASSUMPTION_GIVEN
                                      : ASSUMPTION_ASSUMED,
-                  .source = said && !measured ? NULL : source,
+                  .source = given && !measured ? NULL : source,
               });
     if (!measured && !rule->full_rows)
         add(plan, (struct assumption){ "spread of lengths", "of the logarithm", rule->length_spread,
@@ -62,55 +95,74 @@ static void add_workload(struct plan *plan)
     const struct plan_request *request = plan->request;
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
-    bool measured = request->lengths != NULL;
-    add(plan, (struct assumption){
-                  .name = "tokens",
-                  .unit = "tokens",
-                  .value = { workload->tokens, workload->tokens, workload->tokens },
-                  .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_GIVEN,
-                  .source = !measured                   ? NULL
-                            : request->token_spread > 0 ? "counted with another model's tokenizer"
-                                                        : "counted with the model's tokenizer",
-              });
-    add_number(plan, "epochs", "epochs", workload->epochs, !isnan(request->epochs), "one pass");
-    add_number(plan, "context", "tokens", rule->context, request->context > 0,
-               "the usual window of public recipes, or the model's");
+    struct origin tokens =
+        request->lengths
+            ? (struct origin){ ASSUMPTION_MEASURED, request->token_spread > 0
+                                                        ? "counted with another model's tokenizer"
+                                                        : "counted with the model's tokenizer" }
+            : origin_of(request, "tokens", "examples × mean length, both given");
+    if (tokens.origin == ASSUMPTION_ASSUMED)
+        tokens.origin = ASSUMPTION_GIVEN;
+    add(plan, (struct assumption){ "tokens",
+                                   "tokens",
+                                   { workload->tokens, workload->tokens, workload->tokens },
+                                   tokens.origin,
+                                   tokens.source,
+                                   NULL });
+    add_option(plan, "epochs", "epochs", workload->epochs, "epochs", "one pass");
+    add_option(plan, "context", "tokens", rule->context, "context",
+               "usual in public recipes, or all that the model has");
     add_lengths(plan);
-    if (!measured)
-        add_number(plan, "labelled share", "of the tokens", rule->labelled_share,
-                   !isnan(request->labelled_share), "every token carries loss");
-    add_number(plan, "global batch", "rows", workload->global_batch, request->global_batch > 0,
+    if (!request->lengths)
+        add_option(plan, "labelled share", "of the tokens", rule->labelled_share, "labelled_share",
+                   rule->shapes && !request->shape_known ? "as in the pilot"
+                                                         : "the loss counts every token");
+    add_option(plan, "global batch", "rows", workload->global_batch, "global_batch",
                "near 64 rows, or the micro-batch times the GPUs");
 }
 
 static void add_hardware(struct plan *plan)
 {
     const struct gpu *gpu = plan->chosen.gpu;
+    const struct node *node = plan->chosen.node.gpus > 0 ? &plan->chosen.node : NULL;
+    struct links links = network_links(gpu, node);
+    const struct timing *t = &plan->estimate.timing;
+    bool several = plan->chosen.gpus > 1;
     const struct {
         const char *name, *unit;
         double value;
+        const char *source, *as_of;
     } rows[] = {
-        { "GPU memory", "bytes", gpu->memory_bytes },
-        { "GPU memory bandwidth", "bytes/s", gpu->memory_bytes_per_s },
-        { "GPU bf16 peak", "FLOP/s", gpu->bf16_flops_per_s },
-        { "GPU best measured product", "FLOP/s", gpu->measured_bf16_flops_per_s },
+        { "GPU memory", "bytes", plan->estimate.memory.device_bytes, gpu->source, gpu->as_of },
+        { "GPU memory bandwidth, sustained", "bytes/s", compute_memory_bytes_per_s(gpu),
+          gpu->source, gpu->as_of },
+        { "GPU peak", "FLOP/s", t->flops / t->step_seconds / t->peak_share, gpu->source,
+          gpu->as_of },
+        { "GPU matrix products, sustained", "FLOP/s",
+          compute_matmul_flops_per_s(gpu, plan->chosen.recipe.precision), gpu->source, gpu->as_of },
+        { "link between GPUs, sustained", "bytes/s", several ? links.node_bytes_per_s : NAN,
+          node ? node->source : gpu->source, node ? node->as_of : gpu->as_of },
+        { "network between nodes, sustained", "bytes/s",
+          several && node && plan->chosen.gpus > node->gpus ? links.network_bytes_per_s : NAN,
+          node ? node->source : NULL, node ? node->as_of : NULL },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add(plan, (struct assumption){ rows[i].name,
                                        rows[i].unit,
                                        { rows[i].value, rows[i].value, rows[i].value },
                                        ASSUMPTION_CATALOG,
-                                       gpu->source,
-                                       gpu->as_of });
-    const struct node *node = &plan->chosen.node;
-    if (plan->chosen.gpus > 1 && node->gpus > 0)
-        add(plan, (struct assumption){
-                      "link between GPUs",
-                      "bytes/s",
-                      { node->link_bytes_per_s, node->link_bytes_per_s, node->link_bytes_per_s },
-                      ASSUMPTION_CATALOG,
-                      node->source,
-                      node->as_of });
+                                       rows[i].source,
+                                       rows[i].as_of });
+}
+
+// Between saves: as given, else the interval that the forecast's middle run used.
+static void add_saves(struct plan *plan)
+{
+    struct assumption interval = plan->overheads.save_interval_seconds;
+    double used = plan->forecast.middle.save_interval_seconds;
+    if (isnan(interval.value.mid))
+        interval.value = (struct range){ used, used, used };
+    add(plan, interval);
 }
 
 void plan_assume(struct plan *plan)
@@ -131,15 +183,16 @@ void plan_assume(struct plan *plan)
     add_workload(plan);
     add_hardware(plan);
     const struct assumption *of_overheads[] = {
-        &o->startup_seconds,       o->compiles ? &o->compile_seconds : NULL,
-        &o->storage_bytes_per_s,   &o->eval_share,
-        &o->evals_per_epoch,       &o->failures_per_gpu_hour,
-        &o->save_interval_seconds, &o->retries,
-        &o->failed_runs,           &o->data_bytes_per_token,
+        &o->startup_seconds,      o->compiles ? &o->compile_seconds : NULL,
+        &o->storage_bytes_per_s,  &o->eval_share,
+        &o->evals_per_epoch,      &o->failures_per_gpu_hour,
+        &o->data_bytes_per_token, &o->retries,
+        &o->failed_runs,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])
             add(plan, *of_overheads[i]);
+    add_saves(plan);
     if (plan->price.offers)
         add(plan, (struct assumption){
                       "price",

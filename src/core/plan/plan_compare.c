@@ -1,168 +1,283 @@
+// Alternatives to a plan and its scaling over GPU counts.
+//
+// A row is like for like: the same data, epochs, context and rows per optimizer step. A global
+// batch that was given is kept exactly; one that was chosen may move by as much as the GPUs force
+// it to. Within that a row takes the best settings for its GPUs, and plan_change.c lists what they
+// are.
+
 #include "core/plan/plan_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-static bool is_spread_alike(const struct layout *a, const struct layout *b)
+static bool keeps_batch(const struct plan *plan, const struct search_space *asked,
+                        const struct search_result *result)
 {
-    return a->data == b->data && a->tensor == b->tensor && a->pipeline == b->pipeline &&
-           a->context == b->context && a->expert == b->expert && a->zero == b->zero &&
-           a->offload_optimizer == b->offload_optimizer && a->split == b->split;
+    double own = plan->chosen.workload.global_batch;
+    return fabs(result->workload.global_batch / own - 1) <= asked->batch_tolerance + 1e-9;
 }
 
-static bool is_same(const struct search_result *a, const struct search_result *b)
+// Adds a row, settled, unless it is there already.
+static enum err suggest(struct plan *plan, struct arena *arena, const char *why,
+                        const struct search_result *result)
 {
-    return a->gpu == b->gpu && a->gpus == b->gpus && a->recipe.method == b->recipe.method &&
-           a->workload.batching == b->workload.batching &&
-           a->workload.micro_batch == b->workload.micro_batch &&
-           a->recipe.checkpointing == b->recipe.checkpointing &&
-           is_spread_alike(&a->layout, &b->layout);
-}
-
-static void suggest(struct plan *plan, const char *why, const struct search_result *result)
-{
-    if (!result || plan->alternative_count >= PLAN_ALTERNATIVES)
-        return;
+    if (plan->alternative_count >= PLAN_ALTERNATIVES ||
+        (plan->fits && plan_is_same(result, &plan->chosen)))
+        return OK;
     for (size_t i = 0; i < plan->alternative_count; i++)
-        if (is_same(&plan->alternatives[i].result, result))
-            return;
-    if (plan->fits && is_same(result, &plan->chosen))
-        return;
-    plan->alternatives[plan->alternative_count++] = (struct plan_alternative){ why, *result };
+        if (plan_is_same(&plan->alternatives[i].result, result))
+            return OK;
+    struct plan_alternative *row = &plan->alternatives[plan->alternative_count++];
+    *row = (struct plan_alternative){ why, plan_changes(plan, result, arena), *result };
+    return plan_settle(plan, arena, &row->result);
 }
 
-// The stable result with the least of what value() gives; unstable ones do not count.
-static const struct search_result *least(const struct search *search,
-                                         double (*value)(const struct search_result *))
+// --- the plan's GPU in other numbers -----------------------------------------
+
+static const struct search_result *find_count(const struct search *search, const struct gpu *gpu,
+                                              int64_t gpus)
 {
-    const struct search_result *best = NULL;
-    for (size_t i = 0; i < search->count; i++) {
-        const struct search_result *r = &search->best[i];
-        if (r->stable && !isnan(value(r)) && (!best || value(r) < value(best)))
-            best = r;
+    for (size_t i = 0; i < search->count; i++)
+        if (search->best[i].gpu == gpu && search->best[i].gpus == gpus)
+            return &search->best[i];
+    return NULL;
+}
+
+// The plan's micro-batch and checkpointing on another number of its GPUs; where these do not fit,
+// the best settings that do.
+static enum err scale_to(struct plan *plan, struct arena *arena, const struct search_space *asked,
+                         int64_t gpus)
+{
+    struct search_space space = *asked;
+    space.gpu = plan->chosen.gpu;
+    space.gpus = gpus;
+    space.node_gpus = 0;
+    space.parallel = NULL;
+    space.recipe.checkpointing = plan->chosen.recipe.checkpointing;
+    space.micro_batch = plan->chosen.workload.micro_batch;
+    space.global_batch = plan->chosen.workload.global_batch;
+    struct search search;
+    TRY(search_run(&search, arena, &space));
+    const struct search_result *best = search.count ? &search.best[0] : NULL;
+    if (!best || !keeps_batch(plan, asked, best))
+        best = find_count(&plan->search, plan->chosen.gpu, gpus);
+    if (gpus == plan->chosen.gpus && plan->fits)
+        best = &plan->chosen;
+    if (!best || !keeps_batch(plan, asked, best) || plan->scaling_count >= PLAN_SCALING)
+        return OK;
+    struct search_result *row = &plan->scaling[plan->scaling_count++];
+    *row = *best;
+    return plan_settle(plan, arena, row);
+}
+
+static enum err scale(struct plan *plan, struct arena *arena, const struct search_space *asked)
+{
+    int64_t own = plan->chosen.gpus;
+    for (int64_t gpus = 1; gpus <= 64; gpus *= 2) {
+        if (own > gpus / 2 && own < gpus)
+            TRY(scale_to(plan, arena, asked, own));
+        TRY(scale_to(plan, arena, asked, gpus));
     }
-    return best;
+    if (own > 64)
+        TRY(scale_to(plan, arena, asked, own));
+    return OK;
 }
 
-static double cost(const struct search_result *r)
+// --- the plan's GPUs with one thing changed ----------------------------------
+
+// Suggests the best of a space that holds the plan's GPUs.
+static enum err suggest_best(struct plan *plan, struct arena *arena, const char *why,
+                             const struct search_space *asked, const struct search_space *space)
 {
-    return r->cost_usd;
+    struct search search;
+    TRY(search_run(&search, arena, space));
+    bool found = search.count && keeps_batch(plan, asked, &search.best[0]);
+    return found ? suggest(plan, arena, why, &search.best[0]) : OK;
 }
 
-static double wall(const struct search_result *r)
+// The best settings for the plan's GPUs, where they are clearly better than its own.
+static enum err find_settings(struct search_result *out, bool *found, struct plan *plan,
+                              struct arena *arena, const struct search_space *asked,
+                              const struct search_space *space)
 {
-    return r->wall_hours;
+    struct search search;
+    TRY(search_run(&search, arena, space));
+    *found = search.count && keeps_batch(plan, asked, &search.best[0]);
+    if (!*found)
+        return OK;
+    *out = search.best[0];
+    TRY(plan_settle(plan, arena, out));
+    *found = !plan->fits || out->gpu_hours < 0.97 * plan->chosen.gpu_hours;
+    return OK;
 }
 
-static double hours(const struct search_result *r)
+// The same data, packed, with every other setting of the plan kept where that fits: what packing
+// alone does.
+static enum err suggest_packing(struct plan *plan, struct arena *arena,
+                                const struct search_space *asked, struct search_space space)
 {
-    return r->gpu_hours;
+    if (space.rule.batching == BATCHING_PACKED || space.rule.full_rows)
+        return OK;
+    space.rule.batching = BATCHING_PACKED;
+    space.rule.shapes = NULL;
+    if (plan->request->lengths)
+        TRY(workload_measure(&space.rule, arena, plan->request->lengths, plan->stack->trainer,
+                             (uint64_t)plan->request->seed));
+    if (plan->fits) {
+        space.layout = &plan->chosen.layout;
+        space.micro_batch = plan->chosen.workload.micro_batch;
+        space.recipe.checkpointing = plan->chosen.recipe.checkpointing;
+    }
+    return suggest_best(plan, arena, "packed", asked, &space);
 }
 
-// The same GPU in each count: how far more of them help.
-static void scale(struct plan *plan)
-{
-    for (int64_t gpus = 1; gpus <= 64; gpus *= 2)
-        for (size_t i = 0; i < plan->search.count; i++) {
-            const struct search_result *r = &plan->search.best[i];
-            if (r->gpu == plan->chosen.gpu && r->gpus == gpus && plan->scaling_count < PLAN_SCALING)
-                plan->scaling[plan->scaling_count++] = *r;
-        }
-}
-
-// The same data, packed.
-static enum err pack(struct workload_rule *rule, const struct plan *plan, struct arena *arena)
-{
-    rule->batching = BATCHING_PACKED;
-    rule->shapes = NULL;
-    return plan->request->lengths
-               ? workload_measure(rule, arena, plan->request->lengths, plan->stack->trainer,
-                                  (uint64_t)plan->request->seed)
-               : OK;
-}
-
-// The same GPUs with one thing changed.
-static enum err vary(struct plan *plan, struct arena *arena, const struct search_space *asked)
+static struct search_space space_of_gpus(const struct plan *plan, const struct search_space *asked)
 {
     struct search_space space = *asked;
     space.gpu = plan->chosen.gpu;
     space.gpus = plan->chosen.gpus;
     space.micro_batch = 0;
     space.global_batch = plan->chosen.workload.global_batch;
+    space.recipe = plan_recipe(plan->request, space.gpu);
     space.recipe.checkpointing = RECIPE_AUTO;
     space.parallel = NULL;
-    struct search search;
-    TRY(search_run(&search, arena, &space));
-    double middle = plan->forecast.middle.wall_seconds / 3600 * (double)plan->chosen.gpus;
-    if (!plan->fits || (search.count && search.best[0].gpu_hours < 0.97 * middle))
-        suggest(plan, plan->fits ? "better settings" : "settings that fit",
-                search.count ? &search.best[0] : NULL);
-    if (space.rule.batching != BATCHING_PACKED && !space.rule.full_rows) {
-        TRY(pack(&space.rule, plan, arena));
-        TRY(search_run(&search, arena, &space));
-        suggest(plan, "packed", search.count ? &search.best[0] : NULL);
-        space.rule = asked->rule;
-    }
+    return space;
+}
+
+static enum err suggest_methods(struct plan *plan, struct arena *arena,
+                                const struct search_space *asked, struct search_space space)
+{
     for (int method = RECIPE_FULL; method <= RECIPE_QLORA; method++) {
-        if (method == asked->recipe.method)
+        struct plan_request request = *plan->request;
+        request.recipe.method = method;
+        request.recipe.checkpointing = RECIPE_AUTO;
+        space.recipe = plan_recipe(&request, space.gpu);
+        if (method == asked->recipe.method || recipe_check(&space.recipe, space.model))
             continue;
-        space.recipe.method = method;
-        if (recipe_check(&space.recipe, space.model))
-            continue;
-        TRY(search_run(&search, arena, &space));
-        suggest(plan, recipe_methods[method], search.count ? &search.best[0] : NULL);
+        TRY(suggest_best(plan, arena, recipe_methods[method], asked, &space));
     }
     return OK;
 }
 
-// The search compares middles; what is shown is the median of the same draws as the plan's own.
-static enum err settle(struct plan *plan, struct arena *arena, struct search_result *result)
+// --- any GPU -----------------------------------------------------------------
+
+static enum err search_catalog(struct plan *plan, struct arena *arena,
+                               const struct search_space *asked)
 {
-    struct arena_mark mark = arena_mark(arena);
-    struct setup setup = search_setup(result, plan->model, plan->stack);
-    struct estimate estimate;
-    TRY(estimate_make(&estimate, arena, &setup));
-    struct forecast_input input = plan_input(plan, arena, result, &setup, &estimate);
-    input.price = plan_price(plan, arena, result);
-    forecast_medians(&result->wall_hours, &result->cost_usd, arena, &input);
-    result->gpu_hours = result->wall_hours * (double)result->gpus;
-    arena_rewind(arena, mark);
+    struct search_space space = *asked;
+    space.gpu = NULL;
+    space.gpus = space.node_gpus = 0;
+    space.micro_batch = 0;
+    space.global_batch = plan->chosen.workload.global_batch;
+    space.recipe = plan->request->recipe;
+    space.recipe.checkpointing = RECIPE_AUTO;
+    space.parallel = NULL;
+    return search_run(&plan->search, arena, &space);
+}
+
+// Where nothing that was considered fits: the fewest GPUs beyond that of the closest card that do.
+static enum err look_further(struct plan *plan, struct arena *arena,
+                             const struct search_space *asked)
+{
+    enum { FURTHEST = 1024 };
+    struct search_space space = *asked;
+    space.gpu = plan->chosen.gpu;
+    space.node_gpus = 0;
+    space.micro_batch = 0;
+    space.recipe.checkpointing = RECIPE_AUTO;
+    space.parallel = NULL;
+    space.batch_tolerance = INFINITY; // so many GPUs need more rows per step
+    struct search search = { 0 };
+    for (space.gpus = 128; space.gpus <= FURTHEST && !search.count; space.gpus *= 2)
+        TRY(search_run(&search, arena, &space));
+    return search.count ? suggest(plan, arena, "more GPUs", &search.best[0]) : OK;
+}
+
+// The least of the catalog, unless a row that is shown anyway is less: labels hold for the table.
+static enum err suggest_least(struct plan *plan, struct arena *arena,
+                              const struct search_result *settings)
+{
+    static const struct {
+        const char *why;
+        enum plan_goal goal;
+    } goals[] = { { "cheapest", PLAN_CHEAPEST },
+                  { "fastest", PLAN_FASTEST },
+                  { "fewest GPU hours", PLAN_FEWEST_GPU_HOURS } };
+    for (size_t i = 0; i < sizeof goals / sizeof *goals; i++) {
+        struct search_result best;
+        bool found;
+        TRY(plan_least(&best, &found, plan, arena, &plan->search, goals[i].goal));
+        const struct search_result *least = found ? &best : NULL;
+        for (size_t k = 0; k < plan->scaling_count; k++)
+            least = plan_lesser(least, &plan->scaling[k], goals[i].goal);
+        if (settings)
+            least = plan_lesser(least, settings, goals[i].goal);
+        if (plan->fits)
+            least = plan_lesser(least, &plan->chosen, goals[i].goal);
+        if (least)
+            TRY(suggest(plan, arena, goals[i].why, least));
+    }
+    return OK;
+}
+
+// The trade-offs between wall time and GPU hours, by the medians that are written.
+static enum err find_pareto(struct plan *plan, struct arena *arena)
+{
+    struct search_result *rows = plan->pareto;
+    struct search found = { .best = rows };
+    for (size_t i = 0; i < plan->search.count && found.count < PLAN_PARETO; i++)
+        if (search_is_pareto(&plan->search, &plan->search.best[i]))
+            rows[found.count++] = plan->search.best[i];
+    for (size_t i = 0; i < found.count; i++)
+        TRY(plan_settle(plan, arena, &rows[i]));
+    bool kept[PLAN_PARETO];
+    for (size_t i = 0; i < found.count; i++)
+        kept[i] = search_is_pareto(&found, &rows[i]);
+    for (size_t i = 0; i < found.count; i++)
+        if (kept[i])
+            rows[plan->pareto_count++] = rows[i];
+    return OK;
+}
+
+static enum err suggest_in_time(struct plan *plan, struct arena *arena)
+{
+    struct search_result smallest;
+    bool found = false;
+    if (!isnan(plan->request->deadline) || !isnan(plan->request->budget))
+        TRY(plan_smallest(&smallest, &found, plan, arena, &plan->search));
+    return found ? suggest(plan, arena, "smallest in time", &smallest) : OK;
+}
+
+static enum err suggest_counts(struct plan *plan, struct arena *arena)
+{
+    for (size_t i = 0; i < plan->scaling_count; i++) {
+        const struct search_result *r = &plan->scaling[i];
+        if (r->gpus * 2 == plan->chosen.gpus)
+            TRY(suggest(plan, arena, "fewer GPUs", r));
+        if (r->gpus == plan->chosen.gpus * 2)
+            TRY(suggest(plan, arena, "more GPUs", r));
+    }
     return OK;
 }
 
 enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *asked)
 {
-    const struct plan_request *request = plan->request;
-    if (!request->search)
+    struct search_result settings;
+    bool found;
+    if (!plan->request->search)
         return OK;
-    if (!plan->search.count) {
-        struct search_space space = *asked;
-        space.gpu = NULL;
-        space.gpus = space.node_gpus = 0;
-        space.micro_batch = 0;
-        space.global_batch = plan->chosen.workload.global_batch;
-        space.recipe.checkpointing = RECIPE_AUTO;
-        space.parallel = NULL;
-        TRY(search_run(&plan->search, arena, &space));
-    }
-    scale(plan);
-    if (!isnan(request->deadline) || !isnan(request->budget))
-        suggest(plan, "smallest in time",
-                search_smallest(&plan->search, request->deadline / 3600, request->budget));
-    suggest(plan, "cheapest", least(&plan->search, cost));
-    suggest(plan, "fastest", least(&plan->search, wall));
-    suggest(plan, "fewest GPU hours", least(&plan->search, hours));
-    for (size_t i = 0; i < plan->scaling_count; i++) {
-        const struct search_result *r = &plan->scaling[i];
-        if (r->gpus * 2 == plan->chosen.gpus)
-            suggest(plan, "fewer GPUs", r);
-        if (r->gpus == plan->chosen.gpus * 2)
-            suggest(plan, "more GPUs", r);
-    }
-    TRY(vary(plan, arena, asked));
-    for (size_t i = 0; i < plan->alternative_count; i++)
-        TRY(settle(plan, arena, &plan->alternatives[i].result));
-    for (size_t i = 0; i < plan->scaling_count; i++)
-        TRY(settle(plan, arena, &plan->scaling[i]));
-    return OK;
+    if (!plan->search.considered)
+        TRY(search_catalog(plan, arena, asked));
+    struct search_space space = space_of_gpus(plan, asked);
+    TRY(scale(plan, arena, asked));
+    TRY(find_pareto(plan, arena));
+    TRY(find_settings(&settings, &found, plan, arena, asked, &space));
+    TRY(suggest_in_time(plan, arena));
+    TRY(suggest_least(plan, arena, found ? &settings : NULL));
+    TRY(suggest_counts(plan, arena));
+    if (found)
+        TRY(suggest(plan, arena, plan->fits ? "better settings" : "settings that fit", &settings));
+    TRY(suggest_packing(plan, arena, asked, space));
+    TRY(suggest_methods(plan, arena, asked, space));
+    return plan->fits || plan->alternative_count ? OK : look_further(plan, arena, asked);
 }

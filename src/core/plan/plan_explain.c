@@ -1,10 +1,12 @@
+// What `gpuhours plan --explain` prints: each number with how it was computed, section by section.
+
 #include "core/plan/plan_internal.h"
 #include "core/trainers/trainer_config.h"
 
 #include <math.h>
 #include <string.h>
 
-// One number with where it comes from.
+// One number and how it was computed.
 static void put(struct out *out, const char *name, const char *value, const char *how)
 {
     out_put(out, "  %-24s %*s%s  ", name, 14 - text_columns(text_of(value)), "", value);
@@ -27,25 +29,41 @@ static void put_model(const struct plan *plan, struct arena *a, struct out *out)
                         recipe_weight_bytes(&plan->chosen.recipe)));
 }
 
+static const struct assumption *assumption_of(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->assumption_count; i++)
+        if (!strcmp(plan->assumptions[i].name, name))
+            return &plan->assumptions[i];
+    return NULL;
+}
+
+// "given", "assumed: one pass"
+static const char *origin_words(const struct assumption *s, struct arena *a)
+{
+    return text_format(a, "%s%s%s", assumption_origins[s->origin], s->source ? ": " : "",
+                       s->source ? s->source : "");
+}
+
 static void put_workload(const struct plan *plan, struct arena *a, struct out *out)
 {
     const struct workload *w = &plan->chosen.workload;
     out_put(out, "\n2 Workload\n");
-    put(out, "tokens", text_count(a, w->tokens), "given, one epoch");
+    put(out, "tokens", text_count(a, w->tokens),
+        text_format(a, "of one epoch; %s", origin_words(assumption_of(plan, "tokens"), a)));
     put(out, "examples", text_count(a, w->examples),
         text_format(a, "tokens / mean length of %.0f", w->mean_length));
     put(out, "padding", text_share(a, w->padding_share),
-        text_format(a, "%s, micro-batch %.0f; range %s to %s", batching_names_auto[w->batching],
-                    w->micro_batch,
+        text_format(a, "%s, micro-batch %.0f; 80 %% range %s – %s",
+                    batching_names_auto[w->batching], w->micro_batch,
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.low),
                     text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.high)));
     put(out, "processed tokens", text_count(a, w->processed_tokens),
         "tokens / (1 - padding) × epochs");
-    put(out, "micro-batch on average", text_format(a, "%.0f × %.0f", w->batch.rows, w->batch.width),
+    put(out, "average micro-batch", text_format(a, "%.0f × %.0f", w->batch.rows, w->batch.width),
         text_format(a, "rows × width; attention spans %.0f tokens",
                     w->batch.tokens > 0 ? w->batch.squares / w->batch.tokens : 0));
-    put(out, "micro-batch at worst", text_format(a, "%.0f × %.0f", w->worst.rows, w->worst.width),
-        "what memory is planned for");
+    put(out, "largest micro-batch", text_format(a, "%.0f × %.0f", w->worst.rows, w->worst.width),
+        "memory is planned for this one");
     put(out, "global batch", text_format(a, "%.0f", w->global_batch),
         text_format(a, "micro-batch × %.0f accumulated × %lld data-parallel ranks", w->accumulation,
                     (long long)plan->chosen.layout.data));
@@ -55,16 +73,16 @@ static void put_workload(const struct plan *plan, struct arena *a, struct out *o
 static void put_memory(const struct plan *plan, struct arena *a, struct out *out)
 {
     const struct memory *m = &plan->estimate.memory;
-    out_put(out, "\n3 Memory of the fullest GPU, at its fullest moment (%s)\n", m->moment);
+    out_put(out, "\n3 Memory of the fullest GPU, at its peak, %s\n", plan_moment_words(m));
     for (int i = 0; i < MEMORY_PARTS; i++)
         if (m->parts[i] > 0)
             put(out, memory_part_names[i], text_bytes(a, m->parts[i]),
                 text_share(a, m->parts[i] / m->total_bytes));
-    put(out, "allocated", text_bytes(a, m->allocated_bytes), "what torch calls so");
+    put(out, "allocated", text_bytes(a, m->allocated_bytes), "as torch counts it");
     put(out, "reserved", text_bytes(a, m->reserved_bytes), "with the allocator's slack");
     struct range range = memory_range(m);
     put(out, "total", text_bytes(a, m->total_bytes),
-        text_format(a, "what nvidia-smi shows; range %s to %s, the card has %s",
+        text_format(a, "what nvidia-smi shows; 80 %% range %s – %s, the card has %s",
                     text_bytes(a, range.low), text_bytes(a, range.high),
                     text_bytes(a, m->device_bytes)));
     put(out, "host", text_bytes(a, m->host_bytes), "of each process while weights load");
@@ -90,14 +108,14 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
     } rows[] = {
         { "matrix products", t->matmul_seconds, "FLOPs over the sustained rate of each shape" },
         { "attention", t->attention_seconds,
-          has_mask(step) ? "padded rows come with a mask: the whole square, in a slower kernel"
+          has_mask(step) ? "padded rows need a mask: the whole square, in a slower kernel"
                          : "FLOPs over the kernel's own rate" },
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
-        { "host", t->host_seconds, "kernels started, beside the above" },
-        { "exposed communication", t->exposed_seconds, "what does not hide behind compute" },
+        { "host", t->host_seconds, "launching kernels, in parallel to the above" },
+        { "exposed communication", t->exposed_seconds, "what does not overlap with compute" },
     };
-    out_put(out, "\n4 Time of a step by the roofline (%zu operations listed)\n", step->count);
+    out_put(out, "\n4 Time of a step by the roofline (%zu operations)\n", step->count);
     put(out, "work of a pass", text_format(a, "%.4g FLOP", step_flops(step)),
         text_format(a, "%.4g without recomputation", step_model_flops(step)));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -134,7 +152,7 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
                           e->stack, e->own ? "; your ledger: " : "",
                           e->own ? plan_ledger_words(plan, a) : ""));
     put(out, "expected", text_format(a, "%s/s", text_count(a, plan->forecast.tokens_per_s.mid)),
-        "their product, median of the draws");
+        "their product, median of the samples");
 }
 
 static void put_overheads(const struct plan *plan, struct arena *a, struct out *out)
@@ -143,12 +161,14 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
     const struct overhead_times *t = &plan->forecast.middle;
     const char *how[OVERHEAD_KINDS] = {
         [OVERHEAD_TRAINING] = "processed tokens / expected speed",
-        [OVERHEAD_STARTUP] = o->startup_seconds.source,
-        [OVERHEAD_COMPILATION] = o->compile_seconds.source,
+        [OVERHEAD_STARTUP] = origin_words(&o->startup_seconds, a),
+        [OVERHEAD_COMPILATION] = origin_words(&o->compile_seconds, a),
+        [OVERHEAD_ALLOCATION] = text_format(a, "the allocator meets %.0f widths for the first time",
+                                            plan->chosen.workload.distinct_widths),
         [OVERHEAD_LOADING] =
             text_format(a, "%s of 16-bit weights at %s/s", text_bytes(a, o->load_bytes),
                         text_bytes(a, o->storage_bytes_per_s.value.mid)),
-        [OVERHEAD_STALLS] = "reading slower than training",
+        [OVERHEAD_STALLS] = "storage is slower than training",
         [OVERHEAD_EVALUATION] = text_format(
             a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
             text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid, o->eval_cost),
@@ -156,46 +176,57 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
             text_format(a, "%.0f of %s, every %s", t->saves, text_bytes(a, o->save_bytes),
                         text_seconds(a, t->save_interval_seconds)),
         [OVERHEAD_FAILURES] =
-            text_format(a, "%.2g expected: a restart and half an interval each", t->failures),
-        [OVERHEAD_RETRIES] = text_format(a, "%.3g further runs, %.3g lost ones",
+            text_format(a, "%.2g expected: a restart and half a save interval each", t->failures),
+        [OVERHEAD_RETRIES] = text_format(a, "%.3g more runs, %.3g failed ones",
                                          o->retries.value.mid, o->failed_runs.value.mid),
     };
-    out_put(out, "\n6 The run, every unknown at its middle\n");
+    out_put(out, "\n6 The run, with every unknown at its middle value\n");
     for (int i = 0; i < OVERHEAD_KINDS; i++)
         if (t->seconds[i] > 0)
-            put(out, overhead_names[i], text_seconds(a, t->seconds[i]), how[i] ? how[i] : "given");
+            put(out, overhead_names[i], text_seconds(a, t->seconds[i]), how[i]);
     put(out, "wall clock", text_seconds(a, t->wall_seconds), "their sum");
 }
 
 static void put_forecast(const struct plan *plan, struct arena *a, struct out *out)
 {
     const struct forecast *f = &plan->forecast;
-    out_put(out, "\n7 Forecast: %s draws, seed %lld\n", text_commas(a, FORECAST_DRAWS),
+    out_put(out, "\n7 Forecast: %s samples, seed %lld\n", text_commas(a, FORECAST_SAMPLES),
             (long long)plan->request->seed);
-    put(out, "", "", "P10 to P90 alone; and if it were known");
+    put(out, "", "",
+        "80 % range of the GPU hours if only this varies; and if only this were known");
     for (int i = 0; i < FORECAST_DRIVERS; i++) {
         const struct forecast_driver *d = &f->drivers[i];
         put(out, d->name, "",
-            text_format(a, "%s to %s GPU hours; %s to %s", text_hours(a, d->low),
-                        text_hours(a, d->high), text_hours(a, d->gpu_hours_known.low),
+            text_format(a, "%s – %s; %s – %s", text_hours(a, d->low), text_hours(a, d->high),
+                        text_hours(a, d->gpu_hours_known.low),
                         text_hours(a, d->gpu_hours_known.high)));
     }
 }
 
+// Rows with the plan's micro-batch and checkpointing compare their speed per GPU; others only tell
+// what they change.
 static void put_scaling(const struct plan *plan, struct arena *a, struct out *out)
 {
+    const struct search_result *own = &plan->chosen, *first = NULL;
     if (!plan->scaling_count)
         return;
-    const struct search_result *first = &plan->scaling[0];
-    out_put(out, "\n8 More of the same GPU\n");
+    out_put(out, "\n8 The same GPU in other numbers, %.0f rows per optimizer step\n",
+            own->workload.global_batch);
     for (size_t i = 0; i < plan->scaling_count; i++) {
         const struct search_result *r = &plan->scaling[i];
-        double scaled =
-            r->tokens_per_s / (double)r->gpus / (first->tokens_per_s / (double)first->gpus);
+        bool alike = plan->fits && r->workload.micro_batch == own->workload.micro_batch &&
+                     r->recipe.checkpointing == own->recipe.checkpointing;
+        double each = r->tokens_per_s / (double)r->gpus;
+        if (alike && !first)
+            first = r;
+        const char *how =
+            alike ? text_format(a, "%s of the speed per GPU of %lld, %s",
+                                text_share(a, each * (double)first->gpus / first->tokens_per_s),
+                                (long long)first->gpus, layout_spell(&r->layout, a))
+                  : plan_changes(plan, r, a);
         put(out, text_format(a, "%lld × %s", (long long)r->gpus, r->gpu->name),
             text_seconds(a, r->wall_hours * 3600),
-            text_format(a, "%s GPU hours, %s of the speed per GPU, %s", text_hours(a, r->gpu_hours),
-                        text_share(a, scaled), layout_spell(&r->layout, a)));
+            text_format(a, "%s GPU hours; %s", text_hours(a, r->gpu_hours), how));
     }
 }
 
@@ -206,17 +237,16 @@ static void put_assumptions(const struct plan *plan, struct arena *a, struct out
         const struct assumption *s = &plan->assumptions[i];
         const char *range = s->value.low == s->value.high
                                 ? ""
-                                : text_format(a, " (%.4g to %.4g)", s->value.low, s->value.high);
+                                : text_format(a, " (%.4g – %.4g)", s->value.low, s->value.high);
         put(out, s->name, text_format(a, "%.6g", s->value.mid),
-            text_format(a, "%s%s, %s%s%s%s%s", s->unit, range, assumption_origins[s->origin],
-                        s->source ? ": " : "", s->source ? s->source : "", s->as_of ? ", " : "",
+            text_format(a, "%s%s, %s%s%s", s->unit, range, origin_words(s, a), s->as_of ? ", " : "",
                         s->as_of ? s->as_of : ""));
     }
 }
 
 void plan_explain(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    out_put(out, "How the numbers came about; formulas by section in docs/formulas.md\n");
+    out_put(out, "How each number was computed; docs/formulas.md has the formulas by section\n");
     if (plan->request->from) {
         out_put(out, "\n");
         trainer_config_text(plan->request->from, out);

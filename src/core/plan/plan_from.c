@@ -1,4 +1,5 @@
-// From facts to options: what several keys decide together, and what cannot all be true.
+// Turns the facts of a trainer's configuration into options: what several keys decide together, and
+// which of them contradict each other.
 
 #include "core/plan/plan_from.h"
 
@@ -10,19 +11,20 @@
 struct filling {
     struct trainer_config *config;
     struct plan_request *request;
-    int64_t gpus;  // 0: nobody says
-    int64_t ranks; // data-parallel ones; 0: nobody knows
+    int64_t gpus;  // 0: not given
+    int64_t ranks; // data-parallel ones; 0: unknown
     const char *method;
 };
 
-static const char *said(const struct filling *f, enum trainer_config_fact_name fact)
+static const char *given(const struct filling *f, enum trainer_config_fact_name fact)
 {
     return f->config->facts[fact].value;
 }
 
-static bool says(const struct filling *f, enum trainer_config_fact_name fact, const char *value)
+static bool is_set_to(const struct filling *f, enum trainer_config_fact_name fact,
+                      const char *value)
 {
-    const char *known = said(f, fact);
+    const char *known = given(f, fact);
     return known && !strcmp(known, value);
 }
 
@@ -30,15 +32,15 @@ static int64_t number(const struct filling *f, enum trainer_config_fact_name fac
                       int64_t otherwise)
 {
     int64_t value;
-    const char *known = said(f, fact);
+    const char *known = given(f, fact);
     return known && !text_read_count(&value, text_of(known)) ? value : otherwise;
 }
 
-// "lora_r of peft.json"
+// "lora_r in peft.json"
 static const char *place(const struct filling *f, enum trainer_config_fact_name fact)
 {
     const struct trainer_config_fact *known = &f->config->facts[fact];
-    return text_format(f->config->arena, "%s of %s", known->key, known->file);
+    return text_format(f->config->arena, "%s in %s", known->key, known->file);
 }
 
 static enum err set(struct filling *f, const char *option, const char *value)
@@ -68,7 +70,7 @@ static enum err set(struct filling *f, const char *option, const char *value)
 
 static enum err set_fact(struct filling *f, enum trainer_config_fact_name fact)
 {
-    return said(f, fact) ? set(f, trainer_config_fact_options[fact], said(f, fact)) : OK;
+    return given(f, fact) ? set(f, trainer_config_fact_options[fact], given(f, fact)) : OK;
 }
 
 static void remark(struct filling *f, const char *key, const char *why)
@@ -78,22 +80,22 @@ static void remark(struct filling *f, const char *key, const char *why)
             return;
     trainer_config_note(f->config, (struct trainer_config_item){ .file = "together",
                                                                  .key = key,
-                                                                 .value = "not said",
+                                                                 .value = "not given",
                                                                  .effect = TRAINER_CONFIG_MATTERS,
                                                                  .remark = why });
 }
 
 // --- defaults ----------------------------------------------------------------
 
-// A default that another fact makes pointless.
-static bool is_moot(const struct filling *f, enum trainer_config_fact_name fact)
+// Whether another fact makes a default pointless.
+static bool is_pointless(const struct filling *f, enum trainer_config_fact_name fact)
 {
-    bool full = says(f, FACT_ADAPTER, "full");
+    bool full = is_set_to(f, FACT_ADAPTER, "full");
     switch (fact) {
     case FACT_RANK:
-    case FACT_TARGETS: return full || !said(f, FACT_ADAPTER);
-    case FACT_ADAPTER: return !said(f, FACT_MODEL) || said(f, FACT_RANK);
-    case FACT_ACCUMULATION: return said(f, FACT_GLOBAL) != NULL;
+    case FACT_TARGETS: return full || !given(f, FACT_ADAPTER);
+    case FACT_ADAPTER: return !given(f, FACT_MODEL) || given(f, FACT_RANK);
+    case FACT_ACCUMULATION: return given(f, FACT_GLOBAL) != NULL;
     default: return false;
     }
 }
@@ -101,7 +103,7 @@ static bool is_moot(const struct filling *f, enum trainer_config_fact_name fact)
 static void apply_defaults(struct filling *f)
 {
     struct trainer_config *config = f->config;
-    if (!said(f, FACT_ADAPTER) && said(f, FACT_RANK))
+    if (!given(f, FACT_ADAPTER) && given(f, FACT_RANK))
         trainer_config_say(config, FACT_ADAPTER, "lora", config->facts[FACT_RANK].file,
                            config->facts[FACT_RANK].key);
     for (int t = 0; t < TRAINERS; t++) {
@@ -109,7 +111,7 @@ static void apply_defaults(struct filling *f)
         if (!(config->trainers >> t & 1))
             continue;
         for (const struct trainer_config_default *d = table->defaults; d && d->value; d++) {
-            if (said(f, d->fact) || is_moot(f, d->fact))
+            if (given(f, d->fact) || is_pointless(f, d->fact))
                 continue;
             const char *option = trainer_config_fact_options[d->fact];
             trainer_config_say(config, d->fact, d->value, table->trainer, "the default");
@@ -135,22 +137,21 @@ static bool is_off(const struct filling *f, const char *key)
 
 static enum err fill_method(struct filling *f)
 {
-    const char *quantization = said(f, FACT_QUANTIZATION);
-    f->method = said(f, FACT_ADAPTER);
+    const char *quantization = given(f, FACT_QUANTIZATION);
+    f->method = given(f, FACT_ADAPTER);
     if (quantization && f->method && !strcmp(f->method, "full")) {
         trainer_config_contradict(f->config,
-                                  "%s quantizes the model and no adapter is trained, but quantized "
-                                  "weights cannot be; qlora is taken",
+                                  "%s quantizes the model but no adapter is trained, and quantized "
+                                  "weights cannot be trained; using qlora",
                                   place(f, FACT_QUANTIZATION));
         f->method = "qlora";
     }
     if (f->method && !strcmp(f->method, "qlora") && !quantization && is_off(f, "load_in_4bit"))
-        trainer_config_contradict(f->config,
-                                  "%s is qlora and load_in_4bit is off; 4 bits are taken",
+        trainer_config_contradict(f->config, "%s is qlora but load_in_4bit is off; using 4 bits",
                                   place(f, FACT_ADAPTER));
     if (quantization)
-        f->method = "qlora"; // LoRA over a quantized base is
-    if (quantization && !strcmp(quantization, "nf4") && says(f, FACT_NESTED, "yes"))
+        f->method = "qlora"; // LoRA over a quantized base
+    if (quantization && !strcmp(quantization, "nf4") && is_set_to(f, FACT_NESTED, "yes"))
         quantization = "nf4-nested";
     if (quantization)
         TRY(set(f, "quantization", quantization));
@@ -158,10 +159,10 @@ static enum err fill_method(struct filling *f)
         return OK;
     TRY(set(f, "method", f->method));
     if (!strcmp(f->method, "full")) {
-        if (said(f, FACT_RANK) && strcmp(f->config->facts[FACT_RANK].key, "the default"))
+        if (given(f, FACT_RANK) && strcmp(f->config->facts[FACT_RANK].key, "the default"))
             trainer_config_contradict(f->config,
-                                      "%s sets a rank and %s trains the whole model; the whole "
-                                      "model is taken",
+                                      "%s sets a rank but %s trains the whole model; using full "
+                                      "fine-tuning",
                                       place(f, FACT_RANK), place(f, FACT_ADAPTER));
         return OK;
     }
@@ -180,41 +181,43 @@ static enum err fill_plain(struct filling *f)
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));
-    if (!said(f, FACT_PRECISION) && is_off(f, "bf16") && is_off(f, "fp16"))
-        remark(f, "precision",
-               "bf16 and fp16 are off: products have the dtype that weights are loaded in; "
-               "--precision says which");
+    if (!given(f, FACT_PRECISION) && is_off(f, "bf16") && is_off(f, "fp16"))
+        remark(
+            f, "precision",
+            "bf16 and fp16 are off: matrix products have the dtype that weights are loaded in; set "
+            "--precision");
     return OK;
 }
 
 static enum err fill_batching(struct filling *f)
 {
     const char *batching = NULL;
-    if (says(f, FACT_PACKED, "yes"))
+    if (is_set_to(f, FACT_PACKED, "yes"))
         batching = "packed";
-    else if (says(f, FACT_GROUPED, "yes"))
+    else if (is_set_to(f, FACT_GROUPED, "yes"))
         batching = "grouped";
-    else if (says(f, FACT_PADDED, "yes"))
+    else if (is_set_to(f, FACT_PADDED, "yes"))
         batching = "max";
-    else if (said(f, FACT_PACKED) || said(f, FACT_GROUPED))
+    else if (given(f, FACT_PACKED) || given(f, FACT_GROUPED))
         batching = "longest";
-    if (says(f, FACT_PACKED, "yes") && says(f, FACT_GROUPED, "yes"))
-        trainer_config_contradict(f->config,
-                                  "%s packs rows and %s groups them by length, which packing "
-                                  "leaves nothing of; packed is taken",
-                                  place(f, FACT_PACKED), place(f, FACT_GROUPED));
+    if (is_set_to(f, FACT_PACKED, "yes") && is_set_to(f, FACT_GROUPED, "yes"))
+        trainer_config_contradict(
+            f->config,
+            "%s packs rows and %s groups them by length, which has no effect on "
+            "packed rows; using packed",
+            place(f, FACT_PACKED), place(f, FACT_GROUPED));
     return batching ? set(f, "batching", batching) : OK;
 }
 
 static enum err fill_checkpointing(struct filling *f)
 {
-    bool both = says(f, FACT_RECOMPUTE, "full") && says(f, FACT_RECOMPUTE_FSDP, "yes");
+    bool both = is_set_to(f, FACT_RECOMPUTE, "full") && is_set_to(f, FACT_RECOMPUTE_FSDP, "yes");
     if (both)
         trainer_config_contradict(f->config,
                                   "%s and %s both recompute activations, which transformers "
-                                  "refuses; one of them is taken",
+                                  "refuses; using one of them",
                                   place(f, FACT_RECOMPUTE), place(f, FACT_RECOMPUTE_FSDP));
-    if (says(f, FACT_RECOMPUTE_FSDP, "yes"))
+    if (is_set_to(f, FACT_RECOMPUTE_FSDP, "yes"))
         return set(f, "checkpointing", "full");
     return set_fact(f, FACT_RECOMPUTE);
 }
@@ -226,7 +229,7 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
     int64_t nodes = number(f, FACT_NODES, 1), each = number(f, FACT_GPUS_PER_NODE, 0);
     int64_t all = number(f, FACT_GPUS, 0);
     if (all && each && all != each * nodes)
-        trainer_config_contradict(f->config, "%s is %lld GPUs and %s makes %lld; %lld are taken",
+        trainer_config_contradict(f->config, "%s is %lld GPUs but %s makes %lld; using %lld",
                                   place(f, FACT_GPUS), (long long)all, place(f, FACT_GPUS_PER_NODE),
                                   (long long)(each * nodes), (long long)all);
     f->gpus = all ? all : each * nodes;
@@ -236,8 +239,8 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
     if (f->gpus)
         TRY(set(f, "gpus", text_format(f->config->arena, "%lld", (long long)f->gpus)));
     if (f->gpus && nodes > 1)
-        TRY(set(f, "nodes", said(f, FACT_NODES)));
-    if (gpus > 0 && gpus <= PLAN_MOST_GPUS) // more are refused where the line is read
+        TRY(set(f, "nodes", given(f, FACT_NODES)));
+    if (gpus > 0 && gpus <= PLAN_MOST_GPUS) // more are refused where options are read
         f->gpus = gpus;
     double inside = (double)number(f, FACT_TENSOR, 1) * (double)number(f, FACT_SEQUENCE, 1) *
                     (double)number(f, FACT_PIPELINE, 1);
@@ -245,8 +248,8 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
     f->ranks = divides ? f->gpus / (int64_t)inside : 0;
     if (f->gpus && !f->ranks)
         trainer_config_contradict(f->config,
-                                  "the model is split over %.0f GPUs, of which %lld are no "
-                                  "multiple; --gpus says how many there are",
+                                  "the model is split over %.0f GPUs, and %lld GPUs are not a "
+                                  "multiple of that; set --gpus",
                                   inside, (long long)f->gpus);
     return OK;
 }
@@ -258,20 +261,20 @@ static enum err fill_batch(struct filling *f)
     int64_t global = number(f, FACT_GLOBAL, 0), ranks = f->ranks ? f->ranks : 1;
     int64_t product = micro * steps * ranks;
     if (micro)
-        TRY(set(f, "micro_batch", said(f, FACT_MICRO)));
+        TRY(set(f, "micro_batch", given(f, FACT_MICRO)));
     if (global && product && f->ranks && product != global) {
-        trainer_config_contradict(f->config,
-                                  "%s is %lld, but %lld rows × %lld passes × %lld GPUs are %lld; "
-                                  "%lld are taken",
-                                  place(f, FACT_GLOBAL), (long long)global, (long long)micro,
-                                  (long long)steps, (long long)ranks, (long long)product,
-                                  (long long)product);
+        trainer_config_contradict(
+            f->config,
+            "%s is %lld, but micro-batch %lld × accumulation %lld × %lld GPUs is "
+            "%lld; using %lld",
+            place(f, FACT_GLOBAL), (long long)global, (long long)micro, (long long)steps,
+            (long long)ranks, (long long)product, (long long)product);
         global = product;
     }
     if (!global)
         global = product;
-    if (global && !f->ranks && !said(f, FACT_GLOBAL))
-        remark(f, "gpus", "the global batch is that of one GPU; --gpus N multiplies it");
+    if (global && !f->ranks && !given(f, FACT_GLOBAL))
+        remark(f, "gpus", "the global batch is for one GPU; --gpus N multiplies it");
     return global ? set(f, "global_batch", text_format(arena, "%lld", (long long)global)) : OK;
 }
 
@@ -280,24 +283,24 @@ static enum err fill_batch(struct filling *f)
 static const char *sharding(struct filling *f)
 {
     static const char *const stages[] = { "ddp", "zero1", "zero2", "zero3" };
-    const char *zero = said(f, FACT_ZERO), *fsdp = said(f, FACT_FSDP);
-    if (!fsdp && says(f, FACT_FSDP_USED, "yes"))
-        fsdp = "full"; // what FSDP does unless told
+    const char *zero = given(f, FACT_ZERO), *fsdp = given(f, FACT_FSDP);
+    if (!fsdp && is_set_to(f, FACT_FSDP_USED, "yes"))
+        fsdp = "full"; // FSDP's default
     if (zero && strcmp(zero, "0") && fsdp && strcmp(fsdp, "none"))
-        trainer_config_contradict(f->config,
-                                  "%s shards by DeepSpeed and %s by FSDP, of which a run has one; "
-                                  "DeepSpeed is taken",
-                                  place(f, FACT_ZERO),
-                                  place(f, said(f, FACT_FSDP) ? FACT_FSDP : FACT_FSDP_USED));
+        trainer_config_contradict(
+            f->config,
+            "%s shards with DeepSpeed and %s with FSDP, but a run can use only one; "
+            "using DeepSpeed",
+            place(f, FACT_ZERO), place(f, given(f, FACT_FSDP) ? FACT_FSDP : FACT_FSDP_USED));
     if (zero && *zero >= '0' && *zero <= '3')
         return stages[*zero - '0'];
     if (fsdp)
         return !strcmp(fsdp, "full") ? "fsdp" : !strcmp(fsdp, "gradients") ? "zero2" : "ddp";
-    const char *many = NULL;
-    for (int t = 0; t < TRAINERS && !many; t++)
+    const char *usual = NULL;
+    for (int t = 0; t < TRAINERS && !usual; t++)
         if (f->config->trainers >> t & 1)
-            many = trainer_config_tables[t].many;
-    return f->gpus > 1 ? many : NULL;
+            usual = trainer_config_tables[t].many;
+    return f->gpus > 1 ? usual : NULL;
 }
 
 static enum err fill_parallel(struct filling *f)
@@ -312,27 +315,28 @@ static enum err fill_parallel(struct filling *f)
         out_put(&out, "%s", shards);
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
         if (number(f, splits[i].fact, 1) > 1)
-            out_put(&out, "%s%s%s", out.size ? " " : "", splits[i].word, said(f, splits[i].fact));
-    bool optimizer = says(f, FACT_OFFLOAD_OPTIMIZER, "yes");
-    bool weights = says(f, FACT_OFFLOAD_WEIGHTS, "yes");
+            out_put(&out, "%s%s%s", out.size ? " " : "", splits[i].word, given(f, splits[i].fact));
+    bool optimizer = is_set_to(f, FACT_OFFLOAD_OPTIMIZER, "yes");
+    bool weights = is_set_to(f, FACT_OFFLOAD_WEIGHTS, "yes");
     if (optimizer || weights)
         out_put(&out, "%soffload%s%s", out.size ? " " : "", optimizer ? " optimizer" : "",
                 weights && !optimizer ? " weights" : "");
     if (optimizer && weights)
-        remark(f, "offload", "weights are offloaded too; the optimizer's share is forecast");
+        remark(f, "offload",
+               "weights are offloaded too, but only the optimizer's offload is forecast");
     return out.size ? set(f, "parallel", out_string(&out)) : OK;
 }
 
 static enum err fill_stack(struct filling *f)
 {
-    const char *stack = said(f, FACT_STACK);
+    const char *stack = given(f, FACT_STACK);
     for (int t = 0; t < TRAINERS && !stack; t++)
         if (f->config->trainers >> t & 1)
             stack = trainer_config_tables[t].stack;
     if (!stack && f->config->trainers >> TRAINER_PEFT & 1)
         stack = stack_default(RECIPE_LORA);
     bool plain = stack && !strcmp(stack, stack_default(RECIPE_LORA));
-    if (plain && said(f, FACT_ZERO) && !says(f, FACT_ZERO, "0"))
+    if (plain && given(f, FACT_ZERO) && !is_set_to(f, FACT_ZERO, "0"))
         stack = "hf-deepspeed";
     else if (plain && f->method && !strcmp(f->method, "full"))
         stack = stack_default(RECIPE_FULL);

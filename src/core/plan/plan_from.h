@@ -2,13 +2,13 @@
 //
 //     struct trainer_config config = { .arena = arena };
 //     TRY(trainer_config_add(&config, &tree, "axolotl.yml"));
-//     TRY(plan_from(&config, &request, PLAN_UNSAID));
+//     TRY(plan_from(&config, &request, PLAN_NOT_GIVEN));
 
 #pragma once
 
 #include "core/plan/plan.h"
 #include "core/trainers/trainer_config.h"
 
-// Replaces the request's defaults by what the configuration says, and notes contradictions. gpus
-// is --gpus of the command line, which wins over the files; PLAN_UNSAID: it was not given.
+// Replaces the request's defaults by the configuration's values, and notes contradictions. gpus is
+// --gpus of the command line, which overrides the files, or PLAN_NOT_GIVEN.
 enum err plan_from(struct trainer_config *config, struct plan_request *request, int64_t gpus);

@@ -4,33 +4,80 @@
 
 #include "core/plan/plan.h"
 
+// --- reading the request (plan_setup.c) --------------------------------------
+
+// Finds model, stack and the workload's rule. The rule may have no tokens.
+enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
+                    const struct plan_request *request);
+
+// Makes the overheads, and the space of configurations that the request leaves open.
+enum err plan_space(struct search_space *out, struct plan *plan);
+
+// The request's recipe in a precision that the GPU has: fp8 becomes bf16, and bf16 fp16. gpu may be
+// NULL.
+struct recipe plan_recipe(const struct plan_request *request, const struct gpu *gpu);
+
+// --- comparing configurations by what is shown (plan_rank.c) -----------------
+
+// Forecasts a result over the plan's first count samples.
+enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct arena *arena,
+                      const struct search_result *result, size_t count);
+
+// Replaces the middle values that the search compares by medians over all samples.
+enum err plan_settle(struct plan *plan, struct arena *arena, struct search_result *result);
+
+enum plan_goal { PLAN_CHEAPEST, PLAN_FASTEST, PLAN_FEWEST_GPU_HOURS };
+
+// The stable result with the least median of what the goal names, sampled. found is false where
+// there is none. plan_lesser compares two sampled results; a may be NULL.
+enum err plan_least(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
+                    const struct search *search, enum plan_goal goal);
+const struct search_result *plan_lesser(const struct search_result *a,
+                                        const struct search_result *b, enum plan_goal goal);
+
+// The stable result with the fewest GPUs, then the least cost, that keeps the request's deadline
+// and budget: at its P90 where one does, else at its median. Sampled.
+enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan,
+                       struct arena *arena, const struct search *search);
+
+// --- alternatives (plan_compare.c, plan_change.c) ----------------------------
+
 // Fills in alternatives and scaling: searches the whole catalog unless the plan has done so.
 enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *space);
+
+// What a result changes against the plan, in words: "2 × h100-sxm, micro-batch 4".
+const char *plan_changes(const struct plan *plan, const struct search_result *result,
+                         struct arena *arena);
+bool plan_is_same(const struct search_result *a, const struct search_result *b);
+
+// --- forecasting -------------------------------------------------------------
 
 // What a forecast of that result is made from, without prices.
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
                                  const struct search_result *result, const struct setup *setup,
                                  const struct estimate *estimate);
-
-void plan_assume_pilot(struct plan *plan);
-
-// Where nothing else is known of the lengths, batches are as the pilot had them.
-void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan);
-void plan_put_pilot(struct json_writer *w, const struct plan *plan); // the member "pilot"
-
-void plan_put_ledger(struct json_writer *w, const struct plan *plan); // the member "ledger"
-
 struct price plan_price(const struct plan *plan, struct arena *arena,
                         const struct search_result *result);
 
-// Lists what the forecast rests on.
+// Takes batches to be as the pilot had them, where nothing else is known about the lengths.
+void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan);
+
+// --- what the forecast rests on ----------------------------------------------
+
 void plan_assume(struct plan *plan);
+void plan_assume_pilot(struct plan *plan);
 
-// The member "model" of a document: the name as given, and the shape.
+// --- writing -----------------------------------------------------------------
+
+// Members of the document: "model" (its name as given, and its shape), "memory", "pilot", "ledger",
+// and "gpu_hours_percentiles" with "step".
 void plan_put_model(struct json_writer *w, const struct plan *plan);
-
-// The member "memory" of a document.
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
-
-// The members "gpu_hours_percentiles" and "step": what a report draws of the range and of a step.
+void plan_put_pilot(struct json_writer *w, const struct plan *plan);
+void plan_put_ledger(struct json_writer *w, const struct plan *plan);
 void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena *arena);
+
+// "fits: peak 42.4 GiB allocated (at the loss), 79.0 GiB reserved, of 79.6 GiB". `plan` and
+// `memory` print the same sentence. Styled as out is.
+const char *plan_memory_words(const struct memory *memory, struct out *out);
+const char *plan_moment_words(const struct memory *memory); // of the peak: "at the loss"

@@ -1,4 +1,5 @@
-// What a pilot does to a plan: the options it stands for, and what is said of it.
+// What a pilot does to a plan: the options that it sets, the batches it had, and how it is
+// reported.
 
 #include "core/plan/plan_internal.h"
 
@@ -22,6 +23,8 @@ void plan_request_like(struct plan_request *request, const struct pilot *pilot, 
     request->gpu = c->gpu;
     if (c->gpus > 0)
         request->gpus = c->gpus;
+    if (c->tokens >= 1)
+        request->tokens = (int64_t)c->tokens;
     if (c->context >= 1)
         request->context = (int64_t)c->context;
     if (c->global_batch >= 1)
@@ -38,22 +41,22 @@ static bool same_name(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-void plan_request_differ(struct plan_request *request, const struct plan_request *said,
+void plan_request_differ(struct plan_request *request, const struct plan_request *given,
                          const struct pilot *pilot)
 {
     const struct pilot_configuration *c = &pilot->configuration;
     bool same = same_name(request->model, c->model) && same_name(request->gpu, c->gpu) &&
                 request->recipe.method == c->recipe.method &&
                 request->context == (int64_t)c->context;
-    if (!same && !said->micro_batch)
+    if (!same && !given->micro_batch)
         request->micro_batch = NULL;
-    if (!same && said->recipe.checkpointing == RECIPE_AUTO)
+    if (!same && given->recipe.checkpointing == RECIPE_AUTO)
         request->recipe.checkpointing = RECIPE_AUTO;
-    // Nothing is known of the lengths: rows are taken as full, as they would be without a pilot.
+    // Lengths are unknown: every row is assumed to fill the context, as without a pilot.
     bool unknown = !request->lengths && request->examples < 1 && isnan(request->mean_length);
-    if (unknown && said->batching == BATCHING_AUTO && request->batching != BATCHING_PACKED)
+    if (unknown && given->batching == BATCHING_AUTO && request->batching != BATCHING_PACKED)
         request->batching = BATCHING_AUTO;
-    if (!said->parallel && c->parallel && request->gpus == c->gpus)
+    if (!given->parallel && c->parallel && request->gpus == c->gpus)
         request->parallel = c->parallel;
 }
 
@@ -69,7 +72,8 @@ void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const s
         return;
     bool packed = rule->batching == BATCHING_PACKED;
     bool flat = packed && packing_unpadded(plan->stack->trainer);
-    double fill = packed && !flat ? rule->packed_fill.mid : 1;
+    bool planned = c->tokens >= 1 && c->padding_share >= 0 && c->padding_share < 1;
+    double fill = flat ? 1 : planned ? 1 - c->padding_share : packed ? rule->packed_fill.mid : 1;
     struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
     *shape = (struct workload_shape){
         .micro_batch = c->micro_batch,
@@ -89,19 +93,19 @@ void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const s
 // --- words -------------------------------------------------------------------
 
 // The causes of what is left, the largest first: "run to run 2.6, other lengths 0.8".
-static const char *list_causes(const struct transferred *carried, struct arena *arena)
+static const char *list_causes(const struct transferred *to, struct arena *arena)
 {
     struct out out = { .arena = arena };
-    bool said[TRANSFER_CAUSES] = { false };
+    bool listed[TRANSFER_CAUSES] = { false };
     for (int round = 0; round < TRANSFER_CAUSES; round++) {
         int widest = -1;
         for (int i = 0; i < TRANSFER_CAUSES; i++)
-            if (!said[i] && (widest < 0 || carried->spreads[i] > carried->spreads[widest]))
+            if (!listed[i] && (widest < 0 || to->spreads[i] > to->spreads[widest]))
                 widest = i;
-        said[widest] = true;
-        if (percent(carried->spreads[widest]) >= 0.05)
+        listed[widest] = true;
+        if (percent(to->spreads[widest]) >= 0.05)
             out_put(&out, "%s%s %.1f", out.size ? ", " : "", transfer_names[widest],
-                    percent(carried->spreads[widest]));
+                    percent(to->spreads[widest]));
     }
     return out.size ? out_string(&out) : "nothing";
 }
@@ -109,28 +113,28 @@ static const char *list_causes(const struct transferred *carried, struct arena *
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
 {
     const struct pilot *pilot = plan->request->pilot;
-    const struct transfer *carry = &plan->carry;
-    const struct transferred *carried = &plan->carried;
+    const struct transfer *from = &plan->transfer;
+    const struct transferred *to = &plan->transferred;
     if (!pilot)
         return NULL;
     const char *measured =
         text_format(arena, "%s tokens/s measured on %lld × %s, %.3g × the assumed speed of %s",
                     text_commas(arena, llround(pilot->tokens_per_s.mean)),
-                    (long long)layout_gpus(&carry->setup.layout), carry->setup.gpu->name,
-                    exp(carry->log_measured - carry->prior.log_mid), carry->prior.stack);
-    if (!carried->same_stack)
+                    (long long)layout_gpus(&from->setup.layout), from->setup.gpu->name,
+                    exp(from->log_measured - from->prior.log_mid), from->prior.stack);
+    if (!to->same_stack)
         return text_format(arena, "%s; this plan uses %s, about which that tells nothing", measured,
                            plan->stack->name);
     const char *how =
-        carried->alike ? "this run is like it"
-        : carried->weight < 1
+        to->alike ? "this run is like it"
+        : to->weight < 1
             ? text_format(arena, "weighted %.0f %% here, the stack's own figure %.0f %%",
-                          100 * carried->weight, 100 - 100 * carried->weight)
-        : carried->by_fit ? "scaled to your run by its fit and the step model"
-                          : "scaled to your run by the step model";
+                          100 * to->weight, 100 - 100 * to->weight)
+        : to->by_fit ? "scaled to your run by its fit and the step model"
+                     : "scaled to your run by the step model";
     return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s", measured,
                        how, percent(plan->efficiency.log_spread), percent(plan->prior.log_spread),
-                       list_causes(carried, arena));
+                       list_causes(to, arena));
 }
 
 // --- assumptions -------------------------------------------------------------
@@ -156,16 +160,16 @@ void plan_assume_pilot(struct plan *plan)
                   ASSUMPTION_MEASURED,
                   name,
                   pilot->as_of });
-    double ratio = transfer_memory_ratio(&plan->carry);
+    double ratio = transfer_memory_ratio(&plan->transfer);
     add(plan, (struct assumption){ "memory of the pilot",
                                    "of the bytes predicted for it",
                                    { ratio, ratio, ratio },
                                    ASSUMPTION_MEASURED,
                                    name,
                                    pilot->as_of });
-    for (int i = TRANSFER_INTERVAL + 1; plan->carried.same_stack && i < TRANSFER_CAUSES; i++) {
-        double spread = plan->carried.spreads[i];
-        bool fitted = i == TRANSFER_LENGTHS && plan->carried.by_fit;
+    for (int i = TRANSFER_INTERVAL + 1; plan->transferred.same_stack && i < TRANSFER_CAUSES; i++) {
+        double spread = plan->transferred.spreads[i];
+        bool fitted = i == TRANSFER_LENGTHS && plan->transferred.by_fit;
         if (spread <= 0)
             continue;
         add(plan,
@@ -185,27 +189,27 @@ void plan_assume_pilot(struct plan *plan)
 void plan_put_pilot(struct json_writer *w, const struct plan *plan)
 {
     const struct pilot *pilot = plan->request->pilot;
-    const struct transferred *carried = &plan->carried;
+    const struct transferred *to = &plan->transferred;
     if (!pilot)
         return;
     json_open(w, "pilot", '{');
     json_put_string(w, "source", plan->request->pilot_name);
     json_put_number(w, "tokens_per_second", pilot->tokens_per_s.mean);
     json_put_number(w, "measured_over_predicted",
-                    exp(plan->carry.log_measured - plan->carry.prior.log_mid));
-    json_put_number(w, "memory_measured_over_predicted", transfer_memory_ratio(&plan->carry));
-    json_put_bool(w, "alike", carried->alike);
-    json_put_bool(w, "by_fit", carried->by_fit);
-    json_put_number(w, "weight", carried->weight);
+                    exp(plan->transfer.log_measured - plan->transfer.prior.log_mid));
+    json_put_number(w, "memory_measured_over_predicted", transfer_memory_ratio(&plan->transfer));
+    json_put_bool(w, "alike", to->alike);
+    json_put_bool(w, "by_fit", to->by_fit);
+    json_put_number(w, "weight", to->weight);
     json_put_number(w, "log_spread_before", plan->prior.log_spread);
     json_put_number(w, "log_spread_left", plan->efficiency.log_spread);
     json_open(w, "left", '[');
     for (int i = 0; i < TRANSFER_CAUSES; i++) {
-        if (carried->spreads[i] <= 0)
+        if (to->spreads[i] <= 0)
             continue;
         json_open(w, NULL, '{');
         json_put_string(w, "cause", transfer_names[i]);
-        json_put_number(w, "log_spread", carried->spreads[i]);
+        json_put_number(w, "log_spread", to->spreads[i]);
         json_close(w, '}');
     }
     json_close(w, ']');

@@ -1,3 +1,5 @@
+// Reads, checks and writes requests: the options of `gpuhours plan` as a struct.
+
 #include "base/embedded.h"
 #include "core/plan/plan.h"
 
@@ -60,8 +62,8 @@ struct plan_request plan_request_default(void)
     struct plan_request request;
     memset(&request, 0, sizeof request);
     field_clear(plan_fields, &request);
-    request.gpus = request.nodes = request.tokens = request.examples = PLAN_UNSAID;
-    request.context = request.global_batch = PLAN_UNSAID;
+    request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
+    request.context = request.global_batch = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.seed = 1;
@@ -104,7 +106,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "global-batch", request->global_batch, 1 << 24 },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (counts[i].value != PLAN_UNSAID &&
+        if (counts[i].value != PLAN_NOT_GIVEN &&
             (counts[i].value < 1 || counts[i].value > counts[i].most))
             return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
                         (long long)counts[i].value, (long long)counts[i].most);
@@ -141,38 +143,114 @@ static const struct field *find(struct plan_request *request, struct text key, v
     return field_find(recipe_fields, key);
 }
 
-enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
-                           const char *name)
+static enum err read_members(struct plan_request *out, struct arena *arena, const struct json *tree,
+                             const char *name)
 {
-    struct json tree;
-    TRY(json_read(&tree, arena, json, name));
-    if (tree.kind != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
+    if (tree->kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree->kind));
     *out = plan_request_default();
-    for (size_t i = 0; i < tree.count; i++) {
-        struct text key = tree.items[2 * i].string;
+    for (size_t i = 0; i < tree->count; i++) {
+        struct text key = tree->items[2 * i].string;
         void *object;
         const struct field *field = find(out, key, &object);
         if (text_is(key, "kind") || text_is(key, "version") ||
-            tree.items[2 * i + 1].kind == JSON_NULL)
+            tree->items[2 * i + 1].kind == JSON_NULL)
             continue;
         if (!field)
             return fail(ERR_INPUT,
                         "%s: has an unknown key \"%.*s\"; the keys are the options of "
                         "gpuhours plan",
                         name, TEXT_ARGS(key));
-        struct json pair = { .kind = JSON_OBJECT, .items = &tree.items[2 * i], .count = 1 };
+        struct json pair = { .kind = JSON_OBJECT, .items = &tree->items[2 * i], .count = 1 };
         TRY(field_read((const struct field[]){ *field, { 0 } }, object, arena, &pair, name, true));
     }
     return OK;
 }
 
-static void write_said(const struct field *fields, const void *object, const void *unsaid,
-                       struct arena *arena, struct json_writer *w)
+enum err plan_request_read(struct plan_request *out, struct arena *arena, struct text json,
+                           const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, json, name));
+    return read_members(out, arena, &tree, name);
+}
+
+// --- a former plan -----------------------------------------------------------
+
+// The batches that a plan simulated on its data, as the one shape that its document keeps of them.
+static struct workload_shape *read_shape(const struct json *workload, struct arena *arena)
+{
+    const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
+    double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
+    double rows = batch ? json_get_number(batch, "rows", NAN) : NAN;
+    double filled = 1 - json_get_number(workload, "padding_share", NAN);
+    if (!worst || !(tokens > 0) || !(rows > 0) || !(filled > 0))
+        return NULL;
+    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
+    *shape = (struct workload_shape){
+        .micro_batch = rows,
+        .fill = filled,
+        .width = tokens / rows,
+        .attended = json_get_number(batch, "squares", NAN) / tokens,
+        .worst_width = json_get_number(worst, "width", NAN),
+        .rows = json_get_number(workload, "processed_tokens", NAN) /
+                json_get_number(workload, "epochs", NAN) / (tokens / rows),
+        .widths = json_get_number(workload, "distinct_widths", 1),
+    };
+    bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
+    return whole ? shape : NULL;
+}
+
+enum err plan_request_former(struct plan_request *out, struct arena *arena, struct text document,
+                             const char *name)
+{
+    struct json tree;
+    TRY(json_read(&tree, arena, document, name));
+    const struct json *request = json_get(&tree, "request");
+    const struct json *workload = json_get(&tree, "workload");
+    if (tree.kind != JSON_OBJECT || !text_is(json_get_text(&tree, "kind"), "plan") || !request ||
+        !workload)
+        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    TRY(read_members(out, arena, request, text_format(arena, "%s: request", name)));
+    if (json_get_bool(workload, "measured", false)) {
+        out->shape_known = read_shape(workload, arena);
+        out->token_spread = json_get_number(workload, "token_spread", 0);
+        out->tokens = (int64_t)json_get_number(workload, "tokens", (double)out->tokens);
+    }
+    struct plan_request *former = ARENA_NEW(arena, struct plan_request, 1);
+    *former = *out;
+    out->former = former;
+    out->former_name = name;
+    return OK;
+}
+
+void plan_request_renew(struct plan_request *request)
+{
+    const struct plan_request *former = request->former, *given = request->given;
+    if (!former || !given)
+        return;
+    bool new_data = request->lengths || given->tokens != PLAN_NOT_GIVEN;
+    if (new_data && !request->lengths && given->examples == PLAN_NOT_GIVEN)
+        request->examples = PLAN_NOT_GIVEN;
+    if (new_data && !request->lengths && isnan(given->mean_length))
+        request->mean_length = NAN;
+    bool same = request->context == former->context && request->batching == former->batching &&
+                request->packing == former->packing;
+    if (new_data || !same)
+        request->shape_known = NULL;
+    if (new_data && !request->lengths)
+        request->token_spread = 0; // as many as were given
+}
+
+// --- writing and measuring ---------------------------------------------------
+
+static void write_given(const struct field *fields, const void *object, const void *defaults,
+                        struct arena *arena, struct json_writer *w)
 {
     for (const struct field *field = fields; field->name; field++) {
         const char *value = field_known(field, object) ? field_spell(field, object, arena) : NULL;
-        const char *usual = field_known(field, unsaid) ? field_spell(field, unsaid, arena) : NULL;
+        const char *usual =
+            field_known(field, defaults) ? field_spell(field, defaults, arena) : NULL;
         if (value && (!usual || strcmp(value, usual)))
             field_write((const struct field[]){ *field, { 0 } }, object, w);
     }
@@ -181,10 +259,10 @@ static void write_said(const struct field *fields, const void *object, const voi
 void plan_request_write(const struct plan_request *request, struct arena *arena, const char *key,
                         struct json_writer *w)
 {
-    const struct plan_request unsaid = plan_request_default();
+    const struct plan_request defaults = plan_request_default();
     json_open(w, key, '{');
-    write_said(plan_fields, request, &unsaid, arena, w);
-    write_said(recipe_fields, &request->recipe, &unsaid.recipe, arena, w);
+    write_given(plan_fields, request, &defaults, arena, w);
+    write_given(recipe_fields, &request->recipe, &defaults.recipe, arena, w);
     json_close(w, '}');
 }
 
@@ -196,10 +274,11 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
         lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);
     if (!lengths->count)
         return fail(ERR_INPUT, "the profile holds no example");
-    if (request->context == PLAN_UNSAID) { // what the data asks for
+    if (request->context == PLAN_NOT_GIVEN) { // the one recommended for these lengths
         struct profile_settings settings = { .batching = BATCHING_LONGEST };
         TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
         request->context = profile->windows.rows[profile->windows.recommended].context;
+        request->context_from_data = true;
     }
     request->lengths = lengths;
     double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);

@@ -1,3 +1,5 @@
+// What `gpuhours plan` prints: the answer, what drives it, alternatives and warnings.
+
 #include "core/plan/plan_internal.h"
 
 #include "base/columns.h"
@@ -16,7 +18,7 @@ static void put_line(struct out *out, const char *label, const char *text)
 
 static const char *method_of(const struct recipe *recipe, struct arena *arena)
 {
-    static const char *const names[] = { "full training", "LoRA", "QLoRA" };
+    static const char *const names[] = { "full fine-tuning", "LoRA", "QLoRA" };
     return recipe->method == RECIPE_FULL
                ? names[0]
                : text_format(arena, "%s of rank %lld", names[recipe->method],
@@ -25,11 +27,10 @@ static const char *method_of(const struct recipe *recipe, struct arena *arena)
 
 const char *plan_spell(const struct search_result *result, struct arena *arena)
 {
-    static const char *const again[] = { "nothing recomputed", "selective recomputation",
-                                         "full recomputation", "" };
-    return text_format(arena, "%lld × %s, %s, micro-batch %.0f, %s", (long long)result->gpus,
-                       result->gpu->name, layout_spell(&result->layout, arena),
-                       result->workload.micro_batch, again[result->recipe.checkpointing]);
+    return text_format(arena, "%lld × %s, %s, micro-batch %.0f, checkpointing %s",
+                       (long long)result->gpus, result->gpu->name,
+                       layout_spell(&result->layout, arena), result->workload.micro_batch,
+                       recipe_checkpointings[result->recipe.checkpointing]);
 }
 
 // --- the answer --------------------------------------------------------------
@@ -46,45 +47,103 @@ static const char *price_source(const struct plan *plan, struct arena *arena)
                        same ? "" : price->newest);
 }
 
+// The deadline is kept at the median, and surely kept at P90: the line says which.
+static const char *deadline_words(const struct plan *plan, struct arena *arena)
+{
+    double deadline = plan->request->deadline;
+    if (isnan(deadline))
+        return "";
+    const struct range *wall = &plan->forecast.wall_hours;
+    const char *allowed = text_seconds(arena, deadline);
+    if (!plan->meets_deadline)
+        return text_format(arena, "; the median misses the deadline of %s", allowed);
+    return text_format(arena,
+                       wall->high * 3600 <= deadline
+                           ? "; within the deadline of %s, at P90 too"
+                           : "; the median is within the deadline of %s, P90 is not",
+                       allowed);
+}
+
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct forecast *f = &plan->forecast;
     put_line(out, "GPU hours",
-             text_format(arena, "%s  (%s to %s, eight times in ten)",
+             text_format(arena, "%s  (80 %% range %s – %s)",
                          out_styled(out, OUT_NUMBER, text_hours(arena, f->gpu_hours.mid)),
                          text_hours(arena, f->gpu_hours.low),
                          text_hours(arena, f->gpu_hours.high)));
-    put_line(
-        out, "wall clock",
-        text_format(arena, "%s  (%s to %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
-                    text_seconds(arena, f->wall_hours.low * 3600),
-                    text_seconds(arena, f->wall_hours.high * 3600),
-                    isnan(plan->request->deadline)                         ? ""
-                    : f->wall_hours.high * 3600 <= plan->request->deadline ? ", within the deadline"
-                    : plan->meets_deadline ? ", likely within the deadline"
-                                           : out_styled(out, OUT_BAD, ", misses the deadline")));
+    put_line(out, "wall clock",
+             text_format(arena, "%s  (%s – %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
+                         text_seconds(arena, f->wall_hours.low * 3600),
+                         text_seconds(arena, f->wall_hours.high * 3600),
+                         deadline_words(plan, arena)));
     const struct price *price = &plan->price;
     const char *from = price_source(plan, arena);
-    put_line(
-        out, "cost",
-        price->offers
-            ? text_format(arena, "%s  (%s to %s%s)%s", text_usd(arena, f->cost_usd.mid),
-                          text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high), from,
-                          plan->meets_budget ? "" : out_styled(out, OUT_BAD, ", above the budget"))
-            : "unknown: the catalog has no offer of this GPU; --price sets one");
+    put_line(out, "cost",
+             price->offers
+                 ? text_format(arena, "%s  (%s – %s%s)%s", text_usd(arena, f->cost_usd.mid),
+                               text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high),
+                               from,
+                               plan->meets_budget
+                                   ? ""
+                                   : out_styled(out, OUT_BAD, "; the median is above the budget"))
+                 : "unknown: the catalog has no offer of this GPU; --price sets one");
+}
+
+const char *plan_moment_words(const struct memory *memory)
+{
+    static const struct {
+        const char *moment, *words;
+    } moments[] = { { "loss", "at the loss" },
+                    { "backward", "in the backward pass" },
+                    { "update", "in the optimizer step" } };
+    for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
+        if (!strcmp(memory->moment, moments[i].moment))
+            return moments[i].words;
+    return memory->moment;
+}
+
+const char *plan_memory_words(const struct memory *memory, struct out *out)
+{
+    struct arena *arena = out->arena;
+    const char *allocated = text_bytes(arena, memory->allocated_bytes);
+    const char *device = text_bytes(arena, memory->device_bytes);
+    if (!memory->fits)
+        return text_format(arena, "%s: needs %s (peak %s allocated %s), there are %s",
+                           out_styled(out, OUT_BAD, "DOES NOT FIT"),
+                           text_bytes(arena, memory_needed_bytes(memory)), allocated,
+                           plan_moment_words(memory), device);
+    return text_format(arena, "%s: peak %s allocated (%s), %s reserved, of %s",
+                       search_is_stable(memory) ? out_styled(out, OUT_GOOD, "fits")
+                                                : out_styled(out, OUT_WARNING, "fits, tightly"),
+                       allocated, plan_moment_words(memory),
+                       text_bytes(arena, memory->reserved_bytes), device);
 }
 
 static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    const struct memory *memory = &plan->estimate.memory;
     put_line(out, "memory",
-             text_format(arena, "%s: %s of %s in use on each GPU at the fullest (%s), %s held",
-                         !plan->fits           ? out_styled(out, OUT_BAD, "DOES NOT FIT")
-                         : plan->chosen.stable ? out_styled(out, OUT_GOOD, "fits")
-                                               : out_styled(out, OUT_WARNING, "fits, tightly"),
-                         text_bytes(arena, memory->allocated_bytes),
-                         text_bytes(arena, memory->device_bytes), memory->moment,
-                         text_bytes(arena, memory->total_bytes)));
+             text_format(arena, "%s on each GPU", plan_memory_words(&plan->estimate.memory, out)));
+}
+
+// What the bytes of weights, gradients and states are assumed to be: "bf16 weights, gradients and
+// optimizer states …".
+static const char *precision_words(const struct plan *plan, struct arena *arena)
+{
+    const struct recipe *recipe = &plan->chosen.recipe;
+    const char *const *names = recipe_precisions;
+    const char *products = names[recipe->precision];
+    if (recipe->method != RECIPE_FULL)
+        return text_format(arena, "%s compute, adapters and their optimizer states in %s", products,
+                           names[recipe->adapter_dtype]);
+    int gradients = recipe->precision == RECIPE_FP32 ? RECIPE_FP32 : plan->stack->gradients;
+    if (recipe->weights == RECIPE_FP32)
+        return text_format(arena, "%s compute, fp32 weights, %s gradients, %s optimizer states",
+                           products, names[gradients], names[recipe->states]);
+    return text_format(arena,
+                       "%s compute, weights in %s without an fp32 master copy, optimizer states in "
+                       "%s; --weights fp32 --states fp32 plans for mixed precision",
+                       products, names[recipe->weights], names[recipe->states]);
 }
 
 static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
@@ -92,7 +151,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
     const struct workload *workload = &plan->chosen.workload;
     const struct forecast *f = &plan->forecast;
     put_line(out, "speed",
-             text_format(arena, "%s tokens/s  (%s to %s), %.0f %% of the GPUs' peak",
+             text_format(arena, "%s tokens/s  (%s – %s), %.0f %% of the GPUs' peak",
                          text_commas(arena, llround(f->tokens_per_s.mid)),
                          text_commas(arena, llround(f->tokens_per_s.low)),
                          text_commas(arena, llround(f->tokens_per_s.high)),
@@ -104,7 +163,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
     const char *rows =
         plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
         : plan->rule.full_rows
-            ? "rows taken as full"
+            ? "assuming every row fills the context"
             : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
                           batching_names_auto[workload->batching]);
     put_line(out, "run",
@@ -114,6 +173,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));
+    put_line(out, "precision", precision_words(plan, arena));
     put_line(out, "settings",
              text_format(arena,
                          "--context %.0f --micro-batch %.0f --global-batch %.0f --checkpointing %s "
@@ -127,7 +187,7 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
 
 static void put_drivers(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    enum { SHOWN = 4, LEAST = 30 }; // of the widest range a part that can be seen
+    enum { SHOWN = 4, LEAST = 30 }; // a bar under 1/30 of the widest cannot be seen
     const struct forecast *f = &plan->forecast;
     const struct forecast_driver *narrowest = NULL;
     double widest = f->drivers[0].high - f->drivers[0].low;
@@ -147,30 +207,28 @@ static void put_drivers(const struct plan *plan, struct arena *arena, struct out
     }
     struct chart_series series = { .points = points, .count = count };
     out_char(out, '\n');
-    chart_text(out, arena,
-               &(struct chart){ .kind = CHART_TORNADO,
-                                .title = "What drives the GPU hours, each alone",
-                                .x = { .title = "GPU hours", .unit = CHART_HOURS },
-                                .series = &series,
-                                .series_count = 1 },
-               out_columns(out) - 1, out->styled);
+    chart_text(
+        out, arena,
+        &(struct chart){ .kind = CHART_TORNADO,
+                         .title = "What drives the GPU hours: 80 % range if only this varies",
+                         .x = { .title = "GPU hours", .unit = CHART_HOURS },
+                         .series = &series,
+                         .series_count = 1 },
+        out_columns(out) - 1, out->styled);
     if (narrowest)
         out_wrapped(out, 2, 2,
-                    text_format(arena, "  Measure first: %s, which leaves %s to %s.",
+                    text_format(arena, "  Measure first: %s. It would narrow the range to %s – %s.",
                                 narrowest->measurement,
                                 text_hours(arena, narrowest->gpu_hours_known.low),
                                 text_hours(arena, narrowest->gpu_hours_known.high)));
 }
 
-static void add_result(struct columns *columns, const struct search_result *r, const char *why,
-                       const struct plan *plan)
+static void add_row(struct columns *columns, const char *why, const char *changes,
+                    const struct search_result *r)
 {
     struct arena *arena = columns->arena;
-    const char *what = text_format(arena, "%lld × %s", (long long)r->gpus, r->gpu->name);
-    if (r->recipe.method != plan->chosen.recipe.method)
-        what = text_format(arena, "%s, %s", what, recipe_methods[r->recipe.method]);
     columns_add(columns, why);
-    columns_add(columns, text_format(arena, "%s, %s", what, layout_spell(&r->layout, arena)));
+    columns_add(columns, changes);
     columns_add(columns, text_seconds(arena, r->wall_hours * 3600));
     columns_add(columns, text_hours(arena, r->gpu_hours));
     columns_add(columns, isnan(r->cost_usd) ? "-" : text_usd(arena, r->cost_usd));
@@ -181,25 +239,29 @@ static void put_alternatives(const struct plan *plan, struct arena *arena, struc
     if (!plan->request->search)
         return;
     struct columns columns = { .arena = arena, .align = "lLrrr", .indent = 2 };
-    static const char *const titles[] = { "", "", "wall clock", "GPU h", "cost", NULL };
+    static const char *const titles[] = { "", "what changes", "wall clock", "GPU h", "cost", NULL };
     columns_add_row(&columns, titles);
     if (plan->fits)
-        add_result(&columns, &plan->chosen, "this plan", plan);
+        add_row(&columns, "this plan",
+                text_format(arena, "%lld × %s, %s", (long long)plan->chosen.gpus,
+                            plan->chosen.gpu->name, layout_spell(&plan->chosen.layout, arena)),
+                &plan->chosen);
     for (size_t i = 0; i < plan->alternative_count; i++)
-        add_result(&columns, &plan->alternatives[i].result, plan->alternatives[i].why, plan);
+        add_row(&columns, plan->alternatives[i].why, plan->alternatives[i].changes,
+                &plan->alternatives[i].result);
     out_char(out, '\n');
     out_heading(out, "Alternatives");
     columns_write(&columns, out);
-    out_put(out, "  of %s configurations looked at, %s fit\n",
+    out_put(out, "  %s configurations considered, %s fit\n",
             text_commas(arena, (int64_t)plan->search.considered),
             text_commas(arena, (int64_t)plan->search.fitting));
 }
 
-static void put_advice(const struct plan *plan, struct out *out)
+static void put_warnings(const struct plan *plan, struct out *out)
 {
     if (plan->advice.count) {
         out_char(out, '\n');
-        out_heading(out, "Noticed");
+        out_heading(out, "Warnings");
     }
     for (size_t i = 0; i < plan->advice.count; i++) {
         const struct advice_item *item = &plan->advice.items[i];
@@ -226,7 +288,7 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
     put_run(plan, arena, out);
     put_drivers(plan, arena, out);
     put_alternatives(plan, arena, out);
-    put_advice(plan, out);
+    put_warnings(plan, out);
     out_put(out,
-            "\n--explain shows how each number came about; --json is the same as a document.\n");
+            "\n--explain shows how each number was computed; --json writes all of it as JSON.\n");
 }

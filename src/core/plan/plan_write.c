@@ -1,3 +1,5 @@
+// The document that `gpuhours plan --json` writes.
+
 #include "core/plan/plan_internal.h"
 #include "core/trainers/trainer_config.h"
 
@@ -37,7 +39,9 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "mean_length", workload->mean_length);
     put_batch(w, "batch", &workload->batch); // a micro-batch of one rank, on average
     put_batch(w, "worst", &workload->worst);
-    json_put_bool(w, "measured", plan->request->lengths != NULL);
+    json_put_number(w, "distinct_widths", workload->distinct_widths); // of padded micro-batches
+    json_put_number(w, "token_spread", plan->rule.token_spread); // 0: tokens were counted exactly
+    json_put_bool(w, "measured", plan->request->lengths || plan->request->shape_known);
     json_close(w, '}');
 }
 
@@ -89,6 +93,7 @@ static void write_result(struct json_writer *w, const char *why, const struct pl
 {
     json_open(w, NULL, '{');
     json_put_string(w, "why", why);
+    json_put_string(w, "changes", plan_changes(plan, result, arena));
     json_put_number(w, "wall_hours", result->wall_hours);
     json_put_number(w, "gpu_hours", result->gpu_hours);
     json_put_number(w, "cost_usd", result->cost_usd);
@@ -141,9 +146,8 @@ static void write_alternatives(const struct plan *plan, struct arena *arena, str
         write_result(w, "scaling", plan, &plan->scaling[i], arena);
     json_close(w, ']');
     json_open(w, "pareto", '[');
-    for (size_t i = 0; i < plan->search.count; i++)
-        if (search_is_pareto(&plan->search, &plan->search.best[i]))
-            write_result(w, "pareto", plan, &plan->search.best[i], arena);
+    for (size_t i = 0; i < plan->pareto_count; i++)
+        write_result(w, "pareto", plan, &plan->pareto[i], arena);
     json_close(w, ']');
     json_open(w, "search", '{');
     json_put_count(w, "considered", (int64_t)plan->search.considered);

@@ -23,13 +23,19 @@ struct recipe estimate_recipe(const struct setup *setup)
     return recipe;
 }
 
-enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup)
+struct layout estimate_layout(const struct setup *setup)
 {
-    struct recipe recipe = estimate_recipe(setup);
-    TRY(recipe_check(&recipe, setup->model));
     struct layout layout = setup->layout;
     if (layout.zero == 0 && layout.data > 1)
         layout.zero = (int)setup->stack->zero;
+    return layout;
+}
+
+enum err estimate_memory(struct memory *out, struct arena *arena, const struct setup *setup)
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct recipe recipe = estimate_recipe(setup);
+    struct layout layout = estimate_layout(setup);
     struct step_request request = {
         .model = setup->model,
         .recipe = &recipe,
@@ -39,16 +45,34 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
         .accumulation = setup->accumulation,
     };
     struct memory_device device = memory_device(setup->gpu, setup->varied_widths);
+    struct step step;
+    TRY(step_list(&step, arena, &request));
+    memory_plan(out, &step, &request, &device);
+    arena_rewind(arena, mark);
+    return OK;
+}
+
+enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    TRY(recipe_check(&recipe, setup->model));
+    struct layout layout = estimate_layout(setup);
+    struct step_request request = {
+        .model = setup->model,
+        .recipe = &recipe,
+        .layout = &layout,
+        .stack = setup->stack,
+        .batch = setup->batch,
+        .accumulation = setup->accumulation,
+    };
+    TRY(estimate_memory(&out->memory, arena, setup));
+    if (!setup->gpu && setup->worst.tokens > 0)
+        request.batch = setup->worst;
     TRY(step_list(&out->step, arena, &request));
-    memory_plan(&out->memory, &out->step, &request, &device);
     out->timing = (struct timing){ 0 };
     out->tokens_per_s = NAN;
     if (!setup->gpu)
         return OK;
-    if (setup->worst.tokens > 0) {
-        request.batch = setup->batch;
-        TRY(step_list(&out->step, arena, &request));
-    }
     struct links links = network_links(setup->gpu, setup->node);
     compute_time(&out->timing, &out->step, &request, setup->gpu, &links);
     out->tokens_per_s = compute_tokens_per_s(&out->timing, &request);

@@ -34,4 +34,9 @@ struct estimate {
 
 enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup);
 
-struct recipe estimate_recipe(const struct setup *setup); // with nothing left on auto
+// Only the byte plan. `plan`, `memory` and the search decide whether a setup fits by this answer.
+enum err estimate_memory(struct memory *out, struct arena *arena, const struct setup *setup);
+
+// The recipe and the layout with every choice made that the setup leaves to the stack.
+struct recipe estimate_recipe(const struct setup *setup);
+struct layout estimate_layout(const struct setup *setup);

@@ -195,9 +195,9 @@ enum err layout_check(struct text text)
 
 const char *layout_spell(const struct layout *layout, struct arena *arena)
 {
-    if (layout_gpus(layout) == 1)
-        return "single";
     struct out out = { .arena = arena };
+    if (layout_gpus(layout) == 1)
+        out_put(&out, "single ");
     if (layout->split)
         out_put(&out, "device_map%lld ", (long long)layout->pipeline);
     else if (layout->pipeline > 1)
@@ -214,6 +214,8 @@ const char *layout_spell(const struct layout *layout, struct arena *arena)
     if (layout->data > 1)
         out_put(&out, "%s%s%lld ", names[layout->zero],
                 layout->zero == 1 || layout->zero == 2 ? " dp" : "", (long long)layout->data);
+    else if (layout->zero && layout->context > 1) // context-parallel ranks share the weights
+        out_put(&out, "%s ", names[layout->zero]);
     if (layout->offload_optimizer)
         out_put(&out, "offload:optimizer ");
     if (layout->offload_weights)

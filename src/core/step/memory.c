@@ -289,9 +289,13 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
-    out->fits =
-        isnan(device->bytes) || out->allocated_bytes * lost_share + context <= device->bytes;
+    out->fits = isnan(device->bytes) || memory_needed_bytes(out) <= device->bytes;
     assert(!(out->reserved_bytes < out->allocated_bytes) && !(out->total_bytes < context));
+}
+
+double memory_needed_bytes(const struct memory *memory)
+{
+    return memory->allocated_bytes * lost_share + memory->parts[MEMORY_CONTEXT];
 }
 
 struct range memory_range(const struct memory *memory)

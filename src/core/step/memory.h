@@ -48,5 +48,9 @@ struct memory {
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
                  const struct memory_device *device);
 
+// The least that a card must have: the allocator's slack can be given back under pressure, all but
+// a hundredth of what is allocated. The step fits where this is at most device_bytes.
+double memory_needed_bytes(const struct memory *memory);
+
 // The 80 % range around total_bytes: gpuhours validate says how often it holds.
 struct range memory_range(const struct memory *memory);

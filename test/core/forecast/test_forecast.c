@@ -88,6 +88,37 @@ TEST(forecast_names_what_drives_the_range_first)
     CHECK(forecast_of(&input).drivers[0].kind == FORECAST_LENGTHS);
 }
 
+TEST(forecast_driver_bars_contain_the_median)
+{
+    struct knowledge k = knowledge_open();
+    struct forecast_input input = input_of(0.2);
+    CHECK(!overhead_assume(&input.overheads, &k.catalog, NULL)); // every overhead unknown
+    input.overheads.gpus = 8;
+    input.overheads.eval_cost = 0.4;
+    input.overheads.load_bytes = input.overheads.save_bytes = 16e9;
+    const struct range skewed[] = { { 1, 1, 1.7 }, { 0.5, 1, 1 }, { 1, 1, 1 } };
+    for (size_t i = 0; i < sizeof skewed / sizeof *skewed; i++) {
+        input.processed_factor = skewed[i];
+        struct forecast f = forecast_of(&input);
+        for (int d = 0; d < FORECAST_DRIVERS; d++)
+            CHECK(f.drivers[d].low <= f.gpu_hours.mid && f.gpu_hours.mid <= f.drivers[d].high);
+    }
+}
+
+TEST(forecast_of_one_configuration_is_the_same_alone_and_among_others)
+{
+    struct forecast_input input = input_of(0.3);
+    input.processed_factor = (struct range){ 1, 1, 1.7 };
+    struct forecast f = forecast_of(&input);
+    struct forecast_samples samples;
+    struct forecast_outcome outcome;
+    forecast_sample(&samples, &test_arena, &input.overheads, input.seed);
+    forecast_run(&outcome, &test_arena, &input, &samples, FORECAST_SAMPLES);
+    CHECK(outcome.wall_hours.mid == f.wall_hours.mid &&
+          outcome.wall_hours.high == f.wall_hours.high);
+    CHECK(outcome.cost_usd.mid == f.cost_usd.mid);
+}
+
 TEST(forecast_of_prices_spans_the_offers)
 {
     struct knowledge k = knowledge_open();

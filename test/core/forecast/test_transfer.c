@@ -76,7 +76,7 @@ TEST(transfer_to_the_same_configuration_gives_the_pilots_own_rate)
         double rate = before->forecast.tokens_per_s.mid * factors[i];
         const struct plan *after = plan_with(one_gpu, pilot_of(before, rate, 0.004));
         CHECK_NEAR(after->forecast.tokens_per_s.mid, rate, 0.005);
-        CHECK(after->carried.alike && after->carried.weight == 1);
+        CHECK(after->transferred.alike && after->transferred.weight == 1);
         CHECK(after->chosen.gpus == 1);
     }
 }
@@ -131,7 +131,7 @@ TEST(transfer_to_more_epochs_scales_the_training_exactly)
         plan_with(JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\",\"epochs\":3"), pilot);
     CHECK_NEAR(thrice->forecast.middle.seconds[OVERHEAD_TRAINING],
                3 * once->forecast.middle.seconds[OVERHEAD_TRAINING], 1e-12);
-    CHECK(thrice->carried.alike);
+    CHECK(thrice->transferred.alike);
     CHECK_NEAR(once->forecast.middle.seconds[OVERHEAD_TRAINING],
                once->chosen.workload.processed_tokens / 8000, 1e-9);
 }
@@ -161,7 +161,7 @@ TEST(transfer_to_eight_gpus_scales_by_the_communication_model)
     double carried = eight_after->forecast.tokens_per_s.mid / one_after->forecast.tokens_per_s.mid;
     CHECK(model > 6 && model < 8);
     CHECK_NEAR(carried, model, 0.005);
-    CHECK(!eight_after->carried.alike && eight_after->carried.spreads[TRANSFER_GPUS] > 0);
+    CHECK(!eight_after->transferred.alike && eight_after->transferred.spreads[TRANSFER_GPUS] > 0);
     CHECK(eight_after->efficiency.log_spread > one_after->efficiency.log_spread);
     CHECK(eight_after->efficiency.log_spread < eight->efficiency.log_spread);
 }
@@ -196,12 +196,12 @@ TEST(transfer_to_another_method_is_pulled_towards_the_stacks_own)
     const char *full = JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\","
                            "\"method\":\"full\"");
     const struct plan *after = plan_with(full, pilot), *without = planning_make(full);
-    CHECK(after->carried.weight > 0 && after->carried.weight < 1);
-    double measured = after->carry.log_measured, prior = without->efficiency.log_mid;
+    CHECK(after->transferred.weight > 0 && after->transferred.weight < 1);
+    double measured = after->transfer.log_measured, prior = without->efficiency.log_mid;
     CHECK(after->efficiency.log_mid > measured && after->efficiency.log_mid < prior);
     // Two runs of deviation s each that differ by d: correlation 1 - d² / 2 s².
     double s = without->efficiency.log_spread, weight = 1 - 0.24 * 0.24 / (2 * s * s);
-    CHECK_NEAR(after->carried.weight, weight, 1e-9);
+    CHECK_NEAR(after->transferred.weight, weight, 1e-9);
     CHECK_NEAR(after->efficiency.log_mid, prior + weight * (measured - prior), 1e-9);
 }
 
@@ -230,14 +230,14 @@ TEST(transfer_to_other_lengths_uses_the_pilots_fit)
     struct pilot *pilot = flat_pilot(before);
     const char *shorter = JOB("\"context\":1024,\"gpus\":1,\"batching\":\"packed\"");
     const struct plan *after = plan_with(shorter, pilot);
-    CHECK(after->carried.by_fit);
+    CHECK(after->transferred.by_fit);
     double tokens = after->chosen.workload.batch.tokens;
     CHECK(tokens == 2048);
     CHECK_NEAR(after->forecast.tokens_per_s.mid, tokens / (0.01 + 1e-4 * tokens), 0.005);
-    CHECK_NEAR(after->carried.spreads[TRANSFER_LENGTHS], 0.005, 1e-9);
+    CHECK_NEAR(after->transferred.spreads[TRANSFER_LENGTHS], 0.005, 1e-9);
     pilot->fit.samples = 0;
     const struct plan *by_list = plan_with(shorter, pilot);
-    CHECK(!by_list->carried.by_fit);
+    CHECK(!by_list->transferred.by_fit);
     CHECK(by_list->efficiency.log_spread > after->efficiency.log_spread);
 }
 
@@ -246,9 +246,9 @@ TEST(transfer_outside_the_fitted_range_is_less_certain)
     const struct plan *before = planning_make(one_gpu);
     struct pilot *pilot = flat_pilot(before);
     const char *longer = JOB("\"context\":8192,\"gpus\":1,\"batching\":\"packed\"");
-    double outside = plan_with(longer, pilot)->carried.spreads[TRANSFER_LENGTHS];
+    double outside = plan_with(longer, pilot)->transferred.spreads[TRANSFER_LENGTHS];
     pilot->fit.tokens_high = 20000;
-    double inside = plan_with(longer, pilot)->carried.spreads[TRANSFER_LENGTHS];
+    double inside = plan_with(longer, pilot)->transferred.spreads[TRANSFER_LENGTHS];
     CHECK(outside > inside && inside > 0);
 }
 
@@ -273,7 +273,7 @@ TEST(transfer_of_more_memory_than_predicted_warns_where_the_run_would_not_fit)
     struct pilot *pilot = pilot_of(before, 9000, 0.004);
     pilot->peak_bytes = before->chosen.memory.total_bytes;
     const struct plan *as_predicted = plan_with(one_gpu, pilot);
-    CHECK_NEAR(transfer_memory_ratio(&as_predicted->carry), 1, 1e-9);
+    CHECK_NEAR(transfer_memory_ratio(&as_predicted->transfer), 1, 1e-9);
     pilot->peak_bytes = 1.05 * before->chosen.memory.device_bytes;
     const struct plan *more = plan_with(one_gpu, pilot);
     for (int i = 0; i < 2; i++) {
@@ -303,7 +303,7 @@ TEST(transfer_shows_as_measured_assumptions_and_in_words)
     plan_text(after, &test_arena, &out);
     const char *text = out_string(&out);
     CHECK(strstr(text, "8,939 tokens/s measured on 1 × h200-sxm"));
-    CHECK(strstr(text, "%: other number of GPUs"));
+    CHECK(strstr(plan_pilot_words(after, &test_arena), "%: other number of GPUs"));
     CHECK(!strstr(text, "a pilot of five minutes"));
     out.size = 0;
     plan_write(after, &test_arena, &out);
@@ -326,7 +326,7 @@ TEST(transfer_takes_unknown_lengths_to_be_those_of_the_pilot)
     pilot->composition = (struct pilot_composition){ 8 * 8000, 8 * 8000 * 150.0, 8 * 4000 };
     const struct plan *after = plan_with(native, pilot);
     CHECK_NEAR(after->forecast.tokens_per_s.mid, 14000, 0.005);
-    CHECK(after->carried.alike);
+    CHECK(after->transferred.alike);
     CHECK_NEAR(after->chosen.workload.batch.tokens, 8000, 1e-9);
     CHECK_NEAR(after->chosen.workload.batch.squares, 8000 * 150.0, 1e-9);
     CHECK_NEAR(after->chosen.workload.batch.labelled, 4000, 1e-9);
@@ -358,7 +358,7 @@ TEST(transfer_takes_the_drivers_name_of_a_gpu)
     struct pilot *pilot = pilot_of(before, 8939, 0.004);
     pilot->configuration.gpu = NULL;
     pilot->gpu.name = "NVIDIA H200";
-    CHECK(plan_with(one_gpu, pilot)->carried.alike);
+    CHECK(plan_with(one_gpu, pilot)->transferred.alike);
 }
 
 // --- against measured runs ---------------------------------------------------

@@ -1,6 +1,6 @@
 #include "test/core/planning.h"
 
-static const char *said(const struct plan *plan, const char *code)
+static const char *warning_of(const struct plan *plan, const char *code)
 {
     for (size_t i = 0; i < plan->advice.count; i++)
         if (!strcmp(plan->advice.items[i].code, code))
@@ -71,10 +71,10 @@ static const struct plan *plan_with(const char *members)
 TEST(advice_notices_each_mistake_and_its_remedy)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *text = said(plan_with(cases[i].mistake), cases[i].code);
+        const char *text = warning_of(plan_with(cases[i].mistake), cases[i].code);
         test_check(text && strlen(text) > 20, "is noticed", cases[i].code, 0);
-        test_check(!said(plan_with(cases[i].remedy), cases[i].code), "is remedied", cases[i].code,
-                   0);
+        test_check(!warning_of(plan_with(cases[i].remedy), cases[i].code), "is remedied",
+                   cases[i].code, 0);
     }
 }
 

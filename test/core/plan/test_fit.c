@@ -12,14 +12,14 @@ static struct fit fit_of(const char *json)
 TEST(fit_finds_the_last_micro_batch_that_fits)
 {
     struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"method\":\"lora\","
-                            "\"checkpointing\":\"full\"}");
+                            "\"checkpointing\":\"full\",\"global_batch\":64}");
     int64_t most = fit.largest[RECIPE_RECOMPUTE].micro_batch;
     CHECK(most > 1);
     for (int more = 0; more < 2; more++) {
         struct fit tried = fit_of(
             text_format(&test_arena,
                         "{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"checkpointing\":\"full\","
-                        "\"micro_batch\":\"%lld\"}",
+                        "\"micro_batch\":\"%lld\",\"global_batch\":64}",
                         (long long)most + more));
         CHECK(tried.memory.fits == !more);
     }

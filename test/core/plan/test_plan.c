@@ -1,3 +1,4 @@
+#include "base/rng.h"
 #include "test/core/planning.h"
 
 static const char usual[] = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":3,"
@@ -213,7 +214,7 @@ TEST(plan_says_what_it_was_asked_and_reads_it_back)
     plan_request_write(&request, &test_arena, NULL, &w);
     struct json tree;
     CHECK(json_read(&tree, &test_arena, out_view(&first), "t") == OK);
-    CHECK(tree.count == 9); // nothing that was not said
+    CHECK(tree.count == 9); // nothing that was not given
     CHECK(json_get_number(&tree, "deadline", 0) == 4 * 3600);
     CHECK(plan_request_read(&request, &test_arena, out_view(&first), "t") == OK);
     plan_request_write(&request, &test_arena, NULL, &again);
@@ -269,4 +270,353 @@ TEST(plan_document_has_percentiles_that_rise_through_the_range)
                number(&tree, "gpu_hours", "p10"), 1e-9);
     CHECK_NEAR(json_get_number(&list->items[17], "gpu_hours", NAN),
                number(&tree, "gpu_hours", "p90"), 1e-9);
+}
+
+// --- one answer everywhere ---------------------------------------------------
+
+static const char *request_of(const char *model, const char *members)
+{
+    return text_format(&test_arena, "{\"model\":\"%s\",\"tokens\":1e7,%s}", model, members);
+}
+
+static struct fit fit_like(const struct plan *plan)
+{
+    struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
+    struct fit fit = { 0 };
+    *request = *plan->request;
+    request->gpu = plan->chosen.gpu->name;
+    request->gpus = plan->chosen.gpus;
+    request->parallel = layout_spell(&plan->chosen.layout, &test_arena);
+    request->recipe.checkpointing = plan->chosen.recipe.checkpointing;
+    request->micro_batch = text_format(&test_arena, "%.0f", plan->chosen.workload.micro_batch);
+    request->global_batch = (int64_t)plan->chosen.workload.global_batch;
+    CHECK(!fit_make(&fit, &test_arena, planning_data(), request));
+    return fit;
+}
+
+TEST(plan_memory_and_search_give_one_configuration_the_same_numbers)
+{
+    static const char *const models[] = { "llama-3.1-8b", "llama-3.1-70b", "qwen3-30b-a3b",
+                                          "gemma-3-27b" };
+    static const char *const stacks[] = { "hf", "hf-peft", "hf-deepspeed", "nemo", "unsloth" };
+    static const char *const methods[] = { "full", "lora", "qlora" };
+    static const char *const gpus[] = { "a100-sxm-80gb", "h100-sxm", "rtx-4090", "t4" };
+    static const char *const batchings[] = { "auto", "longest", "packed" };
+    struct rng rng = rng_seeded(7);
+    for (int i = 0; i < 36; i++) {
+        const char *json =
+            request_of(models[rng_below(&rng, 4)],
+                       text_format(&test_arena,
+                                   "\"stack\":\"%s\",\"method\":\"%s\",\"gpu\":\"%s\",\"gpus\":%d,"
+                                   "\"batching\":\"%s\",\"context\":%d,\"search\":false",
+                                   stacks[rng_below(&rng, 5)], methods[rng_below(&rng, 3)],
+                                   gpus[rng_below(&rng, 4)], 1 << rng_below(&rng, 5),
+                                   batchings[rng_below(&rng, 3)], 512 << rng_below(&rng, 7)));
+        const struct plan *plan = planning_make(json);
+        struct fit fit = fit_like(plan);
+        test_check(fit.memory.total_bytes == plan->estimate.memory.total_bytes &&
+                       fit.memory.fits == plan->fits,
+                   "memory and plan agree", json, 0);
+        test_check(plan->chosen.memory.total_bytes == plan->estimate.memory.total_bytes,
+                   "search and plan agree", json, 0);
+    }
+}
+
+TEST(plan_and_memory_have_the_same_defaults)
+{
+    struct plan_request request;
+    struct fit fit;
+    const char *json = request_of("llama-3.1-70b", "\"method\":\"full\",\"gpu\":\"a100-sxm-80gb\","
+                                                   "\"gpus\":8");
+    CHECK(!plan_request_read(&request, &test_arena, text_of(json), "t"));
+    CHECK(!fit_make(&fit, &test_arena, planning_data(), &request));
+    const struct plan *plan = planning_make(json);
+    CHECK(fit.memory.fits == plan->fits);
+    CHECK(fit.accumulation == plan->chosen.workload.accumulation);
+    CHECK(fit.memory.total_bytes == plan->estimate.memory.total_bytes);
+}
+
+TEST(plan_reports_the_numbers_that_it_computes_with)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"gpus\":2,\"method\":\"qlora\""));
+    struct links links =
+        network_links(plan->chosen.gpu, plan->chosen.node.gpus > 0 ? &plan->chosen.node : NULL);
+    const struct {
+        const char *name;
+        double value;
+    } used[] = {
+        { "GPU matrix products, sustained",
+          compute_matmul_flops_per_s(plan->chosen.gpu, RECIPE_FP16) },
+        { "GPU memory bandwidth, sustained", compute_memory_bytes_per_s(plan->chosen.gpu) },
+        { "GPU memory", plan->estimate.memory.device_bytes },
+        { "link between GPUs, sustained", links.node_bytes_per_s },
+        { "context", plan->rule.context },
+        { "save interval", plan->forecast.middle.save_interval_seconds },
+        { "price", price_median(&plan->price) },
+    };
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
+        bool found = false;
+        for (size_t k = 0; k < plan->assumption_count; k++)
+            if (!strcmp(plan->assumptions[k].name, used[i].name))
+                found = plan->assumptions[k].value.mid == used[i].value;
+        test_check(found, used[i].name, "is reported as used", 0);
+    }
+}
+
+// --- choosing ----------------------------------------------------------------
+
+TEST(plan_that_fits_nowhere_is_of_the_closest_configuration)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-405b", "\"method\":\"full\",\"context\":8192,"
+                                                   "\"micro_batch\":\"64\""));
+    CHECK(!plan->fits);
+    CHECK(plan->chosen.gpus == 64 && plan->chosen.gpu->memory_bytes > 250e9);
+    CHECK(plan->advice.count && strstr(plan->advice.items[0].text, "short"));
+    CHECK(strstr(plan->advice.items[0].text, " fits ("));
+    plan = planning_make(request_of("llama-3.1-405b", "\"method\":\"full\",\"gpu\":\"t4\""));
+    CHECK(!plan->fits && plan->chosen.gpus == 64);
+}
+
+TEST(plan_for_a_gpu_without_bf16_is_in_fp16_and_never_advises_bf16)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"method\":\"qlora\""));
+    CHECK(plan->chosen.recipe.precision == RECIPE_FP16);
+    for (size_t i = 0; i < plan->advice.count; i++)
+        CHECK(!strstr(plan->advice.items[i].text, "--adapter-dtype bf16") &&
+              !strstr(plan->advice.items[i].text, "--precision bf16"));
+    plan = planning_make(request_of("llama-3.1-8b", "\"gpu\":\"a100\",\"precision\":\"fp8\""));
+    CHECK(plan->chosen.recipe.precision == RECIPE_BF16);
+}
+
+TEST(plan_of_long_rows_is_spread_by_context_parallelism)
+{
+    const struct plan *plan = planning_make(
+        request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8,\"context\":131072,"
+                                   "\"stack\":\"hf\",\"method\":\"full\",\"search\":false"));
+    CHECK(plan->fits && plan->chosen.layout.context == 8);
+}
+
+TEST(plan_takes_no_more_gpus_than_the_goal_needs)
+{
+    static const char *const cases[][2] = { { "gemma-3-27b", "rtx-4090" },
+                                            { "llama-3.1-8b", "t4" },
+                                            { "llama-3.1-8b", "h100" },
+                                            { "qwen3-30b-a3b", "h100" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct plan *plan = planning_make(
+            request_of(cases[i][0], text_format(&test_arena, "\"gpu\":\"%s\",\"method\":\"qlora\"",
+                                                cases[i][1])));
+        for (size_t k = 0; k < plan->scaling_count; k++) {
+            const struct search_result *r = &plan->scaling[k];
+            test_check(r->gpus >= plan->chosen.gpus || r->gpu_hours > plan->chosen.gpu_hours,
+                       "no fewer GPUs take fewer GPU hours", cases[i][0], 0);
+        }
+    }
+}
+
+TEST(plan_within_a_deadline_shows_a_median_within_it)
+{
+    static const char *const deadlines[] = { "1h", "2h", "4h", "7h" };
+    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
+        const struct plan *plan =
+            planning_make(text_format(&test_arena,
+                                      "{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"gpu\":\"a100\","
+                                      "\"gpus\":1,\"deadline\":\"%s\"}",
+                                      deadlines[i]));
+        bool found = false;
+        for (size_t k = 0; k < plan->alternative_count; k++)
+            if (!strcmp(plan->alternatives[k].why, "smallest in time")) {
+                found = true;
+                CHECK(plan->alternatives[k].result.wall_hours * 3600 <= plan->request->deadline);
+            }
+        CHECK(found || plan->meets_deadline);
+        plan = planning_make(text_format(
+            &test_arena, "{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"deadline\":\"%s\"}",
+            deadlines[i]));
+        CHECK(plan->meets_deadline);
+    }
+}
+
+// --- alternatives ------------------------------------------------------------
+
+static const struct plan_alternative *row_of(const struct plan *plan, const char *why)
+{
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        if (!strcmp(plan->alternatives[i].why, why))
+            return &plan->alternatives[i];
+    return NULL;
+}
+
+TEST(plan_alternatives_keep_a_given_global_batch_and_say_what_they_change)
+{
+    const struct plan *plan = planning_make(
+        request_of("qwen3-30b-a3b", "\"gpu\":\"h100\",\"gpus\":8,\"global_batch\":8"));
+    CHECK(plan->alternative_count > 3);
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        const struct plan_alternative *a = &plan->alternatives[i];
+        const struct search_result *r = &a->result, *own = &plan->chosen;
+        CHECK(r->workload.global_batch == 8);
+        CHECK((r->workload.micro_batch != own->workload.micro_batch) ==
+              (strstr(a->changes, "micro-batch") != NULL));
+        CHECK((r->recipe.checkpointing != own->recipe.checkpointing) ==
+              (strstr(a->changes, "checkpointing") != NULL));
+        CHECK((r->gpu != own->gpu || r->gpus != own->gpus) == (strstr(a->changes, " × ") != NULL));
+        CHECK(r->gpus <= 8); // more could not share eight rows
+    }
+}
+
+TEST(plan_scaling_compares_speeds_of_like_settings)
+{
+    const struct plan *plan = planning_make(
+        request_of("qwen3-30b-a3b", "\"gpu\":\"h100\",\"gpus\":8,\"global_batch\":8"));
+    double before = INFINITY;
+    bool own = false;
+    for (size_t i = 0; i < plan->scaling_count; i++) {
+        const struct search_result *r = &plan->scaling[i];
+        CHECK(r->workload.global_batch == 8);
+        if (r->workload.micro_batch != plan->chosen.workload.micro_batch ||
+            r->recipe.checkpointing != plan->chosen.recipe.checkpointing)
+            continue;
+        CHECK(r->tokens_per_s / (double)r->gpus < 1.02 * before);
+        before = r->tokens_per_s / (double)r->gpus;
+        own |= r->gpus == 8 && r->wall_hours == plan->forecast.wall_hours.mid;
+    }
+    CHECK(own);
+}
+
+TEST(plan_labels_hold_for_the_rows_that_are_shown)
+{
+    static const char *const requests[] = {
+        "\"gpu\":\"h100\",\"gpus\":8", "\"gpu\":\"a100\",\"method\":\"full\",\"gpus\":8",
+        "\"gpu\":\"rtx-4090\"",        "\"stack\":\"nemo\",\"gpus\":4",
+        "\"packing\":\"off\"",
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        const struct plan *plan = planning_make(request_of("llama-3.1-8b", requests[i]));
+        const struct plan_alternative *cheap = row_of(plan, "cheapest"),
+                                      *fast = row_of(plan, "fastest"),
+                                      *lean = row_of(plan, "fewest GPU hours");
+        const struct search_result *own = &plan->chosen;
+        double cost = cheap ? cheap->result.cost_usd : own->cost_usd;
+        double wall = fast ? fast->result.wall_hours : own->wall_hours;
+        double hours = lean ? lean->result.gpu_hours : own->gpu_hours;
+        for (size_t k = 0; k < plan->scaling_count; k++) {
+            const struct search_result *r = &plan->scaling[k];
+            CHECK(!r->stable || !(r->cost_usd < cost));
+            CHECK(!r->stable || (r->wall_hours >= wall && r->gpu_hours >= hours));
+        }
+        const struct plan_alternative *of_goals[] = { cheap, fast, lean };
+        for (int k = 0; k < 3; k++)
+            if (of_goals[k])
+                CHECK(!(of_goals[k]->result.cost_usd < cost) &&
+                      of_goals[k]->result.wall_hours >= wall &&
+                      of_goals[k]->result.gpu_hours >= hours);
+    }
+}
+
+TEST(plan_shows_of_an_alternative_what_a_plan_of_it_would_show)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
+    const struct search_result *r = &row_of(plan, "fewer GPUs")->result;
+    const struct plan *again = planning_make(request_of(
+        "llama-3.1-8b",
+        text_format(&test_arena,
+                    "\"gpu\":\"%s\",\"gpus\":%lld,\"global_batch\":%.0f,\"micro_batch\":\"%.0f\","
+                    "\"checkpointing\":\"%s\",\"parallel\":\"%s\"",
+                    r->gpu->name, (long long)r->gpus, r->workload.global_batch,
+                    r->workload.micro_batch, recipe_checkpointings[r->recipe.checkpointing],
+                    layout_spell(&r->layout, &test_arena))));
+    CHECK(again->forecast.gpu_hours.mid == r->gpu_hours);
+    CHECK(again->forecast.cost_usd.mid == r->cost_usd);
+}
+
+TEST(plan_of_packing_changes_packing_alone)
+{
+    const struct plan *plan = planning_make(
+        request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"mean_length\":400,\"packing\":\"off\","
+                                   "\"micro_batch\":\"2\",\"checkpointing\":\"full\""));
+    const struct plan_alternative *packed = row_of(plan, "packed");
+    CHECK(packed && !strcmp(packed->changes, "packed"));
+    CHECK(packed->result.workload.micro_batch == 2);
+}
+
+// --- what is shown -----------------------------------------------------------
+
+TEST(plan_says_given_only_of_what_was_given)
+{
+    struct plan_request request;
+    CHECK(!plan_request_read(&request, &test_arena,
+                             text_of(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":1,"
+                                                                "\"packing\":\"off\"")),
+                             "t"));
+    struct lengths lengths = { .arena = &test_arena };
+    struct rng rng = rng_seeded(3);
+    struct profile profile = { 0 };
+    for (int i = 0; i < 4000; i++) {
+        int64_t tokens = 20 + (int64_t)rng_below(&rng, 500);
+        lengths_add(&lengths, tokens, tokens);
+    }
+    lengths_tally(&profile.tally, &test_arena, &lengths);
+    CHECK(!plan_request_measure(&request, &test_arena, &profile, &lengths));
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    CHECK(!plan_make(plan, &test_arena, planning_data(), &request));
+    for (size_t i = 0; i < plan->assumption_count; i++)
+        test_check(plan->assumptions[i].origin != ASSUMPTION_GIVEN, plan->assumptions[i].name,
+                   "was not given", 0);
+    struct out out = { .arena = &test_arena };
+    plan_explain(plan, &test_arena, &out);
+    CHECK(strstr(out_string(&out), "allocation") && !strstr(out_string(&out), "given"));
+}
+
+TEST(plan_text_shows_the_precision_of_weights_and_states)
+{
+    struct out out = { .arena = &test_arena };
+    plan_text(planning_make(request_of("llama-3.1-8b", "\"method\":\"full\",\"stack\":\"hf\","
+                                                       "\"gpu\":\"h100\",\"gpus\":8")),
+              &test_arena, &out);
+    CHECK(strstr(out_string(&out), "without an fp32 master copy"));
+}
+
+TEST(plan_starts_from_a_former_plan_and_overrides_it)
+{
+    const struct plan *plan = planning_make(
+        request_of("qwen2.5-7b", "\"gpu\":\"h100\",\"gpus\":2,\"epochs\":2,\"rank\":32"));
+    struct plan_request former;
+    CHECK(!plan_request_former(&former, &test_arena, written(plan), "plan.json"));
+    struct plan *again = ARENA_NEW(&test_arena, struct plan, 1);
+    CHECK(!plan_make(again, &test_arena, planning_data(), &former));
+    CHECK(again->forecast.gpu_hours.mid == plan->forecast.gpu_hours.mid);
+    struct plan_request given = plan_request_default();
+    given.tokens = former.tokens = 20000000;
+    former.given = &given;
+    plan_request_renew(&former);
+    CHECK(!plan_make(again, &test_arena, planning_data(), &former));
+    CHECK(again->chosen.workload.tokens == 2e7 && again->chosen.recipe.rank == 32);
+    for (size_t i = 0; i < again->assumption_count; i++) {
+        const struct assumption *a = &again->assumptions[i];
+        if (!strcmp(a->name, "epochs"))
+            CHECK(a->origin == ASSUMPTION_GIVEN && a->source && !strcmp(a->source, "plan.json"));
+        if (!strcmp(a->name, "tokens"))
+            CHECK(a->origin == ASSUMPTION_GIVEN && !a->source);
+    }
+    CHECK(plan_request_former(&former, &test_arena, TEXT("{\"kind\":\"pilot\"}"), "p.json") ==
+          ERR_INPUT);
+}
+
+TEST(plan_document_has_trade_offs_that_none_of_them_beats)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
+    CHECK(plan->pareto_count >= 3);
+    for (size_t i = 0; i < plan->pareto_count; i++) {
+        const struct search_result *a = &plan->pareto[i];
+        CHECK(a->sampled);
+        for (size_t k = 0; k < plan->pareto_count; k++)
+            CHECK(k == i || plan->pareto[k].wall_hours > a->wall_hours ||
+                  plan->pareto[k].gpu_hours > a->gpu_hours);
+    }
 }

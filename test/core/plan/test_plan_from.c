@@ -44,7 +44,7 @@ static struct trainer_config read_text(const char *yaml, struct plan_request *re
     *request = plan_request_default();
     CHECK(!yaml_read(&tree, &test_arena, text_of(yaml), "test.yaml"));
     CHECK(!trainer_config_add(&config, &tree, "test.yaml"));
-    CHECK(!plan_from(&config, request, PLAN_UNSAID));
+    CHECK(!plan_from(&config, request, PLAN_NOT_GIVEN));
     return config;
 }
 
@@ -103,7 +103,7 @@ TEST(trainer_config_reads_axolotl)
                     "parallel=ddp;stack=axolotl");
     CHECK(request.recipe.rank == 32 && request.recipe.method == RECIPE_QLORA);
     CHECK(request.global_batch == 32 && request.context == 4096);
-    CHECK(request.gpus == PLAN_UNSAID); // the command line's own
+    CHECK(request.gpus == PLAN_NOT_GIVEN); // the command line's own
     CHECK(!config.contradiction_count);
     CHECK(effect_of(&config, "max_steps") == TRAINER_CONFIG_MATTERS);
     CHECK(effect_of(&config, "my_own_switch") == TRAINER_CONFIG_UNKNOWN);
@@ -120,7 +120,7 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
                     "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
                     "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
                     "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1");
-    CHECK(!config.contradiction_count); // "auto" contradicts nobody
+    CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
 }
 
@@ -137,7 +137,7 @@ TEST(trainer_config_reads_torchtune)
 TEST(trainer_config_reads_litgpt)
 {
     struct plan_request request;
-    struct trainer_config config = read_files("litgpt.yaml", PLAN_UNSAID, &request);
+    struct trainer_config config = read_files("litgpt.yaml", PLAN_NOT_GIVEN, &request);
     expect(&config, "method=qlora;quantization=nf4-nested;rank=32;targets=q,v,o;context=512;"
                     "batching=longest;micro_batch=2;global_batch=8;gpus=2;epochs=4;"
                     "eval_share=0.05;seed=1337;optimizer=adamw;parallel=fsdp;stack=litgpt");
@@ -148,7 +148,7 @@ TEST(trainer_config_merges_peft_transformers_and_accelerate)
 {
     struct plan_request request;
     struct trainer_config config = read_files(
-        "adapter_config.json training_args.json accelerate_fsdp.yaml", PLAN_UNSAID, &request);
+        "adapter_config.json training_args.json accelerate_fsdp.yaml", PLAN_NOT_GIVEN, &request);
     expect(&config, "model=Qwen/Qwen2.5-7B-Instruct;method=lora;rank=24;targets=q,k,v,o;"
                     "trains_embeddings=yes;micro_batch=4;global_batch=128;gpus=16;nodes=2;"
                     "epochs=2;batching=grouped;checkpointing=full;parallel=zero2;"
@@ -159,8 +159,9 @@ TEST(trainer_config_merges_peft_transformers_and_accelerate)
 TEST(trainer_config_reads_accelerate_with_deepspeed)
 {
     struct plan_request request;
-    struct trainer_config config = read_files(
-        "adapter_config.json training_args.json accelerate_deepspeed.yaml", PLAN_UNSAID, &request);
+    struct trainer_config config =
+        read_files("adapter_config.json training_args.json accelerate_deepspeed.yaml",
+                   PLAN_NOT_GIVEN, &request);
     expect(&config, "gpus=8;global_batch=64;parallel=zero3 offload weights;stack=hf-deepspeed");
     CHECK(!config.contradiction_count);
 }
@@ -199,7 +200,7 @@ TEST(trainer_config_reads_a_command_line_of_trl)
     struct trainer_config config = { .arena = &test_arena };
     struct plan_request request = plan_request_default();
     CHECK(!trainer_config_words(&config, words));
-    CHECK(!plan_from(&config, &request, PLAN_UNSAID));
+    CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
     expect(&config, "model=Qwen/Qwen2.5-0.5B;method=qlora;quantization=nf4;rank=32;"
                     "targets=all-linear;batching=packed;context=2048;micro_batch=2;"
                     "global_batch=64;gpus=4;precision=bf16;optimizer=adamw-8bit;epochs=3;"
@@ -212,7 +213,7 @@ TEST(trainer_config_of_trl_without_peft_trains_the_whole_model)
     struct trainer_config config = { .arena = &test_arena };
     struct plan_request request = plan_request_default();
     CHECK(!trainer_config_words(&config, words));
-    CHECK(!plan_from(&config, &request, PLAN_UNSAID));
+    CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
     expect(&config, "method=full;context=1024;micro_batch=8;stack=hf");
 }
 
@@ -227,7 +228,7 @@ TEST(trainer_config_finds_deepspeed_beside_fsdp)
     trainer_config_missing(&config, config.references[0]);
     CHECK(!plan_from(&config, &request, 8));
     expect(&config, "parallel=zero3 offload weights;targets=q,k,v,o;batching=max;context=2048");
-    CHECK(contradicts(&config, "of which a run has one"));
+    CHECK(contradicts(&config, "a run can use only one"));
     CHECK(contradicts(&config, "both recompute activations"));
 }
 
@@ -236,8 +237,9 @@ TEST(trainer_config_finds_batches_that_do_not_multiply)
     struct plan_request request;
     struct trainer_config config =
         read_files("adapter_config.json training_args.json deepspeed_batch.json", 4, &request);
-    CHECK(contradicts(&config, "train_batch_size of deepspeed_batch.json is 64, but 4 rows × 1 "
-                               "passes × 4 GPUs are 16"));
+    CHECK(contradicts(&config,
+                      "train_batch_size in deepspeed_batch.json is 64, but micro-batch 4 × "
+                      "accumulation 1 × 4 GPUs is 16"));
     CHECK(contradicts(&config, "bf16 in training_args.json is bf16, fp16.enabled"));
     CHECK(contradicts(&config, "gradient_accumulation_steps in training_args.json is 2"));
     expect(&config, "global_batch=16;parallel=zero3;stack=hf-deepspeed");
@@ -249,7 +251,7 @@ TEST(trainer_config_finds_batches_that_do_not_multiply)
 TEST(trainer_config_finds_two_precisions_and_reads_merged_keys)
 {
     struct plan_request request;
-    struct trainer_config config = read_files("merged.yaml", PLAN_UNSAID, &request);
+    struct trainer_config config = read_files("merged.yaml", PLAN_NOT_GIVEN, &request);
     expect(&config, "rank=8;context=2048;micro_batch=1;global_batch=16;epochs=2;method=qlora;"
                     "quantization=int8;batching=longest;targets=all-linear");
     CHECK(config.contradiction_count == 1);
@@ -263,13 +265,13 @@ TEST(trainer_config_finds_what_else_cannot_be)
         "base_model: x\nload_in_4bit: true\nload_in_8bit: true\nadapter: lora\n", &request);
     CHECK(contradicts(&config, "load_in_4bit in test.yaml is nf4-nested, load_in_8bit"));
     config = read_text("base_model: x\nadapter: qlora\nload_in_4bit: false\n", &request);
-    CHECK(contradicts(&config, "is qlora and load_in_4bit is off"));
+    CHECK(contradicts(&config, "is qlora but load_in_4bit is off"));
     config = read_text("base_model: x\nload_in_4bit: true\n", &request);
     CHECK(contradicts(&config, "quantized weights cannot be"));
     config = read_text("base_model: x\nsample_packing: true\ngroup_by_length: true\n", &request);
-    CHECK(contradicts(&config, "packed is taken"));
+    CHECK(contradicts(&config, "using packed"));
     config = read_text("finetuning_type: full\nlora_rank: 8\nmodel_name_or_path: x\n", &request);
-    CHECK(contradicts(&config, "sets a rank and"));
+    CHECK(contradicts(&config, "sets a rank but"));
     config =
         read_text("base_model: x\nsample_packing: true\npad_to_sequence_len: false\n", &request);
     CHECK(!config.contradiction_count);

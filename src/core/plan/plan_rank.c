@@ -1,0 +1,175 @@
+// Ranks configurations by what a reader sees: medians over the plan's samples.
+//
+// The search compares configurations with every unknown at its middle value, which is fast and
+// close. The median of the samples is a little off that, by a factor that differs between
+// configurations (a run of minutes is mostly start-up, a long one mostly training). So the search's
+// best candidates are forecast on a part of the samples, the best of those on all of them, and the
+// last comparison is of the very numbers that are printed:
+//
+//     all that fit ──middle──▶ CANDIDATES ──few samples──▶ within CLOSE ──all samples──▶ one
+
+#include "core/plan/plan_internal.h"
+
+#include <math.h>
+
+enum { CANDIDATES = 24, FEW = FORECAST_SAMPLES / 10 };
+static const double CLOSE = 1.03; // the median of a tenth of the samples is surer than this
+
+enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct arena *arena,
+                      const struct search_result *result, size_t count)
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct setup setup = search_setup(result, plan->model, plan->stack);
+    struct estimate estimate;
+    TRY(estimate_make(&estimate, arena, &setup));
+    struct forecast_input input = plan_input(plan, arena, result, &setup, &estimate);
+    input.price = plan_price(plan, arena, result);
+    forecast_run(out, arena, &input, &plan->samples, count);
+    arena_rewind(arena, mark);
+    return OK;
+}
+
+static void set_medians(struct search_result *result, const struct forecast_outcome *outcome)
+{
+    result->wall_hours = outcome->wall_hours.mid;
+    result->gpu_hours = outcome->wall_hours.mid * (double)result->gpus;
+    result->cost_usd = outcome->cost_usd.mid;
+}
+
+enum err plan_settle(struct plan *plan, struct arena *arena, struct search_result *result)
+{
+    struct forecast_outcome outcome;
+    if (result->sampled)
+        return OK;
+    TRY(plan_outcome(&outcome, plan, arena, result, plan->samples.count));
+    set_medians(result, &outcome);
+    result->sampled = true;
+    return OK;
+}
+
+// --- the least of something --------------------------------------------------
+
+static double value_of(const struct search_result *result, enum plan_goal goal)
+{
+    switch (goal) {
+    case PLAN_CHEAPEST: return result->cost_usd;
+    case PLAN_FASTEST: return result->wall_hours;
+    default: return result->gpu_hours;
+    }
+}
+
+const struct search_result *plan_lesser(const struct search_result *a,
+                                        const struct search_result *b, enum plan_goal goal)
+{
+    if (!b->stable || isnan(value_of(b, goal)))
+        return a;
+    return !a || value_of(b, goal) < value_of(a, goal) ? b : a;
+}
+
+// The stable results with the least middle values, ascending.
+static size_t pick_candidates(struct search_result *out, const struct search *search,
+                              enum plan_goal goal)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct search_result *r = &search->best[i];
+        double value = value_of(r, goal);
+        if (!r->stable || isnan(value) ||
+            (count == CANDIDATES && value >= value_of(&out[count - 1], goal)))
+            continue;
+        size_t at = count < CANDIDATES ? count++ : count - 1;
+        for (; at > 0 && value_of(&out[at - 1], goal) > value; at--)
+            out[at] = out[at - 1];
+        out[at] = *r;
+    }
+    return count;
+}
+
+enum err plan_least(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
+                    const struct search *search, enum plan_goal goal)
+{
+    struct arena_mark mark = arena_mark(arena);
+    struct search_result *candidates = ARENA_NEW(arena, struct search_result, CANDIDATES);
+    size_t count = pick_candidates(candidates, search, goal);
+    double rough[CANDIDATES], least = INFINITY, best = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        struct forecast_outcome outcome;
+        TRY(plan_outcome(&outcome, plan, arena, &candidates[i], FEW));
+        set_medians(&candidates[i], &outcome);
+        rough[i] = value_of(&candidates[i], goal);
+        least = fmin(least, rough[i]);
+    }
+    *found = false;
+    for (size_t i = 0; i < count; i++) {
+        if (rough[i] > CLOSE * least)
+            continue;
+        TRY(plan_settle(plan, arena, &candidates[i]));
+        if (value_of(&candidates[i], goal) < best) {
+            best = value_of(&candidates[i], goal);
+            *out = candidates[i];
+            *found = true;
+        }
+    }
+    arena_rewind(arena, mark);
+    return OK;
+}
+
+// --- within a deadline and a budget ------------------------------------------
+
+struct limits {
+    double wall_hours, cost_usd; // NAN: none
+    bool surely;                 // P90 must keep them, else the median
+};
+
+static bool keeps(const struct forecast_outcome *outcome, const struct limits *limits, double slack)
+{
+    double wall = limits->surely ? outcome->wall_hours.high : outcome->wall_hours.mid;
+    double cost = limits->surely ? outcome->cost_usd.high : outcome->cost_usd.mid;
+    return !(wall > slack * limits->wall_hours) && !(cost > slack * limits->cost_usd);
+}
+
+// The cheapest stable result of that many GPUs within the limits.
+static enum err smallest_of(struct search_result *out, bool *found, struct plan *plan,
+                            struct arena *arena, const struct search *search, int64_t gpus,
+                            const struct limits *limits)
+{
+    const double slack = 1.3; // of the middle value, where the median may be less
+    for (size_t i = 0; i < search->count; i++) {
+        const struct search_result *r = &search->best[i];
+        struct forecast_outcome outcome;
+        if (r->gpus != gpus || !r->stable || r->wall_hours > slack * limits->wall_hours ||
+            r->cost_usd > slack * limits->cost_usd)
+            continue;
+        TRY(plan_outcome(&outcome, plan, arena, r, FEW));
+        if (!keeps(&outcome, limits, CLOSE) || (*found && outcome.cost_usd.mid > out->cost_usd))
+            continue;
+        TRY(plan_outcome(&outcome, plan, arena, r, plan->samples.count));
+        bool dearer = *found && !isnan(out->cost_usd) && !(outcome.cost_usd.mid < out->cost_usd);
+        if (!keeps(&outcome, limits, 1) || dearer)
+            continue;
+        *out = *r;
+        set_medians(out, &outcome);
+        out->sampled = *found = true;
+    }
+    return OK;
+}
+
+enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan,
+                       struct arena *arena, const struct search *search)
+{
+    *found = false;
+    for (int surely = 1; surely >= 0 && !*found; surely--) {
+        struct limits limits = { plan->request->deadline / 3600, plan->request->budget, surely };
+        for (int64_t gpus = 0; !*found;) {
+            int64_t more = INT64_MAX; // the next larger number of GPUs
+            for (size_t i = 0; i < search->count; i++)
+                if (search->best[i].gpus > gpus && search->best[i].gpus < more)
+                    more = search->best[i].gpus;
+            if (more == INT64_MAX)
+                break;
+            gpus = more;
+            TRY(smallest_of(out, found, plan, arena, search, gpus, &limits));
+        }
+    }
+    return OK;
+}

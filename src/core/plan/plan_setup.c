@@ -1,0 +1,214 @@
+// Reads a request: finds model and stack, makes the workload's rule, the overheads and the space to
+// search. `plan` and `memory` both begin here, so that both take the same defaults.
+
+#include "core/plan/plan_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { USUAL_GLOBAL_BATCH = 64 };                 // rows per optimizer step unless given
+static const double USUAL_BATCH_TOLERANCE = 0.25; // how far from that GPUs may make it
+
+// --- model, stack and precision ----------------------------------------------
+
+static enum err find_stack(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    plan->stack = request->own_stack;
+    if (plan->stack)
+        return OK;
+    return stack_find(&plan->stack, plan->data->stacks, plan->data->stack_count,
+                      request->stack ? request->stack : stack_default(request->recipe.method));
+}
+
+struct recipe plan_recipe(const struct plan_request *request, const struct gpu *gpu)
+{
+    struct recipe recipe = request->recipe;
+    if (gpu && recipe.precision == RECIPE_FP8 && !gpu->supports_fp8)
+        recipe.precision = RECIPE_BF16;
+    if (gpu && recipe.precision == RECIPE_BF16 && !gpu->supports_bf16)
+        recipe.precision = RECIPE_FP16;
+    // Loss scaling cannot update fp16 weights: the trained ones stay in fp32.
+    bool scaled = recipe.precision == RECIPE_FP16 && recipe.method == RECIPE_FULL;
+    if (scaled && recipe.weights == RECIPE_DTYPE_AUTO)
+        recipe.weights = RECIPE_FP32;
+    if (scaled && recipe.states == RECIPE_DTYPE_AUTO)
+        recipe.states = RECIPE_FP32;
+    return recipe;
+}
+
+// --- the workload ------------------------------------------------------------
+
+static enum err find_batching(int *out, const struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    *out = request->batching;
+    if (*out != BATCHING_AUTO)
+        return OK;
+    const char *packing = request->packing;
+    if (packing && (!strcmp(packing, "on") || !strcmp(packing, "true")))
+        return *out = BATCHING_PACKED, OK;
+    if (packing && (!strcmp(packing, "off") || !strcmp(packing, "false")))
+        return *out = BATCHING_LONGEST, OK;
+    if (packing)
+        return fail(ERR_USAGE, "--packing is \"%s\", must be on or off", packing);
+    *out = plan->stack->batching;
+    return OK;
+}
+
+static enum err make_rule(struct plan *plan, struct arena *arena)
+{
+    const struct plan_request *request = plan->request;
+    struct workload_rule *rule = &plan->rule;
+    *rule = workload_rule();
+    rule->tokens = request->tokens > 0 ? (double)request->tokens : 0;
+    rule->mean_length = request->mean_length;
+    if (request->examples > 0)
+        rule->examples = (double)request->examples;
+    if (request->tokens < 0 && !isnan(rule->examples) && !isnan(request->mean_length))
+        rule->tokens = rint(rule->examples * rule->mean_length);
+    if (request->tokens < 0 && !isnan(rule->examples) && isnan(request->mean_length))
+        return fail(ERR_USAGE, "--examples gives the number of rows but not their length; add "
+                               "--tokens or --mean-length");
+    if (!isnan(request->epochs))
+        rule->epochs = request->epochs;
+    if (request->context > 0)
+        rule->context = (double)request->context;
+    else if (plan->model->max_positions > 0)
+        rule->context = fmin(rule->context, (double)plan->model->max_positions);
+    if (!isnan(request->labelled_share))
+        rule->labelled_share = request->labelled_share;
+    TRY(find_batching(&rule->batching, plan));
+    bool known = request->examples > 0 || !isnan(request->mean_length);
+    bool given = request->batching != BATCHING_AUTO || request->packing;
+    rule->full_rows = !known && (!given || rule->batching == BATCHING_PACKED);
+    rule->token_spread = request->token_spread;
+    if (request->lengths)
+        TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
+                             (uint64_t)request->seed));
+    else if (request->shape_known)
+        rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
+    else if (request->pilot && rule->full_rows)
+        plan_rows_of_pilot(rule, arena, plan);
+    return OK;
+}
+
+enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
+                    const struct plan_request *request)
+{
+    *out = (struct plan){ .request = request, .data = data, .model = request->shape };
+    out->advice.arena = arena;
+    TRY(plan_request_check(request));
+    if (!out->model)
+        TRY(catalog_model(&out->model, &data->catalog, request->model));
+    TRY(recipe_check(&request->recipe, out->model));
+    TRY(find_stack(out));
+    out->prior = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
+    return make_rule(out, arena);
+}
+
+// --- overheads ---------------------------------------------------------------
+
+static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
+{
+    const struct plan_request *request = plan->request;
+    const struct node *node = gpu ? catalog_node_of(&plan->data->catalog, gpu) : NULL;
+    struct overheads *o = &plan->overheads;
+    TRY(overhead_assume(o, &plan->data->catalog, node));
+    const struct {
+        struct assumption *assumption;
+        double value;
+        const char *option;
+        bool positive; // the computation divides by it
+    } settable[] = {
+        { &o->startup_seconds, request->startup, "startup", false },
+        { &o->compile_seconds, request->compile, "compile", false },
+        { &o->storage_bytes_per_s, request->storage, "storage", true },
+        { &o->eval_share, request->eval_share, "eval-share", false },
+        { &o->evals_per_epoch, request->evals_per_epoch, "evals-per-epoch", false },
+        { &o->retries, request->retries, "retries", false },
+        { &o->failed_runs, request->failed_runs, "failed-runs", false },
+        { &o->save_interval_seconds, request->save_interval, "save-interval", true },
+        { &o->failures_per_gpu_hour, request->failures_per_gpu_hour, "failures-per-gpu-hour",
+          false },
+    };
+    for (size_t i = 0; i < sizeof settable / sizeof *settable; i++) {
+        double value = settable[i].value;
+        if (value < 0 || (value == 0 && settable[i].positive) || value > 1e18)
+            return fail(ERR_USAGE, "--%s is %g, must be %s", settable[i].option, value,
+                        value > 1e18           ? "smaller"
+                        : settable[i].positive ? "above 0"
+                                               : "0 or more");
+        *settable[i].assumption = assumption_given(*settable[i].assumption, value);
+    }
+    return OK;
+}
+
+// --- the space to search -----------------------------------------------------
+
+// Sets the number of GPUs; 0 leaves it to the search.
+static enum err count_gpus(struct search_space *space, const struct plan_request *request)
+{
+    space->gpus = request->gpus > 0 ? request->gpus : 0;
+    if (request->nodes == PLAN_NOT_GIVEN)
+        return OK;
+    const struct node *node = space->gpu ? catalog_node_of(space->catalog, space->gpu) : NULL;
+    if (!space->gpus)
+        space->gpus = request->nodes * (node ? node->gpus : 8);
+    if (space->gpus % request->nodes || space->gpus > PLAN_MOST_GPUS)
+        return fail(ERR_USAGE, "--nodes is %lld, must divide the %lld GPUs of --gpus",
+                    (long long)request->nodes, (long long)space->gpus);
+    space->node_gpus = space->gpus / request->nodes;
+    return OK;
+}
+
+// Refuses a layout that the model cannot be split into.
+static enum err check_parallel(const struct search_space *space)
+{
+    const struct model *model = space->model;
+    struct layout layout;
+    if (!space->parallel || !space->gpus)
+        return OK;
+    TRY(layout_read(&layout, text_of(space->parallel), space->gpus));
+    if (model->heads % layout.tensor)
+        return fail(ERR_USAGE, "--parallel %s: the %lld heads of %s do not divide by %lld",
+                    space->parallel, (long long)model->heads, model->name,
+                    (long long)layout.tensor);
+    if (layout.pipeline > model->layers)
+        return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
+                    (long long)model->layers);
+    return OK;
+}
+
+enum err plan_space(struct search_space *out, struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    *out = (struct search_space){
+        .catalog = &plan->data->catalog,
+        .model = plan->model,
+        .stack = plan->stack,
+        .recipe = request->recipe,
+        .rule = plan->rule,
+        .efficiency = plan->prior,
+        .ledger = &plan->data->ledger,
+        .transfer = request->pilot ? &plan->transfer : NULL,
+        .overheads = &plan->overheads,
+        .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
+        .batch_tolerance = request->global_batch > 0 ? 0 : USUAL_BATCH_TOLERANCE,
+        .usd_per_gpu_hour = request->price,
+        .vendor = "nvidia",
+    };
+    if (request->gpu)
+        TRY(catalog_gpu(&out->gpu, out->catalog, request->gpu));
+    if (out->gpu)
+        out->vendor = out->gpu->vendor;
+    out->recipe = plan_recipe(request, out->gpu);
+    if (request->parallel && strcmp(request->parallel, "auto"))
+        out->parallel = request->parallel;
+    TRY(plan_request_rows(&out->micro_batch, request));
+    if (!out->global_batch && !out->micro_batch)
+        out->global_batch = USUAL_GLOBAL_BATCH;
+    TRY(count_gpus(out, request));
+    TRY(check_parallel(out));
+    return make_overheads(plan, out->gpu);
+}
