@@ -56,9 +56,10 @@ struct template_run {
     struct template_value captured; // the text of a block that a filter is applied to
     struct template_span *spans;    // of the generation blocks of the last render
     size_t span_count, span_room;
-    const struct template_list *watched; // dicts whose turns in loops are noted; may be NULL
-    struct template_span *turns;         // by watched item: what the loop wrote for it
-    size_t turn_room, next_turn;
+    const struct template_list *watched; // dicts whose loop passes are recorded; may be NULL
+    struct template_span *passes;        // by watched item: what its loop pass wrote
+    size_t pass_room, next_pass;
+    size_t failed_at; // watched item whose loop pass failed; SIZE_MAX: none did
 };
 
 enum err template_compile(const struct template **out, struct arena *arena, struct text source,

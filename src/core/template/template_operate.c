@@ -318,8 +318,8 @@ struct template_value template_math(struct template_run *run, int line, enum ope
         return repeat(run, line, b, whole_of(a));
     if (op == OPERATOR_MODULO && a.kind == TEMPLATE_STRING)
         return template_format_percent(run, line, a.string, b);
-    return template_stop(run, line, "a %s and a %s do not go with %s", template_value_kind_name(a),
-                         template_value_kind_name(b), signs[op]);
+    return template_stop(run, line, "unsupported operands for %s: %s and %s", signs[op],
+                         template_value_kind_name(a), template_value_kind_name(b));
 }
 
 // Markup escapes the plain string that it is added to.
@@ -386,7 +386,7 @@ struct template_value template_add(struct template_run *run, int line, struct te
     if (repeats(a) && repeats(b) && a.kind == b.kind && a.list->flavour == b.list->flavour)
         return add_lists(run, line, a.list, b.list);
     if (!is_number(a) || !is_number(b))
-        return template_stop(run, line, "a %s and a %s do not go with +",
+        return template_stop(run, line, "unsupported operands for +: %s and %s",
                              template_value_kind_name(a), template_value_kind_name(b));
     if (a.kind == TEMPLATE_FLOAT || b.kind == TEMPLATE_FLOAT)
         return real(real_of(a) + real_of(b));

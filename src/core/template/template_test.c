@@ -236,8 +236,7 @@ static struct template_value call_raise(struct call *call)
 {
     struct template_value what = template_argument(call, 0, "message", none);
     what = template_string(call->run, call->line, what);
-    return template_stop(call->run, call->line, "the template refuses: %.*s",
-                         TEXT_ARGS(what.string));
+    return template_stop(call->run, call->line, "raise_exception: %.*s", TEXT_ARGS(what.string));
 }
 
 static int day_of_week(int year, int month, int day)
