@@ -1,8 +1,8 @@
-// What each trainer does, read in its source (snapshots of 2026-05 to 2026-08).
+// How each trainer pads and packs: a table, read from the trainers' sources (2026-05 to 2026-08).
 //
 // All but torchtune, NeMo and our own engine end an epoch as transformers' Trainer does: the last
-// micro-batch may be short, accelerate repeats examples so that every rank has as many, and a step
-// of fewer micro-batches than the others is still a step.
+// micro-batch may be short, accelerate repeats examples so that every rank has the same number, and
+// an incomplete last step still counts as a step.
 
 #include "core/data/packing.h"
 
@@ -10,7 +10,7 @@
 
 const char *const batching_names[] = { "max", "longest", "grouped", "packed", NULL };
 
-enum { MAP_ROWS = 1000 }; // datasets.map hands over this many rows at a time
+enum { MAP_ROWS = 1000 }; // batch_size of datasets.map
 
 static const struct packing_rule padded = {
     .width = PACKING_WIDTH_LONGEST,
@@ -43,9 +43,9 @@ static const struct packing_rule trl_wrapped = {
     .attends_across = true,
 };
 
-// axolotl 2026-07: the function says first-fit decreasing, but nothing is sorted. With flash
-// attention, one row has the windows of the whole micro-batch and is padded to whole windows; the
-// number of steps is rounded down. Longer rows are dropped before (excess_length_strategy).
+// axolotl 2026-07: the function is called first-fit decreasing, but nothing is sorted. With flash
+// attention, one row spans the windows of the whole micro-batch and is padded to whole windows; the
+// number of steps is rounded down. Longer rows are dropped first (excess_length_strategy).
 static const struct packing_rule axolotl_first_fit = {
     .method = PACKING_FIRST_FIT,
     .excess = PACKING_DROP,
@@ -71,8 +71,8 @@ static const struct packing_rule axolotl_padded = {
     .shuffles_examples = true,
 };
 
-// LLaMA-Factory 2026-08: cutoff_len less one is packed and padded to cutoff_len. Examples are
-// shortened to it before, so that the line that would drop long ones never does.
+// LLaMA-Factory 2026-08: packs to cutoff_len - 1 and pads to cutoff_len. Examples are cut to that
+// length first, so its check that drops long ones never applies.
 static const struct packing_rule llama_factory_neat = {
     .method = PACKING_KNAPSACK,
     .excess = PACKING_CUT_SHARE,
@@ -97,8 +97,8 @@ static const struct packing_rule llama_factory_padded = {
     .shuffles_examples = true,
 };
 
-// NeMo and Megatron-Bridge: offline over the whole set, lengths less one because inputs and labels
-// are shifted; micro-batches of one pack; short global batches are not run.
+// NeMo and Megatron-Bridge: packed offline over the whole set; lengths minus one, because inputs
+// and labels are shifted; micro-batches of one pack; incomplete global batches are dropped.
 static const struct packing_rule nemo_shuffle = {
     .method = PACKING_FIRST_FIT,
     .excess = PACKING_DROP,
@@ -150,7 +150,7 @@ static const struct packing_rule swift_padded = {
     .shuffles_examples = true,
 };
 
-// torchtune: its tokenizers cut to max_seq_len; packs in the order of the file and pads to it.
+// torchtune: its tokenizers cut to max_seq_len; packs in file order and pads to max_seq_len.
 static const struct packing_rule torchtune_packed = {
     .method = PACKING_NEXT_FIT,
     .width = PACKING_WIDTH_WINDOW,
@@ -163,8 +163,8 @@ static const struct packing_rule torchtune_padded = {
     .drops_last = true,
 };
 
-// Best fit over the whole set: our engine lays the documents end to end; others have rows of one
-// shape.
+// Best fit over the whole set. Our engine lays documents end to end (padding-free); like_native
+// pads every row to the window.
 static const struct packing_rule native_packed = {
     .method = PACKING_BEST_FIT,
     .width = PACKING_WIDTH_FLAT,
@@ -192,13 +192,14 @@ const struct packing_trainer packing_trainers[] = {
     { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL },
     { "native", "best-fit", &native_packed, &padded, NULL },
     { "litgpt", "best-fit", &like_native, &padded,
-      "LitGPT does not pack fine-tuning data; packed as our own engine would" },
+      "LitGPT does not pack fine-tuning data; simulated with the packing of our own engine" },
     { "llm-foundry", "best-fit", &like_native, &padded,
-      "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would" },
+      "LLM Foundry packs each batch by a profiled ratio; simulated with the packing of our own "
+      "engine" },
     { 0 },
 };
 
-// Stacks that leave the batches to TRL's and transformers' code.
+// Stacks that use TRL's and transformers' batching.
 static const char *const like_hf[] = { "trl", "hf-peft", "hf-compile", "unsloth", "peft" };
 
 static enum err unknown_stack(const char *stack)
@@ -212,10 +213,10 @@ static enum err unknown_stack(const char *stack)
         names[count++] = like_hf[i];
     const char *near = text_nearest(text_of(stack), names, count);
     return fail(ERR_USAGE,
-                "no trainer's batches are known under the name %s%s%s; known are hf, hf-peft, "
+                "unknown stack %s%s%s; known are hf, hf-peft, "
                 "hf-compile, unsloth, axolotl, llama-factory, nemo, ms-swift, torchtune, litgpt, "
                 "llm-foundry and native",
-                stack, near ? "; the nearest is " : "", near ? near : "");
+                stack, near ? "; did you mean " : "", near ? near : "");
 }
 
 enum err packing_trainer_find(const struct packing_trainer **out, const char *stack,

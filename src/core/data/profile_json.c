@@ -1,4 +1,4 @@
-// The profile as a document: written, and read back.
+// Writes a profile as JSON and reads it back.
 
 #include "core/data/profile.h"
 
@@ -6,56 +6,59 @@
 #include <string.h>
 
 static const struct field window_fields[] = {
-    FIELD(window, context, COUNT, "tokens"),
-    FIELD(window, truncated_examples, COUNT, "longer than that"),
-    FIELD(window, truncated_tokens, COUNT, "behind it"),
-    FIELD(window, truncated_labelled, COUNT, "of them labelled"),
-    FIELD(window, padded_efficiency, NUMBER, "useful over processed, padded to the longest"),
+    FIELD(window, context, COUNT, "context length in tokens"),
+    FIELD(window, truncated_examples, COUNT, "examples longer than the context"),
+    FIELD(window, truncated_tokens, COUNT, "tokens cut off"),
+    FIELD(window, truncated_labelled, COUNT, "labelled tokens cut off"),
+    FIELD(window, padded_efficiency, NUMBER,
+          "useful over processed tokens, padded to the longest of a batch"),
     FIELD(window, grouped_efficiency, NUMBER, "the same, grouped by length"),
-    FIELD(window, packed_efficiency, NUMBER, "useful over the slots of the packs"),
+    FIELD(window, packed_efficiency, NUMBER, "useful tokens over the capacity of the packs"),
     FIELD(window, packs, COUNT, "rows when packed"),
-    FIELD(window, relative_cost, NUMBER, "of an epoch; 1 where nothing is cut"),
+    FIELD(window, relative_cost, NUMBER,
+          "cost of an epoch; 1 for the smallest context that cuts nothing"),
     { 0 },
 };
 
 const struct field profile_settings_fields[] = {
     FIELD(profile_settings, stack, TEXT, "trainer whose batches are simulated"),
-    FIELD(profile_settings, packer, TEXT, "which of its packings"),
-    FIELD_OF(profile_settings, batching, batching_names, "how rows are made"),
+    FIELD(profile_settings, packer, TEXT, "packing method of that trainer"),
+    FIELD_OF(profile_settings, batching, batching_names, "how rows are padded or packed"),
     FIELD(profile_settings, context, COUNT,
-          "tokens a row at most; the recommended ones if not said"),
-    FIELD(profile_settings, micro_batch, COUNT, "rows on a GPU at once"),
-    FIELD(profile_settings, accumulation, COUNT, "micro-batches a step"),
+          "longest row in tokens (default: the recommended context)"),
+    FIELD(profile_settings, micro_batch, COUNT, "rows per GPU and forward pass"),
+    FIELD(profile_settings, accumulation, COUNT, "gradient accumulation: micro-batches per step"),
     FIELD(profile_settings, ranks, COUNT, "data-parallel GPUs"),
-    FIELD(profile_settings, seed, COUNT, "of the shuffles"),
+    FIELD(profile_settings, seed, COUNT, "random seed of the shuffles"),
     { 0 },
 };
 
 static const struct field batches_fields[] = {
-    FIELD(batches, examples, COUNT, "seen in an epoch"),
+    FIELD(batches, examples, COUNT, "examples in an epoch"),
     FIELD(batches, rows, COUNT, "padded examples, or packs"),
-    FIELD(batches, micro_batches, COUNT, "over all ranks"),
-    FIELD(batches, steps, COUNT, "of the optimizer"),
-    FIELD(batches, processed_tokens, COUNT, "padding included"),
-    FIELD(batches, useful_tokens, COUNT, "without padding"),
-    FIELD(batches, labelled_tokens, COUNT, "that carry loss"),
-    FIELD(batches, squares, NUMBER, "sum of the examples' squared lengths"),
-    FIELD(batches, attended, NUMBER, "the same for the spans that attention runs over"),
-    FIELD(batches, padding_share, NUMBER, "of the processed tokens"),
+    FIELD(batches, micro_batches, COUNT, "micro-batches of all ranks"),
+    FIELD(batches, steps, COUNT, "optimizer steps"),
+    FIELD(batches, processed_tokens, COUNT, "tokens including padding"),
+    FIELD(batches, useful_tokens, COUNT, "tokens without padding"),
+    FIELD(batches, labelled_tokens, COUNT, "tokens that carry loss"),
+    FIELD(batches, squares, NUMBER, "sum of squared example lengths"),
+    FIELD(batches, attended, NUMBER, "sum of squared lengths of attended spans"),
+    FIELD(batches, padding_share, NUMBER, "padding over processed tokens"),
     FIELD(batches, fill, NUMBER, "useful tokens over rows times context"),
-    FIELD(batches, fewest_rows, COUNT, "no packing needs fewer"),
-    FIELD(batches, cut_examples, COUNT, "too long, and shortened"),
-    FIELD(batches, dropped_examples, COUNT, "too long or empty, and left out"),
-    FIELD(batches, lost_tokens, COUNT, "by cutting and dropping"),
-    FIELD(batches, unseen_tokens, COUNT, "at the end of the epoch"),
-    FIELD(batches, distinct_widths, COUNT, "of micro-batches"),
-    FIELD(batches, mean_width, NUMBER, "of micro-batches"),
-    FIELD_AS("width_p10", batches, widths.low, NUMBER, "of micro-batches"),
-    FIELD_AS("width_p50", batches, widths.mid, NUMBER, "of micro-batches"),
-    FIELD_AS("width_p90", batches, widths.high, NUMBER, "of micro-batches"),
-    FIELD_AS("worst_rows", batches, worst.rows, COUNT, "of the largest micro-batch"),
-    FIELD_AS("worst_width", batches, worst.width, COUNT, "of the largest micro-batch"),
-    FIELD_AS("worst_labelled", batches, worst.labelled, COUNT, "of the largest micro-batch"),
+    FIELD(batches, fewest_rows, COUNT, "lower bound of rows for any packing"),
+    FIELD(batches, cut_examples, COUNT, "examples cut because they are too long"),
+    FIELD(batches, dropped_examples, COUNT, "examples left out: too long or empty"),
+    FIELD(batches, lost_tokens, COUNT, "tokens lost by cutting and dropping"),
+    FIELD(batches, unseen_tokens, COUNT, "tokens dropped at the end of the epoch"),
+    FIELD(batches, distinct_widths, COUNT, "different widths of micro-batches"),
+    FIELD(batches, mean_width, NUMBER, "mean width of micro-batches in tokens"),
+    FIELD_AS("width_p10", batches, widths.low, NUMBER, "P10 of the widths"),
+    FIELD_AS("width_p50", batches, widths.mid, NUMBER, "median width"),
+    FIELD_AS("width_p90", batches, widths.high, NUMBER, "P90 of the widths"),
+    FIELD_AS("worst_rows", batches, worst.rows, COUNT, "rows of the largest micro-batch"),
+    FIELD_AS("worst_width", batches, worst.width, COUNT, "width of the largest micro-batch"),
+    FIELD_AS("worst_labelled", batches, worst.labelled, COUNT,
+             "labelled tokens of the largest micro-batch"),
     { 0 },
 };
 
@@ -202,7 +205,7 @@ static void read_files(struct profile *out, struct arena *arena, const struct js
     }
 }
 
-// The windows and batches in the document are not read: they are made again from the histogram.
+// The contexts and batches in the document are not read: they are computed from the histogram.
 static void read_settings(struct profile *out, struct arena *arena, const struct json *in)
 {
     const struct json *batches = json_get(in, "batches");
@@ -225,10 +228,10 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     *out = (struct profile){ 0 };
     TRY(json_read(&tree, arena, in, name));
     if (!text_is(json_get_text(&tree, "kind"), "profile"))
-        return fail(ERR_INPUT, "%s: is not a profile; gpuhours profile DATA --out %s makes one",
+        return fail(ERR_INPUT, "%s: not a profile; create one with gpuhours profile DATA --out %s",
                     name, name);
     if (json_get_number(&tree, "version", 0) != 1)
-        return fail(ERR_INPUT, "%s: is a profile of version %g; this program reads version 1", name,
+        return fail(ERR_INPUT, "%s: a profile of version %g; this program reads version 1", name,
                     json_get_number(&tree, "version", 0));
     const struct json *histogram = json_get(json_get(&tree, "length"), "histogram");
     TRY(lengths_read(&out->tally, arena, histogram, name));
@@ -237,10 +240,11 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->tokens = sums.tokens;
     out->labelled_tokens = sums.labelled;
     if (out->examples != count_of(&tree, "examples") || out->tokens != count_of(&tree, "tokens"))
-        return fail(ERR_INPUT,
-                    "%s: examples and tokens are not the sums of length.histogram (%lld and %lld); "
-                    "the document was changed by hand",
-                    name, (long long)out->examples, (long long)out->tokens);
+        return fail(
+            ERR_INPUT,
+            "%s: examples and tokens differ from the sums of length.histogram (%lld and %lld); "
+            "the file was edited; profile the data again",
+            name, (long long)out->examples, (long long)out->tokens);
     out->rows = count_of(&tree, "rows");
     out->text_bytes = count_of(&tree, "text_bytes");
     out->duplicates_exact = json_get_bool(&tree, "duplicates_exact", false);

@@ -673,7 +673,7 @@ TEST(packing_refuses_what_no_trainer_could_mean)
     struct packing packing;
     const struct packing_trainer *trainer;
     CHECK(packing_trainer_find(&trainer, "axolotel", NULL) == ERR_USAGE);
-    CHECK(strstr(error_text(), "nearest is axolotl"));
+    CHECK(strstr(error_text(), "did you mean axolotl"));
     CHECK(packing_trainer_find(&trainer, "nemo", "bfd") == ERR_USAGE);
     CHECK(strstr(error_text(), "it has first-fit-shuffle, first-fit-decreasing"));
     CHECK(packing_trainer_find(&trainer, "unsloth", NULL) == OK);

@@ -119,17 +119,17 @@ static enum err compile(const char *source)
     return template_compile(&template, &test_arena, text_of(source), "t");
 }
 
-TEST(a_construct_outside_the_subset_is_refused_by_name_and_line)
+TEST(an_unsupported_construct_is_refused_by_name_and_line)
 {
     static const char *const cases[][2] = {
-        { "\n{% include 'x' %}", "t:2: the statement include is outside the subset" },
-        { "{% extends 'x' %}", "the statement extends is outside" },
-        { "{% call m() %}{% endcall %}", "the statement call is outside" },
-        { "{% for x in y recursive %}{% endfor %}", "a recursive loop is outside" },
-        { "{{ x | urlencode }}", "the filter urlencode is outside" },
-        { "{{ f(*x) }}", "*arguments is outside" },
+        { "\n{% include 'x' %}", "t:2: the statement include is not supported" },
+        { "{% extends 'x' %}", "the statement extends is not supported" },
+        { "{% call m() %}{% endcall %}", "the statement call is not supported" },
+        { "{% for x in y recursive %}{% endfor %}", "recursive loops are not supported" },
+        { "{{ x | urlencode }}", "the filter urlencode is not supported" },
+        { "{{ f(*x) }}", "*arguments in a call are not supported" },
         { "{{ '\\N{DASH}' }}", "\\N{" },
-        { "{{ 0x1F }}", "not decimal is outside" },
+        { "{{ 0x1F }}", "numbers that are not decimal are not supported" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(compile(cases[i][0]) == ERR_INPUT);
