@@ -82,7 +82,7 @@ TEST(lines_cells_name_what_is_wrong_with_a_row)
     CHECK(text_is(cells[0], "a") && text_is(cells[1], "b\"c"));
     CHECK(strstr(lines_cells(TEXT("a"), ',', &test_arena, cells, 2), "fewer"));
     CHECK(strstr(lines_cells(TEXT("a,b,c"), ',', &test_arena, cells, 2), "more"));
-    CHECK(strstr(lines_cells(TEXT("a,\"b"), ',', &test_arena, cells, 2), "without an end"));
+    CHECK(strstr(lines_cells(TEXT("a,\"b"), ',', &test_arena, cells, 2), "unclosed"));
     CHECK(strstr(lines_cells(TEXT("a,\"b\"c"), ',', &test_arena, cells, 2), "closing quote"));
     CHECK(lines_separator(TEXT("a;b")) == ';' && lines_separator(TEXT("a,b;c")) == ',');
     CHECK(lines_separator(TEXT("a\tb")) == '\t' && lines_separator(TEXT("a")) == ',');

@@ -61,7 +61,7 @@ TEST(patterns_refuse_by_name_what_they_do_not_know)
 {
     static const char *const bad[][2] = {
         { "(a", "a group without its closing bracket" },
-        { "a)", "a closing bracket too many" },
+        { "a)", "an unmatched closing bracket" },
         { "[a", "a set without its closing bracket" },
         { "\\1", "the escape \\1" },
         { "(?<n>a)", "the group (?<" },
@@ -69,7 +69,7 @@ TEST(patterns_refuse_by_name_what_they_do_not_know)
         { "[a&&b]", "an intersection of sets, &&" },
         { "[[:alpha:]]", "a POSIX class [:..:]" },
         { "(?<=ab)c", "a lookbehind of more than one character" },
-        { "*a", "a quantifier behind nothing" },
+        { "*a", "a quantifier without an operand" },
         { "(?:a*)*", "a repeated group that may be empty" },
         { "a\\", "a backslash at the end" },
         { "(?:(?:(?:(?:a{999}){999}){999}){999}){999}", "a pattern of too many parts" },

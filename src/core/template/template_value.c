@@ -107,8 +107,8 @@ static uint64_t hash(struct text text)
     return h ^ h >> 29;
 }
 
-// A key that occurs twice keeps its first position and its last value. For objects with many keys an
-// open-addressed table of entry indices avoids quadratic time.
+// A key that occurs twice keeps its first position and its last value. For objects with many keys
+// an open-addressed table of entry indices avoids quadratic time.
 static void drop_twins(struct arena *arena, struct template_dict *dict)
 {
     size_t slots = 64;
