@@ -1,5 +1,5 @@
-// page MARKUP STYLE SCRIPT MODULE: prints the page as one file that loads nothing: the markup, the
-// report's style with the page's own, the script and the module in base64.
+// page MARKUP STYLE SCRIPT MODULE: prints the web page as one self-contained file: the markup, the
+// styles of report and page, the script, and the module in base64.
 
 #include "base/embedded.h"
 #include "core/report/report.h"

@@ -1,3 +1,5 @@
+// JSON: values, errors with line and column, hostile input, and reading back what was written.
+
 #include "base/json.h"
 #include "test/test.h"
 
@@ -40,7 +42,7 @@ TEST(json_finds_the_end_of_strings_at_every_offset)
     for (size_t start = 0; start < 9; start++)
         for (size_t stop = start; stop <= sizeof text; stop++)
             for (int byte = 0; byte < 2; byte++) {
-                memset(text, '\xA2', sizeof text); // a quote but for its highest bit
+                memset(text, '\xA2', sizeof text); // a quote with its highest bit set
                 if (stop < sizeof text)
                     text[stop] = "\"\\"[byte];
                 if (stop + 1 < sizeof text)

@@ -1,4 +1,4 @@
-// Patterns with the meaning they have in Oniguruma; test_tokenizer.c holds more of them against it.
+// Patterns with the semantics of Oniguruma; test_tokenizer.c compares more of them with it.
 
 #include "base/pattern.h"
 #include "test/test.h"
@@ -57,7 +57,7 @@ TEST(patterns_match_as_oniguruma_does)
     CHECK(gives("", "ab", "|||"));
 }
 
-TEST(patterns_refuse_by_name_what_they_do_not_know)
+TEST(patterns_name_what_they_do_not_support)
 {
     static const char *const bad[][2] = {
         { "(a", "a group without its closing bracket" },
@@ -83,7 +83,7 @@ TEST(patterns_refuse_by_name_what_they_do_not_know)
     }
 }
 
-TEST(no_pattern_runs_without_end)
+TEST(no_pattern_runs_forever)
 {
     char text[4000];
     memset(text, 'a', sizeof text);

@@ -1,4 +1,4 @@
-// Conversations as text, and which bytes of it carry loss.
+// Conversations rendered as text, and the bytes that carry loss.
 
 #include "core/data/chat.h"
 #include "core/data/chat_format.h"

@@ -1,4 +1,4 @@
-// What a tokenizer file may hold that is wrong, and what is said about it.
+// Broken tokenizer files and their errors.
 
 #include "core/tokenizer/tokenizer.h"
 #include "test/test.h"
@@ -16,7 +16,7 @@ static enum err read_text(const char *text)
     "{\"added_tokens\":[],\"pre_tokenizer\":null,\"model\":{\"type\":\"BPE\",\"vocab\":" vocab \
     ",\"merges\":" merges "}" rest "}"
 
-TEST(a_broken_tokenizer_is_refused_with_a_sentence)
+TEST(a_broken_tokenizer_is_refused_with_its_reason)
 {
     static const struct {
         const char *file, *sentence;
@@ -67,7 +67,7 @@ TEST(a_broken_tokenizer_is_refused_with_a_sentence)
     }
 }
 
-TEST(a_tokenizer_cut_short_anywhere_is_refused)
+TEST(a_tokenizer_truncated_anywhere_is_refused)
 {
     static const char file[] =
         BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[\"a b\"]", ",\"normalizer\":{\"type\":\"NFC\"}");
@@ -81,7 +81,8 @@ TEST(a_tokenizer_cut_short_anywhere_is_refused)
 
 TEST(merges_in_a_circle_end)
 {
-    // Each of the two makes what the other takes apart: ranks decide, and every merge shortens.
+    // Each of the two makes the parts of the other: ranks decide, and every merge shortens the
+    // word.
     CHECK(!read_text(BPE("{\"a\":0,\"aa\":1,\"aaa\":2,\"aaaa\":3}",
                          "[\"aaa a\",\"a aaa\",\"aa aa\",\"a aa\",\"aa a\",\"a a\"]", "")));
     struct tokenizer *t;
