@@ -12,7 +12,7 @@ static const struct template_value none = { .kind = TEMPLATE_NONE };
 
 static struct template_value wrong(struct call *call, const char *wanted)
 {
-    return template_stop(call->run, call->line, "%s %.*s wants %s", call->what,
+    return template_stop(call->run, call->line, "%s %.*s expects %s", call->what,
                          TEXT_ARGS(call->name), wanted);
 }
 

@@ -66,7 +66,7 @@ static char char_at(const struct lexer *in, size_t at)
     return at < in->source.size ? in->source.at[at] : 0;
 }
 
-// Where the text goes on behind a closing tag that starts at at with '-', '+' or nothing.
+// Where the text continues after a closing tag, which starts at `at` with '-', '+' or nothing.
 static size_t behind_close(const struct lexer *in, size_t at, size_t size, bool trims_newline)
 {
     char sign = char_at(in, at);

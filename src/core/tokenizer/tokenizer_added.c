@@ -78,10 +78,10 @@ static bool is_word(uint32_t code)
 
 static bool stands_alone(struct text text, size_t start, size_t stop)
 {
-    const char *behind = text.at + stop;
+    const char *after = text.at + stop;
     if (start && is_word(unicode_before(text.at, text.at + start)))
         return false;
-    return stop == text.size || !is_word(unicode_next(&behind, text.at + text.size));
+    return stop == text.size || !is_word(unicode_next(&after, text.at + text.size));
 }
 
 static size_t strip_left(struct text text, size_t start, size_t from)

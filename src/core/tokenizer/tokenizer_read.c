@@ -249,7 +249,7 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
     good = good && json_item(in);
     *right = json_string(in, r->scratch);
     if (!good || json_item(in))
-        return json_failed(in, "wants a list of two tokens");
+        return json_failed(in, "expected a list of two tokens");
     return OK;
 }
 

@@ -155,11 +155,11 @@ static __attribute__((noinline)) const char *word_gpt2(const char *at, const cha
         if (stop)
             return stop;
     }
-    const char *next = at + (*at == ' ' && at + 1 < end), *behind = next;
-    switch (next_kind(&behind, end)) {
-    case LETTER: return skip_letters(behind, end);
-    case NUMBER: return skip_kind(behind, end, NUMBER);
-    case OTHER: return skip_others(behind, end);
+    const char *next = at + (*at == ' ' && at + 1 < end), *after = next;
+    switch (next_kind(&after, end)) {
+    case LETTER: return skip_letters(after, end);
+    case NUMBER: return skip_kind(after, end, NUMBER);
+    case OTHER: return skip_others(after, end);
     default: return end_of_space(at, end, false);
     }
 }
@@ -182,14 +182,14 @@ static __attribute__((noinline)) const char *word_cl100k(const char *at, const c
     }
     if (kind == NEWLINE || next == end)
         return kind == OTHER ? next : end_of_space(at, end, true);
-    const char *behind = next;
-    enum kind second = next_kind(&behind, end);
+    const char *after = next;
+    enum kind second = next_kind(&after, end);
     if (second == LETTER)
-        return skip_letters(behind, end);
+        return skip_letters(after, end);
     if (kind == OTHER)
-        return skip_newlines(second == OTHER ? skip_others(behind, end) : next, end, false);
+        return skip_newlines(second == OTHER ? skip_others(after, end) : next, end, false);
     if (*at == ' ' && second == OTHER)
-        return skip_newlines(skip_others(behind, end), end, false);
+        return skip_newlines(skip_others(after, end), end, false);
     return end_of_space(at, end, true);
 }
 
@@ -327,7 +327,7 @@ enum { UNROLLED = 8 };
 
 static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
 {
-    struct span *behind = span + __builtin_popcountll(ends);
+    struct span *after = span + __builtin_popcountll(ends);
     uint32_t start = from + (uint32_t)place;
     do {
         for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
@@ -335,8 +335,8 @@ static inline struct span *put_words(struct span *span, uint32_t from, size_t pl
             start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
             span++->end = start;
         }
-    } while (span < behind);
-    return behind;
+    } while (span < after);
+    return after;
 }
 
 // The words of a window, except one that may continue after it; returns where that one begins.

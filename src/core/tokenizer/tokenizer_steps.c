@@ -245,11 +245,11 @@ static enum err read_template(struct tokenizer *t, struct arena *arena, const st
                               const char *name)
 {
     const struct json *list = json_get(value, "single"), *known = json_get(value, "special_tokens");
-    bool behind = false;
+    bool after = false;
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         const struct json *piece = json_get(&list->items[i], "SpecialToken");
         if (!piece) {
-            behind = true;
+            after = true;
             continue;
         }
         struct text token = json_get_text(piece, "id");
@@ -261,7 +261,7 @@ static enum err read_template(struct tokenizer *t, struct arena *arena, const st
         for (size_t k = 0; k < ids->count; k++) {
             double id = ids->items[k].kind == JSON_NUMBER ? ids->items[k].number : -1;
             TRY(check_token(t, id, name));
-            if (behind)
+            if (after)
                 append(arena, &t->after, &t->after_count, (int32_t)id);
             else
                 append(arena, &t->before, &t->before_count, (int32_t)id);

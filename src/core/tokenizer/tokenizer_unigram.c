@@ -133,7 +133,7 @@ enum err tokenizer_read_unigram(struct tokenizer *t, struct arena *arena, struct
         good = good && json_item(in);
         double score = json_number(in);
         if (!good || json_item(in))
-            json_failed(in, "wants a list of a token and its score");
+            json_failed(in, "expected a list of a token and its score");
         if (in->problem)
             break;
         err = tokenizer_add_unigram(t, arena, piece, score, name);

@@ -193,12 +193,12 @@ TEST(instructions_with_a_template_become_messages_with_the_given_system_message)
 TEST(a_row_that_the_template_cannot_render_names_the_message_and_what_it_lacks)
 {
     settings = (struct chat_settings){ .template = template_of("chatml") };
-    const char *said = marked_sequence(CALLS, 0);
-    CHECK(strstr(said,
+    const char *message = marked_sequence(CALLS, 0);
+    CHECK(strstr(message,
                  "message 2 (assistant) has tool calls and no content, which the chat "
                  "template cannot render (t:1: unsupported operands for +: None and str); ") ==
-          said);
-    CHECK(strstr(said, "--template") != NULL);
+          message);
+    CHECK(strstr(message, "--template") != NULL);
     settings.system = TEXT("s"); // not one of the row's messages
     CHECK(strstr(marked_sequence(CALLS, 0), "message 2 (assistant)") != NULL);
     CHECK(strstr(marked_sequence("{\"messages\": [{\"role\": \"user\"}]}", 0),

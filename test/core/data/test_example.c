@@ -27,12 +27,12 @@ static int64_t count_rows(const char *name, const char *text, int64_t *tokens, i
     int64_t count = 0;
     for (struct text row; lines_next(&rows, &row); count++) {
         struct record record;
-        struct chat_text said;
+        struct chat_text rendered;
         struct example example = { 0 };
         if (example_read(&record, &test_arena, &table, &rows, row))
             continue;
-        CHECK(chat_render(&worker.chat, &said, &record.sequences[0]) == OK);
-        example_count(&worker, &example, &said);
+        CHECK(chat_render(&worker.chat, &rendered, &record.sequences[0]) == OK);
+        example_count(&worker, &example, &rendered);
         *tokens += example.tokens;
         *labelled += example.labelled;
     }

@@ -112,35 +112,35 @@ static void slow_knapsack(struct bins *bins, const int64_t *sizes, const uint32_
 
 static void slow_volume(struct bins *bins, const int64_t *sizes, size_t count, int64_t capacity)
 {
-    uint32_t *held = malloc((count + 1) * sizeof *held);
-    size_t carried = 0;
+    uint32_t *chunk = malloc((count + 1) * sizeof *chunk);
+    size_t left_over = 0;
     for (size_t start = 0; start < count; start += 1000) {
         for (size_t i = start; i < count && i < start + 1000; i++)
-            held[carried++] = (uint32_t)i;
+            chunk[left_over++] = (uint32_t)i;
         // Equal sizes keep the order of the list, which begins with the items left over.
-        for (size_t i = 1; i < carried; i++)
-            for (size_t j = i; j > 0 && sizes[held[j]] > sizes[held[j - 1]]; j--) {
-                uint32_t swap = held[j];
-                held[j] = held[j - 1];
-                held[j - 1] = swap;
+        for (size_t i = 1; i < left_over; i++)
+            for (size_t j = i; j > 0 && sizes[chunk[j]] > sizes[chunk[j - 1]]; j--) {
+                uint32_t swap = chunk[j];
+                chunk[j] = chunk[j - 1];
+                chunk[j - 1] = swap;
             }
         size_t first = bins->count;
-        for (size_t i = 0; i < carried; i++) {
+        for (size_t i = 0; i < left_over; i++) {
             size_t best = bins->count;
             for (size_t b = first; b < bins->count; b++)
-                if (bins->at[b].used + sizes[held[i]] <= capacity &&
+                if (bins->at[b].used + sizes[chunk[i]] <= capacity &&
                     (best == bins->count || bins->at[b].used > bins->at[best].used))
                     best = b;
-            put(bins, best, held[i], sizes[held[i]]);
+            put(bins, best, chunk[i], sizes[chunk[i]]);
         }
-        carried = 0;
+        left_over = 0;
         if (start + 1000 < count) {
             const struct bin *last = &bins->at[--bins->count];
             for (size_t i = 0; i < last->count; i++)
-                held[carried++] = last->items[i];
+                chunk[left_over++] = last->items[i];
         }
     }
-    free(held);
+    free(chunk);
 }
 
 static void slow_next_fit(struct bins *bins, const int64_t *sizes, const uint32_t *items,
