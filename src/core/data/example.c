@@ -28,7 +28,7 @@ enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
     rule->spread = family.spread;
     rule->tokenizer_name =
         text_format(arena, "built-in estimate, scaled by %.3f for %s", family.factor,
-                    strcmp(family.family, "others") ? family.family : "other model families");
+                    strcmp(family.family, "others") ? family.family : "other families");
     TRY(example_family_template(&rule->template_name, arena, model));
     chat_format_built_in(format, rule->template_name);
     return OK;
