@@ -1,5 +1,5 @@
-// Each trainer's packing against a second, slow and direct one written from its source's behaviour:
-// lists of lists, linear searches, no trees.
+// Each trainer's packing against a second, slow and direct implementation of the trainer's
+// behaviour: lists of lists, linear searches, no trees.
 
 #include "core/data/packing.h"
 
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- the slow way ------------------------------------------------------------
+// --- slow reference implementations ------------------------------------------------------------
 
 struct bin {
-    int64_t used, since; // since: when it came to this fill
+    int64_t used, since; // since: when it reached this fill
     size_t count;
     uint32_t items[4096];
 };
@@ -85,8 +85,7 @@ static void slow_first_fit(struct bins *bins, const int64_t *sizes, const uint32
     }
 }
 
-// A sorted list; the largest that fits is popped until none does. Of equal ones the last goes
-// first.
+// A sorted list; removes the largest item that fits until none does, the last of equal ones first.
 static void slow_knapsack(struct bins *bins, const int64_t *sizes, const uint32_t *items,
                           size_t count, int64_t capacity)
 {
@@ -113,35 +112,35 @@ static void slow_knapsack(struct bins *bins, const int64_t *sizes, const uint32_
 
 static void slow_volume(struct bins *bins, const int64_t *sizes, size_t count, int64_t capacity)
 {
-    uint32_t *held = malloc((count + 1) * sizeof *held);
-    size_t carried = 0;
+    uint32_t *chunk = malloc((count + 1) * sizeof *chunk);
+    size_t left_over = 0;
     for (size_t start = 0; start < count; start += 1000) {
         for (size_t i = start; i < count && i < start + 1000; i++)
-            held[carried++] = (uint32_t)i;
-        // Equal sizes keep the order of the list, which begins with what was carried over.
-        for (size_t i = 1; i < carried; i++)
-            for (size_t j = i; j > 0 && sizes[held[j]] > sizes[held[j - 1]]; j--) {
-                uint32_t swap = held[j];
-                held[j] = held[j - 1];
-                held[j - 1] = swap;
+            chunk[left_over++] = (uint32_t)i;
+        // Equal sizes keep the order of the list, which begins with the items left over.
+        for (size_t i = 1; i < left_over; i++)
+            for (size_t j = i; j > 0 && sizes[chunk[j]] > sizes[chunk[j - 1]]; j--) {
+                uint32_t swap = chunk[j];
+                chunk[j] = chunk[j - 1];
+                chunk[j - 1] = swap;
             }
         size_t first = bins->count;
-        for (size_t i = 0; i < carried; i++) {
+        for (size_t i = 0; i < left_over; i++) {
             size_t best = bins->count;
             for (size_t b = first; b < bins->count; b++)
-                if (bins->at[b].used + sizes[held[i]] <= capacity &&
+                if (bins->at[b].used + sizes[chunk[i]] <= capacity &&
                     (best == bins->count || bins->at[b].used > bins->at[best].used))
                     best = b;
-            put(bins, best, held[i], sizes[held[i]]);
+            put(bins, best, chunk[i], sizes[chunk[i]]);
         }
-        carried = 0;
+        left_over = 0;
         if (start + 1000 < count) {
             const struct bin *last = &bins->at[--bins->count];
             for (size_t i = 0; i < last->count; i++)
-                held[carried++] = last->items[i];
+                chunk[left_over++] = last->items[i];
         }
     }
-    free(held);
+    free(chunk);
 }
 
 static void slow_next_fit(struct bins *bins, const int64_t *sizes, const uint32_t *items,
@@ -312,7 +311,7 @@ TEST(packing_by_axolotl_is_first_fit_in_the_samplers_order)
     for (int64_t micro_batch = 1; micro_batch <= 4; micro_batch += 3) {
         struct sample s = sample(path, INT32_MAX);
         packing_shuffle(s.items, s.count, 7);
-        size_t kept = 0; // longer ones are dropped before
+        size_t kept = 0; // longer ones were dropped
         for (size_t i = 0; i < s.count; i++)
             if (s.sizes[s.items[i]] <= window)
                 s.items[kept++] = s.items[i];
@@ -328,7 +327,7 @@ TEST(packing_by_axolotl_is_first_fit_in_the_samplers_order)
     }
 }
 
-TEST(packing_by_axolotl_starts_anew_every_hundred_thousand_and_limits_a_bin)
+TEST(packing_by_axolotl_restarts_every_hundred_thousand_and_limits_a_bin)
 {
     struct lengths list = { .arena = &test_arena };
     for (int i = 0; i < 100300; i++)
@@ -355,7 +354,7 @@ TEST(packing_by_llama_factory_is_a_greedy_knapsack)
     }
 }
 
-TEST(packing_by_nemo_counts_one_token_less_and_skips_what_is_too_long)
+TEST(packing_by_nemo_counts_one_token_less_and_skips_long_examples)
 {
     EACH_CASE(path, window)
     {
@@ -400,7 +399,7 @@ TEST(packing_by_nemo_aligns_examples_before_it_packs)
     free(bins.at);
 }
 
-TEST(packing_by_ms_swift_carries_the_last_bin_into_the_next_chunk)
+TEST(packing_by_ms_swift_moves_the_last_bin_to_the_next_chunk)
 {
     EACH_CASE(path, window)
     {
@@ -468,11 +467,12 @@ TEST(packing_none_pads_every_batch_to_its_longest)
     }
 }
 
-// What transformers' sampler yields for a permutation, in its own steps.
+// The order of transformers' sampler for a permutation, step by step.
 TEST(packing_grouped_is_the_order_of_transformers_sampler)
 {
     for (int64_t batch = 2; batch <= 128; batch *= 8) {
-        struct sample s = sample("test/data/gsm8k_lengths.csv", 400); // several are longest
+        struct sample s =
+            sample("test/data/gsm8k_lengths.csv", 400); // several have the largest length
         packing_shuffle(s.items, s.count, 5);
         int64_t mega = (int64_t)s.count / (batch * 4);
         mega = (mega < 50 ? mega : 50) * batch;
@@ -542,7 +542,7 @@ static double fill(const struct lengths *list, const char *stack, const char *pa
     return 100 * share;
 }
 
-TEST(packing_of_gsm8k_fills_rows_as_the_survey_of_trainers_says)
+TEST(packing_of_gsm8k_fills_rows_as_in_the_survey_of_trainers)
 {
     // Simulated in Python for that survey at 4,096 tokens, batches of 8, other random orders.
     struct lengths list = real_lengths("test/data/gsm8k_lengths.csv");
@@ -559,9 +559,9 @@ TEST(packing_of_gsm8k_fills_rows_as_the_survey_of_trainers_says)
     CHECK_NEAR(fill(&list, "torchtune", NULL, BATCHING_PACKED), 97.7, 0.0006);
 }
 
-// --- laws --------------------------------------------------------------------
+// --- properties --------------------------------------------------------------------
 
-TEST(packing_keeps_every_token_that_it_does_not_say_it_lost)
+TEST(packing_keeps_every_token_that_it_does_not_report_lost)
 {
     for (const struct packing_trainer *t = packing_trainers; t->name; t++)
         for (enum batching batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++)
@@ -653,7 +653,7 @@ TEST(packing_never_beats_its_lower_bound)
     CHECK(packing_fewest(wide, 0, 100, &test_arena) == 0);
 }
 
-TEST(packing_takes_nothing_for_an_answer)
+TEST(packing_accepts_an_empty_dataset)
 {
     struct lengths none = { .arena = &test_arena }, empty = { .arena = &test_arena };
     lengths_add(&empty, 0, 0);
@@ -667,7 +667,7 @@ TEST(packing_takes_nothing_for_an_answer)
         }
 }
 
-TEST(packing_refuses_what_no_trainer_could_mean)
+TEST(packing_refuses_unknown_trainers_and_impossible_sizes)
 {
     struct lengths list = { .arena = &test_arena };
     struct packing packing;
