@@ -8,6 +8,6 @@ cp test/data/small_tokenizer.json "$folder/tokenizer.json"
 for model in '--model llama-3.1-8b' '--model qwen3-8b' ''; do
     echo "${model:-no model}"
     # shellcheck disable=SC2086 # two words
-    $GPUHOURS profile "$folder/chat.jsonl" $model --tokenizer "$folder/tokenizer.json" 2>&1 |
+    $GPUHOURS profile "$folder/chat.jsonl" $model --tokenizer "$folder/tokenizer.json" --out "$folder/profile.json" 2>&1 |
         grep template | sed "s|$folder/||"
 done
