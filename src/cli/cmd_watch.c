@@ -291,6 +291,9 @@ static enum err run(struct command_line *line)
         .step_tokens = isnan(asked.tokens_per_step) ? outlook_step_tokens(&watch->plan)
                                                     : asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
+        .sights = watch->plan.sights.count > 1 ? &watch->plan.sights : NULL,
+        .rule = { .width_seconds = watch->plan.width_seconds,
+                  .total_steps = watch->plan.steps > 0 ? watch->plan.steps : 0 },
         .json = line->common.json,
         .quiet = line->common.quiet,
     };

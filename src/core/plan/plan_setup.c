@@ -72,6 +72,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
                                "--tokens or --mean-length");
     if (!isnan(request->epochs))
         rule->epochs = request->epochs;
+    if (request->pad_to_multiple_of > 0)
+        rule->multiple = request->pad_to_multiple_of;
     if (request->context > 0)
         rule->context = (double)request->context;
     else if (plan->model->max_positions > 0)

@@ -141,14 +141,20 @@ TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
     const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
                              "\"mean_length\":400");
     const struct plan *before = planning_make(padded);
-    double without = before->forecast.middle.seconds[OVERHEAD_ALLOCATION];
+    double without = before->forecast.middle.seconds[OVERHEAD_WIDTHS];
+    double first = before->overheads.first_steps_seconds.value.mid;
     struct pilot *pilot = pilot_of(before, 8000, 0.004);
-    CHECK(without > 0);
-    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without / 2,
-               1e-9);
+    CHECK(without > first && first > 0);
+    // It did not tell them from its ordinary steps: they are in its rate.
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], first, 1e-9);
+    pilot->transient.seconds_per_width = 0.2;
+    pilot->transient.first_steps_seconds = 3;
+    const struct plan *after = plan_with(padded, pilot);
+    CHECK_NEAR(after->forecast.middle.seconds[OVERHEAD_WIDTHS],
+               3 + 0.2 * after->chosen.workload.distinct_widths, 1e-9);
+    pilot->transient.seconds_per_width = pilot->transient.first_steps_seconds = NAN;
     pilot->configuration.batching = batching_names_auto[BATCHING_PACKED]; // it met one width
-    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without,
-               1e-9);
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], without, 1e-9);
 }
 
 TEST(transfer_to_eight_gpus_scales_by_the_communication_model)
