@@ -121,12 +121,12 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 static void put_written(const struct pilot *pilot, struct arena *arena)
 {
     const char *lacks = pilot_lacks(pilot);
-    struct out out = { .arena = arena };
+    struct out out = print_out(arena);
     out_labelled(&out, "written",
                  lacks ? text_format(arena, "%s; gpuhours plan --pilot cannot use it: it %s",
                                      asked.out, lacks)
                        : text_format(arena, "%s, for gpuhours plan --pilot", asked.out));
-    fwrite(out.at, 1, out.size, stdout);
+    print_text(&out);
 }
 
 // Prints the document if it cannot be written: a full disk does not lose a measurement.
