@@ -34,10 +34,11 @@ struct workload_rule {
     double examples; // NAN: unknown
     double epochs;
     double context;
-    int batching;               // enum batching, not AUTO
-    int64_t multiple;           // widths are padded to a multiple of this; 0: any width
-    double labelled_share;      // of the tokens, those that the loss counts
-    double mean_length;         // of the examples; NAN: assumed
+    int batching;          // enum batching, not AUTO
+    int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
+    int64_t multiple;      // widths are padded to a multiple of this; 0: any width
+    double labelled_share; // of the tokens, those that the loss counts
+    double mean_length;    // of the examples; NAN: assumed
     struct range length_spread; // deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context

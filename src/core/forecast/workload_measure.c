@@ -68,6 +68,9 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                                        .micro_batch = (int64_t)1 << count,
                                        .multiple = rule->multiple,
                                        .seed = seed };
+        // transformers groups by length over the rows of a whole step.
+        if (packing.method == PACKING_GROUPED && rule->step_rows > setup.micro_batch)
+            setup.accumulation = rule->step_rows / setup.micro_batch;
         struct batches sums;
         struct packing_sights sights;
         TRY(simulate(&sums, &sights, arena, &simulated, &packing, setup, rule->epochs > 1));

@@ -27,7 +27,7 @@ enum {
 #define MEMORY_MOST 0.9    // cap of the lag-one autocorrelation
 #define DRIFT_LEAST 0.03   // relative change that matters
 #define DRIFT_LEVEL 0.99   // confidence level of the drift test
-#define FALL_LEVEL 0.975   // and of the one-sided test whether the later half still falls
+#define FALL_LEVEL 0.995   // and of the one-sided test whether the later half still falls
 
 struct report {
     double seconds, tokens, count, widths;
@@ -440,9 +440,13 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
-    if (width_error >= 0) { // the mean is wrong by as much as the first sights are
-        double z = stats_normal_quantile(0.5 + level / 2);
-        double half = z * fmin(width_error * widths / out->ordinary_seconds, 1);
+    // A first sight that is believed too dear makes the steady step too short. In the forecast of
+    // the run the two errors cancel, as far as the run has as many new widths a step.
+    if (width_error >= 0) {
+        double z = stats_normal_quantile(0.5 + level / 2), run = 0;
+        if (rule->total_steps > 0)
+            run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
+        double half = z * fmin(width_error * fabs(widths - run) / out->ordinary_seconds, 1);
         out->step_seconds = widened(out->step_seconds, half);
         out->tokens_per_s = widened(out->tokens_per_s, half);
         pace = widened(pace, half);

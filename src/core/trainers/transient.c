@@ -19,6 +19,7 @@ struct fit {
     bool tokens;        // the term is fitted
     double unit[TERMS]; // means of the columns, so that all coefficients are of one size
     double x[TERMS];
+    double most;  // new widths of a step: where all its micro-batches bring one
     double scale; // robust standard deviation of the residuals, in seconds
     double *rows, *values, *scratch, *weights;
 };
@@ -53,6 +54,7 @@ static size_t prepare(struct fit *fit)
         known = known && item->tokens > 0;
         sums[0] += item->steps, sums[1] += item->tokens, sums[2] += item->widths;
         square += item->tokens * item->tokens / item->steps;
+        fit->most = fmax(fit->most, item->widths / item->steps);
     }
     double mean = sums[1] / sums[0], variance = square / sums[0] - mean * mean;
     fit->tokens = known && variance > TOKENS_VARY * TOKENS_VARY * mean * mean;
@@ -85,8 +87,8 @@ static size_t solve(struct fit *fit, const struct range *prior)
     return used;
 }
 
-// Widths are only expected: a step brings more or fewer, as a Poisson variable does, so that a step
-// with a rare new width is no outlier. Far ones are stalls.
+// Widths are only expected: each micro-batch of a step brings a new one or not, so that a step with
+// a rare new width is no outlier. Far ones are stalls.
 static void weigh(struct fit *fit, const struct range *prior)
 {
     size_t used = 0;
@@ -96,7 +98,9 @@ static void weigh(struct fit *fit, const struct range *prior)
             fit->scratch[used++] = fabs(residual(fit, &fit->items[i]));
     fit->scale = fmax(1.4826 * stats_median(fit->scratch, used), 1e-9);
     for (size_t i = 0; i < fit->count; i++) {
-        double chance = width * sqrt(fit->items[i].widths), scale = hypot(fit->scale, chance);
+        double most = fit->most * fit->items[i].steps, widths = fit->items[i].widths;
+        double chance = width * sqrt(widths * fmax(1 - widths / most, 0)),
+               scale = hypot(fit->scale, chance);
         double off = fabs(residual(fit, &fit->items[i])) / (HUBER * scale);
         double share = fit->scale / scale;
         fit->weights[i] = off > 3 ? 0 : share * share * (off > 1 ? 1 / off : 1);

@@ -115,7 +115,10 @@ TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
     struct pilot *pilot = pilot_of(before, 9000, 0.004);
     pilot->steady = false;
     const struct plan *after = plan_with(one_gpu, pilot);
-    CHECK_NEAR(after->efficiency.log_spread, hypot(0.05, 0.02), 1e-9);
+    // Weighed against the prior by their variances, and wider than a steady one.
+    double own = hypot(0.05, 0.02), prior = before->efficiency.log_spread;
+    CHECK_NEAR(after->efficiency.log_spread, own * prior / hypot(own, prior), 1e-9);
+    CHECK(after->efficiency.log_spread > 0.04 && after->efficiency.log_spread < own);
     bool warned = false;
     for (size_t i = 0; i < after->advice.count; i++)
         warned |= !strcmp(after->advice.items[i].code, "pilot_not_steady");
