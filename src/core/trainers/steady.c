@@ -333,44 +333,47 @@ static enum steady_verdict find_drift(struct steady *out, const double *units,
 }
 
 // Tests whether the time beyond what the work explains still falls in the later half, against the
-// logarithm of the step. Returns by how much it falls per unit of that, in seconds; 0: it does not.
-static double find_fall(const double *units, const double *seconds, size_t count, double rate,
-                        double *excess)
+// logarithm of the report's number; `before` is how many came before these. Returns by how much it
+// falls per unit of that, in seconds; 0: it does not.
+static double find_fall(const double *units, const double *seconds, size_t count, size_t before,
+                        double rate, double *excess)
 {
     size_t from = count / 2, n = count - from;
     double mean_x = 0, mean_y = 0, product = 0, square = 0, left = 0;
     for (size_t i = from; i < count; i++) {
         excess[i] = seconds[i] - units[i] / rate;
-        mean_x += log((double)i + 1) / (double)n;
+        mean_x += log((double)(before + i + 1)) / (double)n;
         mean_y += excess[i] / (double)n;
     }
     for (size_t i = from; i < count; i++) {
-        double x = log((double)i + 1) - mean_x;
+        double x = log((double)(before + i + 1)) - mean_x;
         product += x * (excess[i] - mean_y);
         square += x * x;
     }
     double slope = product / square;
     for (size_t i = from; i < count; i++)
-        excess[i] -= mean_y + slope * (log((double)i + 1) - mean_x);
+        excess[i] -= mean_y + slope * (log((double)(before + i + 1)) - mean_x);
     double memory = find_memory(excess + from, n);
     for (size_t i = from; i < count; i++)
         left += excess[i] * excess[i];
     double error = sqrt(left / (double)(n > 2 ? n - 2 : 1) / square * (1 + memory) / (1 - memory));
-    bool sure = slope < -stats_student_quantile(FALL_LEVEL, (int)n - 2) * error;
+    bool sure = slope < -stats_student_quantile(FALL_LEVEL, n > 3 ? (int)n - 2 : 1) * error;
     return sure ? -slope : 0;
 }
 
 // The interval of a series that still falls reaches to the mean of the run if it goes on so: to its
 // end where that is known, else to four times as many steps.
-static void reach_extrapolated(struct steady *out, double fall, size_t count, double total)
+static void reach_extrapolated(struct steady *out, double fall, size_t count, size_t before,
+                               double total)
 {
-    double done = (double)out->ordinary_steps, per_report = done / (double)count;
-    double end = fmax(total > 0 ? total : 4 * done, done), mid = 0.75 * done;
-    double faster = fall * log((done + end) / 2 / mid) / per_report;
-    double step = fmax(out->step_seconds.mid - faster, 0.5 * out->step_seconds.mid);
-    double share = step / out->step_seconds.mid;
+    double per_report = (double)out->ordinary_steps / (double)count;
+    double done = (double)(before + count), end = total > 0 ? total / per_report : 4 * done;
+    double middle = (double)before + 0.5 * (double)count, rest = (done + fmax(end, done)) / 2;
+    double step = out->step_seconds.mid - fall * log(rest / middle) / per_report;
+    step = fmax(step, 0.5 * out->step_seconds.mid);
+    out->tokens_per_s.high =
+        fmax(out->tokens_per_s.high, out->tokens_per_s.mid * out->step_seconds.mid / step);
     out->step_seconds.low = fmin(out->step_seconds.low, step);
-    out->tokens_per_s.high = fmax(out->tokens_per_s.high, out->tokens_per_s.mid / share);
 }
 
 // Widens an interval by another error, in the logarithm.
@@ -457,11 +460,11 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
     const double *units = known ? tokens : steps;
     out->verdict = find_drift(out, units, seconds, count, rate.mid, scratch);
-    double fall = find_fall(units, seconds, count, rate.mid, scratch);
+    double fall = find_fall(units, seconds, count, warmup, rate.mid, scratch);
     out->falls = fall * log(2) * (double)count / out->ordinary_seconds > DRIFT_LEAST;
     if (out->falls) {
         out->verdict = out->verdict == STEADY_YES ? STEADY_DRIFTS : out->verdict;
-        reach_extrapolated(out, fall, count, rule->total_steps);
+        reach_extrapolated(out, fall, count, warmup, rule->total_steps);
     }
 }
 
