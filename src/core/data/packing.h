@@ -110,6 +110,16 @@ struct packing_batch {
     int64_t attended; // Σ length² of the spans that attention runs over
 };
 
+// How many shapes (rows × width) one rank has met after so many micro-batches: kernels and
+// attention plans are chosen, and memory is reserved, at the first sight of each. Log-spaced over
+// the first epoch, then evenly over a second one where it was simulated.
+enum { PACKING_SIGHTS = 24 };
+struct packing_sights {
+    double micro_batches[PACKING_SIGHTS], widths[PACKING_SIGHTS]; // both rise
+    int count;
+    double epoch; // micro-batches of the first epoch
+};
+
 // Sums over an epoch.
 struct batches {
     int64_t examples;         // trained on in the epoch
@@ -151,6 +161,14 @@ struct packing {
 
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
                       const struct packing_rule *rule, const struct packing_setup *setup);
+
+// Counts first sights over an epoch and, unless NULL, another one with another shuffle.
+void packing_count_sights(struct packing_sights *out, const struct packing *epoch,
+                          const struct packing *next);
+
+// The widths met after so many micro-batches: between the simulated counts a straight line, after
+// the last one every further epoch adds its share of what the epoch before it added.
+double packing_widths_seen(const struct packing_sights *sights, double micro_batches);
 
 // Scales the sums to `factor` times as many examples: counts grow, averages stay. Steps are
 // computed again, so that they are integers.

@@ -683,3 +683,79 @@ TEST(packing_refuses_unknown_trainers_and_impossible_sizes)
     setup.window = (int64_t)1 << 40;
     CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);
 }
+
+// --- first sights ------------------------------------------------------------
+
+static struct packing_sights sights_of(const struct lengths *list, enum batching batching,
+                                       int64_t rows, int64_t multiple, bool twice)
+{
+    const struct packing_trainer *trainer;
+    CHECK(!packing_trainer_find(&trainer, "hf", NULL));
+    struct packing_rule rule = packing_rule(trainer, batching);
+    struct packing_setup setup = {
+        .window = 4096, .micro_batch = rows, .multiple = multiple, .seed = 1
+    };
+    struct packing first = plan(list, &rule, &setup), second;
+    setup.seed = 2;
+    second = plan(list, &rule, &setup);
+    struct packing_sights sights;
+    packing_count_sights(&sights, &first, twice ? &second : NULL);
+    return sights;
+}
+
+TEST(packing_meets_equal_lengths_and_rows_padded_to_the_context_once)
+{
+    struct lengths equal = { .arena = &test_arena }, falling = { .arena = &test_arena };
+    for (int i = 0; i < 800; i++) {
+        lengths_add(&equal, 300, 300);
+        lengths_add(&falling, 1000 - i, 1);
+    }
+    struct packing_sights one = sights_of(&equal, BATCHING_LONGEST, 8, 0, true);
+    CHECK(one.epoch == 100 && packing_widths_seen(&one, 1) == 1);
+    CHECK(packing_widths_seen(&one, 100) == 1 && packing_widths_seen(&one, 1e6) == 1);
+    one = sights_of(&falling, BATCHING_MAX, 8, 0, false);
+    CHECK(packing_widths_seen(&one, 100) == 1);
+    one = sights_of(&falling, BATCHING_LONGEST, 1, 0, true); // every row has its own width
+    for (int i = 1; i <= 800; i++)
+        CHECK_NEAR(packing_widths_seen(&one, i), i, 1e-9);
+    CHECK(packing_widths_seen(&one, 1600) == 800 && packing_widths_seen(&one, 1e5) == 800);
+    one = sights_of(&falling, BATCHING_LONGEST, 1, 50, false);
+    CHECK(packing_widths_seen(&one, 800) == 16); // 201 to 1,000 in steps of 50
+    CHECK(packing_widths_seen(&one, 0) == 0);
+}
+
+TEST(packing_meets_as_many_widths_as_samples_of_equally_likely_ones_do)
+{
+    enum { WIDTHS = 200, TIMES = 40 };
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < WIDTHS * TIMES; i++)
+        lengths_add(&lengths, 1 + i % WIDTHS, 1);
+    struct packing_sights sights = sights_of(&lengths, BATCHING_LONGEST, 1, 0, false);
+    for (double k = 10; k < WIDTHS * TIMES / 4; k *= 1.7) {
+        double expected = WIDTHS * (1 - pow(1 - 1.0 / WIDTHS, k));
+        CHECK(fabs(packing_widths_seen(&sights, k) - expected) < 4 * sqrt(WIDTHS) / 2 + 0.02 * k);
+    }
+    CHECK(packing_widths_seen(&sights, WIDTHS * TIMES) == WIDTHS);
+}
+
+TEST(packing_grouped_meets_its_widths_in_the_first_mega_batch)
+{
+    struct lengths lengths = real_lengths("test/data/gsm8k_lengths.csv");
+    struct packing_sights grouped = sights_of(&lengths, BATCHING_GROUPED, 8, 0, true);
+    struct packing_sights shuffled = sights_of(&lengths, BATCHING_LONGEST, 8, 0, true);
+    struct packing_sights rounded = sights_of(&lengths, BATCHING_GROUPED, 8, 8, true);
+    // 50 micro-batches of falling length: about every one is new; 50 more meet the same lengths.
+    CHECK(packing_widths_seen(&grouped, 50) > 45);
+    CHECK(packing_widths_seen(&grouped, 100) < 1.8 * packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&grouped, 400) < 4 * packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&shuffled, 50) < packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&rounded, 1e4) < 0.3 * packing_widths_seen(&grouped, 1e4));
+    for (int i = 1; i < grouped.count; i++)
+        CHECK(grouped.micro_batches[i] > grouped.micro_batches[i - 1] &&
+              grouped.widths[i] >= grouped.widths[i - 1]);
+    // Further epochs add ever less.
+    double epoch = grouped.epoch, second = packing_widths_seen(&grouped, 2 * epoch),
+           third = packing_widths_seen(&grouped, 3 * epoch);
+    CHECK(second >= packing_widths_seen(&grouped, epoch));
+    CHECK(third - second <= second - packing_widths_seen(&grouped, epoch));
+}
