@@ -41,6 +41,8 @@ def judge(folder, name):
         return json.load(open(f"{folder}/{path}"))
 
     def forecast(path, seconds):
+        if not os.path.exists(f"{folder}/{path}"):
+            return None
         plan = read(path)
         wall = {p: round(3600 * plan["wall_hours"][p], 2) for p in ("p10", "p50", "p90")}
         parts = {part["name"]: round(part["seconds"], 2) for part in plan["overheads"] if part["seconds"]}
@@ -48,23 +50,25 @@ def judge(folder, name):
                     width_percent=round(50 * (wall["p90"] - wall["p10"]) / wall["p50"], 2),
                     held=wall["p10"] <= seconds <= wall["p90"], parts=parts)
 
-    pilot, result = read("pilot.json"), read("run/result.json")
+    result = read("run/result.json")
+    pilot = read("pilot.json") if os.path.exists(f"{folder}/pilot.json") else None
     seconds = result["train_seconds"]
     stamps = [json.loads(line) for line in open(f"{folder}/run/stamps.jsonl")]
     print(json.dumps(dict(
         name=name, train_seconds=round(seconds, 2), steps=stamps[-1]["step"], tokens=stamps[-1]["tokens"],
         widths=len({tuple(shape) for shape in result["micro_batches"]}),
-        planned={key: round(read("after.json")["workload"][key]) for key in ("steps", "processed_tokens", "distinct_widths")},
+        planned={key: round(read("before.json")["workload"][key]) for key in ("steps", "processed_tokens", "distinct_widths")},
         before=forecast("before.json", seconds), after=forecast("after.json", seconds),
-        pilot=dict(steps=pilot["steps"], warmup_steps=pilot["warmup_steps"], steady=pilot["steady"], verdict=pilot["verdict"],
+        pilot=pilot and dict(steps=pilot["steps"], warmup_steps=pilot["warmup_steps"], steady=pilot["steady"], verdict=pilot["verdict"],
                    seconds=round(pilot["elapsed_seconds"], 1), startup_seconds=pilot["apart"]["startup_seconds"],
                    tokens_per_second=pilot["tokens_per_second"], transient=pilot["transient"], stalls=pilot["stalls"]))),
         flush=True)
 
 
 def summary(path):
-    lines = [json.loads(line) for line in open(path)]
+    every = [json.loads(line) for line in open(path)]
     for which in ("before", "after"):
+        lines = [line for line in every if line[which]]
         errors = sorted(abs(line[which]["error_percent"]) for line in lines)
         if errors:
             print(json.dumps(dict(plan=which, configurations=len(errors), median_error_percent=errors[len(errors) // 2],

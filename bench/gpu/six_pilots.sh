@@ -41,7 +41,7 @@ measure() { # NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EV
     folder=$work/$name
     minutes=$(calculate "${PILOT_SECONDS:-58} / 60")
     if [ "$try" ]; then
-        rows=$((micro * accumulation * 100)) minutes=0.15
+        rows=$((micro * accumulation * 60)) minutes=0.15 shape=llama-3.2-1b # no larger one is as fast
         trainer="$python bench/gpu/six_pilots.py stand-in"
     else
         trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on"
@@ -57,15 +57,13 @@ measure() { # NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EV
     "$gpuhours" pilot --plan "$folder/before.json" --minutes "$minutes" --ledger off --quiet --out "$folder/pilot.json" -- \
         $trainer --out "$folder/piloted" >"$folder/pilot.stdout" 2>"$folder/pilot.stderr" || code=$?
     tr '\r' '\n' <"$folder/pilot.stderr" | grep -a '^gpuhours:' || true
-    if [ ! -s "$folder/pilot.json" ]; then
+    if [ -s "$folder/pilot.json" ]; then
+        [ ! "$try" ] || "$python" bench/gpu/six_pilots.py card "$folder/pilot.json"
+        plan --pilot "$folder/pilot.json" >"$folder/after.json" || rm -f "$folder/after.json"
+    fi
+    if [ ! -s "$folder/after.json" ]; then # the run is still worth its time
         echo "$name: the pilot has no result, exit code $code"
         tail -c 1000 "$folder/pilot.stderr"
-        return
-    fi
-    [ ! "$try" ] || "$python" bench/gpu/six_pilots.py card "$folder/pilot.json"
-    if ! plan --pilot "$folder/pilot.json" >"$folder/after.json"; then
-        echo "$name: no plan from the pilot"
-        return
     fi
     $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
     "$python" bench/gpu/six_pilots.py judge "$folder" "$name" | tee -a "$work/six_pilots.jsonl"

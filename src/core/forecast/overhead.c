@@ -3,7 +3,6 @@
 #include "core/forecast/overhead.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 const char *const overhead_names[] = {
     "training",    "start-up",   "compilation", "loading weights", "new widths",
@@ -122,7 +121,11 @@ double overhead_eval_cost(const struct step *step)
 // PyTorch runs attention through cuDNN on Hopper and newer, and builds a plan for each shape.
 static bool runs_cudnn(const struct gpu *gpu)
 {
-    return !gpu || (gpu->compute_capability && atof(gpu->compute_capability) >= 9);
+    double capability = 0;
+    if (gpu && gpu->compute_capability &&
+        text_read_number(&capability, text_of(gpu->compute_capability)))
+        capability = 0;
+    return !gpu || capability >= 9;
 }
 
 static struct assumption spread_over(const char *name, double low, double mid, double high,

@@ -128,3 +128,19 @@ TEST(outlook_refuses_documents_that_are_not_plans)
                             "x.json") == ERR_INPUT);
     CHECK(strstr(error_text(), "processed_tokens"));
 }
+
+TEST(outlook_adds_the_widths_that_are_still_to_be_met)
+{
+    struct outlook_plan plan = read_plan();
+    struct json tree;
+    const char *workload = "{\"widths\":[{\"steps\":1,\"widths\":1},{\"steps\":100,\"widths\":80},"
+                           "{\"steps\":1000,\"widths\":200}]}";
+    CHECK(!json_read(&tree, &test_arena, text_of(workload), "workload"));
+    workload_read_widths(&plan.sights, &tree, 1);
+    struct steady steady = steps_of(3.6), fitted = steady;
+    fitted.seconds_per_width = 0.2;
+    struct outlook with = look(&plan, &fitted), without = look(&plan, &steady);
+    CHECK_NEAR(with.remaining_seconds - without.remaining_seconds, 0.2 * (200 - 80), 1e-9);
+    CHECK(with.wall_hours.high - with.wall_hours.low >
+          without.wall_hours.high - without.wall_hours.low);
+}

@@ -426,3 +426,21 @@ TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
     CHECK(sources > 20);
     CHECK(covered / sources > 0.75 && covered / sources < 0.9);
 }
+
+TEST(transfer_of_a_pilot_that_contradicts_its_stack_spans_both_and_warns)
+{
+    const struct plan *before = planning_make(one_gpu);
+    double expected = before->chosen.tokens_per_s, spread = before->efficiency.log_spread;
+    struct pilot *pilot = pilot_of(before, expected * exp(-4 * spread), 0.004);
+    const struct plan *after = plan_with(one_gpu, pilot);
+    bool warned = false;
+    for (size_t i = 0; i < after->advice.count; i++)
+        warned |= !strcmp(after->advice.items[i].code, "pilot_contradicts");
+    CHECK(warned);
+    CHECK(after->forecast.tokens_per_s.low < pilot->tokens_per_s.mean);
+    CHECK(after->forecast.tokens_per_s.high > 0.95 * expected);
+    pilot = pilot_of(before, expected * exp(-2 * spread), 0.004);
+    after = plan_with(one_gpu, pilot);
+    for (size_t i = 0; i < after->advice.count; i++)
+        CHECK(strcmp(after->advice.items[i].code, "pilot_contradicts"));
+}
