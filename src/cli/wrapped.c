@@ -251,6 +251,9 @@ void wrapped_end(struct wrapped *run)
 {
     bool watches = run->child.settings.manner == CHILD_FORWARDS;
     child_end(&run->child);
+    if (run->child.unread_bytes)
+        print_note("%lld bytes of the trainer's output were lost: nobody read them",
+                   (long long)run->child.unread_bytes);
     print_survive_closed_pipe(watches); // its exit status outlives our reader
     gpu_monitor_end(run->gpu);
     for (int i = 0; i < run->follow.count; i++)
