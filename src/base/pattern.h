@@ -3,7 +3,8 @@
 // Knows what tokenizer files use, with the meaning it has in Oniguruma, the engine behind Hugging
 // Face's library: classes, \p{..}, greedy, lazy and possessive quantifiers, groups, (?i:),
 // lookahead, lookbehind of one character, anchors. Anything else is refused by name. It backtracks,
-// but no match takes more than a bounded number of steps: one that would counts as none.
+// but a text gets a number of steps in proportion to its size: once they are used up, nothing more
+// matches in it.
 //
 //     struct pattern *pattern;
 //     TRY(pattern_read(&pattern, arena, TEXT("\\p{L}+|\\s+(?!\\S)"), "tokenizer.json"));
@@ -23,6 +24,7 @@ struct pattern_stack {
     struct arena *arena;
     struct pattern_frame *frames;
     size_t count, room;
+    int64_t steps; // left for the text that pattern_find() is in
 };
 
 struct pattern_match {
@@ -32,7 +34,7 @@ struct pattern_match {
 enum err pattern_read(struct pattern **out, struct arena *arena, struct text source,
                       const char *name);
 
-// The leftmost match that starts at byte `from` or behind it.
+// The leftmost match that starts at byte `from` or after it. Begin each text at 0.
 bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                   size_t from, struct pattern_match *match);
 
