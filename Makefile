@@ -84,7 +84,8 @@ build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
+	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in \
+	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
