@@ -32,8 +32,8 @@ CFLAGS ?= -O3 -g
 LANGUAGE := -std=c17 -ffp-contract=off -D_POSIX_C_SOURCE=200809L -Isrc -I. -MMD -MP
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
             $(if $(WERROR),-Werror)
-SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
-            -fno-sanitize-recover=undefined)
+SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined$(,)float-cast-overflow \
+            -fno-sanitize-recover=undefined$(,)float-cast-overflow)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
 LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
 PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev

@@ -174,6 +174,10 @@ bool wrapped_poll(struct wrapped *run)
         if (!lives) // a last time, new files too
             run->follow.scanned_seconds = -INFINITY;
         follow_poll(&run->follow, now);
+        if (run->follow.full && !run->follow_told)
+            print_note("%s: holds more than %d logs; the others are not followed",
+                       run->settings.log, FOLLOW_FILES);
+        run->follow_told = run->follow.full;
     }
     look_after_silence(run, now);
     if (run->child.interrupted && run->child.stopped && run->how == WRAPPED_ENDED)
