@@ -382,7 +382,11 @@ void child_end(struct child *child)
         close(in->wake[1]);
     }
     child_tree_release(&in->tree);
-    if (!in->relays[0].ring && !in->relays[1].ring) // otherwise a stuck thread still uses it
+    static struct child_internal *stuck; // whose threads hang in a write: they use it until exit()
+    in->older = stuck;
+    if (in->relays[0].ring || in->relays[1].ring)
+        stuck = in;
+    else
         free(in);
     child->inside = NULL;
 }

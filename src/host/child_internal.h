@@ -48,8 +48,9 @@ void child_warden_end(struct child_internal *inside);
 void child_restore_signals(void); // as they were before child_start()
 
 struct child_internal {
-    int masters[2];    // -1: closed, or the first serves both
-    int wake[2];       // signal handlers write into it
+    struct child_internal *older; // of those whose threads are stuck
+    int masters[2];               // -1: closed, or the first serves both
+    int wake[2];                  // signal handlers write into it
     int warden, notes; // the warden is 0 after somebody killed it; its processes are then ours
     struct child_relay relays[2];
     struct child_tree tree;
