@@ -13,7 +13,7 @@ grep -c '^ *forged' "$work/out"
 odd <"$work/out"
 name="$work/rows$escape[2J$(printf '\302\233').jsonl"
 cp test/data/tiny_model/rows.jsonl "$name"
-"$GPUHOURS" profile "$name" >"$work/out" 2>&1
+"$GPUHOURS" profile "$name" --out "$work/profile.json" >"$work/out" 2>&1
 odd <"$work/out"
-"$GPUHOURS" profile "$work/none$escape[2J" 2>&1 | odd
+"$GPUHOURS" profile "$work/none$escape[2J" --out "$work/profile.json" 2>&1 | odd
 true

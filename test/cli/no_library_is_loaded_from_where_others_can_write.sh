@@ -12,7 +12,7 @@ plant() {
     mkdir -p "$1"
     cp "${STAND_INS:-build/fast/stand_in}/nvml.so" "$1/libduckdb.so"
 }
-opened() { LD_DEBUG=files "$work/a/b/bin/gpuhours" profile "$work/rows.parquet" 2>&1 | grep -c "file=$work.*libduckdb.so.*generating link map"; }
+opened() { LD_DEBUG=files "$work/a/b/bin/gpuhours" profile "$work/rows.parquet" --out "$work/profile.json" 2>&1 | grep -c "file=$work.*libduckdb.so.*generating link map"; }
 plant "$work/a/b/$binding"
 plant "$work/a/$binding"
 echo "in folders above: $(opened)"
