@@ -32,8 +32,8 @@ CFLAGS ?= -O3 -g
 LANGUAGE := -std=c17 -ffp-contract=off -D_POSIX_C_SOURCE=200809L -Isrc -I. -MMD -MP
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
             $(if $(WERROR),-Werror)
-SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined \
-            -fno-sanitize-recover=undefined)
+SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined$(,)float-cast-overflow \
+            -fno-sanitize-recover=undefined$(,)float-cast-overflow)
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
 LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
 PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
@@ -84,7 +84,8 @@ build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in $(BUILD)/tests $(ONLY)
+	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in \
+	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles

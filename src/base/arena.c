@@ -17,9 +17,32 @@ enum { BLOCK_BYTES = 64 * 1024, ALIGN = 16 };
 
 void (*arena_large)(void *at, size_t size);
 
-static size_t aligned(size_t size)
+// Under the address sanitizer everything in a block that was not handed out is poisoned: the rest
+// of the block, what a rewind gave back, and a gap after each piece. Overflows and uses after a
+// rewind are found then as they are with malloc().
+#if defined __SANITIZE_ADDRESS__
+#define POISONS 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define POISONS 1
+#endif
+#endif
+
+#ifdef POISONS
+#include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
+#define POISON(at, size) __asan_poison_memory_region(at, size)
+#define UNPOISON(at, size) __asan_unpoison_memory_region(at, size)
+#else
+enum { GAP = 0 };
+#define POISON(at, size) ((void)(at), (void)(size))
+#define UNPOISON(at, size) ((void)(at), (void)(size))
+#endif
+
+// What a piece takes in a block.
+static size_t room_of(size_t size)
 {
-    return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    return (((size ? size : 1) + ALIGN - 1) & ~(size_t)(ALIGN - 1)) + GAP;
 }
 
 static void push(struct arena *arena, struct arena_block *block)
@@ -27,6 +50,16 @@ static void push(struct arena *arena, struct arena_block *block)
     block->older = arena->block;
     arena->block = block;
     arena->used = 0;
+    POISON(block->data, block->size);
+}
+
+static void end_without_memory(void)
+{
+#ifdef __wasm__
+    abort();
+#else
+    _Exit(5); // ERR_DEVICE_MEMORY, without flushing what may need memory
+#endif
 }
 
 static void add_block(struct arena *arena, size_t at_least)
@@ -44,7 +77,7 @@ static void add_block(struct arena *arena, size_t at_least)
     struct arena_block *block = malloc(sizeof *block + size);
     if (!block) {
         fprintf(stderr, "gpuhours: this machine has no memory left (wanted %zu bytes)\n", size);
-        abort();
+        end_without_memory();
     }
     if (arena_large && size >= (size_t)1 << 20)
         arena_large(block, sizeof *block + size);
@@ -58,12 +91,15 @@ void *arena_alloc(struct arena *arena, size_t size)
         fprintf(stderr, "gpuhours: asked for %zu bytes at once, a bug\n", size);
         abort();
     }
-    size = aligned(size ? size : 1);
-    if (!arena->block || arena->block->size - arena->used < size)
-        add_block(arena, size);
+    size_t room = room_of(size);
+    if (!arena->block || arena->block->size - arena->used < room)
+        add_block(arena, room);
     void *at = arena->block->data + arena->used;
-    arena->used += size;
-    return memset(at, 0, size);
+    arena->used += room;
+    UNPOISON(at, room - GAP);
+    memset(at, 0, room - GAP);
+    POISON((char *)at + (size ? size : 1), room - (size ? size : 1));
+    return at;
 }
 
 void *arena_array(struct arena *arena, size_t size, size_t count)
@@ -77,13 +113,15 @@ void *arena_array(struct arena *arena, size_t size, size_t count)
 
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t size)
 {
-    size_t had = aligned(old_size ? old_size : 1), need = aligned(size ? size : 1);
+    size_t had = room_of(old_size), need = room_of(size);
     if (size <= old_size && old)
         return old;
     unsigned char *at = old;
     if (old && arena->used >= had && at == arena->block->data + arena->used - had &&
-        arena->block->size - arena->used >= need - had) { // the last piece grows in place
-        memset(at + old_size, 0, need - old_size);
+        arena->block->size - arena->used >= need - had) { // the newest piece: it grows in place
+        UNPOISON(at, need - GAP);
+        memset(at + old_size, 0, need - GAP - old_size);
+        POISON(at + size, need - size);
         arena->used += need - had;
         return old;
     }
@@ -130,4 +168,6 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
         }
     }
     arena->used = mark.used;
+    if (arena->block)
+        POISON(arena->block->data + mark.used, arena->block->size - mark.used);
 }

@@ -2,6 +2,9 @@
 
 #include "base/error.h"
 
+#include "base/markup.h"
+#include "base/unicode.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,11 +26,23 @@ const struct error_code error_codes[] = {
 };
 
 // What a sentence quotes may come from a hostile file: no escape sequence reaches a terminal.
-static void disarm(char *at)
+// Also none of 8 bits, no character that turns the direction of text, and no broken UTF-8.
+static void disarm(char *sentence)
 {
-    for (; *at; at++)
-        if (((unsigned char)*at < 0x20 && *at != '\n') || *at == 0x7F)
-            *at = '?';
+    const char *from = sentence, *end = sentence + strlen(sentence);
+    char *to = sentence;
+    while (from < end) {
+        const char *start = from;
+        uint32_t code = unicode_next(&from, end);
+        size_t size = (size_t)(from - start);
+        if (code != '\n' && (markup_is_hidden(code) || !unicode_valid(start, size))) {
+            *to++ = '?';
+        } else {
+            memmove(to, start, size);
+            to += size;
+        }
+    }
+    *to = 0;
 }
 
 enum err fail(enum err code, const char *format, ...)
@@ -57,5 +72,6 @@ enum err error_prefix(enum err code, const char *format, ...)
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof text)
         snprintf(text + used, sizeof text - (size_t)used, "%s", former);
+    disarm(text);
     return code;
 }

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-// Control characters, and invisible ones that change how other text is displayed.
-static bool is_hidden(uint32_t c)
+bool markup_is_hidden(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x61C || c == 0x180E ||
            (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
@@ -52,7 +51,7 @@ static void put_one(struct out *out, enum markup_form form, uint32_t c)
 {
     if (is_space(c))
         c = ' ';
-    if (is_hidden(c)) {
+    if (markup_is_hidden(c)) {
         out_put(out, "⟨%04X⟩", (unsigned)c);
         return;
     }

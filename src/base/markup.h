@@ -22,6 +22,8 @@ enum markup_form {
 
 enum { MARKUP_NAME = 80, MARKUP_SENTENCE = 600 }; // most characters of a name, of a sentence
 
+bool markup_is_hidden(uint32_t code); // a control, or invisible but changes how the rest is seen
+
 void markup_put(struct out *out, enum markup_form form, struct text text, size_t most);
 
 // The same as a string in the arena.

@@ -24,7 +24,7 @@
 
 #include <assert.h>
 
-enum { STEPS = 1 << 22, FRAMES = 1 << 20 };
+enum { STEPS_AT_LEAST = 1 << 10, STEPS_PER_BYTE = 256, STEPS_PER_OP = 8, FRAMES = 1 << 20 };
 
 // --- sets of characters ------------------------------------------------------
 
@@ -225,21 +225,31 @@ static const char *run(struct machine *m, int index, const char *at)
     return NULL;
 }
 
+// The steps that all matches in a text may take together: in proportion to its size, so that no
+// text takes more than linear time, however the pattern backtracks. A long alternation needs more.
+static int64_t steps_for(const struct pattern *pattern, size_t size)
+{
+    int64_t per_byte = STEPS_PER_BYTE + STEPS_PER_OP * (int64_t)pattern->count;
+    return STEPS_AT_LEAST + per_byte * (int64_t)size;
+}
+
 bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                   size_t from, struct pattern_match *match)
 {
-    struct machine m = { pattern, stack, text.at, text.at + text.size, 0, 0 };
+    if (!from)
+        stack->steps = steps_for(pattern, text.size);
+    struct machine m = { pattern, stack, text.at, text.at + text.size, stack->steps, 0 };
     const char *at = text.at + from;
     for (;;) {
         while (at < m.end && !pattern->starts[(unsigned char)*at])
             at++;
-        m.steps = STEPS;
         const char *stop = run(&m, 0, at);
+        stack->steps = m.steps;
         if (stop) {
             *match = (struct pattern_match){ (size_t)(at - text.at), (size_t)(stop - text.at) };
             return true;
         }
-        if (at == m.end)
+        if (at == m.end || m.steps <= 0)
             return false;
         unicode_next(&at, m.end);
     }
@@ -248,7 +258,8 @@ bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, st
 size_t pattern_match(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                      size_t from)
 {
-    struct machine m = { pattern, stack, text.at, text.at + text.size, STEPS, 0 };
+    int64_t steps = steps_for(pattern, text.size - from);
+    struct machine m = { pattern, stack, text.at, text.at + text.size, steps, 0 };
     const char *stop = run(&m, 0, text.at + from);
     return stop ? (size_t)(stop - text.at) : SIZE_MAX;
 }

@@ -3,7 +3,8 @@
 // Supports what tokenizer files use, with the semantics of Oniguruma, the engine of Hugging Face's
 // library: classes, \p{..}, greedy, lazy and possessive quantifiers, groups, (?i:), lookahead,
 // lookbehind of one character, anchors. Anything else is an error that names it. The engine
-// backtracks within a limit of steps; a match that needs more counts as no match.
+// backtracks, but a text gets a number of steps in proportion to its size: once they are used up,
+// nothing more matches in it.
 //
 //     struct pattern *pattern;
 //     TRY(pattern_read(&pattern, arena, TEXT("\\p{L}+|\\s+(?!\\S)"), "tokenizer.json"));
@@ -23,6 +24,7 @@ struct pattern_stack {
     struct arena *arena;
     struct pattern_frame *frames;
     size_t count, room;
+    int64_t steps; // left for the text that pattern_find() is in
 };
 
 struct pattern_match {
@@ -32,7 +34,7 @@ struct pattern_match {
 enum err pattern_read(struct pattern **out, struct arena *arena, struct text source,
                       const char *name);
 
-// The leftmost match that starts at byte `from` or later.
+// The leftmost match that starts at byte `from` or later. Begin each text at 0.
 bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                   size_t from, struct pattern_match *match);
 

@@ -21,10 +21,13 @@ struct node {
     enum place place;
 };
 
+enum { NEGATIONS = 3 }; // sets like [^..] inside each other, without regard to case
+
 struct parser {
     struct arena *arena;
     const char *at, *end;
     int depth;
+    int negations; // folding negated sets around this place
     bool folds, dot_all;
     const char *refused;
 };
@@ -189,6 +192,7 @@ static struct item read_escape(struct parser *p)
 }
 
 static struct set *read_set(struct parser *p);
+static const struct set *read_inner_set(struct parser *p);
 
 static struct item read_set_item(struct parser *p)
 {
@@ -197,7 +201,7 @@ static struct item read_set_item(struct parser *p)
         return (struct item){ 0 };
     }
     if (take(p, "["))
-        return (struct item){ .inner = read_set(p) };
+        return (struct item){ .inner = read_inner_set(p) };
     if (take(p, "\\"))
         return read_escape(p);
     uint32_t code = unicode_next(&p->at, p->end);
@@ -209,6 +213,15 @@ static bool is_character(const struct item *item)
     return !item->categories && !item->flags && !item->inner;
 }
 
+// A folding set asks its parts about every case of a character. Those cases have no further ones,
+// so that a plain inner set need not ask again: nesting would multiply the work by five a level.
+static const struct set *read_inner_set(struct parser *p)
+{
+    struct set *set = read_set(p);
+    set->folds = set->folds && set->negated;
+    return set;
+}
+
 // Reads a set after its opening bracket.
 static struct set *read_set(struct parser *p)
 {
@@ -216,6 +229,8 @@ static struct set *read_set(struct parser *p)
     if (++p->depth > PATTERN_DEPTH)
         refuse(p, "too deeply nested brackets");
     set->negated = take(p, "^");
+    if (set->negated && set->folds && ++p->negations > NEGATIONS)
+        refuse(p, "negated sets nested too deep");
     for (bool first = true;; first = false) {
         if (p->at == p->end) {
             refuse(p, "a set without its closing bracket");
@@ -238,6 +253,8 @@ static struct set *read_set(struct parser *p)
         add_item(p, set, item);
     }
     p->depth--;
+    if (set->negated && set->folds)
+        p->negations--;
     finish_set(set);
     return set;
 }

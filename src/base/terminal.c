@@ -2,6 +2,9 @@
 
 #include "base/terminal.h"
 
+#include "base/markup.h"
+#include "base/unicode.h"
+
 #include <string.h>
 
 // --- folding -----------------------------------------------------------------
@@ -163,5 +166,31 @@ void terminal_ascii(struct out *out, struct text text)
         } else {
             out_char(out, spelling->alone);
         }
+    }
+}
+
+// The size of the sequence of a colour or weight at `at`; 0: there is none.
+static size_t style_size(const char *at, const char *end)
+{
+    const char *from = at;
+    if (end - at < 3 || at[0] != '\033' || at[1] != '[')
+        return 0;
+    for (at += 2; at < end && ((*at >= '0' && *at <= '9') || *at == ';'); at++)
+        ;
+    return at < end && *at == 'm' ? (size_t)(at + 1 - from) : 0;
+}
+
+void terminal_disarm(struct out *out, struct text text, bool styled)
+{
+    const char *at = text.at, *end = text.at + text.size;
+    while (at < end) {
+        const char *start = at;
+        size_t style = styled ? style_size(at, end) : 0;
+        uint32_t code = unicode_next(&at, end);
+        at = style ? start + style : at;
+        size_t size = (size_t)(at - start);
+        bool plain = style || code == '\n' || code == '\t' ||
+                     (!markup_is_hidden(code) && unicode_valid(start, size));
+        out_bytes(out, plain ? start : "?", plain ? size : 1);
     }
 }

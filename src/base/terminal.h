@@ -22,3 +22,7 @@
 void terminal_fold(struct out *out, struct text text, int columns);
 
 void terminal_ascii(struct out *out, struct text text);
+
+// Names in a text may come from hostile files. Controls other than line ends and tabs, characters
+// that turn the direction of text and bytes that are no UTF-8 become "?"; colours stay if `styled`.
+void terminal_disarm(struct out *out, struct text text, bool styled);

@@ -57,7 +57,7 @@ static enum err spell_since(const char **out, struct arena *arena, const char *s
     size_t size = strlen(since);
     if (size >= 10 && since[4] == '-' && since[7] == '-')
         return *out = since, OK;
-    if (text_read_seconds(&seconds, text_of(since)) || seconds > 1e11)
+    if (text_read_seconds(&seconds, text_of(since)) || !(seconds >= 0 && seconds <= 1e11))
         return fail(ERR_USAGE,
                     "--since is \"%s\", must be a date such as 2026-11-01 or a time such "
                     "as 7d",

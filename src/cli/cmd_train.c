@@ -15,6 +15,7 @@
 #include "train/transformer_files.h"
 #include "train/training.h"
 
+#include "base/checksum.h"
 #include "host/file.h"
 #include "host/folder.h"
 
@@ -115,6 +116,7 @@ struct job {
     struct transformer transformer;
     struct training training;
     struct train_progress progress;
+    const char *base_sum, *adapter_sum; // checksums of content; NULL: no adapter
 };
 
 // --- model and data ----------------------------------------------------------
@@ -233,6 +235,36 @@ static enum err lay_out(struct job *job)
     return job->device.backend->sync(&job->device);
 }
 
+static enum err add_file(uint64_t *sum, struct arena *arena, const char *folder, const char *name)
+{
+    struct file file;
+    TRY(file_open(&file, text_format(arena, "%s/%s", folder, name)));
+    *sum = checksum(file.text, *sum);
+    file_close(&file);
+    return OK;
+}
+
+// Sums the content that training starts from, so that a resumed run has the same, whatever its path
+// is: the model's shape, configuration and weights; and the adapter.
+static enum err sum_inputs(struct job *job)
+{
+    const struct model *model = &job->model.decoder.model;
+    const char *shape =
+        text_format(job->arena, "%lld %lld %lld %lld", (long long)model_parameters(model),
+                    (long long)model->layers, (long long)model->width, (long long)model->heads);
+    uint64_t sum = checksum(text_of(shape), 0), adapter = 0;
+    if (job->model.folder)
+        TRY(add_file(&sum, job->arena, job->model.folder, "config.json"));
+    if (job->model.has_weights && !request.random_weights)
+        sum = weights_sum(&job->model.weights, sum);
+    job->base_sum = checksum_text(job->arena, sum);
+    if (!request.adapter)
+        return OK;
+    TRY(add_file(&adapter, job->arena, request.adapter, "adapter_model.safetensors"));
+    job->adapter_sum = checksum_text(job->arena, adapter);
+    return OK;
+}
+
 // Every option that must be the same when a run is resumed, as JSON under the names of the options;
 // how often to save or evaluate may change.
 static const char *fingerprint(const struct job *job)
@@ -245,8 +277,8 @@ static const char *fingerprint(const struct job *job)
     json_put_string(
         &w, "data",
         text_format(job->arena, "%016llx", (unsigned long long)job->loader.fingerprint));
-    json_put_string(&w, "model", data.model);
-    json_put_string(&w, "adapter", request.adapter);
+    json_put_string(&w, "base_weights", job->base_sum);
+    json_put_string(&w, "adapter_weights", job->adapter_sum);
     json_put_count(&w, "context", request.context);
     json_put_count(&w, "micro_batch", request.micro_batch);
     json_put_number(&w, "held_out", request.held_out);
@@ -334,6 +366,8 @@ static enum err train(struct job *job)
     TRY(training_plan(training));
     TRY(lock_folder(job));
     TRY(training_resume(training, job->arena));
+    if (training->note)
+        print_note("%s", training->note);
     train_progress_plan(&job->progress, training);
     enum err err = training_run(training);
     train_progress_end(&job->progress);
@@ -357,6 +391,7 @@ static enum err run_job(struct job *job, struct command_line *line)
     TRY(fit(job));
     TRY(read_data(job, line));
     TRY(lay_out(job));
+    TRY(sum_inputs(job));
     return train(job);
 }
 

@@ -303,9 +303,9 @@ static enum err measure(struct job *job)
 static double remove_save(const char *folder, struct arena *arena)
 {
     static const char *const names[] = { "state.safetensors", "state.json", "DONE" };
-    const char *path = NULL;
+    const char *path = NULL, *note;
     double bytes = 0;
-    if (!checkpoint_find(&path, arena, folder) && path) {
+    if (!checkpoint_find(&path, &note, arena, folder) && path) {
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             const char *file = text_format(arena, "%s/%s", path, names[i]);
             struct stat about;

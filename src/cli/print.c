@@ -114,11 +114,12 @@ void print_flush(void)
 void print_text(const struct out *out)
 {
     struct arena arena = { 0 };
-    struct out folded = { .arena = &arena };
+    struct out plain = { .arena = &arena }, folded = { .arena = &arena };
+    terminal_disarm(&plain, out_view(out), print.styled);
     if (print.is_terminal)
-        terminal_fold(&folded, out_view(out), print.columns);
+        terminal_fold(&folded, out_view(&plain), print.columns);
     else
-        out_bytes(&folded, out->at, out->size);
+        folded = plain;
     print_data(text_of(print_spelled(&arena, out_string(&folded))));
     arena_release(&arena);
 }
@@ -197,13 +198,14 @@ void print_redraw(const char *line)
 void print_note(const char *format, ...)
 {
     struct arena arena = { 0 };
-    struct out out = { .arena = &arena };
+    struct out out = { .arena = &arena }, plain = { .arena = &arena };
     out_put(&out, "gpuhours: ");
     va_list args;
     va_start(args, format);
     out_put_args(&out, format, args);
     va_end(args);
     out_char(&out, '\n');
-    print_error(out_string(&out));
+    terminal_disarm(&plain, out_view(&out), false);
+    print_error(out_string(&plain));
     arena_release(&arena);
 }

@@ -174,6 +174,10 @@ bool wrapped_poll(struct wrapped *run)
         if (!lives) // a last time, new files too
             run->follow.scanned_seconds = -INFINITY;
         follow_poll(&run->follow, now);
+        if (run->follow.full && !run->follow_told)
+            print_note("%s: holds more than %d logs; the others are not followed",
+                       run->settings.log, FOLLOW_FILES);
+        run->follow_told = run->follow.full;
     }
     look_after_silence(run, now);
     if (run->child.interrupted && run->child.stopped && run->how == WRAPPED_ENDED)
@@ -266,6 +270,9 @@ void wrapped_end(struct wrapped *run)
 {
     bool watches = run->child.settings.manner == CHILD_FORWARDS;
     child_end(&run->child);
+    if (run->child.unread_bytes)
+        print_note("%lld bytes of the trainer's output were lost: nobody read them",
+                   (long long)run->child.unread_bytes);
     print_survive_closed_pipe(watches); // its exit status outlives our reader
     gpu_monitor_end(run->gpu);
     for (int i = 0; i < run->follow.count; i++)

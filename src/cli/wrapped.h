@@ -64,6 +64,7 @@ struct wrapped {
     bool line_open; // the last stream's last byte was not a newline
     double looked_seconds, allowance_bytes, unseen_bytes; // of output, see afford()
     double began_seconds, ended_seconds, step_seconds, followed_seconds;
+    bool follow_told;                           // that there are too many logs
     double measured_seconds, measuring_seconds; // time of the last measurement, and its duration
     enum wrapped_how how;
 };

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 static const double GRACE_SECONDS = 10;
+static const double READER_SECONDS = 600; // that a reader of the output may pause at the end
 static const double LINGER_SECONDS = 2;   // that helper processes get to end by themselves
 static const double KILL_SECONDS = 5;     // after SIGKILL, before a process is reported as immortal
 static const double SCAN_SECONDS = 0.025; // between scans of the process tree
@@ -149,6 +150,8 @@ enum err child_start(struct child *child, const struct child_settings *settings)
     *child = (struct child){ .settings = *settings };
     if (!(child->settings.grace_seconds > 0))
         child->settings.grace_seconds = GRACE_SECONDS;
+    if (!(child->settings.reader_seconds > 0))
+        child->settings.reader_seconds = READER_SECONDS;
     struct child_internal *in = child->inside = calloc(1, sizeof *in);
     if (!in)
         return fail(ERR_UNAVAILABLE, "out of memory; cannot start the command");
@@ -229,10 +232,15 @@ void child_print(struct child *child, bool to_err, struct text bytes)
 
 // --- the end of it -----------------------------------------------------------
 
+static void scan(struct child_internal *in)
+{
+    child_tree_scan(&in->tree, in->warden > 0 ? in->warden : (int)getpid());
+}
+
 static void signal_all(struct child *child, int number)
 {
     struct child_tree *tree = &child->inside->tree;
-    child_tree_scan(tree, child->inside->warden);
+    scan(child->inside);
     for (size_t i = 0; i < tree->count; i++)
         kill(tree->pids[i], number);
     if (!tree->count && !child->ended)
@@ -277,7 +285,7 @@ static void advance_stage(struct child *child)
     if (child->stage == CHILD_KILL)
         signal_all(child, SIGKILL); // includes processes forked since
     else
-        child_tree_scan(&in->tree, in->warden);
+        scan(in);
     in->scanned_seconds = now;
     if (!in->tree.count && child->ended) {
         child->stage = CHILD_GONE;
@@ -342,6 +350,8 @@ bool child_poll(struct child *child, double seconds)
         poll(fds, 4, (int)ceil(1000 * fmax(seconds, 0)));
     take_signals(child);
     child_warden_reap(child);
+    if (!in->warden && child->stage < CHILD_KILL)
+        enter(child, CHILD_KILL);
     bool got = take_output(child, 0);
     got = take_output(child, 1) || got;
     if (child->stage != CHILD_GONE)
@@ -361,7 +371,8 @@ void child_end(struct child *child)
     for (int i = 0; i < 2; i++) {
         if (in->masters[i] >= 0)
             close(in->masters[i]);
-        child_relay_end(&in->relays[i]);
+        child->unread_bytes +=
+            child_relay_end(&in->relays[i], child->settings.reader_seconds, in->wake[0]);
     }
     child_warden_end(in);
     if (in->wake[0] >= 0) {
@@ -371,7 +382,11 @@ void child_end(struct child *child)
         close(in->wake[1]);
     }
     child_tree_release(&in->tree);
-    if (!in->relays[0].ring && !in->relays[1].ring) // otherwise a stuck thread still uses it
+    static struct child_internal *stuck; // whose threads hang in a write: they use it until exit()
+    in->older = stuck;
+    if (in->relays[0].ring || in->relays[1].ring)
+        stuck = in;
+    else
         free(in);
     child->inside = NULL;
 }

@@ -11,8 +11,9 @@
 // The command gets a session of its own and pseudo-terminals for standard output and error (one, if
 // ours are the same file), so that progress bars and buffering are as on a terminal; standard input
 // is ours. What it writes goes to output() with the time it was read and is then passed on, byte
-// for byte; stream is 0, or 1 for a separate error output. A reader that takes nothing for a second
-// does not block the command: what it misses is dropped, with a notice. Memory is bounded.
+// for byte; stream is 0, or 1 for a separate error output. A slow reader does not block the
+// command: 8 MiB wait for it. If they are full and it takes nothing for a second, output is
+// dropped, with a notice. child_end() waits for the reader.
 //
 // Stopping takes three stages: SIGINT, after grace_seconds SIGTERM, after grace_seconds SIGKILL.
 //
@@ -42,8 +43,9 @@ struct child_settings {
     char *const *command; // ended by NULL
     int out, err;         // where its output goes
     enum child_manner manner;
-    double grace_seconds; // before SIGTERM, and again before SIGKILL; 0: 10
-    int rows_kept;        // rows of our terminal that the command does not get
+    double grace_seconds;  // before SIGTERM, and again before SIGKILL; 0: 10
+    double reader_seconds; // that child_end() waits for a reader that takes nothing; 0: 600
+    int rows_kept;         // rows of our terminal that the command does not get
     void *context;
     void (*output)(void *context, int stream, struct text bytes, double seconds);
 };
@@ -65,6 +67,7 @@ struct child {
     int immortal;                  // a process that survived SIGKILL; 0: none
     double output_seconds;         // when it last wrote something; initially when it started
     int64_t output_bytes;          // in all
+    int64_t unread_bytes;          // after child_end(): output that nobody took
     bool line_open;                // its last byte was not a line end
     struct child_internal *inside; // descriptors, relays, deadlines
 };

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CHILD_TAIL = 8192, CHILD_RELAY = 1 << 20 };
+enum { CHILD_TAIL = 8192, CHILD_RELAY = 8 << 20 };
 
 // A thread that writes what the main thread reads, so that a slow or stuck reader stops neither.
 struct child_relay {
@@ -24,7 +24,10 @@ struct child_relay {
 
 void child_relay_start(struct child_relay *relay, int fd);
 void child_relay_put(struct child_relay *relay, struct text bytes);
-void child_relay_end(struct child_relay *relay); // waits as long as the reader makes progress
+
+// Waits until the reader has taken all, is gone, has taken nothing for so many seconds, or a
+// signal comes through the pipe `wake`; returns how many bytes were not read.
+int64_t child_relay_end(struct child_relay *relay, double seconds, int wake);
 
 struct child_tree { // the descendants of a process
     int *pids;
@@ -45,9 +48,10 @@ void child_warden_end(struct child_internal *inside);
 void child_restore_signals(void); // as they were before child_start()
 
 struct child_internal {
-    int masters[2]; // -1: closed, or the first serves both
-    int wake[2];    // signal handlers write into it
-    int warden, notes;
+    struct child_internal *older; // of those whose threads are stuck
+    int masters[2];               // -1: closed, or the first serves both
+    int wake[2];                  // signal handlers write into it
+    int warden, notes; // the warden is 0 after somebody killed it; its processes are then ours
     struct child_relay relays[2];
     struct child_tree tree;
     double deadline;        // of the stage

@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_SECONDS = 1, PIECE = 1 << 16 };
+enum { PIECE = 1 << 16 };
+static const double PATIENCE_SECONDS = 1; // with a full ring, while the command runs
+static const double ASKED_SECONDS = 0.1;  // between looks for a signal, after it has ended
 
 // Writes one piece of the ring buffer; false when the reader is gone.
 static bool write_piece(struct child_relay *relay)
@@ -57,6 +59,7 @@ void child_relay_start(struct child_relay *relay, int fd)
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     relay->fd = fd;
+    relay->broken = false; // the thread owns it from now on, under the lock
     relay->ring = malloc(CHILD_RELAY);
     pthread_mutex_init(&relay->lock, NULL);
     pthread_cond_init(&relay->changed, &attributes);
@@ -66,15 +69,18 @@ void child_relay_start(struct child_relay *relay, int fd)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     relay->started = relay->ring && !pthread_create(&relay->thread, NULL, run, relay);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    relay->broken = !relay->started;
+    if (!relay->started)
+        relay->broken = true;
 }
 
-// Waits until the reader has taken something; false after a second without progress.
-static bool wait_for_reader(struct child_relay *relay)
+// Waits until the reader has taken something; false after so long without progress.
+static bool wait_for_reader(struct child_relay *relay, double seconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PATIENCE_SECONDS;
+    int64_t nanoseconds = until.tv_nsec + (int64_t)(1e9 * seconds);
+    until.tv_sec += nanoseconds / 1000000000;
+    until.tv_nsec = nanoseconds % 1000000000;
     uint64_t before = relay->taken;
     while (relay->taken == before && !relay->broken)
         if (pthread_cond_timedwait(&relay->changed, &relay->lock, &until) == ETIMEDOUT)
@@ -112,7 +118,7 @@ void child_relay_put(struct child_relay *relay, struct text bytes)
     pthread_mutex_lock(&relay->lock);
     while (bytes.size && !relay->broken) {
         size_t room = CHILD_RELAY - relay->size;
-        if (!is_accepting(relay) || (!room && !wait_for_reader(relay))) {
+        if (!is_accepting(relay) || (!room && !wait_for_reader(relay, PATIENCE_SECONDS))) {
             relay->stuck = true;
             relay->dropped_bytes += (int64_t)bytes.size;
             break;
@@ -126,21 +132,45 @@ void child_relay_put(struct child_relay *relay, struct text bytes)
     pthread_mutex_unlock(&relay->lock);
 }
 
-void child_relay_end(struct child_relay *relay)
+// Reads the signals to us from the pipe; whether one of them asks us to end.
+static bool is_interrupted(int wake)
+{
+    bool asked = false;
+    for (char number; read(wake, &number, 1) == 1;)
+        asked = asked || (number != SIGWINCH && number != SIGTSTP);
+    return asked;
+}
+
+// Waits until the reader has taken all. Gives up after so long without progress, or on a signal.
+static void drain(struct child_relay *relay, double seconds, int wake)
+{
+    double waited = 0;
+    while (relay->started && !relay->broken && waited < seconds) {
+        if (is_interrupted(wake))
+            break;
+        is_accepting(relay); // announces dropped output once there is room
+        if (!relay->stuck) {
+            relay->ending = true;
+            pthread_cond_broadcast(&relay->changed);
+        }
+        waited = wait_for_reader(relay, ASKED_SECONDS) ? 0 : waited + ASKED_SECONDS;
+    }
+}
+
+int64_t child_relay_end(struct child_relay *relay, double seconds, int wake)
 {
     if (!relay->ring)
-        return;
+        return 0;
     pthread_mutex_lock(&relay->lock);
+    drain(relay, seconds, wake);
     relay->ending = true;
     pthread_cond_broadcast(&relay->changed);
-    bool progressing = true;
-    while (relay->started && !relay->broken && progressing)
-        progressing = wait_for_reader(relay);
     bool joinable = relay->started && relay->broken;
+    int64_t unread = (int64_t)relay->size + relay->dropped_bytes;
     pthread_mutex_unlock(&relay->lock);
     if (!joinable && relay->started) { // it hangs in a write: it keeps the ring until exit()
         pthread_detach(relay->thread);
-        return;
+        return unread;
     }
     if (joinable)
         pthread_join(relay->thread, NULL);
@@ -148,4 +178,5 @@ void child_relay_end(struct child_relay *relay)
     pthread_cond_destroy(&relay->changed);
     free(relay->ring);
     *relay = (struct child_relay){ 0 };
+    return 0; // all of it was read, or the reader is gone
 }

@@ -21,9 +21,9 @@ static void exec_command(const struct child_settings *settings, const int *slave
                          int report)
 {
     setsid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // only a killed warden ends before the command
     if (getppid() != parent)
-        _exit(128 + SIGTERM);
+        _exit(128 + SIGKILL);
     child_restore_signals();
     signal(SIGINT,
            SIG_DFL); // scripts ignore it in background jobs: the command could not be stopped
@@ -147,6 +147,7 @@ enum err child_warden_start(struct child *child, const int *slaves)
         close(report[1]);
         return fail(ERR_UNAVAILABLE, "cannot create a pipe: %s", strerror(errno));
     }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); // if the warden is killed, its processes become ours
     in->warden = (int)fork();
     if (!in->warden) {
         close(report[0]);
@@ -174,6 +175,8 @@ void child_warden_end(struct child_internal *in)
         while (waitpid(in->warden, NULL, 0) < 0 && errno == EINTR)
             ;
     }
+    while (!in->warden && waitpid(-1, NULL, WNOHANG) > 0)
+        ; // processes that we adopted from a killed warden
     if (in->notes >= 0)
         close(in->notes);
 }
@@ -184,8 +187,12 @@ void child_warden_reap(struct child *child)
     ssize_t size = read(child->inside->notes, &note, sizeof note);
     if (child->ended || (size < 0 && (errno == EAGAIN || errno == EINTR)))
         return;
-    if (size != sizeof note) // the warden was killed, and the command with it
+    if (size != sizeof note) { // the warden was killed, and the command with it
         note.status = SIGKILL;
+        while (waitpid(child->inside->warden, NULL, 0) < 0 && errno == EINTR)
+            ;
+        child->inside->warden = 0;
+    }
     child->ended = true;
     child->signal = WIFSIGNALED(note.status) ? WTERMSIG(note.status) : 0;
     child->code = child->signal ? 128 + child->signal : WEXITSTATUS(note.status);

@@ -1,9 +1,14 @@
-// Maps whole files for reading; writes through a temporary name and a rename.
+// Reads small files and maps large ones; writes through a temporary name and a rename.
+
+#define _GNU_SOURCE // realpath
 
 #include "host/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +16,77 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum err read_all(struct file *file, int fd, const char *path)
+enum { MAPPED_FROM = 16 << 20, MAPS = 64, TRIES = 100 };
+
+// --- mapped files that shrink ------------------------------------------------
+//
+// Reading a page behind the end of a mapped file raises SIGBUS. A log or data file may be truncated
+// at any time (logrotate's copytruncate does), so small files are read into memory instead, and a
+// large one that shrinks ends the program with a sentence and the exit code of bad input.
+
+static struct map {
+    const char *at;
+    size_t size;
+    char name[256];
+} maps[MAPS]; // those beyond MAPS are mapped too, but without a name in the sentence
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int mapped_count;
+
+static void put_error(const char *part)
 {
-    size_t size = 0, room = 1 << 16;
+    if (write(STDERR_FILENO, part, strlen(part)) < 0)
+        return; // nobody reads it
+}
+
+static void on_shrunken(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *at = info->si_addr, *name = NULL;
+    for (int i = 0; i < MAPS && !name; i++)
+        if (maps[i].at && at >= maps[i].at && at < maps[i].at + maps[i].size)
+            name = maps[i].name;
+    if (info->si_code != BUS_ADRERR || !mapped_count) { // not ours: let it end the program
+        signal(number, SIG_DFL);
+        return;
+    }
+    put_error("gpuhours: ");
+    put_error(name ? name : "a file");
+    put_error(": was shortened while it was read; copy it and read the copy\n");
+    _exit(ERR_INPUT);
+}
+
+static void remember_map(const char *at, size_t size, const char *path)
+{
+    pthread_mutex_lock(&maps_lock);
+    if (!mapped_count++) {
+        struct sigaction action = { .sa_sigaction = on_shrunken, .sa_flags = SA_SIGINFO };
+        sigaction(SIGBUS, &action, NULL);
+    }
+    for (int i = 0; i < MAPS; i++)
+        if (!maps[i].at) {
+            snprintf(maps[i].name, sizeof maps[i].name, "%s", path);
+            maps[i].size = size;
+            maps[i].at = at;
+            break;
+        }
+    pthread_mutex_unlock(&maps_lock);
+}
+
+static void forget_map(const char *at)
+{
+    pthread_mutex_lock(&maps_lock);
+    for (int i = 0; i < MAPS; i++)
+        if (maps[i].at == at)
+            maps[i].at = NULL;
+    mapped_count--;
+    pthread_mutex_unlock(&maps_lock);
+}
+
+// --- reading -----------------------------------------------------------------
+
+static enum err read_all(struct file *file, int fd, const char *path, size_t expected)
+{
+    size_t size = 0, room = expected + 1 > 1 << 16 ? expected + 1 : 1 << 16;
     char *at = malloc(room);
     while (at) {
         ssize_t got = read(fd, at + size, room - size);
@@ -44,7 +117,7 @@ enum err file_open(struct file *file, const char *path)
 {
     *file = (struct file){ 0 };
     if (!strcmp(path, "-"))
-        return read_all(file, STDIN_FILENO, "standard input");
+        return read_all(file, STDIN_FILENO, "standard input", 0);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail(ERR_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
@@ -54,13 +127,14 @@ enum err file_open(struct file *file, const char *path)
         err = fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
     } else if (S_ISDIR(about.st_mode)) {
         err = fail(ERR_INPUT, "%s: is a folder; give a file", path);
-    } else if (!S_ISREG(about.st_mode) || !about.st_size) {
-        err = read_all(file, fd, path);
+    } else if (!S_ISREG(about.st_mode) || about.st_size < MAPPED_FROM) {
+        err = read_all(file, fd, path, S_ISREG(about.st_mode) ? (size_t)about.st_size : 0);
     } else {
         void *at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at == MAP_FAILED) {
-            err = read_all(file, fd, path);
+            err = read_all(file, fd, path, (size_t)about.st_size);
         } else {
+            remember_map(at, (size_t)about.st_size, path);
             file->mapped = at;
             file->text = (struct text){ at, (size_t)about.st_size };
         }
@@ -71,8 +145,10 @@ enum err file_open(struct file *file, const char *path)
 
 void file_close(struct file *file)
 {
-    if (file->mapped)
+    if (file->mapped) {
+        forget_map(file->mapped);
         munmap(file->mapped, file->text.size);
+    }
     free(file->owned);
     *file = (struct file){ 0 };
 }
@@ -86,6 +162,81 @@ enum err file_read(struct text *out, struct arena *arena, const char *path)
     return OK;
 }
 
+// --- writing -----------------------------------------------------------------
+
+static bool write_all(int fd, struct text content)
+{
+    while (content.size) {
+        ssize_t done = write(fd, content.at, content.size);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return false;
+        content.at += done;
+        content.size -= (size_t)done;
+    }
+    return true;
+}
+
+static enum err refuse_write(const char *path)
+{
+    return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+// A device, FIFO or socket keeps its place in the file system: its content goes through it.
+static enum err write_through(const char *path, struct text content, int flags)
+{
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | flags, 0666);
+    if (fd < 0)
+        return refuse_write(path);
+    bool good = write_all(fd, content);
+    int problem = errno;
+    good = !close(fd) && good;
+    errno = good ? 0 : problem;
+    return good ? OK : refuse_write(path);
+}
+
+// Creates a new file next to path. O_EXCL refuses every name that exists, also a planted link.
+static int create_beside(char temporary[4096], const char *path, mode_t mode)
+{
+    static atomic_uint serial;
+    for (int i = 0; i < TRIES; i++) {
+        int size = snprintf(temporary, 4096, "%s.%d-%u.tmp", path, (int)getpid(),
+                            atomic_fetch_add(&serial, 1));
+        if (size < 0 || size >= 4096) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+// Writes a temporary file and renames it. `former` is the file that it replaces, or NULL: its
+// permissions and, where the system allows it, its owner stay.
+static enum err replace(const char *path, struct text content, const struct stat *former)
+{
+    char temporary[4096];
+    mode_t mode = former ? former->st_mode & 0777 : 0666;
+    int fd = create_beside(temporary, path, mode);
+    if (fd < 0)
+        return refuse_write(path);
+    bool good = !former || !fchmod(fd, mode);
+    if (former && (former->st_uid != geteuid() || former->st_gid != getegid()))
+        good = (!fchown(fd, former->st_uid, former->st_gid) || errno == EPERM) && good;
+    good = good && write_all(fd, content) && !fsync(fd);
+    int problem = errno;
+    good = !close(fd) && good;
+    if (good && !rename(temporary, path))
+        return OK;
+    errno = good ? errno : problem;
+    enum err err = refuse_write(path);
+    unlink(temporary);
+    return err;
+}
+
 enum err file_write(const char *path, struct text content)
 {
     if (!strcmp(path, "-")) {
@@ -95,21 +246,17 @@ enum err file_write(const char *path, struct text content)
         clearerr(stdout); // reported
         return lost;
     }
-    char temporary[4096];
-    int size = snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
-    if (size < 0 || (size_t)size >= sizeof temporary)
-        return fail(ERR_INPUT, "%s: the path is too long", path);
-    FILE *out = fopen(temporary, "wb");
-    if (!out)
-        return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-    bool good = fwrite(content.at, 1, content.size, out) == content.size;
-    good = !fflush(out) && good;
-    good = !fsync(fileno(out)) && good;
-    good = !fclose(out) && good;
-    if (good && !rename(temporary, path))
-        return OK;
-    enum err err = fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-    unlink(temporary);
+    struct stat about, target;
+    if (lstat(path, &about))
+        return errno == ENOENT ? replace(path, content, NULL) : refuse_write(path);
+    if (!S_ISLNK(about.st_mode))
+        return S_ISREG(about.st_mode) ? replace(path, content, &about)
+                                      : write_through(path, content, 0);
+    if (stat(path, &target)) // a link to a file that does not exist yet
+        return write_through(path, content, O_CREAT);
+    char *real = S_ISREG(target.st_mode) ? realpath(path, NULL) : NULL;
+    enum err err = real ? replace(real, content, &target) : write_through(path, content, 0);
+    free(real);
     return err;
 }
 

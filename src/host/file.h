@@ -1,4 +1,4 @@
-// file: maps files for reading and writes them atomically.
+// file: reads or maps files, and writes them atomically.
 
 #pragma once
 
@@ -10,15 +10,18 @@ struct file {
     void *owned;
 };
 
-// Maps a regular file; reads a pipe, a device or "-" (standard input) to its end.
+// Maps a large regular file; reads a small one, a pipe, a device or "-" (standard input) to its
+// end. If a mapped file is truncated meanwhile, the program ends with a sentence and code
+// ERR_INPUT.
 enum err file_open(struct file *file, const char *path);
 void file_close(struct file *file);
 
 // Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 
-// Writes to a temporary name next to path, then renames: readers see the old content or the new.
-// "-" is standard output.
+// Writes to a temporary name next to path, then renames: readers see the old content or the new. A
+// file that is replaced keeps its permissions; a symbolic link stays and its target is replaced. A
+// device, FIFO or socket is written in place. "-" is standard output.
 enum err file_write(const char *path, struct text content);
 
 // Flushes a folder's entries to disk, so that a rename survives a power failure.

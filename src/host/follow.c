@@ -116,7 +116,8 @@ static bool poll_stream(struct follow *follow, struct follow_file *file, double 
     if (stat(file->path, &about) || !S_ISREG(about.st_mode))
         return given;
     bool other = file->device != (uint64_t)about.st_dev || file->inode != (uint64_t)about.st_ino;
-    if (file->fd >= 0 && !other)
+    bool grown = file->size != about.st_size; // of one that is not open
+    if (!other && (file->fd >= 0 || !grown))
         return given;
     close_file(file);
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -161,7 +162,10 @@ static bool is_known(const struct follow *follow, const char *path)
 static void add_file(struct follow *follow, const char *path, bool whole)
 {
     struct stat about;
-    if (follow->count == FOLLOW_FILES || is_known(follow, path))
+    if (is_known(follow, path))
+        return;
+    follow->full = follow->count == FOLLOW_FILES;
+    if (follow->full)
         return;
     struct follow_file *file = &follow->files[follow->count++];
     *file = (struct follow_file){
@@ -171,7 +175,8 @@ static void add_file(struct follow *follow, const char *path, bool whole)
         return;
     look(file, &about);
     file->offset = about.st_size;
-    if (!whole && (file->fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0)
+    if (!whole && follow->count <= FOLLOW_OPEN &&
+        (file->fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0)
         same_head(file);
 }
 

@@ -10,14 +10,15 @@
 // followed (follow_names in follow.c): trainer_state.json, event files, JSON Lines, logs.
 //
 // A log that is rotated (another file of that name), truncated or rewritten is read from its start,
-// after the rest of the old one. trainer_state.json is always written as a whole, and is passed on
-// as a whole each time it changes.
+// after the rest of the old one. Of more than FOLLOW_OPEN old files the others are opened once they
+// change; beyond FOLLOW_FILES none is followed, and `full` is set. trainer_state.json is always
+// written as a whole, and is passed on as a whole each time it changes.
 
 #pragma once
 
 #include "base/text.h"
 
-enum { FOLLOW_FILES = 256, FOLLOW_DEPTH = 4, FOLLOW_HEAD = 64 };
+enum { FOLLOW_FILES = 2048, FOLLOW_OPEN = 256, FOLLOW_DEPTH = 4, FOLLOW_HEAD = 64 };
 
 struct follow_piece {
     const char *path;
@@ -48,6 +49,7 @@ struct follow {
     void *context;
     struct follow_file files[FOLLOW_FILES];
     int count;
+    bool full;
     bool started;           // files that appear from now on are new
     double scanned_seconds; // when the folder was last scanned
 };

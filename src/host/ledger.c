@@ -145,6 +145,21 @@ static int read_number(struct ledger *l, const char *sql, int64_t *out)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+static enum err refuse_foreign(const struct ledger *l)
+{
+    return fail(ERR_INPUT, "%s: is a database of another program; give another --ledger", l->path);
+}
+
+// Before anything is changed. Tables first: who creates them sets the version with them.
+static enum err check_owner(struct ledger *l)
+{
+    int64_t version = 0, tables = 0;
+    if (read_number(l, "SELECT count(*) FROM sqlite_schema", &tables) ||
+        read_number(l, "PRAGMA user_version", &version))
+        return OK; // busy, or no database at all: what follows says so
+    return version < 0 || (version == 0 && tables) ? refuse_foreign(l) : OK;
+}
+
 static enum err migrate(struct ledger *l)
 {
     int64_t version = 0, tables = 0;
@@ -164,8 +179,7 @@ static enum err migrate(struct ledger *l)
         read_number(l, "SELECT count(*) FROM sqlite_schema", &tables))
         err = refused(l);
     else if (version < 0 || (version == 0 && tables))
-        err =
-            fail(ERR_INPUT, "%s: is a database of another program; give another --ledger", l->path);
+        err = refuse_foreign(l);
     for (; !err && version < VERSION; version++)
         err = execute(l, migrations[version]);
     char sql[64];
@@ -206,6 +220,7 @@ static enum err open_file(struct ledger *l)
         return refused(l);
     sqlite3_busy_timeout(l->database, (int)(l->options.wait_seconds * 1000));
     note_file(l);
+    TRY(check_owner(l));
     // Without a log, waiting for the disk protects against a crash of the machine.
     bool network = is_shared_over_network(l->path);
     TRY(execute_patiently(l, network ? "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // --- DuckDB's C interface, as far as it is needed ----------------------------
@@ -87,39 +88,53 @@ static const struct {
 #define BINDING "node_modules/@duckdb/node-bindings-linux-x64"
 #endif
 
+// Only root and we may change it: otherwise somebody else could run code with our rights.
+static bool is_ours(const char *path)
+{
+    struct stat about;
+    return !stat(path, &about) && (about.st_uid == geteuid() || !about.st_uid) &&
+           !(about.st_mode & S_IWOTH);
+}
+
+// The library itself and every folder from `folder` down to it must be ours.
 static void *load_from(const char *folder, const char *below)
 {
     char path[4096];
     int size = snprintf(path, sizeof path, "%s%slibduckdb.so", folder, below);
-    if (size < 0 || (size_t)size >= sizeof path || access(path, R_OK))
+    if (size < 0 || (size_t)size >= sizeof path || access(path, R_OK) || !is_ours(path))
         return NULL;
+    for (size_t end = (size_t)size; end > 0 && end + 1 >= strlen(folder); end--) {
+        if (path[end] != '/')
+            continue;
+        path[end] = 0;
+        bool good = is_ours(end ? path : "/");
+        path[end] = '/';
+        if (!good)
+            return NULL;
+    }
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// The folder build/duckdb next to the program, or up to two folders above it.
+// The folder duckdb next to the program, where "make duckdb" puts it; not in folders above.
 static void *load_beside_program(void)
 {
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-    void *library = NULL;
-    for (int up = 0; size > 0 && up < 3 && !library; up++) {
-        while (size > 0 && path[size - 1] != '/')
-            size--;
-        if (!size)
-            break;
-        path[size] = 0;
-        library = load_from(path, "duckdb/" BINDING "/");
+    while (size > 0 && path[size - 1] != '/')
         size--;
-    }
-    return library;
+    if (size <= 0)
+        return NULL;
+    path[size] = 0;
+    return load_from(path, "duckdb/" BINDING "/");
 }
 
 static void *find_library(void)
 {
     const char *given = getenv("GPUHOURS_DUCKDB"), *home = getenv("HOME");
     if (given && *given) {
-        void *library = load_from(given, "/");
-        return library ? library : dlopen(given, RTLD_NOW | RTLD_LOCAL);
+        char path[4096];
+        snprintf(path, sizeof path, "%s/libduckdb.so", given);
+        return dlopen(access(path, R_OK) ? given : path, RTLD_NOW | RTLD_LOCAL);
     }
     void *library = load_beside_program();
     if (!library && home)
@@ -212,6 +227,17 @@ static enum err need_extension(struct table *t, const char *name, const char *in
     return run(t, load_sql);
 }
 
+void table_put_path(struct out *sql, const char *path)
+{
+    bool exact = !inputs_is_remote(path) && !access(path, F_OK);
+    for (const char *c = path; *c; c++) {
+        if (exact && strchr("[*?", *c))
+            out_put(sql, "[%c]", *c);
+        else
+            out_put(sql, "%s%c", *c == '\'' ? "'" : "", *c);
+    }
+}
+
 // The query that yields each row as JSON text.
 static const char *compose(struct arena *arena, const char *path, bool arrow)
 {
@@ -225,11 +251,7 @@ static const char *compose(struct arena *arena, const char *path, bool arrow)
             : arrow  ? "read_arrow"
             : csv    ? "read_csv"
                      : "read_parquet");
-    for (const char *c = path; *c; c++) {
-        out_char(&sql, *c);
-        if (*c == '\'')
-            out_char(&sql, '\'');
-    }
+    table_put_path(&sql, path);
     out_put(&sql, "') AS t");
     return out_string(&sql);
 }

@@ -20,3 +20,7 @@ bool table_is_for(const char *path, struct text head); // by name, address or fi
 enum err table_open(struct table **out, const char *path, struct text head); // its first bytes
 enum err table_next(struct table *table, struct text *row); // .at NULL at the end; valid until next
 void table_close(struct table *table);                      // accepts NULL
+
+// A path inside quotes of SQL. DuckDB takes [, * and ? for patterns: in the name of a file that
+// exists they stand for themselves.
+void table_put_path(struct out *sql, const char *path);

@@ -2,6 +2,7 @@
 
 #include "train/checkpoint.h"
 
+#include "base/checksum.h"
 #include "host/file.h"
 #include "host/staging.h"
 #include "train/safetensors.h"
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { VERSION = 2 };    // 1 had no checksums
 enum { NAME_SIZE = 13 }; // "step-00000120"
 
 static const struct field state_fields[] = {
@@ -25,6 +27,7 @@ static const struct field state_fields[] = {
     FIELD(checkpoint_state, processed_tokens, COUNT, "all"),
     FIELD(checkpoint_state, seconds, SECONDS, "of training"),
     FIELD(checkpoint_state, best_loss, NUMBER, "on the held-out examples"),
+    FIELD(checkpoint_state, checksum, TEXT, "of state.safetensors"),
     FIELD(checkpoint_state, fingerprint, TEXT, "data, model and options of the run"),
     { 0 },
 };
@@ -100,19 +103,32 @@ static enum err write_tensors(const char *folder, struct transformer *t, struct 
     return err;
 }
 
-static enum err write_state(const char *folder, const struct checkpoint_state *state,
+static enum err sum_file(const char **out, struct arena *arena, const char *path)
+{
+    struct file file;
+    TRY(file_open(&file, path));
+    *out = checksum_text(arena, checksum(file.text, 0));
+    file_close(&file);
+    return OK;
+}
+
+static enum err write_state(const char *folder, const struct checkpoint_state *given,
                             struct arena *arena)
 {
+    struct checkpoint_state state = *given;
+    TRY(sum_file(&state.checksum, arena, text_format(arena, "%s/state.safetensors", folder)));
     struct out document = { .arena = arena };
     struct json_writer w = { .out = &document };
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "checkpoint");
-    json_put_count(&w, "version", 1);
-    field_write(state_fields, state, &w);
+    json_put_count(&w, "version", VERSION);
+    field_write(state_fields, &state, &w);
     json_close(&w, '}');
     out_char(&document, '\n');
     TRY(file_write(text_format(arena, "%s/state.json", folder), out_view(&document)));
-    return file_write(text_format(arena, "%s/DONE", folder), TEXT("whole\n"));
+    const char *seal = checksum_text(arena, checksum(out_view(&document), 0));
+    return file_write(text_format(arena, "%s/DONE", folder),
+                      text_of(text_format(arena, "%s\n", seal)));
 }
 
 // --- folders -----------------------------------------------------------------
@@ -231,16 +247,100 @@ static void remove_incomplete(struct arena *arena, const char *folder)
         closedir(dir);
 }
 
-enum err checkpoint_find(const char **path, struct arena *arena, const char *out)
+// --- verifying ---------------------------------------------------------------
+//
+// DONE holds the checksum of state.json, which holds the one of state.safetensors. A checkpoint of
+// version 1 has neither and is taken as it is.
+
+static enum err damaged(const char *path, const char *what)
+{
+    return fail(ERR_INPUT, "%s: is damaged: %s", path, what);
+}
+
+static enum err check_seal(struct arena *arena, const char *path, struct text state, bool *has_sums)
+{
+    struct text done;
+    TRY(file_read(&done, arena, text_format(arena, "%s/DONE", path)));
+    const char *seal = checksum_text(arena, checksum(state, 0));
+    *has_sums = !text_is(done, "whole\n");
+    if (*has_sums && !text_is(done, text_format(arena, "%s\n", seal)))
+        return damaged(path, "state.json is not the one that was written");
+    return OK;
+}
+
+// Reads and checks state.json. A version that this program does not know is *newer, no damage.
+static enum err check_state(struct checkpoint_state *state, struct arena *arena, const char *path,
+                            bool *newer)
+{
+    const char *name = text_format(arena, "%s/state.json", path);
+    struct text text;
+    struct json json;
+    bool has_sums;
+    TRY(file_read(&text, arena, name));
+    TRY(check_seal(arena, path, text, &has_sums));
+    TRY(json_read(&json, arena, text, name));
+    if (!text_is(json_get_text(&json, "kind"), "checkpoint"))
+        return damaged(path, "state.json is not of a checkpoint");
+    double version = json_get_number(&json, "version", 0);
+    *newer = version > VERSION;
+    if (*newer)
+        return fail(ERR_INPUT,
+                    "%s: has version %.0f, this program reads up to %d; use a newer gpuhours, or "
+                    "another --out",
+                    path, version, VERSION);
+    if (version != (has_sums ? VERSION : 1))
+        return damaged(path, "state.json has no valid version");
+    *state = (struct checkpoint_state){ .best_loss = NAN };
+    TRY(field_read(state_fields, state, arena, &json, name, false));
+    if (has_sums && !state->checksum)
+        return damaged(path, "state.json has no checksum");
+    return OK;
+}
+
+static enum err verify(struct arena *arena, const char *path, bool *newer)
+{
+    struct checkpoint_state state;
+    const char *file = text_format(arena, "%s/state.safetensors", path), *sum;
+    TRY(check_state(&state, arena, path, newer));
+    if (state.step != atoll(strrchr(path, '-') + 1))
+        return damaged(path, "state.json is of another step");
+    TRY(sum_file(&sum, arena, file));
+    if (state.checksum && strcmp(sum, state.checksum))
+        return damaged(path, "state.safetensors is not the one that was written");
+    struct safetensors in;
+    TRY(safetensors_open(&in, arena, file));
+    safetensors_release(&in);
+    return OK;
+}
+
+enum err checkpoint_find(const char **path, const char **note, struct arena *arena, const char *out)
 {
     const char **names, *folder = text_format(arena, "%s/checkpoints", out);
-    *path = NULL;
+    struct out notes = { .arena = arena };
+    *path = *note = NULL;
     remove_incomplete(arena, folder);
     for (size_t i = list(&names, arena, folder); i-- > 0 && !*path;) {
         const char *checkpoint = text_format(arena, "%s/%s", folder, names[i]);
-        if (!access(text_format(arena, "%s/DONE", checkpoint), F_OK))
+        bool newer = false;
+        if (access(text_format(arena, "%s/DONE", checkpoint), F_OK))
+            continue;
+        if (!verify(arena, checkpoint, &newer)) {
             *path = checkpoint;
+            continue;
+        }
+        if (newer)
+            return ERR_INPUT;
+        out_put(&notes, "%s%s", notes.size ? "; " : "", error_text());
+        if (rename(checkpoint, text_format(arena, "%s.damaged", checkpoint)))
+            return fail(ERR_INPUT, "%s: is damaged and cannot be renamed: %s", checkpoint,
+                        strerror(errno));
     }
+    if (!notes.size)
+        return OK;
+    if (!*path)
+        return fail(ERR_INPUT, "%s; no older checkpoint is left: run again to start over",
+                    out_string(&notes));
+    *note = text_format(arena, "%s; continuing from %s", out_string(&notes), *path);
     return OK;
 }
 
@@ -279,11 +379,6 @@ enum err checkpoint_read_tensors(struct transformer *t, struct arena *arena, con
 enum err checkpoint_read_state(struct checkpoint_state *state, struct arena *arena,
                                const char *path)
 {
-    const char *name = text_format(arena, "%s/state.json", path);
-    struct text text;
-    struct json json;
-    TRY(file_read(&text, arena, name));
-    TRY(json_read(&json, arena, text, name));
-    *state = (struct checkpoint_state){ .best_loss = NAN };
-    return field_read(state_fields, state, arena, &json, name, false);
+    bool newer;
+    return check_state(state, arena, path, &newer);
 }

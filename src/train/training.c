@@ -84,13 +84,29 @@ static const char *spell_option(struct arena *arena, struct text key, const stru
     }
 }
 
+// Keys of the fingerprint that stand for the content of files, not for an option.
+static const struct {
+    const char *key, *other, *same;
+} contents[] = {
+    { "data", "other data", "the same data" },
+    { "base_weights", "other base weights", "the same base weights" },
+    { "adapter_weights", "another adapter", "the same adapter" },
+};
+
+// Adds " and WHAT"; the first one without "and" if nothing precedes it.
+static void join(struct out *out, const char *what)
+{
+    out_put(out, "%s %s", out->size ? " and" : "", what);
+}
+
 // Refuses a checkpoint of another run: names the options that differ, and what to give instead.
 static enum err refuse_other_run(const struct training *training, struct arena *arena,
                                  const char *path)
 {
+    enum { CONTENTS = sizeof contents / sizeof *contents };
     struct json was, now;
     struct out then = { .arena = arena }, here = { .arena = arena };
-    bool other_data = false;
+    bool differs[CONTENTS] = { 0 };
     if (json_read(&was, arena, text_of(training->state.fingerprint), path) ||
         json_read(&now, arena, text_of(training->fingerprint), path) || now.kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is of another run; remove it or give another --out", path);
@@ -101,20 +117,26 @@ static enum err refuse_other_run(const struct training *training, struct arena *
         const char *after = spell_option(arena, key, &now.items[2 * i + 1]);
         if (!strcmp(before, after))
             continue;
-        other_data = other_data || text_is(key, "data");
-        if (!text_is(key, "data")) {
+        bool is_content = false;
+        for (int c = 0; c < CONTENTS; c++)
+            if (text_is(key, contents[c].key))
+                differs[c] = is_content = true;
+        if (!is_content) {
             out_put(&then, "%s", before);
             out_put(&here, "%s", after);
         }
     }
-    if (!then.size)
-        return fail(ERR_INPUT,
-                    "%s: is of a run with other data; give the same data, or another "
-                    "--out",
-                    path);
-    return fail(ERR_INPUT, "%s: is of a run with%s%s; this run has%s: give%s%s, or another --out",
-                path, out_string(&then), other_data ? " and other data" : "", out_string(&here),
-                out_string(&then), other_data ? " and the same data" : "");
+    struct out give = { .arena = arena };
+    out_put(&give, "%s", out_string(&then));
+    for (int c = 0; c < CONTENTS; c++) {
+        if (differs[c]) {
+            join(&then, contents[c].other);
+            join(&give, contents[c].same);
+        }
+    }
+    return fail(ERR_INPUT, "%s: is of a run with%s;%s%s%s give%s, or another --out", path,
+                out_string(&then), here.size ? " this run has" : "", out_string(&here),
+                here.size ? ":" : "", out_string(&give));
 }
 
 static enum err check_same_run(const struct training *training, struct arena *arena,
@@ -129,12 +151,12 @@ static enum err check_same_run(const struct training *training, struct arena *ar
 
 enum err training_resume(struct training *training, struct arena *arena)
 {
-    const char *path = NULL;
+    const char *path = NULL, *ignored;
     if (!training->group.rank)
-        TRY(checkpoint_find(&path, arena, training->out));
+        TRY(checkpoint_find(&path, &training->note, arena, training->out));
     group_wait(&training->group); // until incomplete checkpoints are removed
     if (training->group.rank)
-        TRY(checkpoint_find(&path, arena, training->out));
+        TRY(checkpoint_find(&path, &ignored, arena, training->out));
     if (!path) {
         return training->group.rank ? OK : training_metrics_cut(training->out, 0, arena);
     }
@@ -285,7 +307,7 @@ enum err training_step(struct training *training, struct training_report *report
             return fail(
                 ERR_INPUT,
                 "step %lld: the run diverged: loss %g, gradient norm %g; try a smaller --rate "
-                "or --clip 1; the last checkpoint is intact",
+                "or --clip 1; checkpoints from before that step may still be good",
                 (long long)report->step, report->loss, report->norm);
     }
     move_cursor(training, &range);

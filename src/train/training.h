@@ -64,7 +64,8 @@ struct training {
     int64_t epoch_batches, epoch_steps, steps;            // planned
     struct checkpoint_state state;
     struct transformer_trace trace;
-    bool is_stopped; // by a signal, before the end
+    const char *note; // of training_resume(): which checkpoints were damaged; NULL: none
+    bool is_stopped;  // by a signal, before the end
 };
 
 enum err training_plan(struct training *training);

@@ -2,6 +2,8 @@
 
 #include "train/weights.h"
 
+#include "base/checksum.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,6 +255,22 @@ const struct weights_item *weights_find(const struct weights *weights, const cha
         if (!strcmp(weights->items[i].slot.name, name))
             return &weights->items[i];
     return NULL;
+}
+
+uint64_t weights_sum(const struct weights *weights, uint64_t seed)
+{
+    enum { WHOLE = 1 << 18, SAMPLE = 1 << 16 };
+    for (size_t i = 0; i < weights->file.count; i++) {
+        const struct safetensors_tensor *t = &weights->file.tensors[i];
+        size_t size = t->bytes > WHOLE ? SAMPLE : t->bytes;
+        seed = checksum(text_of(t->name), seed + (uint64_t)t->bytes);
+        seed = checksum((struct text){ t->at, size }, seed);
+        if (size < t->bytes) {
+            seed = checksum((struct text){ t->at + t->bytes / 2, size }, seed);
+            seed = checksum((struct text){ t->at + t->bytes - size, size }, seed);
+        }
+    }
+    return seed;
 }
 
 enum err weights_check_finite(const struct weights *weights)

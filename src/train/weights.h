@@ -61,6 +61,11 @@ struct weights {
 enum err weights_open(struct weights *out, struct arena *arena, const char *folder);
 void weights_release(struct weights *weights);
 const struct weights_item *weights_find(const struct weights *weights, const char *name);
+
+// A checksum over names and values, added to `seed`. Of a large tensor it takes three samples:
+// other weights are noticed, a flipped bit may not be.
+uint64_t weights_sum(const struct weights *weights, uint64_t seed);
+
 enum err weights_check_finite(const struct weights *weights); // reads all of them
 void weights_read(float *out, const struct weights_item *item, int64_t first, int64_t count);
 

@@ -80,3 +80,22 @@ TEST(arena_grown_memory_keeps_its_content_and_the_rest_is_zero)
     CHECK(arena_grow(&arena, at, size, size / 2) == at);
     arena_release(&arena);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+
+TEST(arena_is_poisoned_wherever_nothing_was_handed_out)
+{
+    struct arena arena = { 0 };
+    char *first = arena_alloc(&arena, 10), *second = arena_alloc(&arena, 10);
+    CHECK(!__asan_address_is_poisoned(first + 9) && __asan_address_is_poisoned(first + 10));
+    CHECK(__asan_address_is_poisoned(second - 1) && __asan_address_is_poisoned(second + 10));
+    struct arena_mark mark = arena_mark(&arena);
+    char *third = arena_alloc(&arena, 10);
+    arena_rewind(&arena, mark);
+    CHECK(__asan_address_is_poisoned(third) && !__asan_address_is_poisoned(second));
+    second = arena_grow(&arena, second, 10, 40);
+    CHECK(!__asan_address_is_poisoned(second + 39) && __asan_address_is_poisoned(second + 40));
+    arena_release(&arena);
+}
+#endif

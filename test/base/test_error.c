@@ -35,6 +35,14 @@ TEST(error_text_sends_no_escape_sequence_to_a_terminal)
 {
     fail(ERR_INPUT, "\"%s\" is odd", "\033[2J\a\x7F");
     CHECK(!strcmp(error_text(), "\"?[2J??\" is odd"));
+    fail(ERR_INPUT, "%s",
+         "\xC2\x9B"
+         "2J a\xE2\x80\xAE"
+         "b \x9B"
+         "c é");
+    CHECK(!strcmp(error_text(), "?2J a?b ?c é"));
+    error_prefix(ERR_INPUT, "%s: ", "\033]0;");
+    CHECK(!strncmp(error_text(), "?]0;: ", 6));
 }
 
 TEST(error_codes_are_listed_once_each_with_a_meaning)

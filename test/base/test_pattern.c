@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 // All matches, with bars around them.
 static const char *matches(const char *source, struct text text)
@@ -89,6 +90,25 @@ TEST(no_pattern_runs_forever)
     memset(text, 'a', sizeof text);
     const char *got = matches("(?:a+)+b", (struct text){ text, 200 });
     CHECK(!strcmp(got, ""));
+    clock_t start = clock();
+    got = matches("(a+)+b", (struct text){ text, sizeof text });
+    CHECK(!strcmp(got, ""));
+    got = matches("x|(?:a+)+b|a", (struct text){ text, sizeof text });
+    CHECK(!*got || *got == '|');
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 1);
     got = matches("(?:a|aa)+$", (struct text){ text, sizeof text });
     CHECK(strlen(got) == sizeof text + 1);
+}
+
+TEST(sets_inside_sets_take_no_time_without_regard_to_case)
+{
+    const char *deep = "(?i)[[[[[[[[[[[[[[[[[[[[\xC3\xA9]]]]]]]]]]]]]]]]]]]]";
+    clock_t start = clock();
+    CHECK(gives(deep, "e\xC3\xA9x\xC3\x89", "|\xC3\xA9|\xC3\x89"));
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 0.5);
+    CHECK(gives("(?i)[[^a]]", "aAb", "|b"));
+    CHECK(gives("(?i)[^[^[ks]]]", "kK\xC5\xBF\xE2\x84\xAA z", "|k|K|\xC5\xBF|\xE2\x84\xAA"));
+    CHECK(gives("(?i)[^[^[^[^a]]]]", "a",
+                "t: the pattern (?i)[^[^[^[^a]]]] has negated sets nested too deep, which is not "
+                "supported"));
 }

@@ -117,3 +117,15 @@ TEST(columns_are_cut_then_left_out_and_named)
                                "(no room for: as of)\n"));
     CHECK(is(table(16, NULL), "…   GiB  as of\n…  79.6  2026-08\n"));
 }
+
+TEST(terminal_gets_no_control_from_a_name_and_colours_only_where_styled)
+{
+    struct out out = { .arena = &test_arena };
+    const char *text = "a\tb\n\033[1mbold\033[0m \033]0;title\a \xC2\x9B"
+                       "2J \xE2\x80\xAEx é \x9B";
+    terminal_disarm(&out, text_of(text), true);
+    CHECK(!strcmp(out_string(&out), "a\tb\n\033[1mbold\033[0m ?]0;title? ?2J ?x é ?"));
+    struct out plain = { .arena = &test_arena };
+    terminal_disarm(&plain, TEXT("\033[1mb\033[2J"), false);
+    CHECK(!strcmp(out_string(&plain), "?[1mb?[2J"));
+}

@@ -9,6 +9,7 @@ try show 99
 try compare 1
 try --kind poem
 try --since tomorrow
+try --since=-1e30
 try actual
 try actual 1
 try actual 1 --gpu-hours 0

@@ -3,10 +3,12 @@
 #include "test/test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct heard {
@@ -30,7 +32,7 @@ static int sink(const char *name)
 }
 
 // Runs a line of shell; stops it once it has said "stop".
-static double grace_seconds = 0.3;
+static double grace_seconds = 0.3, reader_seconds = 5;
 
 static struct child run(const char *script, struct heard *heard, int out, int err)
 {
@@ -40,6 +42,7 @@ static struct child run(const char *script, struct heard *heard, int out, int er
                                        .out = out,
                                        .err = err,
                                        .grace_seconds = grace_seconds,
+                                       .reader_seconds = reader_seconds,
                                        .context = heard,
                                        .output = hear };
     heard->ordered = true;
@@ -206,11 +209,59 @@ TEST(child_runs_to_its_end_though_nobody_reads)
     int ends[2];
     struct heard heard = { 0 };
     CHECK(!pipe(ends));
-    struct child child = run("head -c 4000000 /dev/zero; exit 5", &heard, ends[1], ends[1]);
-    CHECK(child.code == 5 && child.output_bytes == 4000000);
+    reader_seconds = 0.2;
+    struct child child = run("head -c 12000000 /dev/zero; exit 5", &heard, ends[1], ends[1]);
+    CHECK(child.code == 5 && child.output_bytes == 12000000);
     child_end(&child);
+    reader_seconds = 5;
+    CHECK(child.unread_bytes > 11000000);
     close(ends[0]);
     close(ends[1]);
+}
+
+struct late_reader {
+    int fd;
+    size_t size;
+};
+
+static void *read_late(void *context)
+{
+    struct late_reader *reader = context;
+    char piece[4096];
+    nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 500000000 }, NULL);
+    for (ssize_t size; (size = read(reader->fd, piece, sizeof piece)) > 0;)
+        reader->size += (size_t)size;
+    return NULL;
+}
+
+TEST(child_output_waits_for_a_reader_that_pauses)
+{
+    int ends[2];
+    struct heard heard = { 0 };
+    pthread_t thread;
+    CHECK(!pipe(ends));
+    struct late_reader reader = { .fd = ends[0] };
+    CHECK(!pthread_create(&thread, NULL, read_late, &reader));
+    struct child child = run("head -c 3000000 /dev/zero", &heard, ends[1], ends[1]);
+    child_end(&child);
+    close(ends[1]);
+    pthread_join(thread, NULL);
+    CHECK(reader.size == 3000000 && !child.unread_bytes);
+    close(ends[0]);
+}
+
+TEST(child_is_killed_with_its_processes_when_its_warden_is)
+{
+    struct heard heard = { 0 };
+    const char *script = "trap '' TERM INT HUP; "
+                         "sh -c 'trap \"\" TERM; echo $$ >%s; exec setsid sleep 77' & "
+                         "sleep 0.2; kill -9 $PPID; while :; do sleep 0.1; done";
+    const char *file = files_path("orphan");
+    struct child child = run(text_format(&test_arena, script, file), &heard, 1, 1);
+    child_end(&child);
+    int orphan = atoi(content(open(file, O_RDONLY | O_CLOEXEC)));
+    CHECK(child.signal == SIGKILL && !child.immortal);
+    CHECK(orphan > 1 && kill(orphan, 0) && kill(child.pid, 0));
 }
 
 TEST(child_goes_on_when_its_output_is_closed)

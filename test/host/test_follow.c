@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct got {
@@ -110,4 +111,23 @@ TEST(follow_gives_states_whole_and_finds_new_files_in_folders)
     files_write("out/notes.txt", TEXT("still not followed"));
     CHECK(!strcmp(poll_text(&follow, &got), ""));
     follow_end(&follow);
+}
+
+TEST(follow_sees_a_new_log_among_hundreds_of_old_ones)
+{
+    struct got got = { .text.arena = &test_arena };
+    struct follow *follow = ARENA_NEW(&test_arena, struct follow, 1);
+    const char *folder = files_path("many");
+    CHECK(!mkdir(folder, 0700));
+    for (int i = 0; i < 300; i++)
+        append(text_format(&test_arena, "%s/%03d.log", folder, i), "old\n");
+    follow_start(follow, &test_arena, folder, take, &got);
+    CHECK(!*poll_text(follow, &got) && follow->count == 300);
+    append(text_format(&test_arena, "%s/new.log", folder), "first\n");
+    follow->scanned_seconds = -1e9;
+    CHECK(!strcmp(poll_text(follow, &got), "first\n"));
+    append(text_format(&test_arena, "%s/000.log", folder), "more\n");
+    append(text_format(&test_arena, "%s/299.log", folder), "more\n");
+    CHECK(!strcmp(poll_text(follow, &got), "more\nmore\n") && !follow->full);
+    follow_end(follow);
 }

@@ -1,4 +1,5 @@
 #include "core/measured/history.h"
+#include "host/file.h"
 #include "host/ledger.h"
 #include "test/files.h"
 #include "test/test.h"
@@ -286,6 +287,9 @@ TEST(ledger_that_cannot_be_brought_up_to_date_stays_as_it_was)
     run_sql(foreign, "CREATE TABLE poem (line TEXT);");
     options.path = foreign;
     CHECK(ledger_open(&ledger, &options) == ERR_INPUT && strstr(error_text(), "another program"));
+    struct text file;
+    enum { WRITE_VERSION = 18 }; // in SQLite's header; 2: with a write-ahead log
+    CHECK(!file_read(&file, &test_arena, foreign) && file.at[WRITE_VERSION] == 1);
 }
 
 TEST(ledger_of_a_newer_schema_is_refused_and_not_touched)

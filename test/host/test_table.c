@@ -74,6 +74,16 @@ TEST(table_rows_come_through_source_with_row_numbers)
     source_close(&source);
 }
 
+TEST(table_reads_the_file_of_that_name_and_no_pattern)
+{
+    const char *path = files_write("b[1]*.parquet", TEXT("PAR1"));
+    struct out named = { .arena = &test_arena }, pattern = { .arena = &test_arena };
+    table_put_path(&named, path);
+    CHECK(text_ends(out_view(&named), "/b[[]1][*].parquet"));
+    table_put_path(&pattern, "hf://it's/*.parquet");
+    CHECK(!strcmp(out_string(&pattern), "hf://it''s/*.parquet"));
+}
+
 TEST(table_refuses_what_is_no_parquet_with_a_sentence)
 {
     struct table *table = opened();

@@ -3,6 +3,8 @@
 
 #include "core/step/model.h"
 
+#include "base/markup.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -543,7 +545,7 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
         return fail(ERR_INPUT, "%s: intermediate_size is missing or 0", name);
     struct text path = json_get_text(&file, "_name_or_path");
-    model->name = path.at && path.size ? text_copy(arena, path) : a->type;
+    model->name = path.at && path.size ? markup_plain(arena, path, MARKUP_SENTENCE) : a->type;
     model->family = a->type;
     model->source = text_copy(arena, text_of(name));
     return model_check(model, name);

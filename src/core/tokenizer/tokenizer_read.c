@@ -410,7 +410,7 @@ static enum err read_model(struct reading *r, struct json_reader *in)
         TRY(read_model_value(r, in, key, &options));
     if (in->problem)
         return json_end(in, r->name);
-    if (options.late_merges.at) {
+    if (options.late_merges.at && options.has_vocabulary) {
         struct json_reader late = json_reader(options.late_merges);
         TRY(read_merges(r, &late));
         TRY(json_end(&late, r->name));

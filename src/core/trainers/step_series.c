@@ -99,6 +99,9 @@ static void grow(struct step_series *s)
 
 static void append(struct step_series *s, const struct trainer_log_event *event)
 {
+    const double most = 1e15; // a number beyond is none of a step
+    if (!(fabs(event->step) < most))
+        return;
     double now = clock_of(s, event);
     if (now >= s->last_seconds) { // known, and not restarted
         if (s->count == s->room)

@@ -2,6 +2,8 @@
 
 #include "core/trainers/trainer_facts.h"
 
+#include "base/secret.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
@@ -23,6 +25,7 @@ void trainer_config_note(struct trainer_config *config, struct trainer_config_it
                        room * sizeof *config->items);
         config->item_room = room;
     }
+    item.value = secret_hide(item.key, item.value);
     config->items[config->item_count++] = item;
 }
 
@@ -130,8 +133,8 @@ static void lose(struct reading *in, const char *why)
 
 static enum err wrong(const struct reading *in, const char *wanted)
 {
-    return fail(ERR_INPUT, "%s: %s is \"%.60s\", must be %s", in->file, in->key, in->spelled,
-                wanted);
+    return fail(ERR_INPUT, "%s: %s is \"%.60s\", must be %s", in->file, in->key,
+                secret_hide(in->key, in->spelled), wanted);
 }
 
 static bool read_truth(const struct reading *in, bool *truth)

@@ -40,6 +40,8 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
         { BPE("{\"a\":0", "[]", ""), "t.json:1: column 87: expected a number" },
         { "{\"model\":{\"type\":\"Chars\",\"vocab\":{}}}",
           "t.json: the model is a \"Chars\"; BPE, Unigram, WordPiece and WordLevel are known" },
+        { "{\"model\":{\"type\":\"BPE\",\"merges\":[\"a b\"]}}",
+          "t.json: the BPE model has no vocabulary of its kind" },
         { "{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}",
           "t.json: the Unigram model has no vocabulary of its type" },
         { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1]]}}",

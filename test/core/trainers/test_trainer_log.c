@@ -9,6 +9,7 @@
 #include "test/test.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #define GIB 1073741824.0
@@ -228,6 +229,18 @@ static const struct seen *read_text(const char *text, bool reads_back)
     trainer_log_end(log);
     step_series_finish(&seen->series);
     return seen;
+}
+
+TEST(step_series_passes_over_numbers_that_are_no_step)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    static const double steps[] = { 1, 1e20, -1e300, NAN, 2 };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        step_series_add(&seen->series, &(struct trainer_log_event){ .kind = TRAINER_LOG_STEP,
+                                                                    .step = steps[i],
+                                                                    .seconds = (double)i });
+    CHECK(seen->series.last_step == 2);
 }
 
 TEST(step_series_takes_time_and_tokens_from_the_trainer_when_read_back)
