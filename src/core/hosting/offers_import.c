@@ -45,7 +45,7 @@ static const struct {
 } meanings[] = {
     { "A100", 60, 1000, "a100-sxm-80gb" }, // must precede the next: SkyPilot's plain A100 has 40 GB
     { "A100", 0, 0, "a100-sxm-40gb" },
-    { "H100", 90, 1000, "h100-nvl" },
+    { "H100", 90, 100, "h100-nvl" },
     { "RTX6000", 60, 1000, "rtx-pro-6000-se" }, // the Quadro of that name has 24 GB
     { "RTX PRO 6000 96GB", 0, 0, "rtx-pro-6000-se" },
     { "RTXPro6000", 0, 0, "rtx-pro-6000-se" },
@@ -257,6 +257,19 @@ static bool is_good(struct import *in, const struct foreign *row, const struct g
     return true;
 }
 
+// What the catalog says of the prices of this provider's instance: other tools do not tell.
+static int price_kind_of(const struct import *in, struct text provider, struct text instance)
+{
+    const struct catalog *catalog = in->source->catalog;
+    for (size_t i = 0; i < catalog->offer_count; i++) {
+        const struct offer *o = &catalog->offers[i];
+        if (o->price_kind != OFFER_FIRM && text_is(provider, o->provider) &&
+            text_is(instance, o->instance))
+            return o->price_kind;
+    }
+    return OFFER_FIRM;
+}
+
 static void add(struct import *in, const struct foreign *row)
 {
     const struct gpu *gpu = NULL;
@@ -288,6 +301,7 @@ static void add(struct import *in, const struct foreign *row)
         .spot_high_usd_per_hour = NAN,
         .reserved_1y_usd_per_hour = NAN,
         .reserved_3y_usd_per_hour = NAN,
+        .price_kind = price_kind_of(in, provider, row->instance),
         .source = in->source->name,
         .as_of = in->source->as_of,
     };
