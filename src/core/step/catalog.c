@@ -369,6 +369,18 @@ enum err catalog_model(const struct model **out, const struct catalog *catalog, 
     return model_check(cut, cut->name);
 }
 
+const struct node *catalog_offer_node(const struct catalog *catalog, const struct offer *offer)
+{
+    size_t size = strlen(offer->provider);
+    for (size_t i = 0; i < catalog->node_count; i++) {
+        const char *name = catalog->nodes[i].name;
+        if (!strncmp(name, offer->provider, size) && name[size] == '/' &&
+            !strcmp(name + size + 1, offer->instance))
+            return &catalog->nodes[i];
+    }
+    return NULL;
+}
+
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu)
 {
     for (size_t i = 0; i < catalog->node_count; i++)

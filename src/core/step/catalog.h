@@ -102,6 +102,8 @@ enum err catalog_node(const struct node **out, const struct catalog *catalog, co
 enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name);
 
 // The first node in the file that holds this GPU, or NULL. Reference builds come first.
+// The node of an offer, "provider/instance"; NULL: its links and network are not known.
+const struct node *catalog_offer_node(const struct catalog *catalog, const struct offer *offer);
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu);
 
 // The fact of that topic and item, or NULL.

@@ -334,3 +334,21 @@ TEST(hosting_own_price_replaces_the_catalogs_of_that_place) // I7
         rows += !strcmp(h->rows[i].instance, "p5.48xlarge");
     CHECK(rows == 1);
 }
+
+TEST(hosting_and_plan_price_several_nodes_by_the_same_offers) // L4
+{
+    struct asked *a = ask(job_64);
+    a->request.gpus = 64;
+    a->request.gpu = "h100-sxm";
+    a->request.kind = "on-demand";
+    const struct hosting *h = answer(a);
+    const struct price *price = &a->input.plan->price;
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        double usd = h->rows[i].usd_per_hour / (double)h->rows[i].instance_gpus;
+        least = h->rows[i].doubt ? least : fmin(least, usd);
+        most = h->rows[i].doubt ? most : fmax(most, usd);
+    }
+    CHECK_NEAR(price->usd_per_gpu_hour[0], least, 1e-12);
+    CHECK(price->usd_per_gpu_hour[price->offers - 1] <= most);
+}
