@@ -3,7 +3,7 @@
 //     bench_chat [TEMPLATE [FILE.jsonl]]
 //
 // TEMPLATE is a tokenizer_config.json, a .jinja file or a built-in name (chatml). Without a file
-// the rows are made up: two to six messages of a few hundred bytes, seeded.
+// random rows are generated: two to six messages of a few hundred bytes, seeded.
 
 #include "base/rng.h"
 #include "core/data/chat.h"
@@ -22,7 +22,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Words with an escape every 140 bytes or so and 1 % of bytes beyond ASCII, as in real rows.
+// Words with an escape about every 140 bytes and 1 % of bytes beyond ASCII, as in real rows.
 static void make_words(struct out *out, struct rng *rng, int count)
 {
     static const char *const words[] = { "gradient", "the",  "of",  "learning", "rate",

@@ -3,12 +3,12 @@
 //     build/fast/bench/engine llama-3.1-8b lora bf16 4096 4 [steps] [accumulation] [level] [limit]
 //                             [lengths.csv packed|padded]
 //
-// With a file of lengths a step is one pass over its first 512 documents, cut to the context:
-// packed as the trainer packs them, or micro-batches of so many documents in the file's order, each
-// padded to the longest of its micro-batch. Tokens per second are then of real tokens alone.
-// Random weights, made on the device; random tokens, all labelled, one document a row. Prints one
-// JSON object: the median of the steps behind two that warm up. The limit is of a product of
-// 8192 × 8192 in bf16, measured just before.
+// With a file of lengths, a step is one pass over its first 512 documents, cut to the context:
+// packed as the trainer packs them, or in micro-batches of that many documents in file order, each
+// padded to the longest of its micro-batch. Tokens per second then count real tokens only. Random
+// weights, created on the device; random tokens, all labelled, one document per row. Prints one
+// JSON object: the median of the steps after two warm-up steps. The limit is the rate of a product
+// of 8192 × 8192 in bf16, measured just before.
 
 #include "core/step/catalog.h"
 #include "train/arrange.h"
@@ -30,10 +30,10 @@ struct job {
     bool is_padded;
 };
 
-struct work { // of a step
+struct work { // one step
     struct micro_batch *batches;
     int64_t count, labelled;
-    double tokens, processed; // of documents, and with padding
+    double tokens, processed; // without and with padding
 };
 
 static double now(void)
@@ -81,7 +81,7 @@ static int64_t read_lengths(const char *path, int32_t *lengths, int64_t longest)
     FILE *file = fopen(path, "r");
     while (file && count < DOCUMENTS && fgets(line, sizeof line, file)) {
         int64_t length = strtoll(line, NULL, 10);
-        if (length > 1) // else a comment or the heading
+        if (length > 1) // else a comment or the header
             lengths[count++] = (int32_t)(length < longest ? length : longest);
     }
     if (file)
@@ -125,7 +125,7 @@ static enum err make_packed(struct work *work, struct arena *arena, const struct
     return OK;
 }
 
-// Behind a document stands padding without labels; it is computed like any token.
+// Padding without labels follows a document; it is computed like any token.
 static void make_padded(struct work *work, struct arena *arena, const struct job *job,
                         const struct micro_batch *random, const int32_t *lengths, int64_t count)
 {
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     job.lengths = argc > 10 ? argv[10] : NULL;
     job.is_padded = argc > 11 && !strcmp(argv[11], "padded");
     if (device_open(&device, DEVICE_CUDA, 0)) {
-        printf("engine: left out: %s\n", error_text());
+        printf("engine: skipped: %s\n", error_text());
         return 0;
     }
     device.backend->close(&device);

@@ -1,5 +1,5 @@
-// How long all offers take to be ranked for a plan, and a SkyPilot catalog of 100,000 rows to be
-// read; fails beyond 200 ms and 1 s.
+// Time to rank all offers for a plan and to read a SkyPilot catalog of 100,000 rows; fails above
+// 200 ms and 1 s.
 
 #include "core/hosting/hosting.h"
 
@@ -51,7 +51,7 @@ static enum err rank(double *best_ms, size_t *rows, struct arena *arena)
         *rows = hosting.count;
         arena_rewind(arena, mark);
     }
-    printf("hosts: %zu offers, %zu rows, %d draws\n", offers.count, *rows, HOSTING_SAMPLES);
+    printf("hosts: %zu offers, %zu rows, %d samples\n", offers.count, *rows, HOSTING_SAMPLES);
     return OK;
 }
 

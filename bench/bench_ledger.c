@@ -1,4 +1,4 @@
-// What remembering costs a command: milliseconds against the 5 that it may take.
+// Time that a command spends to write to the ledger, against a limit of 5 ms.
 
 #include "core/measured/history.h"
 #include "host/ledger.h"

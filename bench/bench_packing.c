@@ -1,6 +1,6 @@
-// Time to plan an epoch of a million examples with lengths like those of instruction data, for
-// each way of batching. Each line: what, milliseconds of processor time, its share of the 100 ms
-// that a whole-set packing may take, and how full the rows are.
+// Time to simulate an epoch of a million examples with lengths like those of instruction data, for
+// each packer. Each line: the case, milliseconds of CPU time, their share of the limit of 100 ms
+// for packing a whole set, and how full the rows are.
 
 #include "base/rng.h"
 #include "core/data/packing.h"
@@ -36,7 +36,7 @@ static void bench(const struct lengths *list, const char *name, const struct pac
            1e5 * best / LIMIT_MS, LIMIT_MS, packing.sums.fill, (long long)packing.sums.rows);
 }
 
-// The word given picks among the cases.
+// A word as argument selects the cases whose names contain it.
 int main(int argc, char **argv)
 {
     struct arena arena = { 0 };

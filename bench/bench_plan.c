@@ -1,4 +1,4 @@
-// Plans and searches: milliseconds against their limits, configurations per second.
+// Time of plans and searches against their limits, and configurations per second.
 
 #include "core/plan/plan.h"
 

@@ -1,10 +1,10 @@
 // The whole chain on 100 MB of chat records: read, render, tokenise, count labels, simulate
 // batches.
 //
-// The records are conversations of two to eight messages, put together from the sentences of
-// data/example.jsonl, some 2 KB each. Each line: what, MB of the file a second of processor time
-// (one thread) or of wall time (all cores), and its share of the 150 MB/s a core that are the bar.
-// TOKENIZER names a tokenizer.json to use with its template; without it the tests' small one is.
+// The records are conversations of two to eight messages, composed of the sentences of
+// data/example.jsonl, about 2 KB each. Each line: the case, MB of the file per second of CPU time
+// (one thread) or of wall time (all cores), and its share of the target of 150 MB/s per core.
+// TOKENIZER names a tokenizer.json to use with its template (default: the small one of the tests).
 
 #include "base/json.h"
 #include "base/rng.h"
@@ -100,27 +100,27 @@ static double run(const char *path, const char *labels, int threads, double *wal
 
 int main(void)
 {
-    char path[] = "/tmp/gpuhours-bench-XXXXXX", data[64], few[160];
+    char path[] = "/tmp/gpuhours-bench-XXXXXX", data[64], short_data[160];
     if (!mkdtemp(path))
         return 1;
     snprintf(data, sizeof data, "%s/chats.jsonl", path);
-    snprintf(few, sizeof few, "head -10 %s > %s/few.jsonl", data, path);
+    snprintf(short_data, sizeof short_data, "head -10 %s > %s/short.jsonl", data, path);
     write_records(data, "data/example.jsonl");
-    if (system(few))
+    if (system(short_data))
         return 1;
-    snprintf(few, sizeof few, "%s/few.jsonl", path);
+    snprintf(short_data, sizeof short_data, "%s/short.jsonl", path);
     static const char *const labels[] = { "all", "assistant" };
     for (int i = 0; i < 2; i++) {
-        double wall, start_wall, start = run(few, labels[i], 1, &start_wall);
+        double wall, start_wall, start = run(short_data, labels[i], 1, &start_wall);
         double seconds = run(data, labels[i], 1, &wall) - start;
-        printf("profile, labels %-10s 1 thread   %6.1f MB/s of processor time  %4.0f %% of %d\n",
+        printf("profile, labels %-10s 1 thread   %6.1f MB/s of CPU time  %4.0f %% of %d\n",
                labels[i], FILE_BYTES / 1e6 / seconds, FILE_BYTES / 1e4 / seconds / LIMIT_MB,
                LIMIT_MB);
         run(data, labels[i], 0, &wall);
-        printf("profile, labels %-10s all cores  %6.1f MB/s, start of %.2f s included\n", labels[i],
-               FILE_BYTES / 1e6 / wall, start_wall);
+        printf("profile, labels %-10s all cores  %6.1f MB/s, including a start of %.2f s\n",
+               labels[i], FILE_BYTES / 1e6 / wall, start_wall);
     }
-    remove(few);
+    remove(short_data);
     remove(data);
     rmdir(path);
     return 0;

@@ -1,6 +1,6 @@
-// Rates of reading: rows and fields of JSON Lines, lists, CSV, gzip, zstd, against memchr as limit.
-// Each line: what, GB of plain text a second (best of five), its share of what memchr reaches here.
-// Processor time counts, so that neighbours on the machine do not, but for the line of all cores.
+// Speed of reading rows and fields of JSON Lines, lists, CSV, gzip and zstd, compared with memchr.
+// Each line: the case, GB of plain text per second (best of five), and its share of memchr's speed.
+// CPU time, so that other load does not count; wall time for the line of all cores.
 
 #include "base/csv.h"
 #include "base/json.h"
@@ -28,7 +28,7 @@ static double now_seconds(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Records like those of instruction sets: short keys, sentences, an escape now and then.
+// Records like those of instruction data: short keys, sentences, some escapes.
 static struct text records(size_t size)
 {
     static const char *const words[] = { "the",  "model", "of",   "a",     "number", "Janet",
@@ -71,7 +71,7 @@ static struct text as_csv(struct text in)
         if (row.size > 40)
             out_put(&out, "7,\"%.*s\"\n", (int)row.size - 40, row.at + 18);
     char *text = out.at;
-    for (size_t i = 8; i + 2 < out.size; i++) // quotes inside a cell come in pairs
+    for (size_t i = 8; i + 2 < out.size; i++) // quotes inside a cell are doubled
         if (text[i] == '"' && text[i - 1] != ',' && text[i + 1] != '\n' && text[i + 1] != '"')
             text[i] = '\'';
     return out_view(&out);
@@ -104,7 +104,7 @@ static const char *write_zstd(struct text content)
     return write_temporary("x.jsonl.zst", (struct text){ packed, size });
 }
 
-// --- what is timed -----------------------------------------------------------
+// --- timed cases -----------------------------------------------------------
 
 static size_t count_lines_by_memchr(struct text in)
 {
@@ -124,7 +124,7 @@ static size_t walk_rows(struct text in)
     return count;
 }
 
-// Finds one field of a row, looking at all of it, as the record reader does.
+// Finds one field of a row and reads all of the row, as the record reader does.
 static size_t extract_row(struct text row, struct arena *scratch)
 {
     struct json_reader in = json_reader(row);

@@ -1,9 +1,9 @@
-// bench_tokenizer [TEXT...]: how fast tokens are counted, one line for each case.
+// bench_tokenizer [TEXT...]: speed of counting tokens, one line for each case.
 //
-// Texts are files of records, a line each; without any, the licences and Python's library of a
-// Debian system are cut into records. Cold means with a fresh cache, warm the same text again. Best
-// of several runs, by the clock on the wall for two threads and by the thread's own for one, so
-// that other load disturbs less. Peers are run by bench/peer_tokenizer.mjs.
+// Texts are files with one record per line (default: the licences and Python's library of a Debian
+// system, cut into records). Cold: with an empty cache; warm: the same text again. Best of several
+// runs, in wall time for two threads and in the thread's CPU time for one, so that other load
+// matters less. bench/peer_tokenizer.mjs runs other tokenizers.
 
 #include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
             measure(models[i], t, &records);
             measure_pathological(models[i], t);
         } else {
-            printf("%-16s is not here: make check-oracles installs it\n", models[i]);
+            printf("%-16s is missing: make check-oracles installs it\n", models[i]);
         }
         arena_release(&arena);
     }

@@ -1,11 +1,11 @@
-// Speed of a training step on the CPU, as a share of what its own matrix product reaches.
+// Speed of a training step on the CPU, as a share of the speed of its own matrix product.
 //
 //     bench_train [TOKENS [STEPS]]
 //
 // A Llama shape of 100 M weights (12 layers of width 768), one document of 1,024 tokens, every
 // token labelled, random weights. Prints executed FLOP/s of full training and of LoRA in fp32
-// beside the best rate of the linears' own products, measured in the same process. Exits with 1
-// where full training is below 60 % of it.
+// and the best rate of the linears' own products, measured in the same process. Exits with 1 if
+// full training is below 60 % of that rate.
 
 #include "base/rng.h"
 #include "train/transformer.h"
@@ -107,7 +107,7 @@ static double measure(struct arena *arena, struct device *device, int method, in
     double seconds = (now() - began) / steps, rate = fmax(before, product_rate(device, tokens));
     for (int i = 0; i < trace.count; i++)
         flops += trace.items[i].flops / steps;
-    printf("%-5s %6.2f s a step, %5.0f tokens/s, %5.1f GFLOP/s of %5.1f by %s: %.0f %%\n",
+    printf("%-5s %6.2f s per step, %5.0f tokens/s, %5.1f GFLOP/s of %5.1f by %s: %.0f %%\n",
            recipe_methods[method], seconds, (double)tokens / seconds, flops / seconds / 1e9,
            rate / 1e9, product_name(), 100 * flops / seconds / rate);
     transformer_release(&t);

@@ -1,4 +1,4 @@
-// embed FILE...: prints C source that holds the files, for core/catalog to find by name.
+// embed FILE...: prints C source with the content of the files, which base/embedded finds by name.
 
 #include <stdio.h>
 #include <string.h>

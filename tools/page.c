@@ -1,4 +1,4 @@
-// page MARKUP STYLE SCRIPT MODULE: writes the page as one file that loads nothing: the markup, the
+// page MARKUP STYLE SCRIPT MODULE: prints the web page as one self-contained file: the markup, the
 // styles of report and page, the script, and the module in base64.
 
 #include "base/embedded.h"

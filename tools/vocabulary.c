@@ -1,11 +1,11 @@
-// vocabulary MERGES FILE...: learns a byte-level BPE from text and writes its merges to standard
+// vocabulary MERGES FILE...: trains a byte-level BPE on text and writes its merges to standard
 // output.
 //
 // The output is data/vocabulary.bin: for each merge the ids of its two parts, 16 bits each, lowest
-// byte first; ids below 256 are bytes, the n-th merge makes the token 256 + n. Learned, in this
-// order of preference, by how often a pair occurs in the words of the text, ties by the lower ids.
-// The committed file was made by tools/vocabulary.sh from the fortunes, and the documentation and
-// library of Vim, Perl and Python, of Debian bookworm.
+// byte first; ids below 256 are bytes, the n-th merge makes the token 256 + n. The most
+// frequent pair in the words of the text merges next; ties go to the lower ids. The committed file
+// was made by tools/vocabulary.sh from the fortunes and from the documentation and libraries of
+// Vim, Perl and Python of Debian bookworm.
 
 #include "core/tokenizer/tokenizer_internal.h"
 #include "host/file.h"
@@ -24,7 +24,7 @@ struct word {
 struct pair {
     uint64_t key; // left << 32 | right, plus one; 0 if the slot is empty
     int64_t count;
-    uint32_t *words; // that hold it, perhaps no longer
+    uint32_t *words; // words that contain it, or did before a merge
     uint32_t word_count, word_room;
 };
 
@@ -185,7 +185,7 @@ static void learn(struct learner *l, int merges)
     for (int made = 0; made < merges && l->heap_count;) {
         struct entry best = pop(l);
         struct pair *pair = find_pair(l, best.key);
-        if (pair->count != best.count) { // has changed since; one that grew is in the heap anew
+        if (pair->count != best.count) { // outdated: its count has changed since
             if (pair->count < best.count && pair->count > 1)
                 push(l, (struct entry){ pair->count, best.key });
             continue;

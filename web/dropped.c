@@ -34,6 +34,13 @@ static enum err open_rule(struct dropped *d, const struct dropped_options *optio
             TRY(read_format(&format, &d->arena, &options->config));
             d->rule.template_name = text_copy(&d->arena, text_of(options->config.name));
         }
+        if (!format.source.at && !options->template.name && options->model) {
+            TRY(example_family_template(&d->rule.template_name, &d->arena, options->model));
+            chat_format_built_in(&other, d->rule.template_name);
+            format.source = other.source;
+            format.bos = format.bos.at ? format.bos : other.bos;
+            format.eos = format.eos.at ? format.eos : other.eos;
+        }
     }
     if (options->template.name) {
         TRY(read_format(&other, &d->arena, &options->template));

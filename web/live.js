@@ -185,7 +185,7 @@ function sortFiles(files) {
 function dataOptions(sorted, profile) {
     const options = { tokenizer: sorted.tokenizer ? fileWord(sorted.tokenizer.name) : "built-in" };
     if (sorted.template) options.template = fileWord(sorted.template.name);
-    else if (sorted.tokenizer && !sorted.config) options.template = "none";
+    else if (sorted.tokenizer && !sorted.config) options.template = profile.template?.split(" ")[0] ?? "none"; // the family's
     if (profile.bad_rows) options["bad-rows"] = "skip";
     return { words: sorted.files.map((file) => (file === "example" ? "example" : fileWord(file.name))), options };
 }

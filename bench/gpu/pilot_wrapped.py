@@ -85,7 +85,7 @@ def judge(folder, wall_seconds):
 
     def steps_of(plan):
         planned, rate = plan["workload"]["processed_tokens"], plan["tokens_per_second"]
-        beside = sum(part["seconds"] for part in plan["overheads"] if part["name"] in ("allocation", "data stalls"))
+        beside = sum(part["seconds"] for part in plan["overheads"] if part["name"] in ("new widths", "data stalls"))
         return beside, range_of(*(planned / rate[p] + beside for p in ("p90", "p50", "p10")))
 
     plan, pilot = read("after.json"), read("pilot.json")

@@ -1,3 +1,5 @@
+// Arenas: blocks of zeroed memory that are freed together or rewound to a mark.
+
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -75,14 +77,14 @@ void *arena_array(struct arena *arena, size_t size, size_t count)
 
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t size)
 {
-    size_t had = aligned(old_size ? old_size : 1), want = aligned(size ? size : 1);
+    size_t had = aligned(old_size ? old_size : 1), need = aligned(size ? size : 1);
     if (size <= old_size && old)
         return old;
     unsigned char *at = old;
     if (old && arena->used >= had && at == arena->block->data + arena->used - had &&
-        arena->block->size - arena->used >= want - had) { // the newest piece: it grows in place
-        memset(at + old_size, 0, want - old_size);
-        arena->used += want - had;
+        arena->block->size - arena->used >= need - had) { // the last piece grows in place
+        memset(at + old_size, 0, need - old_size);
+        arena->used += need - had;
         return old;
     }
     void *grown = arena_alloc(arena, size);
@@ -120,7 +122,7 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
     while (arena->block != mark.block) {
         struct arena_block *newest = arena->block;
         arena->block = newest->older;
-        if (!arena->spare || arena->spare->size < newest->size) { // the largest is kept
+        if (!arena->spare || arena->spare->size < newest->size) { // keeps the largest
             free(arena->spare);
             arena->spare = newest;
         } else {

@@ -1,3 +1,5 @@
+// Reads comma- or tab-separated values, record by record or as a table.
+
 #include "base/csv.h"
 
 #include <string.h>
@@ -10,7 +12,7 @@ static int line_ends(const char *at, const char *end)
     return count;
 }
 
-// Reads a quoted cell; in->at stands behind the opening quote.
+// Reads a quoted cell; in->at is after the opening quote.
 static struct text quoted(struct csv_reader *in, struct arena *arena)
 {
     const char *start = in->at, *at = start, *quote;
@@ -20,7 +22,7 @@ static struct text quoted(struct csv_reader *in, struct arena *arena)
         if (!quote) {
             in->line += line_ends(start, in->end);
             in->at = in->end;
-            in->problem = "has a quoted cell without an end";
+            in->problem = "has an unclosed quoted cell";
             return (struct text){ "", 0 };
         }
         if (quote + 1 == in->end || quote[1] != '"')
@@ -56,7 +58,7 @@ bool csv_record(struct csv_reader *in, struct arena *arena, struct text *cells, 
                 return false;
             if (in->at < in->end && *in->at != in->separator && *in->at != '\n' &&
                 *in->at != '\r') {
-                in->problem = "has something behind a closing quote";
+                in->problem = "has text after a closing quote";
                 return false;
             }
         } else {
@@ -102,7 +104,7 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
         return reader.problem ? fail(ERR_INPUT, "%s:%d: %s", name, reader.line, reader.problem)
                               : fail(ERR_INPUT, "%s: has no header line", name);
     if (count > MOST_COLUMNS)
-        return fail(ERR_INPUT, "%s: has %zu columns, at most %d are read", name, count,
+        return fail(ERR_INPUT, "%s: has %zu columns; at most %d are supported", name, count,
                     MOST_COLUMNS);
     out->columns = count;
     out->header = ARENA_NEW(arena, struct text, count);

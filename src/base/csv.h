@@ -4,8 +4,8 @@
 //     TRY(csv_read(&csv, arena, text, "runs.csv", ','));
 //     struct text gpu = csv_cell(&csv, row, csv_column(&csv, "gpu"));
 //
-// Quoted cells may hold separators, newlines and doubled quotes. Each row has as many cells as the
-// header or the file is refused with its line. Lines that start with # before the header are notes.
+// Quoted cells may contain separators, newlines and doubled quotes. A row whose number of cells
+// differs from the header's is an error. Lines before the header that start with # are comments.
 
 #pragma once
 
@@ -16,7 +16,7 @@ struct csv {
     size_t columns, rows;
     struct text *header; // columns
     struct text *cells;  // rows × columns
-    int *lines;          // rows: where each began
+    int *lines;          // line on which each row begins
 };
 
 enum err csv_read(struct csv *out, struct arena *arena, struct text in, const char *name,
@@ -24,8 +24,8 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
 int csv_column(const struct csv *csv, const char *name);             // -1 if there is none
 struct text csv_cell(const struct csv *csv, size_t row, int column); // empty for column -1
 
-// Pulls one record of cells from a stream of text: what csv_read is made of. Decoded cells go to
-// the arena only where they had doubled quotes. False at the end of the text.
+// Reads one record of cells from a stream of text. Cells are views, except those with doubled
+// quotes, which are decoded into the arena. False at the end of the text.
 struct csv_reader {
     const char *at, *end;
     char separator;

@@ -1,3 +1,5 @@
+// Finds a file of data/ that is compiled in.
+
 #include "base/embedded.h"
 
 #include <string.h>

@@ -6,11 +6,11 @@
 
 struct embedded {
     const char *name; // "gpus.csv"
-    const char *at;   // followed by a NUL that size does not count
+    const char *at;   // followed by a NUL, which size does not include
     size_t size;
 };
 
 extern const struct embedded embedded_files[]; // ended by a NULL name
 
-// The text of the file of that name; .at is NULL if there is none.
+// The text of a file by name; .at is NULL if there is none.
 struct text embedded_file(const char *name);

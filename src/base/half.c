@@ -1,3 +1,5 @@
+// Conversions between fp32, fp16, bf16 and e4m3, bit by bit.
+
 #include "base/half.h"
 
 // fp16 has 1 sign, 5 exponent (bias 15) and 10 fraction bits; fp32 has 8 (bias 127) and 23.
@@ -19,7 +21,7 @@ uint16_t half_to_fp16(float value)
     uint32_t bits = half_bits(value), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
     if (size > 0x7F800000) // NaN
         return (uint16_t)(sign | 0x7E00 | (size >> 13 & 0x3FF));
-    if (size >= 0x477FF000) // 65520: halfway between the largest fp16 and the next that is not
+    if (size >= 0x477FF000) // 65520: halfway between the largest fp16 and 2^16
         return (uint16_t)(sign | 0x7C00);
     if (size < 0x38800000) { // below 2^-14, the smallest normal: count units of 2^-24
         float units = half_of_bits(size) * 0x1p24f;
@@ -68,7 +70,7 @@ void half_write_fp16(void *stored, const float *values, size_t count)
         store(stored, i, half_to_fp16(values[i]));
 }
 
-// --- e4m3: a sign, four bits of exponent with bias 7, three of mantissa -----------
+// --- e4m3: 1 sign, 4 exponent (bias 7), 3 mantissa bits -----------
 
 float half_from_f8(uint8_t stored)
 {
@@ -87,9 +89,9 @@ uint8_t half_to_f8(float value)
     uint8_t sign = (uint8_t)(bits >> 24 & 0x80);
     if (magnitude > 0x7F800000)
         return sign | 0x7F;
-    if (magnitude >= 0x43E80000) // 464, half way from 448 to what would follow
+    if (magnitude >= 0x43E80000) // 464: halfway from 448 to 480
         return sign | 0x7E;
-    if (magnitude < 0x3C800000) { // 2^-6: what is smaller has no leading one
+    if (magnitude < 0x3C800000) { // below 2^-6: subnormal
         float scaled = half_of_bits(magnitude) * 0x1p9f, whole = (float)(int)scaled;
         float rest = scaled - whole;
         int up = rest > 0.5f || (rest == 0.5f && (int)whole % 2);

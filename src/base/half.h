@@ -1,10 +1,10 @@
-// half: numbers of 16 and 8 bits, bf16, IEEE fp16 and e4m3, to and from fp32.
+// half: converts fp32 to and from bf16, IEEE fp16 and fp8 (e4m3).
 //
 //     uint16_t stored = half_to_bf16(0.1f);
 //     float value = half_from_bf16(stored);
 //
-// To 16 bits the nearest is taken, ties to even; what is too large becomes infinite. A NaN stays a
-// NaN, its sign and the top of its payload too. From 16 bits every value is exact.
+// To 16 bits: rounds to nearest, ties to even; too large values become infinite. A NaN stays a NaN
+// and keeps its sign and the top bits of its payload. From 16 bits, every value is exact.
 
 #pragma once
 
@@ -35,18 +35,18 @@ static inline uint16_t half_to_bf16(float value)
 {
     uint32_t bits = half_bits(value);
     uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet = bits >> 16 | 0x40; // a NaN whose payload was all in the lower half stays one
+    uint32_t quiet = bits >> 16 | 0x40; // keeps a NaN whose payload was in the lower half
     return (uint16_t)((bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded);
 }
 
 float half_from_fp16(uint16_t stored);
 uint16_t half_to_fp16(float value);
 
-// e4m3: no infinities; what is beyond 448 becomes 448.
+// e4m3 has no infinities; values beyond 448 become 448.
 float half_from_f8(uint8_t stored);
 uint8_t half_to_f8(float value);
 
-// Whole arrays, which may lie at any address: a mapped file need not be aligned.
+// Whole arrays at any address: data of a mapped file need not be aligned.
 void half_read_bf16(float *out, const void *stored, size_t count);
 void half_read_fp16(float *out, const void *stored, size_t count);
 void half_write_bf16(void *stored, const float *values, size_t count);

@@ -1,3 +1,5 @@
+// Reads JSON as a stream or a tree, and writes it.
+
 #include "base/json.h"
 
 #include <math.h>
@@ -75,15 +77,15 @@ static void enter(struct json_reader *in, char bracket, const char *problem)
 
 void json_array(struct json_reader *in)
 {
-    enter(in, '[', "wants a list here");
+    enter(in, '[', "expected a list");
 }
 
 void json_object(struct json_reader *in)
 {
-    enter(in, '{', "wants an object here");
+    enter(in, '{', "expected an object");
 }
 
-// Stands before the next member of a list or object, or leaves it.
+// Moves to the next member of a list or object, or leaves it.
 static bool another(struct json_reader *in, char bracket)
 {
     skip_space(in);
@@ -101,7 +103,7 @@ static bool another(struct json_reader *in, char bracket)
     }
     if (!in->first) {
         if (*in->at != ',') {
-            stop(in, "wants a comma or a closing bracket here");
+            stop(in, "expected a comma or a closing bracket");
             return false;
         }
         in->at++;
@@ -125,13 +127,13 @@ bool json_key(struct json_reader *in, struct arena *arena, struct text *key)
     if (!another(in, '}'))
         return false;
     if (json_peek(in) != JSON_STRING) {
-        stop(in, "wants a quoted key here");
+        stop(in, "expected a quoted key");
         return false;
     }
     *key = json_string(in, arena);
     skip_space(in);
     if (in->problem || in->at == in->end || *in->at != ':') {
-        stop(in, "wants a colon behind the key");
+        stop(in, "expected a colon after the key");
         return false;
     }
     in->at++;
@@ -146,7 +148,7 @@ static uint64_t bytes_equal(uint64_t word, unsigned char c)
     return (differs - ones) & ~differs & (ones << 7);
 }
 
-// How many bytes come before the first hit: those below its lowest bit, little end first.
+// The number of bytes before the first hit (little-endian).
 static size_t bytes_before(uint64_t hits)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -172,7 +174,7 @@ struct text json_raw_string(struct json_reader *in, bool *escaped)
     *escaped = false;
     skip_space(in);
     if (in->problem || in->at == in->end || *in->at != '"') {
-        stop(in, "wants a string here");
+        stop(in, "expected a string");
         return (struct text){ "", 0 };
     }
     const char *start = in->at + 1, *at = start;
@@ -181,7 +183,7 @@ struct text json_raw_string(struct json_reader *in, bool *escaped)
         at = in->end - at > 2 ? at + 2 : in->end;
     }
     if (at == in->end) {
-        stop(in, "has a string without an end");
+        stop(in, "has an unclosed string");
         in->at = in->end;
         return (struct text){ "", 0 };
     }
@@ -205,7 +207,7 @@ static int hex(const char *at)
     return value;
 }
 
-// Copies what stands before the next backslash; returns its size. Room for end - at bytes.
+// Copies the bytes before the next backslash; returns their number. Needs room for end - at bytes.
 static size_t copy_plain(char *to, const char *at, const char *end)
 {
     const char *start = at;
@@ -221,7 +223,7 @@ static size_t copy_plain(char *to, const char *at, const char *end)
     return (size_t)(at - start);
 }
 
-// Returns the size, or SIZE_MAX for an escape that JSON does not have.
+// Returns the size, or SIZE_MAX for an invalid escape.
 static size_t unescape(char *out, struct text raw)
 {
     const char *at = raw.at, *end = raw.at + raw.size;
@@ -283,7 +285,7 @@ struct text json_string(struct json_reader *in, struct arena *arena)
     char *out = arena_alloc(arena, raw.size);
     size_t size = unescape(out, raw);
     if (size == SIZE_MAX) {
-        stop(in, "has an escape that JSON does not know");
+        stop(in, "has an invalid escape");
         size = 0;
     }
     return (struct text){ out, size };
@@ -311,7 +313,7 @@ static struct text number_text(struct json_reader *in)
         in->at++;
     bool zero = in->at < in->end && *in->at == '0';
     const char *digits = in->at;
-    bool good = skip_digits(in) && !(zero && in->at - digits > 1); // 01 is no number
+    bool good = skip_digits(in) && !(zero && in->at - digits > 1); // 01 is not a number
     if (good && in->at < in->end && *in->at == '.') {
         in->at++;
         good = skip_digits(in);
@@ -323,7 +325,7 @@ static struct text number_text(struct json_reader *in)
         good = skip_digits(in);
     }
     if (!good)
-        stop(in, "wants a number here");
+        stop(in, "expected a number");
     return (struct text){ start, (size_t)(in->at - start) };
 }
 
@@ -345,7 +347,7 @@ double json_number(struct json_reader *in)
     }
     char digits[400];
     if (text.size >= sizeof digits) {
-        stop(in, "has a number of too many digits");
+        stop(in, "has a number with too many digits");
         return NAN;
     }
     memcpy(digits, text.at, text.size);
@@ -373,7 +375,7 @@ bool json_bool(struct json_reader *in)
     if (!in->problem && take_word(in, "true"))
         return true;
     if (in->problem || !take_word(in, "false"))
-        stop(in, "wants true or false here");
+        stop(in, "expected true or false");
     return false;
 }
 
@@ -388,7 +390,7 @@ struct text json_skip(struct json_reader *in)
     case JSON_BOOL: json_bool(in); break;
     case JSON_NULL:
         if (!take_word(in, "null"))
-            stop(in, "has a word that JSON does not know");
+            stop(in, "has an invalid word");
         break;
     case JSON_ARRAY:
         for (json_array(in); json_item(in);)
@@ -399,13 +401,13 @@ struct text json_skip(struct json_reader *in)
             json_raw_string(in, &escaped);
             skip_space(in);
             if (in->problem || in->at == in->end || *in->at != ':')
-                stop(in, "wants a colon behind the key");
+                stop(in, "expected a colon after the key");
             else
                 in->at++;
             json_skip(in);
         }
         break;
-    case JSON_NONE: stop(in, in->at == in->end ? "ends too early" : "wants a value here"); break;
+    case JSON_NONE: stop(in, in->at == in->end ? "ends too early" : "expected a value"); break;
     }
     return (struct text){ start, (size_t)(in->at - start) };
 }
@@ -420,7 +422,7 @@ enum err json_end(struct json_reader *in, const char *name)
 {
     skip_space(in);
     if (!in->problem && in->at < in->end)
-        stop(in, "has something behind its end");
+        stop(in, "has text after its end");
     if (!in->problem)
         return OK;
     int line = 1;
@@ -481,7 +483,7 @@ const struct json *json_get(const struct json *object, const char *key)
 {
     if (!object || object->kind != JSON_OBJECT)
         return NULL;
-    for (size_t i = object->count; i-- > 0;) // of a key given twice the last one counts
+    for (size_t i = object->count; i-- > 0;) // of duplicate keys, the last one counts
         if (text_is(object->items[2 * i].string, key)) {
             const struct json *value = &object->items[2 * i + 1];
             return value->kind == JSON_NULL ? NULL : value;
@@ -592,7 +594,8 @@ void json_put_number(struct json_writer *w, const char *key, double value)
         return;
     }
     char digits[40];
-    for (int precision = 15; precision <= 17; precision++) { // the shortest that reads back equal
+    for (int precision = 15; precision <= 17;
+         precision++) { // the shortest form that reads back equal
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value)
             break;

@@ -1,7 +1,7 @@
 // json: reads JSON as a stream or as a tree, and writes it.
 //
-// The reader pulls values one after another and remembers its first error, so that code stays
-// straight and asks once, at the end:
+// The reader takes values one after another and records the first error, so that callers check only
+// once, at the end:
 //
 //     struct json_reader in = json_reader(text);
 //     struct text key;
@@ -11,9 +11,9 @@
 //         else json_skip(&in);
 //     TRY(json_end(&in, "tokenizer.json"));
 //
-// json_read() makes a tree of the same stream. Strings without escapes are views of the input;
-// others are decoded into the arena. Nesting beyond JSON_DEPTH is refused. Strings are passed on as
-// the bytes they are: whoever needs UTF-8 checks it. A lone surrogate escape becomes U+FFFD.
+// json_read() reads a whole document as a tree. Strings without escapes are views of the input;
+// others are decoded into the arena. Nesting beyond JSON_DEPTH is an error. Strings are not checked
+// for valid UTF-8. A lone surrogate escape becomes U+FFFD.
 
 #pragma once
 
@@ -26,7 +26,7 @@ extern "C" {
 enum { JSON_DEPTH = 256 };
 
 enum json_kind {
-    JSON_NONE, // no value here: the end, or an error
+    JSON_NONE, // no value: the end of the text, or an error
     JSON_NULL,
     JSON_BOOL,
     JSON_NUMBER,
@@ -41,16 +41,16 @@ const char *json_kind_name(enum json_kind kind); // "a list", "a string"
 
 struct json_reader {
     const char *start, *at, *end;
-    const char *problem; // the first one; NULL while all is well
-    bool first;          // just behind an opening bracket
+    const char *problem; // the first error; NULL if there is none
+    bool first;          // just after an opening bracket
     int depth;
 };
 
 struct json_reader json_reader(struct text in);
-enum json_kind json_peek(struct json_reader *in); // of the next value, which stays unread
+enum json_kind json_peek(struct json_reader *in); // of the next value, without reading it
 
 void json_array(struct json_reader *in);  // enters a list
-bool json_item(struct json_reader *in);   // true before each item, false behind the last
+bool json_item(struct json_reader *in);   // true before each item, false after the last
 void json_object(struct json_reader *in); // enters an object
 bool json_key(struct json_reader *in, struct arena *arena, struct text *key);
 
@@ -60,16 +60,16 @@ double json_number(struct json_reader *in);
 bool json_bool(struct json_reader *in);
 struct text json_skip(struct json_reader *in); // any value; returns its text
 
-// The first quote or backslash, or end: how strings are walked without looking at each byte.
+// The first quote or backslash, or end; reads eight bytes at once.
 const char *json_string_stop(const char *at, const char *end);
 
-// Decodes a raw string into other memory with room for raw.size bytes; returns the size.
+// Decodes a raw string into memory of at least raw.size bytes; returns the size.
 size_t json_unescape(char *out, struct text raw);
 
-// ERR_INPUT if anything went wrong or something follows; the sentence has name and line.
+// ERR_INPUT if there was an error or text follows; the message has name, line and column.
 enum err json_end(struct json_reader *in, const char *name);
 enum err json_failed(struct json_reader *in,
-                     const char *problem); // a problem of the caller's finding
+                     const char *problem); // an error found by the caller
 
 // --- tree --------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ struct json {
         double number;
         struct text string;
         struct {
-            struct json *items; // of a list; of an object: key, value, key, value
+            struct json *items; // list: items; object: key, value, key, value
             size_t count;       // items of a list, members of an object
         };
     };
@@ -101,17 +101,18 @@ struct json_writer {
     struct out *out;
     int depth;
     bool compact; // on one line
-    bool filled;  // something stands before in this list or object
+    bool filled;  // this list or object is not empty
 };
 
 void json_open(struct json_writer *w, const char *key, char bracket); // '{' or '['
 void json_close(struct json_writer *w, char bracket);                 // '}' or ']'
 void json_put_text(struct json_writer *w, const char *key, struct text value);
-void json_put_string(struct json_writer *w, const char *key, const char *value); // NULL is null
+void json_put_string(struct json_writer *w, const char *key,
+                     const char *value); // NULL is written as null
 void json_put_number(struct json_writer *w, const char *key, double value);
 void json_put_count(struct json_writer *w, const char *key, int64_t value);
 void json_put_bool(struct json_writer *w, const char *key, bool value);
-void json_put_raw(struct json_writer *w, const char *key, struct text value); // JSON as it stands
+void json_put_raw(struct json_writer *w, const char *key, struct text value); // value is JSON
 void json_quote(struct out *out, struct text value); // with quotes and escapes
 
 #ifdef __cplusplus

@@ -1,3 +1,5 @@
+// Finds the ends of rows in chunks of JSON, CSV or plain text, and guesses the format.
+
 #include "base/lines.h"
 
 #include "base/csv.h"
@@ -16,7 +18,7 @@ const char *lines_format_name(enum lines_format format)
 int64_t lines_count(struct text text)
 {
     int64_t count = 0;
-    for (size_t done = 0; done < text.size;) { // counters of a byte make fast loops
+    for (size_t done = 0; done < text.size;) { // byte counters allow fast vector loops
         size_t stop = text.size - done < 255 ? text.size : done + 255;
         uint8_t some = 0;
         for (; done < stop; done++)
@@ -33,7 +35,7 @@ static bool is_space(char c)
 
 // --- JSON values -------------------------------------------------------------
 
-// Takes what stands between values; returns where a value begins, or end.
+// Skips the text between values; returns where a value begins, or end.
 static const char *between_values(struct lines_cutter *c, const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -49,7 +51,8 @@ static const char *between_values(struct lines_cutter *c, const char *at, const 
     return at;
 }
 
-// Takes the rest of a string; returns behind its closing quote, or NULL where the chunk ends first.
+// Skips the rest of a string; returns the end of its closing quote, or NULL if the chunk ends
+// first.
 static const char *through_string(struct lines_cutter *c, const char *at, const char *end)
 {
     if (c->escaped && at < end) {
@@ -70,7 +73,7 @@ static const char *through_string(struct lines_cutter *c, const char *at, const 
     return NULL;
 }
 
-// Takes a list or an object from inside it; returns behind its closing bracket, or NULL.
+// Skips the rest of a list or object; returns the end of its closing bracket, or NULL.
 static const char *through_brackets(struct lines_cutter *c, const char *at, const char *end)
 {
     int64_t depth = c->depth;
@@ -92,8 +95,8 @@ static const char *through_brackets(struct lines_cutter *c, const char *at, cons
     return NULL;
 }
 
-// Takes a value that begins at `at` or began in an earlier chunk; returns where it ends, or NULL
-// where the chunk ends before it. Whether a number has ended shows only in the byte behind it.
+// Skips a value that begins at `at` or began in an earlier chunk; returns its end, or NULL if the
+// chunk ends first. The end of a number is only known from the byte after it.
 static const char *through_value(struct lines_cutter *c, const char *at, const char *end)
 {
     if (!c->inside && at < end) {
@@ -136,12 +139,12 @@ static size_t cut_values(struct lines_cutter *c, struct text chunk, size_t from)
 
 // --- CSV records -------------------------------------------------------------
 
-// Takes a record; returns behind its line end, or NULL where the chunk ends before it. As in
-// csv_record() a quote counts only where a cell begins.
+// Skips a record; returns the end of its line, or NULL if the chunk ends first. As in csv_record(),
+// a quote has a meaning only at the start of a cell.
 static const char *through_record(struct lines_cutter *c, const char *at, const char *end)
 {
     while (at < end) {
-        if (c->escaped) { // behind a quote: another one is a quote in the cell
+        if (c->escaped) { // after a quote: a second one is a quote in the cell
             c->escaped = false;
             c->quoted = *at == '"';
             at += c->quoted;
@@ -252,7 +255,7 @@ static bool next_value(struct lines *in, struct text *row)
         return false;
     }
     const char *stop = through_value(&in->cutter, start, in->end);
-    if (!stop) { // the file ended in it
+    if (!stop) { // the file ends inside it
         stop = in->end;
         in->cutter.inside = false;
     }
@@ -262,7 +265,7 @@ static bool next_value(struct lines *in, struct text *row)
     return true;
 }
 
-// Text without the line end that closes it.
+// Removes the line end.
 static struct text without_end(const char *start, const char *stop)
 {
     if (stop > start && stop[-1] == '\n')
@@ -276,7 +279,7 @@ static bool next_record(struct lines *in, struct text *row)
 {
     while (in->at < in->end) {
         const char *start = in->at, *stop = through_record(&in->cutter, start, in->end);
-        if (!stop) { // the last one has no line end
+        if (!stop) { // the last line has no line end
             stop = in->end;
             in->cutter.quoted = in->cutter.escaped = in->cutter.filled = false;
         }
@@ -344,7 +347,7 @@ static bool ends_with_any(struct text name, const char *const *endings)
     return false;
 }
 
-// JSON of any layout: what the first line holds decides.
+// The layout of JSON, decided by the first line.
 static enum lines_format guess_json(struct text head, bool named_lines)
 {
     struct text rest = head, line;
@@ -353,7 +356,7 @@ static enum lines_format guess_json(struct text head, bool named_lines)
             return LINES_JSON;
     } while (!text_trim(line).size && rest.at);
     line = text_trim(line);
-    if (!rest.at) // no line end in sight
+    if (!rest.at) // no line end found
         return line.size && line.at[0] == '[' ? LINES_LIST : LINES_JSON;
     struct json_reader in = json_reader(line);
     json_skip(&in);

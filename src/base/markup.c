@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// Controls, and what is not seen but changes how the rest is seen.
+// Control characters, and invisible ones that change how other text is displayed.
 static bool is_hidden(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x61C || c == 0x180E ||
@@ -18,7 +18,7 @@ static bool is_space(uint32_t c)
     return c == '\n' || c == '\t' || c == '\r';
 }
 
-// --- writing them ------------------------------------------------------------
+// --- escaping ------------------------------------------------------------
 
 static void put_code(struct out *out, uint32_t code)
 {
@@ -38,7 +38,7 @@ static void put_html(struct out *out, uint32_t c)
     }
 }
 
-// HTML's characters as entities, Markdown's own behind a backslash.
+// HTML's special characters as entities, Markdown's with a backslash.
 static void put_markdown(struct out *out, uint32_t c)
 {
     if (c < 0x80 && strchr("<>&", (int)c))
@@ -76,10 +76,10 @@ void markup_put(struct out *out, enum markup_form form, struct text text, size_t
     bool quoted = form == MARKUP_CSV;
     if (quoted)
         out_char(out, '"');
-    if (quoted && strchr("=+-@\t\r", *at)) // what a spreadsheet would compute
+    if (quoted && strchr("=+-@\t\r", *at)) // a spreadsheet would compute it
         out_char(out, '\'');
     for (size_t i = 0; at < end; i++) {
-        if (i + 1 >= most) { // one more fits only if it is the last
+        if (i + 1 >= most) { // full: one more only if it is the last
             const char *last = at;
             uint32_t c = text_next_code(&last, end);
             if (last < end)
@@ -89,7 +89,8 @@ void markup_put(struct out *out, enum markup_form form, struct text text, size_t
             break;
         }
         uint32_t c = text_next_code(&at, end);
-        if (form == MARKUP_MARKDOWN && c == ':' && at < end && *at == '/') // no link by itself
+        if (form == MARKUP_MARKDOWN && c == ':' && at < end &&
+            *at == '/') // prevents automatic links
             out_char(out, '\\');
         put_one(out, form, c);
     }

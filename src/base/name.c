@@ -1,10 +1,12 @@
+// Splits names into words and matches them; suggests names in errors.
+
 #include "base/name.h"
 
 #include <string.h>
 
 enum { MOST_WORDS = 24, LONGEST = 120 };
 
-// The words of a name, lower case, one behind the other.
+// The words of a name, in lower case and in order.
 struct words {
     char text[LONGEST];
     size_t size;
@@ -51,11 +53,11 @@ static void split(struct words *out, struct text name)
             out->text[out->size++] = lower(name.at[i]);
         struct text *last = out->count ? &out->word[out->count - 1] : NULL;
         if (last && is_number(*last) && (text_is(word, "gb") || text_is(word, "gib")))
-            last->size += word.size; // they stand side by side
+            last->size += word.size; // they are adjacent in memory
         else if (word.size)
             out->word[out->count++] = word;
         else
-            break; // no room left
+            break; // full
     }
 }
 
@@ -67,7 +69,7 @@ static bool is_among(struct text word, const char *const *list)
     return false;
 }
 
-// Leaves the noise out, unless nothing else is there.
+// Removes noise words, unless there are no others.
 static void drop_noise(struct words *words, const char *const *noise)
 {
     size_t kept = 0, size = 0;
@@ -182,11 +184,11 @@ enum err name_unknown(const struct name_list *list, struct text query, const cha
             out_put(&begun, "%s%s", found > 1 ? ", " : "", names[i]);
     }
     if (found)
-        return fail(ERR_USAGE, "there is no %s \"%.*s\"; names that begin so are %s%s", kind,
-                    TEXT_ARGS(query), out_string(&begun), found > 4 ? " and more" : "");
+        return fail(ERR_USAGE, "there is no %s \"%.*s\"; did you mean %s%s?", kind,
+                    TEXT_ARGS(query), out_string(&begun), found > 4 ? ", …" : "");
     const char *near = text_nearest(query, names, list->count);
     if (near)
-        return fail(ERR_USAGE, "there is no %s \"%.*s\"; the nearest is %s", kind, TEXT_ARGS(query),
+        return fail(ERR_USAGE, "there is no %s \"%.*s\"; did you mean %s?", kind, TEXT_ARGS(query),
                     near);
     return fail(ERR_USAGE, "there is no %s \"%.*s\"; gpuhours show %s lists them", kind,
                 TEXT_ARGS(query), table);

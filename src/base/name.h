@@ -1,14 +1,17 @@
-// name: finds what people mean by a loosely spelled name.
+// name: finds an entry by a loosely spelled name.
 //
 //     struct name_list list = { .arena = arena, .noise = words };
 //     name_add(&list, "h100-sxm", "h100|h100-80gb", 0);
 //     int row = name_find(&list, text_of("NVIDIA H100 80GB HBM3"));
 //
-// Names are compared as words: case, dashes, blanks and brackets only separate, "80 GB" is one
-// word, a point inside a number stays. Three passes, the first hit in the order of adding wins:
-// the words run together are equal; so are they without noise (vendors, "instruct"); and, where
-// the list allows extras, all words of an entry stand somewhere in the query (the longest entry
-// wins), unless the query has a strict word ("laptop", "ti") that the entry lacks.
+// Names are compared as lists of words. Case is ignored; dashes, blanks and brackets separate
+// words; "80 GB" is one word; a point inside a number belongs to it. There are three passes, and
+// the entry added first wins:
+//
+//     1. the concatenated words are equal;
+//     2. they are equal without noise words (vendors, "instruct");
+//     3. if the list allows extras, the query contains all words of the entry (the longest entry
+//        wins), unless it has a strict word ("laptop", "ti") that the entry lacks.
 
 #pragma once
 
@@ -21,9 +24,9 @@ struct name_entry {
 
 struct name_list {
     struct arena *arena;
-    const char *const *noise;  // words that do not tell rows apart, ended by NULL
-    const char *const *strict; // words that do, ended by NULL
-    bool extras;               // a query may say more than an entry
+    const char *const *noise;  // words to ignore, ended by NULL
+    const char *const *strict; // words that must match, ended by NULL
+    bool extras;               // a query may have more words than an entry
     struct name_entry *entries;
     size_t count, room;
 };
@@ -32,7 +35,7 @@ void name_add(struct name_list *list, const char *name, const char *aliases, int
 int name_find(const struct name_list *list, struct text query);                        // -1: none
 int name_find_exact(const struct name_list *list, struct text query); // the first pass only
 
-// The failure for a name that was not found: names that begin so, else the nearest, else where the
-// names are listed. kind is "GPU", table is "gpus".
+// The error for an unknown name. Suggests names with this prefix, else the nearest one, else the
+// command that lists them. kind is "GPU", table is "gpus".
 enum err name_unknown(const struct name_list *list, struct text query, const char *kind,
                       const char *table);

@@ -1,10 +1,12 @@
+// Non-negative least squares by trying all subsets of columns.
+
 #include "base/nnls.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-// Everything that sums over rows; columns are scaled to length one, values are not.
+// Sums over the rows (AᵀA and Aᵀb); columns are scaled to length one, values are not.
 struct normal {
     double gram[NNLS_COLUMNS][NNLS_COLUMNS], product[NNLS_COLUMNS], scale[NNLS_COLUMNS];
     int columns;
@@ -29,8 +31,8 @@ static void add_up(struct normal *n, const double *rows, const double *values, s
     }
 }
 
-// Solves for the columns of a set by Cholesky; false where they depend on each other, or where one
-// of the coefficients is not above zero.
+// Solves for a subset of columns by Cholesky; false if they are linearly dependent or a coefficient
+// is not positive.
 static bool solve_set(double *x, const struct normal *n, unsigned set)
 {
     int of[NNLS_COLUMNS], size = 0;
@@ -65,7 +67,7 @@ static bool solve_set(double *x, const struct normal *n, unsigned set)
     return true;
 }
 
-// What the solution takes off the squares of the values: for a set's own least squares, x · Aᵀb.
+// The reduction of the residual's sum of squares: x · Aᵀb for a least-squares solution.
 static double explained(const double *x, const struct normal *n)
 {
     double sum = 0;

@@ -1,11 +1,11 @@
-// nnls: least squares with coefficients that are not negative.
+// nnls: non-negative least squares.
 //
 //     double rows[] = { 1, 2,  1, 3,  1, 5 }, values[] = { 5, 7, 11 }, x[2];
 //     nnls_solve(x, rows, values, 3, 2);           // 1 + 2 · second column
 //
-// For a handful of columns: each set of columns is solved by itself, and of those whose solution is
-// positive the one with the smallest residual is the answer, because the optimum is the plain least
-// squares of its own support. Columns that others explain stay at zero.
+// For few columns: solves ordinary least squares for every subset of columns and takes the best one
+// whose coefficients are all positive. That is the optimum, because the optimum is the ordinary
+// least-squares solution of its own support. Linearly dependent columns stay at zero.
 
 #pragma once
 

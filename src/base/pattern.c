@@ -1,7 +1,28 @@
-// Runs a pattern's program on a machine that keeps its choices on a stack: a run of characters is
-// one choice, however long, so that the usual patterns need a few frames only.
+// Runs a pattern's program on a backtracking machine.
+//
+// The machine has a position in the program (op) and in the text (at). An op that has alternatives
+// pushes the ones not taken; when an op fails, the last one pushed is popped and tried:
+//
+//     \s+(?!\S)|\s+              on "a  b" from byte 1, the first space
+//
+//     0  SPLIT 1, 6             pushes op 6, tries op 1           [op 6 at 1]
+//     1  RUN \s, 1 or more      takes both spaces                 [op 6 at 1] [run at 3, down to 2]
+//     2  LOOK not, then 5       runs 3 and 4 on "b": found, so it fails; pops the run, which gives
+//     3    SET \S               back a space; runs 3 and 4 on " ": not found, so it goes on at 5
+//     4    END
+//     5  JUMP 7
+//     6  RUN \s, 1 or more
+//     7  END                    the match is byte 1
+//
+// A run of one set of characters is one frame however long it is: it stores the current end and how
+// far it may shrink (greedy) or grow (lazy). So common patterns need only a few frames.
+//
+// Bounds: steps per match, frames, and depth of nested lookarounds; exceeding one is "no match".
+// Invariant: run() leaves the stack as it found it.
 
 #include "base/pattern_internal.h"
+
+#include <assert.h>
 
 enum { STEPS = 1 << 22, FRAMES = 1 << 20 };
 
@@ -44,8 +65,8 @@ static bool item_has(const struct item *item, uint32_t code)
 
 // --- machine -----------------------------------------------------------------
 
-// A choice to come back to: go on at op from `at`. A run may also give characters back, or take
-// more, one by one: then `limit` says how far.
+// An alternative to try later: continue at op from `at`. The frame of a run has a limit: how far
+// its end may move, one character at a time.
 struct pattern_frame {
     int op;
     const char *at, *limit;
@@ -80,7 +101,7 @@ static bool is_word_at(const struct machine *m, const char *at)
     return at < m->end && unicode_class(unicode_next(&at, m->end)) & UNICODE_WORD;
 }
 
-static bool stands(const struct machine *m, enum place place, const char *at)
+static bool holds_at(const struct machine *m, enum place place, const char *at)
 {
     bool before = at > m->start && unicode_class(unicode_before(m->start, at)) & UNICODE_WORD;
     switch (place) {
@@ -107,7 +128,7 @@ static bool looks(struct machine *m, const struct op *op, int index, const char 
     return found != op->negated;
 }
 
-// Takes as much as the run may. Pushes the choice of taking less, or, if lazy, of taking more.
+// Takes as many characters as the run allows, or as few if lazy; pushes the alternative.
 static const char *take_run(struct machine *m, const struct op *op, int index, const char *at)
 {
     uint32_t count = 0, most = op->mode == LAZY ? op->least : op->most;
@@ -130,7 +151,7 @@ static const char *take_run(struct machine *m, const struct op *op, int index, c
     return at;
 }
 
-// Comes back to a run: one character less, or one more. NULL if there is no such way.
+// Resumes a run with one character less, or one more if lazy. NULL if it cannot.
 static const char *change_run(struct machine *m, struct pattern_frame frame)
 {
     const struct op *op = &m->pattern->ops[frame.op];
@@ -148,7 +169,7 @@ static const char *change_run(struct machine *m, struct pattern_frame frame)
     return at;
 }
 
-// Where a match of the program from op on ends, or NULL. Leaves the stack as it was.
+// The end of a match of the program from op index on, or NULL.
 static const char *run(struct machine *m, int index, const char *at)
 {
     size_t floor = m->stack->count;
@@ -181,7 +202,7 @@ static const char *run(struct machine *m, int index, const char *at)
             index = op->x;
             break;
         case OP_AT:
-            next = stands(m, op->place, at) ? at : NULL;
+            next = holds_at(m, op->place, at) ? at : NULL;
             index++;
             break;
         case OP_END:
@@ -189,6 +210,7 @@ static const char *run(struct machine *m, int index, const char *at)
             m->depth--;
             return at;
         }
+        assert(m->stack->count >= floor);
         while (!next && m->stack->count > floor && m->steps-- > 0) {
             struct pattern_frame frame = m->stack->frames[--m->stack->count];
             next = frame.limit ? change_run(m, frame) : frame.at;

@@ -1,16 +1,16 @@
-// pattern: a small regular-expression engine for the pre-tokenizers of odd models.
+// pattern: a small regular-expression engine for pre-tokenizers that have no scanner.
 //
-// Knows what tokenizer files use, with the meaning it has in Oniguruma, the engine behind Hugging
-// Face's library: classes, \p{..}, greedy, lazy and possessive quantifiers, groups, (?i:),
-// lookahead, lookbehind of one character, anchors. Anything else is refused by name. It backtracks,
-// but no match takes more than a bounded number of steps: one that would counts as none.
+// Supports what tokenizer files use, with the semantics of Oniguruma, the engine of Hugging Face's
+// library: classes, \p{..}, greedy, lazy and possessive quantifiers, groups, (?i:), lookahead,
+// lookbehind of one character, anchors. Anything else is an error that names it. The engine
+// backtracks within a limit of steps; a match that needs more counts as no match.
 //
 //     struct pattern *pattern;
 //     TRY(pattern_read(&pattern, arena, TEXT("\\p{L}+|\\s+(?!\\S)"), "tokenizer.json"));
 //     struct pattern_stack stack = { .arena = arena };
 //     while (pattern_find(pattern, &stack, text, at, &match)) …
 //
-// A pattern never changes once it is read; each thread has a stack of its own.
+// A pattern is immutable; each thread has its own stack.
 
 #pragma once
 
@@ -32,10 +32,10 @@ struct pattern_match {
 enum err pattern_read(struct pattern **out, struct arena *arena, struct text source,
                       const char *name);
 
-// The leftmost match that starts at byte `from` or behind it.
+// The leftmost match that starts at byte `from` or later.
 bool pattern_find(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                   size_t from, struct pattern_match *match);
 
-// The end of the match that starts just at byte `from`, or SIZE_MAX.
+// The end of the match that starts exactly at byte `from`, or SIZE_MAX.
 size_t pattern_match(const struct pattern *pattern, struct pattern_stack *stack, struct text text,
                      size_t from);

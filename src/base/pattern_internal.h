@@ -1,21 +1,21 @@
-// pattern_internal: the program that a pattern becomes.
+// pattern_internal: the program of a pattern.
 //
-// pattern_read.c reads a pattern into a tree and writes the tree as a program of small operations;
-// pattern.c runs it. A quantifier over one character is one operation.
+// pattern_read.c parses a pattern into a tree and compiles the tree into a program of small
+// operations; pattern.c runs it. A quantifier over one set of characters is one operation.
 
 #pragma once
 
 #include "base/pattern.h"
 #include "base/unicode.h"
 
-enum { PATTERN_DEPTH = 64 }; // of groups, and of looks inside looks
+enum { PATTERN_DEPTH = 64 }; // of groups, and of nested lookarounds
 
 // --- sets of characters ------------------------------------------------------
 
 struct item {
-    uint32_t low, high;  // a range
-    uint32_t categories; // or these,
-    unsigned flags;      // or those with one of these class bits
+    uint32_t low, high;  // a range,
+    uint32_t categories; // or Unicode categories,
+    unsigned flags;      // or characters with one of these class bits
     bool negated;
     const struct set *inner; // or a set in brackets
 };
@@ -44,10 +44,10 @@ struct op {
     enum op_kind kind;
     enum mode mode;
     enum place place;
-    bool behind, negated;
+    bool behind, negated; // of a lookaround
     const struct set *set;
     uint32_t least, most;
-    int x, y; // where to go on; OP_SPLIT tries x first
+    int x, y; // ops to continue at; OP_SPLIT tries x first
 };
 
 struct pattern {

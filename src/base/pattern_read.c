@@ -1,4 +1,4 @@
-// Reads a pattern into a tree, and writes the tree as a program.
+// Parses a pattern into a tree and compiles the tree into a program.
 
 #include "base/pattern_internal.h"
 
@@ -13,7 +13,7 @@ enum node_kind { NODE_EMPTY, NODE_SET, NODE_LIST, NODE_CHOICE, NODE_REPEAT, NODE
 
 struct node {
     enum node_kind kind;
-    struct node *first, *next; // of a list or choice; the body of a repeat or look
+    struct node *first, *next; // of a sequence or alternation; the body of a repeat or lookaround
     struct set *set;
     uint32_t least, most;
     enum mode mode;
@@ -65,7 +65,7 @@ static void add_item(struct parser *p, struct set *set, struct item item)
     if (set->count == set->room) {
         size_t room = set->room ? set->room * 2 : 8;
         if (room > SET_ITEMS) {
-            refuse(p, "a set of too many parts");
+            refuse(p, "a set with too many parts");
             return;
         }
         set->items = arena_grow(p->arena, set->items, set->room * sizeof item, room * sizeof item);
@@ -154,7 +154,7 @@ static uint32_t read_hex(struct parser *p, int most)
     return code;
 }
 
-// Reads behind a backslash something that stands for characters.
+// Reads an escape that stands for characters, after its backslash.
 static struct item read_escape(struct parser *p)
 {
     if (p->at == p->end) {
@@ -209,12 +209,12 @@ static bool is_character(const struct item *item)
     return !item->categories && !item->flags && !item->inner;
 }
 
-// Reads a set behind its opening bracket.
+// Reads a set after its opening bracket.
 static struct set *read_set(struct parser *p)
 {
     struct set *set = new_set(p);
     if (++p->depth > PATTERN_DEPTH)
-        refuse(p, "brackets too deep");
+        refuse(p, "too deeply nested brackets");
     set->negated = take(p, "^");
     for (bool first = true;; first = false) {
         if (p->at == p->end) {
@@ -232,7 +232,7 @@ static struct set *read_set(struct parser *p)
             p->at++;
             struct item last = read_set_item(p);
             if (!is_character(&last) || last.high < item.low)
-                refuse(p, "a range that goes backwards");
+                refuse(p, "a range in reverse order");
             item.high = last.high;
         }
         add_item(p, set, item);
@@ -273,7 +273,7 @@ static struct node *read_look(struct parser *p, bool behind, bool negated)
     return node;
 }
 
-// Reads what stands behind "(", up to and without ")".
+// Reads a group after "(", up to but excluding ")".
 static struct node *read_group(struct parser *p)
 {
     if (!take(p, "?"))
@@ -306,7 +306,7 @@ static struct node *read_group(struct parser *p)
         else
             return refuse(p, text_format(p->arena, "the group (?%c", *p->at));
     }
-    if (p->at < p->end && *p->at == ')') // holds up to the end of the group around it
+    if (p->at < p->end && *p->at == ')') // applies to the end of the enclosing group
         return new_node(p, NODE_EMPTY);
     take(p, ":");
     struct node *node = read_choice(p);
@@ -321,7 +321,7 @@ static struct node *read_atom(struct parser *p)
         bool folds = p->folds, dot_all = p->dot_all;
         bool bare = p->end - p->at > 2 && p->at[0] == '?' && p->at[1] == 'i' && p->at[2] == ')';
         if (++p->depth > PATTERN_DEPTH)
-            return refuse(p, "groups too deep");
+            return refuse(p, "too deeply nested groups");
         struct node *node = read_group(p);
         p->depth--;
         if (!take(p, ")") && !p->refused)
@@ -358,7 +358,7 @@ static struct node *read_atom(struct parser *p)
     if (take(p, "\\"))
         return set_node(p, read_escape(p));
     if (*p->at == '*' || *p->at == '+' || *p->at == '?')
-        return refuse(p, "a quantifier behind nothing");
+        return refuse(p, "a quantifier without an operand");
     uint32_t code = unicode_next(&p->at, p->end);
     return set_node(p, (struct item){ .low = code, .high = code });
 }
@@ -389,7 +389,7 @@ static bool read_quantifier(struct parser *p, uint32_t *least, uint32_t *most)
         return false;
     bool has_least = read_count(p, least), comma = take(p, ",");
     bool has_most = comma && read_count(p, most);
-    if (!take(p, "}") || (!has_least && !has_most)) { // a brace that stands for itself
+    if (!take(p, "}") || (!has_least && !has_most)) { // a literal brace
         p->at = start;
         return false;
     }
@@ -417,7 +417,7 @@ static struct node *read_repeat(struct parser *p)
         repeat->most = most;
         if (take(p, "?"))
             repeat->mode = LAZY;
-        else if (!braced && take(p, "+")) // {1,3}+ is a quantifier of a quantifier
+        else if (!braced && take(p, "+")) // {1,3}+ is a quantified quantifier
             repeat->mode = POSSESSIVE;
         atom = repeat;
     }
@@ -428,7 +428,7 @@ static struct node *read_list(struct parser *p)
 {
     struct node *list = new_node(p, NODE_LIST), **last = &list->first;
     while (p->at < p->end && *p->at != '|' && *p->at != ')') {
-        if (*p->at == '{') { // no quantifier stood here
+        if (*p->at == '{') { // it was not a quantifier
             p->at++;
             *last = set_node(p, (struct item){ .low = '{', .high = '{' });
         } else {
@@ -507,7 +507,7 @@ static void write_loop(struct writer *w, const struct node *node)
         *(lazy ? &ops[split].x : &ops[split].y) = w->pattern->count;
         return;
     }
-    int last = -1; // leaving one copy leaves all: their ways out are chained until the end is known
+    int last = -1; // leaving one copy leaves all: their exits are chained until the end is known
     for (uint32_t i = node->least; i < node->most && !w->refused; i++) {
         int split = write_op(w, (struct op){ .kind = OP_SPLIT });
         write_node(w, node->first);
@@ -594,7 +594,7 @@ static void write_node(struct writer *w, const struct node *node)
     }
 }
 
-// Marks the bytes that a match through op `at` may start with; false if it may be empty there.
+// Marks the bytes that a match from op `at` on may start with; false if it may be empty.
 static void find_starts(struct pattern *pattern, int at, bool *seen)
 {
     while (!seen[at]) {
@@ -628,7 +628,7 @@ enum err pattern_read(struct pattern **out, struct arena *arena, struct text sou
     struct parser parser = { .arena = arena, .at = source.at, .end = source.at + source.size };
     struct node *tree = read_choice(&parser);
     if (!parser.refused && parser.at < parser.end)
-        refuse(&parser, "a closing bracket too many");
+        refuse(&parser, "an unmatched closing bracket");
     struct pattern *pattern = ARENA_NEW(arena, struct pattern, 1);
     pattern->ops = ARENA_NEW(arena, struct op, OPS + 1);
     struct writer writer = { .pattern = pattern, .refused = parser.refused };

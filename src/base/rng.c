@@ -1,3 +1,5 @@
+// xoshiro256** and the distributions that are sampled with it.
+
 #include "base/rng.h"
 
 #include <assert.h>
@@ -36,7 +38,8 @@ uint64_t rng_next(struct rng *rng)
 uint64_t rng_below(struct rng *rng, uint64_t limit)
 {
     assert(limit);
-    uint64_t threshold = -limit % limit; // below it the remainders would not be equally likely
+    uint64_t threshold =
+        -limit % limit; // rejects values below it, so that remainders are equally likely
     for (;;) {
         uint64_t draw = rng_next(rng);
         if (draw >= threshold)

@@ -1,7 +1,7 @@
-// rng: one seeded generator, the same numbers on every machine.
+// rng: a seeded random number generator with the same numbers on every machine.
 //
-// xoshiro256** by Blackman and Vigna, seeded by splitmix64. Every draw of the forecast, the
-// shuffles of the simulated batches and the trainer's initial weights come from here.
+// xoshiro256** by Blackman and Vigna, seeded by splitmix64. All samples of the forecast,
+// the shuffles of simulated batches and the trainer's initial weights come from here.
 
 #pragma once
 

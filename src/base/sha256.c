@@ -1,3 +1,5 @@
+// SHA-256 of a text, written in base64.
+
 #include "base/sha256.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// sha256: the hash of FIPS 180-4, as content security policies name inline texts by it.
+// sha256: SHA-256 (FIPS 180-4), which content security policies use to identify inline scripts.
 
 #pragma once
 
@@ -7,4 +7,4 @@
 #include <stdint.h>
 
 void sha256(uint8_t digest[32], struct text text);
-void sha256_put_base64(struct out *out, struct text text); // of the digest
+void sha256_put_base64(struct out *out, struct text text); // writes the digest in base64

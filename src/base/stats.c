@@ -1,3 +1,5 @@
+// Quantiles and summaries of samples; the normal and Student's t distribution.
+
 #include "base/stats.h"
 
 #include <math.h>
@@ -6,7 +8,7 @@
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-    if (isnan(x) || isnan(y)) // last, so that the order is one
+    if (isnan(x) || isnan(y)) // NAN sorts last, so that there is one order
         return isnan(x) - isnan(y);
     return (x > y) - (x < y);
 }
@@ -26,7 +28,7 @@ double stats_quantile(const double *sorted, size_t count, double share)
     if (at >= (double)(count - 1))
         return sorted[count - 1];
     size_t below = (size_t)at;
-    if (sorted[below] == sorted[below + 1]) // also where both are infinite
+    if (sorted[below] == sorted[below + 1]) // also if both are infinite
         return sorted[below];
     return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
 }
@@ -65,7 +67,7 @@ struct range stats_range(double *values, size_t count)
     };
 }
 
-// Puts the value of that rank where sorting would, smaller ones before it and larger ones behind.
+// Quickselect: puts the value of that rank where sorting would, smaller ones before, larger after.
 static void place(double *values, ptrdiff_t count, ptrdiff_t rank)
 {
     ptrdiff_t first = 0, last = count - 1;
@@ -138,7 +140,7 @@ double stats_normal_quantile(double share)
     return z;
 }
 
-// Student's distribution for whole degrees of freedom: the finite sums of Abramowitz and Stegun
+// Student's t distribution for integer degrees of freedom: the finite sums of Abramowitz and Stegun
 // 26.7.3 and 26.7.4.
 static double student_below(double t, int freedom)
 {

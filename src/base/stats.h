@@ -13,15 +13,17 @@ struct range {
 };
 
 void stats_sort(double *values, size_t count);
-double stats_quantile(const double *sorted, size_t count, double share); // linear between samples
+double stats_quantile(const double *sorted, size_t count, double share); // interpolates linearly
 double stats_median(double *values, size_t count);                       // sorts
 double stats_mean(const double *values, size_t count);
-double stats_deviation(const double *values, size_t count); // of the sample; 0 under two values
-struct range stats_range(double *values, size_t count);     // P10, P50, P90; sorts
+double stats_deviation(const double *values,
+                       size_t count); // of the sample; 0 for fewer than two values
+struct range stats_range(double *values, size_t count); // P10, P50, P90; sorts
 
-// The same in a few passes instead of a sort: for many values, none of them NAN. Reorders them.
+// The same by selection instead of sorting: faster for many values, none of them NAN. Reorders
+// them.
 struct range stats_quick_range(double *values, size_t count);
 
 double stats_normal_quantile(double share); // of the standard normal; relative error under 1e-9
-double stats_normal_below(double z);        // the share below z
-double stats_student_quantile(double share, int freedom); // of Student's distribution
+double stats_normal_below(double z);        // probability below z
+double stats_student_quantile(double share, int freedom); // of Student's t distribution

@@ -1,3 +1,5 @@
+// UTF-8, character classes, case and normal forms, by lookup in generated tables.
+
 #include "base/unicode.h"
 #include "base/unicode_tables.h"
 
@@ -5,7 +7,7 @@
 
 #include <string.h>
 
-enum { // Hangul syllables are made of jamos by arithmetic.
+enum { // Hangul syllables are composed of jamos by arithmetic
     S_BASE = 0xAC00,
     L_BASE = 0x1100,
     V_BASE = 0x1161,
@@ -80,7 +82,7 @@ bool unicode_valid(const char *at, size_t size)
 {
     const char *end = at + size;
     while (at < end) {
-        uint64_t eight; // ASCII, most of all text, is passed over by words
+        uint64_t eight; // skips ASCII eight bytes at once
         while (end - at >= 8 && (memcpy(&eight, at, 8), !(eight & 0x8080808080808080u)))
             at += 8;
         if (at < end && unicode_next(&at, end) >= UNICODE_BAD)
@@ -134,11 +136,11 @@ int unicode_combining(uint32_t code)
 
 // --- normal forms ------------------------------------------------------------
 
-// Returns the code points of the mapping, or none.
+// The code points of the mapping; none if there is no mapping.
 static size_t find_rule(const struct unicode_rule *rules, size_t count, uint32_t code, size_t *at)
 {
     size_t low = 0;
-    for (size_t high = count - 1; low < high;) { // the last rule is a sentinel
+    for (size_t high = count - 1; low < high;) { // the last entry is a sentinel
         size_t middle = (low + high) / 2;
         if (rules[middle].code < code)
             low = middle + 1;
@@ -173,8 +175,8 @@ static size_t decomposition(uint32_t code, bool compatible, uint32_t hangul[3],
     return count;
 }
 
-// Sorts marks by combining class and keeps the order of equals. Their origins stay where they are:
-// the n-th mark of the run is said to come from the n-th place, as the library has it.
+// Sorts marks by combining class (stable). Their origins are not moved: the n-th mark after sorting
+// has the n-th origin, as in the library.
 static void order_marks(struct arena *arena, struct unicode_point *at, size_t count)
 {
     if (count < 2)
@@ -207,7 +209,7 @@ static void order_all(struct arena *arena, struct unicode_points points)
     }
 }
 
-// The character that the two compose to, or 0.
+// The character that the two compose, or 0.
 static uint32_t composition(uint32_t first, uint32_t second)
 {
     if (first >= L_BASE && first < L_BASE + L_COUNT && second >= V_BASE &&
@@ -234,14 +236,14 @@ static uint32_t composition(uint32_t first, uint32_t second)
 static size_t compose_all(struct unicode_point *at, size_t count)
 {
     size_t written = 0, starter = SIZE_MAX;
-    int last = 0; // combining class of the last one kept behind the starter
+    int last = 0; // combining class of the last mark kept after the starter
     for (size_t i = 0; i < count; i++) {
         int combining = unicode_combining(at[i].code);
         bool blocked = starter == SIZE_MAX || (written > starter + 1 && last >= combining);
         uint32_t whole = blocked ? 0 : composition(at[starter].code, at[i].code);
         if (whole) {
             at[starter].code = whole;
-            // The place that falls away is the starter's neighbour: those between move up.
+            // The origin that is dropped is the one next to the starter: those between move up.
             uint32_t origin = at[i].origin;
             for (size_t k = written; k-- > starter + 1;) {
                 uint32_t before = at[k].origin;
@@ -284,11 +286,10 @@ struct unicode_points unicode_normalize(struct arena *arena, enum unicode_form f
     return out;
 }
 
-// Whether a character above U+0300 that stands alone may change in NFC, or combine with what is
-// near.
+// Whether a character above U+0300 may change in NFC or combine with its neighbours.
 static bool is_unstable(uint32_t code)
 {
-    // Letters of the scripts that neither combine nor decompose: most of what is written.
+    // Common scripts whose letters neither combine nor decompose.
     if ((code >= 0x3400 && code < 0xA000) || (code >= 0x3041 && code < 0x3099) ||
         (code >= 0x309B && code < 0x3100) || (code >= S_BASE && code < S_BASE + S_COUNT) ||
         (code >= 0x400 && code < 0x483) || (code >= 0x2010 && code < 0x2120))

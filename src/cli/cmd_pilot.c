@@ -121,12 +121,12 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
 static void put_written(const struct pilot *pilot, struct arena *arena)
 {
     const char *lacks = pilot_lacks(pilot);
-    struct out out = { .arena = arena };
+    struct out out = print_out(arena);
     out_labelled(&out, "written",
                  lacks ? text_format(arena, "%s; gpuhours plan --pilot cannot use it: it %s",
                                      asked.out, lacks)
                        : text_format(arena, "%s, for gpuhours plan --pilot", asked.out));
-    fwrite(out.at, 1, out.size, stdout);
+    print_text(&out);
 }
 
 // Prints the document if it cannot be written: a full disk does not lose a measurement.
@@ -291,8 +291,13 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     };
     if (plan && isnan(settings.step_tokens))
         settings.step_tokens = outlook_step_tokens(plan);
-    if (plan)
+    if (plan) {
         settings.gpus = (int)plan->gpus;
+        settings.sights = plan->sights.count > 1 ? &plan->sights : NULL;
+        settings.rule.width_seconds = plan->width_seconds;
+        settings.rule.total_steps = plan->steps > 0 ? plan->steps : 0;
+        settings.rule.total_widths = packing_widths_seen(&plan->sights, plan->steps);
+    }
     TRY(wrapped_start(run, line->arena, &settings));
     if (!(settings.step_tokens > 0) && !line->common.quiet)
         status_line_say(&run->status,

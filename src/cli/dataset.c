@@ -75,40 +75,75 @@ static enum err read_format(struct chat_format *out, struct arena *arena, const 
     return chat_format_read(out, arena, copy, path, NULL);
 }
 
-// The model's own template: chat_template.jinja next to the tokenizer, otherwise in
-// tokenizer_config.json, which has the special tokens in any case.
-static enum err find_format(struct chat_format *format, struct dataset *dataset,
+// Replaces the template of format by other's, and its special tokens where other has them.
+static void use_template(struct chat_format *format, const struct chat_format *other)
+{
+    format->source = other->source;
+    format->bos = other->bos.at ? other->bos : format->bos;
+    format->eos = other->eos.at ? other->eos : format->eos;
+}
+
+// The template beside a tokenizer: chat_template.jinja, else the one in tokenizer_config.json,
+// which has the special tokens in either case.
+static enum err read_beside(struct chat_format *format, struct dataset *dataset,
                             const char *tokenizer_path)
 {
-    const char *path = tokenizer_path ? tokenizer_path : "";
-    const char *config = beside(dataset->arena, path, "tokenizer_config.json");
-    const char *jinja = beside(dataset->arena, path, "chat_template.jinja");
-    const char *given = dataset->options.template;
-    if (!tokenizer_path) {
-        TRY(example_rule_estimate(&dataset->rule, dataset->arena, format,
-                                  dataset->options.model ? dataset->options.model : ""));
-    } else if (!access(config, R_OK)) {
+    const char *config = beside(dataset->arena, tokenizer_path, "tokenizer_config.json");
+    const char *jinja = beside(dataset->arena, tokenizer_path, "chat_template.jinja");
+    if (!access(config, R_OK)) {
         TRY(read_format(format, dataset->arena, config));
         dataset->rule.template_name = config;
     }
+    if (access(jinja, R_OK))
+        return OK;
+    struct chat_format other;
+    TRY(read_format(&other, dataset->arena, jinja));
+    use_template(format, &other);
+    dataset->rule.template_name = jinja;
+    return OK;
+}
+
+// The template that --model alone would use: the one beside its own tokenizer, else its family's.
+static enum err read_model_template(struct chat_format *format, struct dataset *dataset)
+{
+    struct chat_format other = { 0 };
+    const char *model = dataset->options.model, *path;
+    if (!hub_find_tokenizer(&path, dataset->arena, model)) {
+        TRY(read_beside(&other, dataset, path));
+    } else {
+        TRY(example_family_template(&dataset->rule.template_name, dataset->arena, model));
+        chat_format_built_in(&other, dataset->rule.template_name);
+    }
+    use_template(format, &other);
+    return OK;
+}
+
+static enum err find_format(struct chat_format *format, struct dataset *dataset,
+                            const char *tokenizer_path)
+{
+    const struct dataset_options *options = &dataset->options;
+    const char *given = options->template;
+    if (tokenizer_path)
+        TRY(read_beside(format, dataset, tokenizer_path));
+    else
+        TRY(example_rule_estimate(&dataset->rule, dataset->arena, format,
+                                  options->model ? options->model : ""));
     struct chat_format other = { 0 };
     if (given && !strcmp(given, "none")) {
         format->source = (struct text){ 0 };
         return OK;
     }
-    if (given && !chat_format_built_in(&other, given)) {
+    if (!given)
+        return format->source.at || !options->tokenizer || !options->model
+                   ? OK
+                   : read_model_template(format, dataset);
+    if (!chat_format_built_in(&other, given)) {
         TRY(read_format(&other, dataset->arena, given));
         if (!other.source.at)
-            return fail(ERR_INPUT, "%s: has no chat template", given);
-    } else if (!given && tokenizer_path && !access(jinja, R_OK)) {
-        TRY(read_format(&other, dataset->arena, jinja));
+            return fail(ERR_INPUT, "%s: has no chat template in it", given);
     }
-    if (!other.source.at)
-        return OK;
-    dataset->rule.template_name = given ? given : jinja;
-    format->source = other.source;
-    format->bos = other.bos.at ? other.bos : format->bos;
-    format->eos = other.eos.at ? other.eos : format->eos;
+    dataset->rule.template_name = given;
+    use_template(format, &other);
     return OK;
 }
 

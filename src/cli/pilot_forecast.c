@@ -29,7 +29,8 @@ static const char *spell(const struct range *gpu_hours, const struct range *wall
 }
 
 // The mean batch that the plan simulated, as a shape.
-static struct workload_shape *read_shape(const struct json *workload, struct arena *arena)
+static struct workload_shape *read_shape(const struct json *workload, double accumulation,
+                                         struct arena *arena)
 {
     const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
@@ -46,8 +47,8 @@ static struct workload_shape *read_shape(const struct json *workload, struct are
         .worst_width = json_get_number(worst, "width", NAN),
         .rows = json_get_number(workload, "processed_tokens", NAN) /
                 json_get_number(workload, "epochs", NAN) / (tokens / rows),
-        .widths = 1,
     };
+    workload_read_widths(&shape->sights, workload, accumulation);
     bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
     return whole ? shape : NULL;
 }
@@ -64,7 +65,7 @@ static enum err read_request(struct plan_request *request, struct arena *arena,
     request->parallel = c.parallel;
     if (c.micro_batch >= 1)
         request->micro_batch = text_format(arena, "%.0f", c.micro_batch);
-    request->shape_known = read_shape(json_get(tree, "workload"), arena);
+    request->shape_known = read_shape(json_get(tree, "workload"), c.accumulation, arena);
     return OK;
 }
 

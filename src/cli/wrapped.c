@@ -211,6 +211,20 @@ static void borrow_tokens(struct wrapped *run, struct step_series *series)
     }
 }
 
+// New widths that each report is expected to bring. A resumed run is a new process: it meets all of
+// them again.
+static void expect_widths(const struct wrapped *run, struct step_series *series)
+{
+    double done = 0, seen = 0;
+    for (size_t i = 0; run->settings.sights && i < series->count; i++) {
+        struct steady_step *step = &series->steps[i];
+        done += step->count > 0 ? (double)step->count : 1;
+        double now = packing_widths_seen(run->settings.sights, done);
+        step->widths = now - seen;
+        seen = now;
+    }
+}
+
 static void measure(struct wrapped *run)
 {
     double began = clock_seconds();
@@ -220,6 +234,7 @@ static void measure(struct wrapped *run)
         series->gpus = wrapped_gpus(run);
     step_series_finish(series);
     borrow_tokens(run, series);
+    expect_widths(run, series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
     steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
     run->measured_seconds = clock_seconds();

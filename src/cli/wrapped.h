@@ -16,6 +16,7 @@
 #pragma once
 
 #include "cli/status_line.h"
+#include "core/data/packing.h"
 #include "core/trainers/step_series.h"
 #include "host/follow.h"
 #include "host/gpu.h"
@@ -31,6 +32,7 @@ struct wrapped_settings {
     double step_tokens;    // NAN: as the trainer reports
     int gpus;              // that train; 0: those seen in use
     struct steady_rule rule;
+    const struct packing_sights *sights; // of widths, by steps; NULL: unknown
     bool json, quiet; // json: the trainer does not write to standard output; quiet: no status line
 };
 

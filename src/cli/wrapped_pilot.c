@@ -138,6 +138,41 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
     out->apart.startup_seconds = first - run->began_seconds;
 }
 
+// What first sights of widths cost, with the stalls that nothing explains: on an H200 those too
+// came with new widths.
+static void fill_transient(struct pilot *out, const struct wrapped *run,
+                           const struct outlook_plan *plan)
+{
+    const struct steady *steady = &run->steady;
+    if (!plan || !(steady->seconds_per_width >= 0) || !(steady->widths_seen > 0))
+        return;
+    double stalled = out->stalls.other_seconds > 0 ? out->stalls.other_seconds : 0;
+    out->transient = (struct pilot_transient){
+        .seconds_per_width = steady->seconds_per_width + stalled / steady->widths_seen,
+        .widths_seen = steady->widths_seen,
+        .widths_run = packing_widths_seen(&plan->sights, plan->steps),
+        .first_steps_seconds = steady->first_seconds,
+    };
+}
+
+// Moves the rate from the tokens of the measured steps to those of the run's mean step, where the
+// fit tells what a token costs: grouped rows begin with the longest.
+static void move_rate(struct pilot *out, const struct steady *steady,
+                      const struct outlook_plan *plan)
+{
+    double planned = plan ? outlook_step_tokens(plan) : NAN, seen = out->composition.tokens;
+    double seconds = steady->step_seconds.mid;
+    double moved = seconds + steady->seconds_per_token * (planned - seen);
+    if (!(planned > 0) || !(seen > 0) || !(moved > 0.2 * seconds) || !(moved < 5 * seconds))
+        return;
+    double factor = planned / moved / out->tokens_per_s.mean;
+    out->tokens_per_s.mean *= factor;
+    out->tokens_per_s.low *= factor;
+    out->tokens_per_s.high *= factor;
+    out->composition.tokens = planned;
+    out->step_seconds.mean = moved;
+}
+
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
                         const struct outlook_plan *plan)
 {
@@ -157,6 +192,9 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
     if (series->origin != STEP_SERIES_NONE && steady->ordinary_steps > 0)
         out->composition.tokens = steady->ordinary_tokens / (double)steady->ordinary_steps;
     fill_stalls(out, run);
+    fill_transient(out, run, plan);
+    if (steady->seconds_per_token >= 0)
+        move_rate(out, steady, plan);
     wrapped_pilot_gpus(out, arena, run);
     if (isnan(out->peak_bytes))
         out->peak_bytes = series->peak_bytes;

@@ -1,3 +1,5 @@
+// Arenas: alignment, zeroing, rewinding and growing.
+
 #include "base/arena.h"
 #include "base/rng.h"
 #include "test/test.h"
@@ -62,7 +64,7 @@ TEST(arena_rewinds_to_nothing)
     arena_release(&arena);
 }
 
-TEST(arena_grown_memory_keeps_its_content_and_is_zeroed_behind)
+TEST(arena_grown_memory_keeps_its_content_and_the_rest_is_zero)
 {
     struct arena arena = { 0 };
     size_t size = 5;
@@ -70,7 +72,7 @@ TEST(arena_grown_memory_keeps_its_content_and_is_zeroed_behind)
     memset(at, 7, size);
     for (int i = 0; i < 14; i++) {
         if (i % 3 == 0)
-            arena_alloc(&arena, 10); // something stands behind it: it has to move
+            arena_alloc(&arena, 10); // no longer the last piece: it must move
         at = arena_grow(&arena, at, size, size * 3);
         CHECK(at[0] == 7 && at[size - 1] == 7 && is_zero(at + size, 2 * size));
         memset(at, 7, size *= 3);

@@ -1,3 +1,5 @@
+// CSV: quotes, line ends, comments and errors with file and line.
+
 #include "base/csv.h"
 #include "test/test.h"
 
@@ -18,7 +20,7 @@ static bool refuses(struct text text, const char *sentence)
            !strcmp(error_text(), sentence);
 }
 
-TEST(csv_reads_quotes_line_ends_and_notes)
+TEST(csv_reads_quotes_line_ends_and_comments)
 {
     struct csv csv = table(TEXT("\xEF\xBB\xBF# a note\na,b\r\n1,\"x, \"\"y\"\"\nz\"\r\n\n,\n"));
     CHECK(csv.columns == 2 && csv.rows == 2);
@@ -41,13 +43,13 @@ TEST(csv_refuses_with_file_and_line)
 {
     CHECK(refuses(TEXT(""), "t.csv: has no header line"));
     CHECK(refuses(TEXT("# only a note"), "t.csv: has no header line"));
-    CHECK(refuses(TEXT("a,\"b"), "t.csv:1: has a quoted cell without an end"));
+    CHECK(refuses(TEXT("a,\"b"), "t.csv:1: has an unclosed quoted cell"));
     CHECK(refuses(TEXT("a,b\n1,2\n3\n"), "t.csv:3: has 1 cells, the header has 2 columns"));
-    CHECK(refuses(TEXT("a\n1\n\"x\n\n\n"), "t.csv:3: has a quoted cell without an end"));
-    CHECK(refuses(TEXT("a\n\"x\"y\n"), "t.csv:2: has something behind a closing quote"));
+    CHECK(refuses(TEXT("a\n1\n\"x\n\n\n"), "t.csv:3: has an unclosed quoted cell"));
+    CHECK(refuses(TEXT("a\n\"x\"y\n"), "t.csv:2: has text after a closing quote"));
 }
 
-TEST(csv_keeps_bytes_that_are_no_text)
+TEST(csv_keeps_bytes_that_are_not_text)
 {
     struct csv csv = table(TEXT("a,b\n\0\xFF,\"\0\"\n"));
     CHECK(text_equal(csv_cell(&csv, 0, 0), TEXT("\0\xFF")));

@@ -1,9 +1,11 @@
+// Every bf16 and fp16 value against its definition, and rounding between neighbours.
+
 #include "base/half.h"
 #include "test/test.h"
 
 #include <string.h>
 
-// What the definition says a stored value is worth, without any bit trick.
+// The value of a stored number by its definition, without bit tricks.
 static double bf16_value(uint16_t stored)
 {
     int exponent = stored >> 7 & 255, fraction = stored & 127;
@@ -62,7 +64,7 @@ static uint16_t to_bf16(float value)
     return half_to_bf16(value);
 }
 
-TEST(what_lies_between_goes_to_the_nearest_and_ties_to_even)
+TEST(values_between_two_halves_round_to_nearest_even)
 {
     for (uint16_t stored = 0; stored < 0x7F7F; stored++)
         if (!rounds_well(stored, bf16_value(stored), bf16_value(stored + 1), to_bf16))
@@ -72,7 +74,7 @@ TEST(what_lies_between_goes_to_the_nearest_and_ties_to_even)
             return CHECK(!"fp16 rounds to the nearest even");
 }
 
-TEST(what_is_too_large_for_16_bits_is_infinite)
+TEST(values_too_large_for_16_bits_become_infinite)
 {
     CHECK(half_to_fp16(65519.99f) == 0x7BFF);
     CHECK(half_to_fp16(65520) == 0x7C00);
@@ -89,7 +91,7 @@ TEST(a_nan_with_a_low_payload_stays_a_nan)
     CHECK(half_to_bf16(half_of_bits(0xFF800001)) >> 15 == 1);
 }
 
-TEST(arrays_of_halves_may_lie_at_odd_addresses)
+TEST(arrays_of_halves_may_start_at_odd_addresses)
 {
     static const float values[] = { 1, -2.5f, 0.333251953125f, 65504, 0 };
     enum { COUNT = sizeof values / sizeof *values };

@@ -1,3 +1,5 @@
+// JSON: values, errors with line and column, hostile input, and reading back what was written.
+
 #include "base/json.h"
 #include "test/test.h"
 
@@ -31,7 +33,7 @@ TEST(json_refuses_what_is_not_json_and_names_line_and_column)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(json_read(&out, &test_arena, text_of(bad[i]), "t") == ERR_INPUT);
     json_read(&out, &test_arena, TEXT("{\n \"a\": ?}"), "file.json");
-    CHECK(!strcmp(error_text(), "file.json:2: column 7: wants a value here"));
+    CHECK(!strcmp(error_text(), "file.json:2: column 7: expected a value"));
 }
 
 TEST(json_finds_the_end_of_strings_at_every_offset)
@@ -40,7 +42,7 @@ TEST(json_finds_the_end_of_strings_at_every_offset)
     for (size_t start = 0; start < 9; start++)
         for (size_t stop = start; stop <= sizeof text; stop++)
             for (int byte = 0; byte < 2; byte++) {
-                memset(text, '\xA2', sizeof text); // a quote but for its highest bit
+                memset(text, '\xA2', sizeof text); // a quote with its highest bit set
                 if (stop < sizeof text)
                     text[stop] = "\"\\"[byte];
                 if (stop + 1 < sizeof text)

@@ -1,3 +1,5 @@
+// Rows of JSON, CSV and text, however a stream is divided into chunks.
+
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/rng.h"
@@ -40,7 +42,7 @@ TEST(lines_of_json_skip_empty_ones_and_keep_their_numbers)
     CHECK(spells(LINES_JSON, TEXT("{}\n\n  \r\n[1]\r\n"), "1:{}|4:[1]|"));
 }
 
-TEST(lines_keep_bytes_that_are_no_text)
+TEST(lines_keep_bytes_that_are_not_text)
 {
     struct lines rows = whole(LINES_TEXT, TEXT("a\0b\n\xFF\xFE\n"));
     struct text row;
@@ -54,7 +56,7 @@ TEST(lines_split_a_list_into_its_values)
     CHECK(spells(LINES_LIST, TEXT("[{\"a\": \"}],\\\"\"},\n {\"b\":[1,{}]}, 3 ,\"x\",[],null]"),
                  "1:{\"a\": \"}],\\\"\"}|2:{\"b\":[1,{}]}|2:3|2:\"x\"|2:[]|2:null|"));
     CHECK(spells(LINES_LIST, TEXT(" [ ] "), ""));
-    CHECK(spells(LINES_LIST, TEXT("[1][2]"), "1:1|1:2|")); // files put one behind another
+    CHECK(spells(LINES_LIST, TEXT("[1][2]"), "1:1|1:2|")); // concatenated files
 }
 
 TEST(lines_of_a_broken_list_show_what_is_broken)
@@ -82,7 +84,7 @@ TEST(lines_cells_name_what_is_wrong_with_a_row)
     CHECK(text_is(cells[0], "a") && text_is(cells[1], "b\"c"));
     CHECK(strstr(lines_cells(TEXT("a"), ',', &test_arena, cells, 2), "fewer"));
     CHECK(strstr(lines_cells(TEXT("a,b,c"), ',', &test_arena, cells, 2), "more"));
-    CHECK(strstr(lines_cells(TEXT("a,\"b"), ',', &test_arena, cells, 2), "without an end"));
+    CHECK(strstr(lines_cells(TEXT("a,\"b"), ',', &test_arena, cells, 2), "unclosed"));
     CHECK(strstr(lines_cells(TEXT("a,\"b\"c"), ',', &test_arena, cells, 2), "closing quote"));
     CHECK(lines_separator(TEXT("a;b")) == ';' && lines_separator(TEXT("a,b;c")) == ',');
     CHECK(lines_separator(TEXT("a\tb")) == '\t' && lines_separator(TEXT("a")) == ',');
@@ -105,7 +107,7 @@ TEST(lines_are_guessed_from_name_and_content)
     CHECK(lines_guess("a.txt", TEXT("a\0b")) == LINES_TEXT);
 }
 
-// Text of the bytes that matter to the cutters.
+// Random text of the bytes that the cutters react to.
 static struct text nasty(struct rng *rng, size_t size)
 {
     static const char bytes[] = "{}[]\"\\,\n\r a1;\t";
@@ -115,7 +117,7 @@ static struct text nasty(struct rng *rng, size_t size)
     return (struct text){ text, size };
 }
 
-// The same rows from pieces that were cut out of a stream in chunks of random size.
+// The same rows, from a stream divided into chunks of random size.
 static const char *spelled_in_pieces(enum lines_format format, struct text text, struct rng *rng)
 {
     struct lines_cutter cutter = { .format = format, .separator = ',' };

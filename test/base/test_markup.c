@@ -1,3 +1,5 @@
+// Escaping of untrusted text for HTML, Markdown, CSV and terminals.
+
 #include "base/markup.h"
 
 #include "test/test.h"
@@ -17,7 +19,7 @@ TEST(markup_shows_html_as_text)
                   "&lt;script&gt;alert(&#39;1&#39; &amp; &quot;2&quot;)&lt;/script&gt;"));
 }
 
-TEST(markup_shows_what_would_turn_or_hide_text)
+TEST(markup_shows_characters_that_would_reverse_or_hide_text)
 {
     CHECK(!strcmp(put(MARKUP_HTML, "a\xE2\x80\xAEgnp.exe", 99), "a⟨202E⟩gnp.exe"));
     CHECK(!strcmp(put(MARKUP_PLAIN, "\x1b[31mred\x07", 99), "⟨001B⟩[31mred⟨0007⟩"));
@@ -26,14 +28,14 @@ TEST(markup_shows_what_would_turn_or_hide_text)
     CHECK(!strcmp(put(MARKUP_PLAIN, "two\nlines\tand", 99), "two lines and"));
 }
 
-TEST(markup_replaces_bytes_that_are_no_utf8)
+TEST(markup_replaces_bytes_that_are_not_utf8)
 {
     CHECK(!strcmp(put(MARKUP_HTML, "a\xff\xc0\xafz", 99), "a���z"));
     CHECK(!strcmp(put(MARKUP_HTML, "\xed\xa0\x80", 99), "���")); // a surrogate
     CHECK(!strcmp(put(MARKUP_HTML, "cut \xe2\x82", 99), "cut ��"));
 }
 
-TEST(markup_ends_what_is_too_long_in_an_ellipsis)
+TEST(markup_shortens_long_text_with_an_ellipsis)
 {
     CHECK(!strcmp(put(MARKUP_PLAIN, "abcdef", 6), "abcdef"));
     CHECK(!strcmp(put(MARKUP_PLAIN, "abcdefg", 6), "abcde…"));

@@ -1,3 +1,5 @@
+// Loosely spelled names and what they match.
+
 #include "base/name.h"
 #include "test/test.h"
 
@@ -39,7 +41,7 @@ TEST(name_keeps_points_inside_numbers_apart_from_other_sizes)
     CHECK(found(false, "Qwen2.5-7B") == 2);
 }
 
-TEST(name_takes_the_longest_entry_inside_a_wordier_query_where_extras_are_allowed)
+TEST(name_takes_the_longest_entry_within_a_longer_query_where_extras_are_allowed)
 {
     CHECK(found(true, "H100 PCIe 350W") == 1);
     CHECK(found(false, "H100 PCIe 350W") == -1);

@@ -1,9 +1,11 @@
+// Suggestions for misspelled names.
+
 #include "base/text.h"
 #include "test/test.h"
 
 #include <string.h>
 
-TEST(text_nearest_mends_a_slip_but_does_not_guess)
+TEST(text_nearest_corrects_a_typo_but_does_not_guess)
 {
     static const char *const names[] = { "t4", "h100", "lora", "llama-3.1-8b" };
     CHECK(!strcmp(text_nearest(TEXT("h1000"), names, 4), "h100"));

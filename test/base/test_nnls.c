@@ -1,3 +1,5 @@
+// Non-negative least squares against known solutions and the optimality conditions.
+
 #include "base/nnls.h"
 
 #include "base/rng.h"
@@ -5,7 +7,7 @@
 
 #include <math.h>
 
-TEST(nnls_finds_what_made_the_values)
+TEST(nnls_recovers_the_coefficients_of_exact_values)
 {
     const double rows[] = { 1, 2, 1, 3, 1, 5 }, values[] = { 5, 7, 11 };
     double x[2];
@@ -14,9 +16,9 @@ TEST(nnls_finds_what_made_the_values)
     CHECK_NEAR(x[1], 2, 1e-12);
 }
 
-// Least squares of (1, 1), (2, 0) on a constant and a slope would have the slope −1; without it the
-// mean is left.
-TEST(nnls_leaves_out_what_would_be_negative)
+// Least squares of (1, 1), (2, 0) with a constant and a slope has the slope −1; without the slope
+// the constant is the mean.
+TEST(nnls_sets_coefficients_to_zero_that_would_be_negative)
 {
     const double rows[] = { 1, 1, 1, 2 }, values[] = { 1, 0 };
     double x[2];
@@ -34,7 +36,7 @@ TEST(nnls_of_values_below_zero_is_zero)
     CHECK(nnls_solve(x, rows, values, 0, 1) == 0 && x[0] == 0);
 }
 
-TEST(nnls_shares_nothing_between_equal_columns)
+TEST(nnls_uses_one_of_two_equal_columns)
 {
     const double rows[] = { 1, 1, 2, 2, 3, 3 }, values[] = { 2, 4, 6 };
     double x[2];
@@ -43,8 +45,8 @@ TEST(nnls_shares_nothing_between_equal_columns)
     CHECK(x[0] >= 0 && x[1] >= 0);
 }
 
-// The conditions of Karush, Kuhn and Tucker: the gradient is zero where a coefficient is positive
-// and not below zero where it is zero. They make the optimum of a convex problem certain.
+// The Karush-Kuhn-Tucker conditions: the gradient is zero for positive coefficients and not
+// negative for zero ones. For a convex problem they are sufficient.
 TEST(nnls_meets_the_optimality_conditions_on_random_problems)
 {
     enum { ROWS = 40, COLUMNS = 5 };

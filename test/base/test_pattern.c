@@ -1,4 +1,4 @@
-// Patterns with the meaning they have in Oniguruma; test_tokenizer.c holds more of them against it.
+// Patterns with the semantics of Oniguruma; test_tokenizer.c compares more of them with it.
 
 #include "base/pattern.h"
 #include "test/test.h"
@@ -57,11 +57,11 @@ TEST(patterns_match_as_oniguruma_does)
     CHECK(gives("", "ab", "|||"));
 }
 
-TEST(patterns_refuse_by_name_what_they_do_not_know)
+TEST(patterns_name_what_they_do_not_support)
 {
     static const char *const bad[][2] = {
         { "(a", "a group without its closing bracket" },
-        { "a)", "a closing bracket too many" },
+        { "a)", "an unmatched closing bracket" },
         { "[a", "a set without its closing bracket" },
         { "\\1", "the escape \\1" },
         { "(?<n>a)", "the group (?<" },
@@ -69,7 +69,7 @@ TEST(patterns_refuse_by_name_what_they_do_not_know)
         { "[a&&b]", "an intersection of sets, &&" },
         { "[[:alpha:]]", "a POSIX class [:..:]" },
         { "(?<=ab)c", "a lookbehind of more than one character" },
-        { "*a", "a quantifier behind nothing" },
+        { "*a", "a quantifier without an operand" },
         { "(?:a*)*", "a repeated group that may be empty" },
         { "a\\", "a backslash at the end" },
         { "(?:(?:(?:(?:a{999}){999}){999}){999}){999}", "a pattern of too many parts" },
@@ -83,7 +83,7 @@ TEST(patterns_refuse_by_name_what_they_do_not_know)
     }
 }
 
-TEST(no_pattern_runs_without_end)
+TEST(no_pattern_runs_forever)
 {
     char text[4000];
     memset(text, 'a', sizeof text);

@@ -1,3 +1,5 @@
+// The random number generator against published values and moments.
+
 #include "base/rng.h"
 #include "base/stats.h"
 #include "test/test.h"

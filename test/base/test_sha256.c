@@ -1,3 +1,5 @@
+// SHA-256 against the published digests.
+
 #include "base/sha256.h"
 
 #include "test/test.h"
@@ -29,7 +31,7 @@ TEST(sha256_gives_the_published_digests)
                   "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"));
 }
 
-TEST(sha256_in_base64_is_what_a_policy_names)
+TEST(sha256_in_base64_matches_a_content_security_policy)
 {
     struct out out = { .arena = &test_arena };
     sha256_put_base64(&out, TEXT(""));

@@ -1,3 +1,5 @@
+// Quantiles and distributions against definitions and published tables.
+
 #include "base/rng.h"
 #include "base/stats.h"
 #include "test/test.h"

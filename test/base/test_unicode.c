@@ -1,4 +1,4 @@
-// Unicode facts are held against the standard's own examples (UAX 15) and tables.
+// Unicode properties against the standard's own examples (UAX 15) and tables.
 
 #include "base/unicode.h"
 #include "test/test.h"
@@ -33,10 +33,10 @@ TEST(normal_forms_are_those_of_the_standard)
     CHECK(becomes(UNICODE_NFC, "\ufb01", "\ufb01"));
     CHECK(becomes(UNICODE_NFC, "\u1112\u1161\u11ab", "\ud55c"));
     CHECK(becomes(UNICODE_NFD, "\ud55c", "\u1112\u1161\u11ab"));
-    CHECK(becomes(UNICODE_NFC, "\u0958", "\u0915\u093c")); // excluded from composing
+    CHECK(becomes(UNICODE_NFC, "\u0958", "\u0915\u093c")); // excluded from composition
 }
 
-TEST(normal_forms_change_nothing_the_second_time)
+TEST(normal_forms_are_idempotent)
 {
     for (uint32_t code = 0x80; code < 0x30000; code++) {
         if (code >= 0xD800 && code < 0xE000)
@@ -51,7 +51,7 @@ TEST(normal_forms_change_nothing_the_second_time)
             size += (size_t)unicode_put(once + size, nfc.at[i].code);
         struct unicode_points again = unicode_normalize(&test_arena, UNICODE_NFC, nfc);
         CHECK(again.count == nfc.count && again.at[0].code == nfc.at[0].code);
-        // The quick look may be unsure, but never wrong.
+        // The quick check may be undecided, but never wrong.
         if (unicode_is_nfc(bytes, strlen(bytes)))
             CHECK(size == strlen(bytes) && !memcmp(bytes, once, size));
         if (code % 4096 == 0)
@@ -80,7 +80,7 @@ TEST(case_maps_and_folds)
           unicode_fold(0x3C2) == 0x3C3);
 }
 
-TEST(bytes_that_are_no_utf8_are_read_one_by_one)
+TEST(bytes_that_are_not_utf8_are_read_one_by_one)
 {
     static const char *const bad[] = { "\x80",     "\xC0\x80", "\xC3",         "\xE2\x82",
                                        "\xED\xA0", "\xF5\x80", "\xF4\x90\x80", "\xE0\x80\x80" };

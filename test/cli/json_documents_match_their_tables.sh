@@ -24,7 +24,8 @@ manual=$(cd "$(dirname "$MANUAL")" && pwd)/$(basename "$MANUAL")
 write plan plan example --model llama-3.1-8b --gpu h100 --gpus 8 --deadline 10h --budget 100 --json
 write full plan --tokens 10M --model llama-3.1-70b --method full --gpu h100 --json
 write configured plan $rows --from test/data/from/axolotl.yml --gpu a100 --json
-keys plan plan.json full.json configured.json
+write piloted plan --tokens 10M --pilot test/data/pilot/h200_8b_lora.json --json
+keys plan plan.json full.json configured.json piloted.json
 
 write small plan $rows --model $model --labels completion --stack native --gpu h100 --gpus 1 --context 64 \
     --micro-batch 2 --global-batch 4 --precision fp32 --search off --json

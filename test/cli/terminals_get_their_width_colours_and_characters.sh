@@ -33,7 +33,7 @@ coloured
 echo "-- a line that is drawn again"
 drawn() {
     rm -rf "$work/out"
-    script -qec "$GPUHOURS train --model $tiny --data $tiny/rows.jsonl --labels completion --context 64 --max-steps 2 \
+    script -qec "$GPUHOURS train --random-weights --model $tiny --data $tiny/rows.jsonl --labels completion --context 64 --max-steps 2 \
         --out $work/out" /dev/null </dev/null | grep -c "$escape\[K" | sed 's/^[1-9].*/drawn/; s/^0$/not drawn/'
 }
 drawn
@@ -46,10 +46,10 @@ ascii() {
     [ "$rest" = 0 ] || { echo "$*: $rest bytes"; LC_ALL=C grep -n '[^ -~]' "$work/raw" | head -2; }
 }
 every_text ascii
-LC_ALL=C "$GPUHOURS" memory $job | sed -n '/weights/p'
-LC_ALL=C "$GPUHOURS" memory $job | wc -L >"$work/ascii"
-"$GPUHOURS" memory $job | wc -L | cmp - "$work/ascii" && echo "as wide as before"
+LC_ALL=C "$GPUHOURS" memory $shape | sed -n '/weights/p'
+LC_ALL=C "$GPUHOURS" memory $shape | wc -L >"$work/ascii"
+"$GPUHOURS" memory $shape | wc -L | cmp - "$work/ascii" && echo "as wide as before"
 "$GPUHOURS" plan $job --ledger off --json >"$work/utf8.json"
 LC_ALL=C "$GPUHOURS" plan $job --ledger off --json | cmp - "$work/utf8.json" && echo "the same JSON"
-LC_ALL= LC_CTYPE= LANG=de_DE.utf8 "$GPUHOURS" memory $job | grep -c '█'
+LC_ALL= LC_CTYPE= LANG=de_DE.utf8 "$GPUHOURS" memory $shape | grep -c '█'
 COLUMNS=132 "$GPUHOURS" hosts $job | head -1

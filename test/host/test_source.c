@@ -140,7 +140,7 @@ TEST(source_names_what_cannot_be_read)
     CHECK(is(spelled_one(files_path("empty"), 0), "error 3"));
     CHECK(strstr(error_text(), "holds no data file"));
     CHECK(is(spelled_one(files_write("q.csv", TEXT("a,\"b\n")), 0), "error 3"));
-    CHECK(strstr(error_text(), "q.csv:1: the header has a quoted cell without an end"));
+    CHECK(strstr(error_text(), "q.csv:1: the header has an unclosed quoted cell"));
 }
 
 TEST(source_refuses_what_is_no_dataset_and_says_what_is_read)

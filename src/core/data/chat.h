@@ -1,21 +1,23 @@
-// chat: a record as the text that a trainer tokenises, and which bytes of it carry loss.
+// chat: turns a record into the text that a trainer tokenises, and labels the bytes that carry
+// loss.
 //
 //     struct chat chat;
 //     TRY(chat_init(&chat, &(struct chat_settings){ .template = template, .labels = CHAT_ALL }));
 //     struct chat_text text;
 //     TRY(chat_render(&chat, &text, &record.sequences[0]));
 //
-// With a template, conversations, instructions and prompt/completion strings are rendered by it
-// (raw_pairs leaves the strings alone, as TRL does). Without one, instructions get the Alpaca
-// prompt, pairs are joined, and the end token is put behind the answer. What is labelled:
+// A template, if there is one, renders conversations, instructions and prompt/completion strings
+// (raw_pairs leaves prompt/completion strings as they are, as TRL does). Without a template,
+// instructions get the Alpaca prompt, prompt and completion are concatenated, and the
+// end-of-sequence token follows the answer. The labels setting selects the bytes that carry loss:
 //
 //     all         everything
-//     assistant   what the assistant says, with the token that ends its turn: the template's
-//                 {% generation %} blocks, else what rendering one message more adds
-//     completion  what follows the prompt; of a conversation without one, the last answer
+//     assistant   every answer and the token that ends it: the template's {% generation %} blocks;
+//                 without such blocks, see chat_labels.c
+//     completion  everything after the prompt; without a prompt, the last answer
 //
-// A message whose loss_weight (or weight) is 0 carries no loss. Views in chat_text are good until
-// the next render. One chat serves one thread; templates are shared.
+// A message with loss_weight (or weight) 0 carries no loss. The views in chat_text are valid until
+// the next render. A chat belongs to one thread; threads share compiled templates.
 
 #pragma once
 
@@ -32,28 +34,28 @@ struct chat_settings {
     enum chat_labels labels;
     bool add_generation_prompt;
     bool raw_pairs;
-    struct text system; // put before conversations that have no system message
+    struct text system; // system message for conversations that have none
     struct template_date date;
 };
 
 struct chat_text {
     struct text text;
-    const struct template_span *spans; // labelled bytes, in order, apart from each other
+    const struct template_span *spans; // labelled bytes; in order, never touching
     size_t span_count;
-    bool wants_special_tokens; // not rendered by a template: the tokenizer adds its own
+    bool wants_special_tokens; // no template was used: the tokenizer adds its special tokens
 };
 
 struct chat {
     struct chat_settings settings;
     struct template_run run;
-    struct arena arena, rows; // outputs that are used again; scratch of one render
+    struct arena arena, rows; // buffers that are reused; scratch of one render
     struct arena_mark empty;
-    struct out out, with, without; // the text, and two renders of parts of it
+    struct out out, with, without; // the text, and two partial renders of it
     struct template_span *spans;
     size_t span_count, span_room;
-    struct text header; // what add_generation_prompt adds; .at NULL until known
-    bool unsteady;      // the loop's turns were once not what prefixes say: only prefixes count
-    int64_t turn_count; // how many turns were asked for, some of which are checked
+    struct text header; // the generation prompt; .at NULL until known
+    bool passes_differ; // a loop pass once differed from the prefixes: use prefixes only
+    int64_t pass_count; // passes used so far; some of them are checked
 };
 
 enum err chat_init(struct chat *chat, const struct chat_settings *settings);

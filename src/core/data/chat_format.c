@@ -1,8 +1,10 @@
+// Reads chat templates and special tokens from a tokenizer's files; holds the built-in templates.
+
 #include "core/data/chat_format.h"
 
 #include <string.h>
 
-// Written from the formats as their makers document them, for use without a tokenizer's files.
+// Written from the formats' documentation, for use without the tokenizer's files.
 static const struct {
     const char *name, *source, *bos, *eos;
 } built_in[] = {
@@ -55,7 +57,7 @@ bool chat_format_built_in(struct chat_format *out, const char *name)
     return false;
 }
 
-// A special token is a string, or an object with its content.
+// A special token is a string, or an object with a content.
 static struct text token_text(const struct template_value *value)
 {
     if (value && value->kind == TEMPLATE_DICT)
@@ -73,7 +75,7 @@ static bool is_token(struct text key)
     return false;
 }
 
-// Takes the special tokens and the template; everything else is passed over.
+// Reads the special tokens and the template; skips everything else.
 static enum err read_config(struct chat_format *out, struct arena *arena, struct text in,
                             const char *name, struct template_value *template)
 {
@@ -98,13 +100,14 @@ static enum err read_config(struct chat_format *out, struct arena *arena, struct
     return json_end(&reader, name);
 }
 
-// Of a list of {name, template} the one asked for, else "default", else the first.
+// Picks from a list of {name, template}: the requested one, else "default", else the first.
 static enum err pick(struct chat_format *out, const struct template_list *list, const char *name,
                      const char *which)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].kind != TEMPLATE_DICT)
-            return fail(ERR_INPUT, "%s: chat_template is a list that holds no objects", name);
+            return fail(ERR_INPUT, "%s: chat_template is a list with an item that is not an object",
+                        name);
         const struct template_dict *entry = list->items[i].dict;
         struct text label = token_text(template_value_find(entry, TEXT("name")));
         struct text source = token_text(template_value_find(entry, TEXT("template")));

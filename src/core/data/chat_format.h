@@ -1,11 +1,11 @@
-// chat_format: a model's chat template and the special tokens that it writes.
+// chat_format: a model's chat template and its special tokens.
 //
-// Read from a tokenizer_config.json, from the text of a chat_template.jinja, or built in by name:
+// Read from a tokenizer_config.json or a chat_template.jinja, or built in by name:
 //
 //     struct chat_format format;
 //     TRY(chat_format_read(&format, arena, file.text, path, NULL));
 //
-// The views point into the arena or into the text that was read.
+// The views point into the arena or into the text that was passed in.
 
 #pragma once
 
@@ -14,10 +14,10 @@
 struct chat_format {
     struct text source;           // the template; .at NULL if the file has none
     struct text bos, eos;         // .at NULL if unknown
-    struct template_value tokens; // all special tokens of the file, a dict of strings
+    struct template_value tokens; // special tokens of the file: a dict of strings
 };
 
-// which names one of several templates ("tool_use"); NULL is "default", or the first.
+// which selects one of several templates ("tool_use"); NULL means "default", else the first.
 enum err chat_format_read(struct chat_format *out, struct arena *arena, struct text in,
                           const char *name, const char *which);
 bool chat_format_built_in(struct chat_format *out, const char *name); // "chatml", "llama3", "plain"

@@ -1,3 +1,5 @@
+// Adds examples to a profile, detects duplicates by hash, and bounds the memory that this takes.
+
 #include "core/data/counting.h"
 
 enum { MOST_HASHES = 1 << 22 };
@@ -21,7 +23,7 @@ static void grow(struct counting_seen *seen)
     *seen = larger;
 }
 
-// True if the hash was there before.
+// Whether the hash was added before; adds it.
 static bool seen_before(struct counting_seen *seen, uint64_t hash)
 {
     if (!hash)
@@ -41,6 +43,7 @@ static bool seen_before(struct counting_seen *seen, uint64_t hash)
     }
 }
 
+// Moves the lengths of the list into the tally.
 static void fold(struct counting *counting)
 {
     struct arena *arena = counting->lengths->arena;
@@ -91,7 +94,7 @@ enum err counting_check(const struct counting *counting, const char *name)
     if (counting->lengths->count || profile->tally.count)
         return OK;
     if (!profile->rows)
-        return fail(ERR_INPUT, "%s: there are no rows in it", name);
-    return fail(ERR_INPUT, "%s:%lld: none of %lld rows can be used; the first: %s", bad->file,
+        return fail(ERR_INPUT, "%s: has no rows", name);
+    return fail(ERR_INPUT, "%s:%lld: none of the %lld rows is valid; the first one: %s", bad->file,
                 (long long)bad->line, (long long)profile->rows, bad->problem);
 }

@@ -1,12 +1,12 @@
-// counting: examples one by one as a profile: sums, and the rows worth looking at.
+// counting: adds up examples, one by one, into a profile: sums, and the rows to inspect.
 //
 //     struct counting counting = { .profile = &profile, .lengths = &lengths };
 //     counting_add(&counting, &example); …
 //     counting_end(&counting);
 //
-// The list gets the lengths in order. More examples than are simulated in order are kept by their
-// lengths alone, in the profile's tally: memory stays flat. Likewise, beyond so many distinct texts
-// repeats are no longer found, and the profile says that its number of duplicates is a lower bound.
+// The list receives the lengths in order. Beyond LENGTHS_SIMULATED examples the order is dropped
+// and lengths go into the profile's tally, so that memory stays bounded. Beyond 4 million distinct
+// texts duplicates are no longer detected, and the profile reports their number as a lower bound.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct counting {
     struct profile *profile;
-    struct lengths *lengths; // its arena holds what the profile points to
+    struct lengths *lengths; // its arena owns what the profile points to
     struct counting_seen {   // hashes of the texts
         struct arena arena;
         uint64_t *slots; // 0 is empty
@@ -26,8 +26,8 @@ struct counting {
 
 void counting_add(struct counting *counting, const struct example *example);
 
-// Ends the sums and lets go of what they needed.
+// Completes the sums and frees the scratch memory.
 void counting_end(struct counting *counting);
 
-// ERR_INPUT where there is no example: why, by the first bad row. name is the data's.
+// ERR_INPUT if there is no usable example, with the problem of the first bad row. name: the data's.
 enum err counting_check(const struct counting *counting, const char *name);

@@ -1,10 +1,21 @@
+// Reads one row as examples and counts their tokens: exactly with the model's tokenizer, or as an
+// estimate with the built-in vocabulary.
+
 #include "core/data/example.h"
 
 #include <string.h>
 
-enum { DETECT_ROWS = 64 }; // looked at to tell what the rows are
+enum { DETECT_ROWS = 64 }; // rows inspected to detect the format
 
 // --- how text becomes tokens -------------------------------------------------
+
+enum err example_family_template(const char **out, struct arena *arena, const char *model)
+{
+    struct tokenizer_family family;
+    TRY(tokenizer_family(&family, arena, model));
+    *out = strcmp(family.family, "Llama 3") ? "chatml" : "llama3";
+    return OK;
+}
 
 enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
                                struct chat_format *format, const char *model)
@@ -16,14 +27,15 @@ enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
     rule->factor = family.factor;
     rule->spread = family.spread;
     rule->tokenizer_name =
-        text_format(arena, "built-in, times %.3f for %s", family.factor, family.family);
-    rule->template_name = strcmp(family.family, "Llama 3") ? "chatml" : "llama3";
+        text_format(arena, "built-in estimate, scaled by %.3f for %s", family.factor,
+                    strcmp(family.family, "others") ? family.family : "other families");
+    TRY(example_family_template(&rule->template_name, arena, model));
     chat_format_built_in(format, rule->template_name);
     return OK;
 }
 
-// Profiles hold no text, but two of different templates must not be added up: the name of the file
-// and a number made of the template tell them apart.
+// Profiles made with different templates must not be merged. A profile does not store the template,
+// so its name is the name of the file and a hash of the template's text.
 static const char *name_of(struct arena *arena, const char *name, struct text source)
 {
     const char *slash = strrchr(name, '/');
@@ -125,7 +137,7 @@ uint64_t example_hash(struct text text)
     return hash;
 }
 
-// Which of the tokens are learned is asked of the tokenizer in its own words.
+// The labelled bytes in the type that the tokenizer takes.
 static const struct tokenizer_span *spans_of(struct example_worker *worker,
                                              const struct chat_text *text)
 {
@@ -143,8 +155,8 @@ bool example_labels_all(const struct chat_text *text)
     return text->span_count == 1 && !text->spans[0].start && text->spans[0].end == text->text.size;
 }
 
-// Tokens as the model's family would count them. A marker such as <|im_end|> is one token there,
-// and many of the built-in vocabulary, which has no special tokens.
+// Estimates the tokens that the model's family would count. A marker such as <|im_end|> is one
+// token there; the built-in vocabulary has no special tokens and would split it into several.
 static double estimate(struct example_worker *worker, struct text text)
 {
     enum { LONGEST_MARKER = 32 };

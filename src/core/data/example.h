@@ -1,4 +1,4 @@
-// example: rows of a dataset as examples of tokens, counted as a trainer would see them.
+// example: reads the rows of a dataset and counts their tokens as a trainer would.
 //
 //     TRY(example_detect(&schema, arena, &rows, names, name_count, RECORD_AUTO, fields));
 //     struct example_worker worker = { .rule = &rule };
@@ -7,9 +7,9 @@
 //         TRY(chat_render(&worker.chat, &text, &record.sequences[i]));
 //         example_count(&worker, &example, &text);
 //
-// A rule says how text becomes tokens: the model's own tokenizer and template, or the built-in
-// vocabulary times the factor of the model's family. It is shared by threads; each has a worker.
-// The program reads files around this, the page what was dropped onto it.
+// A rule says how text becomes tokens: with the model's own tokenizer and template, or with the
+// built-in vocabulary scaled by the factor of the model's family. Threads share a rule; each has a
+// worker of its own. The command line reads files through this, the web page dropped files.
 
 #pragma once
 
@@ -21,17 +21,20 @@
 struct example_rule {
     struct tokenizer *tokenizer;
     const char *tokenizer_name;
-    bool exact;                // else counted by the built-in vocabulary, times the family's factor
-    double factor, spread;     // of an estimate; 1 and 0 of exact counts
+    bool exact;                // false: estimated by the built-in vocabulary × factor
+    double factor, spread;     // of an estimate; 1 and 0 if exact
     const char *template_name; // NULL: none
     struct chat_settings chat;
 };
 
-// Estimates instead: the built-in vocabulary, and a template of the model's family.
+// The built-in template of the model's family: "llama3", else "chatml".
+enum err example_family_template(const char **out, struct arena *arena, const char *model);
+
+// Without the model's tokenizer: the built-in vocabulary, and the template of the model's family.
 enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
                                struct chat_format *format, const char *model);
 
-// Compiles the format's template, if it has one, and names it so that two are told apart.
+// Compiles the format's template, if it has one, and gives it a name unique to its text.
 enum err example_rule_format(struct example_rule *rule, struct arena *arena,
                              const struct chat_format *format);
 
@@ -42,19 +45,19 @@ struct example {
     int64_t text_bytes;
     uint64_t hash;       // of the text
     const char *problem; // NULL, or why the row cannot be used
-    bool is_second;      // of the same row
-    bool is_empty;       // nothing but what template and tokenizer put around it
-    const int32_t *ids;  // tokens of them; NULL unless asked for
+    bool is_second;      // the rejected answer of a row
+    bool is_empty;       // no text except what template and tokenizer add
+    const int32_t *ids;  // one per token; NULL unless requested
     const uint8_t *learned;
 };
 
-struct example_table { // what the rows of a file are
+struct example_table { // how the rows of a file are read
     const struct record_schema *schema;
     const struct text *names; // CSV: the header's cells
     size_t name_count;
 };
 
-// From the first rows, or of CSV from the names of the columns.
+// Detects the format from the first rows; for CSV, from the column names.
 enum err example_detect(struct record_schema *out, struct arena *arena, const struct lines *rows,
                         const struct example_table *table, enum record_format format,
                         struct text fields);
@@ -69,14 +72,14 @@ struct example_worker {
 };
 
 enum err example_worker_init(struct example_worker *worker, const struct example_rule *rule);
-void example_worker_release(struct example_worker *worker); // accepts a zeroed one
+void example_worker_release(struct example_worker *worker); // a zeroed one is fine
 
 enum err example_read(struct record *out, struct arena *arena, const struct example_table *table,
                       const struct lines *rows, struct text row);
 bool example_is_empty(const struct record_sequence *sequence);
-bool example_labels_all(const struct chat_text *text); // the tokens around the text too
+bool example_labels_all(const struct chat_text *text); // then special tokens carry loss too
 
 // Fills in tokens, labelled, text_bytes and hash.
 void example_count(struct example_worker *worker, struct example *out,
                    const struct chat_text *text);
-uint64_t example_hash(struct text text); // 64 bits that tell texts apart
+uint64_t example_hash(struct text text); // to find duplicates

@@ -1,3 +1,5 @@
+// Lists and tallies of example lengths: sorting, merging, sampling, quantiles, JSON.
+
 #include "core/data/lengths.h"
 
 #include "base/rng.h"
@@ -24,7 +26,7 @@ void lengths_add(struct lengths *list, int64_t tokens, int64_t labelled)
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-// One pass of a radix sort by tokens; says whether anything moved.
+// One pass of a radix sort by tokens. False if all items have the same digit: nothing to do.
 static bool sort_digit(struct length *out, const struct length *in, size_t count, int shift)
 {
     size_t starts[DIGITS + 1] = { 0 };
@@ -102,10 +104,9 @@ void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengt
     out->items = ARENA_NEW(arena, struct length, out->room);
     for (size_t i = 0; i < tally->count; i++) {
         const struct lengths_bin *bin = &tally->bins[i];
-        seen += bin->examples; // up to here, this many of the wanted ones
-        int64_t upto =
-            wanted == all ? seen : (int64_t)((double)seen / (double)all * (double)wanted);
-        int64_t count = upto - (int64_t)out->count;
+        seen += bin->examples;
+        int64_t end = wanted == all ? seen : (int64_t)((double)seen / (double)all * (double)wanted);
+        int64_t count = end - (int64_t)out->count;
         double labelled = (double)bin->labelled / (double)bin->examples * (double)count;
         int64_t sum = wanted == all ? bin->labelled : (int64_t)labelled;
         for (int64_t k = 0; k < count; k++)
@@ -128,7 +129,7 @@ double lengths_each(const struct lengths *list)
     return list->each > 0 ? list->each : 1;
 }
 
-// --- what a tally says -------------------------------------------------------
+// --- sums and quantiles of a tally -------------------------------------------------------
 
 struct lengths_sums lengths_sum(const struct lengths_tally *tally)
 {
@@ -206,16 +207,16 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
     *out = (struct lengths_tally){ 0 };
     if (!in || in->kind != JSON_ARRAY)
         return fail(ERR_INPUT,
-                    "%s: length.histogram is missing, must be a list of "
-                    "[tokens, examples, labelled]; gpuhours profile writes it",
+                    "%s: length.histogram is missing; it must be a list of "
+                    "[tokens, examples, labelled], as gpuhours profile writes it",
                     name);
     out->bins = ARENA_NEW(arena, struct lengths_bin, in->count);
     for (size_t i = 0; i < in->count; i++) {
         struct lengths_bin *bin = &out->bins[out->count++];
         if (!read_bin(bin, &in->items[i]) || (i && bin[-1].tokens >= bin->tokens))
             return fail(ERR_INPUT,
-                        "%s: length.histogram[%zu] must be [tokens, examples, labelled], whole "
-                        "numbers by rising tokens; gpuhours profile writes it",
+                        "%s: length.histogram[%zu] must be [tokens, examples, labelled]: integers "
+                        "in increasing order of tokens, as gpuhours profile writes them",
                         name, i);
     }
     return OK;

@@ -1,7 +1,11 @@
+// Makes rows from examples: cuts or drops long ones, packs or groups, and orders the rows as the
+// trainer does. packing_batches.c makes batches of them, packing_bins.c has the algorithms.
+
 #include "core/data/packing_internal.h"
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <string.h>
 
 void packing_shuffle(uint32_t *order, size_t count, uint64_t seed)
@@ -19,12 +23,12 @@ void packing_shuffle(uint32_t *order, size_t count, uint64_t seed)
 
 static int32_t labelled_within(struct length length, int64_t start, int64_t size)
 {
-    int64_t unlabelled = length.tokens - length.labelled; // come first
+    int64_t unlabelled = length.tokens - length.labelled; // the first tokens
     int64_t from = start > unlabelled ? start : unlabelled;
     return from < start + size ? (int32_t)(start + size - from) : 0;
 }
 
-// How LLaMA-Factory shortens: the answer keeps its share unless the prompt, or it, is short.
+// LLaMA-Factory's rule: prompt and answer are cut in proportion, unless one of them is short.
 static int32_t labelled_share(struct length length, int64_t limit)
 {
     int64_t answer = length.labelled, prompt = length.tokens - length.labelled, most;
@@ -37,7 +41,7 @@ static int32_t labelled_share(struct length length, int64_t limit)
     return (int32_t)(most < answer ? most : answer);
 }
 
-// Appends the pieces of one example; says in the sums what is lost.
+// Appends the pieces of one example and adds what is lost to the sums.
 static size_t add_example(const struct packing_job *job, struct packing_piece *at, uint32_t example)
 {
     struct batches *sums = &job->out->sums;
@@ -70,7 +74,7 @@ static size_t add_example(const struct packing_job *job, struct packing_piece *a
     return count;
 }
 
-// All pieces in the order of the trainer; WRAPPED gets whole examples and cuts them itself.
+// All pieces in the trainer's order. WRAPPED takes whole examples and cuts them itself.
 static struct packing_piece *make_pieces(const struct packing_job *job, size_t *count)
 {
     size_t examples = job->lengths->count, room = examples;
@@ -95,7 +99,7 @@ static struct packing_piece *make_pieces(const struct packing_job *job, size_t *
 
 // --- pieces to rows ----------------------------------------------------------
 
-// The pieces of the next chunk of examples: those from first up to the returned one.
+// The end of the chunk that starts at piece first.
 static size_t chunk_end(const struct packing_job *job, const struct packing_piece *pieces,
                         size_t first, size_t count)
 {
@@ -114,12 +118,12 @@ static void pack_volume(const struct packing_job *job, struct packing_bins *bins
                         const int32_t *sizes, size_t count)
 {
     uint32_t *chunk = ARENA_NEW(job->arena, uint32_t, scratch->most);
-    size_t held = 0;
+    size_t waiting = 0; // items of the chunk, with those left over from the last one
     for (size_t first = 0, end; first < count; first = end) {
         end = chunk_end(job, pieces, first, count);
         for (size_t i = first; i < end; i++)
-            chunk[held++] = (uint32_t)i;
-        held = packing_volume(bins, scratch, sizes, chunk, held, end == count);
+            chunk[waiting++] = (uint32_t)i;
+        waiting = packing_volume(bins, scratch, sizes, chunk, waiting, end == count);
     }
 }
 
@@ -150,7 +154,7 @@ static size_t longest_chunk(const struct packing_job *job, const struct packing_
         end = chunk_end(job, pieces, first, count);
         most = end - first > most ? end - first : most;
     }
-    if (job->rule->method == PACKING_VOLUME) // and what it carries over
+    if (job->rule->method == PACKING_VOLUME) // plus items left over
         most += (size_t)job->capacity < count ? (size_t)job->capacity : count;
     return most;
 }
@@ -163,7 +167,7 @@ static void collect_rows(const struct packing_job *job, const struct packing_bin
     out->rows = bins->count;
     out->starts = ARENA_NEW(job->arena, size_t, out->rows + 2);
     out->pieces = ARENA_NEW(job->arena, struct packing_piece, bins->placed);
-    size_t *next = out->starts + 1; // becomes the starts once every row is filled
+    size_t *next = out->starts + 1; // next free place of a row; when all are filled, the starts
     for (size_t i = 0; i < bins->placed; i++)
         next[bins->rows[i] + 1]++;
     for (size_t row = 0; row < out->rows; row++)
@@ -172,7 +176,7 @@ static void collect_rows(const struct packing_job *job, const struct packing_bin
         out->pieces[next[bins->rows[i]]++] = pieces[bins->items[i]];
 }
 
-// Where each piece goes; returns the sizes that the packer counted.
+// Decides the row of each piece; returns the sizes as counted by the packer.
 static const int32_t *place_pieces(const struct packing_job *job, struct packing_bins *bins,
                                    struct arena *arena, const struct packing_piece *pieces,
                                    size_t count)
@@ -184,11 +188,14 @@ static const int32_t *place_pieces(const struct packing_job *job, struct packing
     int32_t *sizes = ARENA_NEW(arena, int32_t, count);
     for (size_t i = 0; i < count; i++)
         sizes[i] = (int32_t)packing_rounded(pieces[i].size - job->rule->shift, job->rule->align);
+    for (size_t i = 0; i < count; i++)
+        assert(sizes[i] >= 1 && sizes[i] <= job->capacity);
 
     if (job->rule->method == PACKING_VOLUME)
         pack_volume(job, bins, &scratch, pieces, sizes, count);
     else
         pack_chunks(job, bins, &scratch, pieces, sizes, count);
+    assert(bins->placed == count);
     return sizes;
 }
 
@@ -202,7 +209,7 @@ static void pack(const struct packing_job *job, const struct packing_piece *piec
     arena_release(&arena);
 }
 
-// Examples end to end within a chunk, cut every window.
+// Lays the examples of a chunk end to end and cuts at every window.
 static void wrap(const struct packing_job *job, const struct packing_piece *whole, size_t count)
 {
     struct packing *out = job->out;
@@ -237,7 +244,7 @@ static void wrap(const struct packing_job *job, const struct packing_piece *whol
 
 // --- the order of rows -------------------------------------------------------
 
-// Sorts one mega-batch by falling size, equal ones in order: a merge sort, as Python's is stable.
+// Sorts one mega-batch by decreasing size with a merge sort: stable, as Python's sort is.
 static void sort_falling(uint32_t *order, uint32_t *spare, const int32_t *sizes, size_t count)
 {
     for (size_t width = 1; width < count; width *= 2) {
@@ -300,7 +307,7 @@ static void shuffle_rows(const struct packing_job *job)
     reorder_rows(job, order);
 }
 
-// transformers groups within micro-batch × accumulation.
+// transformers groups batches of micro-batch × accumulation rows.
 static void group_pieces(const struct packing_job *job, struct packing_piece *pieces, size_t count)
 {
     struct arena scratch = { 0 };
@@ -345,15 +352,15 @@ static void make_rows(const struct packing_job *job)
 static enum err check(const struct packing_setup *setup, const struct lengths *lengths)
 {
     if (setup->window < 2 || setup->window > PACKING_LARGEST_WINDOW)
-        return fail(ERR_USAGE, "a context of %lld tokens cannot be packed; it must be 2 to %d",
+        return fail(ERR_USAGE, "the context is %lld tokens; it must be 2 to %d",
                     (long long)setup->window, PACKING_LARGEST_WINDOW);
     if (setup->micro_batch < 0 || setup->micro_batch > 65536 || setup->accumulation < 0 ||
         setup->accumulation > 1 << 24 || setup->ranks < 0 || setup->ranks > 1 << 24)
-        return fail(ERR_USAGE, "batches of %lld × %lld steps × %lld ranks are out of range",
+        return fail(ERR_USAGE, "micro-batch %lld, accumulation %lld or ranks %lld is out of range",
                     (long long)setup->micro_batch, (long long)setup->accumulation,
                     (long long)setup->ranks);
     if (lengths->count >= UINT32_MAX)
-        return fail(ERR_UNAVAILABLE, "%zu examples are more than can be simulated; the most is %u",
+        return fail(ERR_UNAVAILABLE, "cannot simulate %zu examples; the limit is %u",
                     lengths->count, UINT32_MAX - 1);
     return OK;
 }
@@ -392,7 +399,7 @@ static enum err start(struct packing_job *job, struct packing *out, struct arena
     job->lengths = lengths;
     job->out = out;
     if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
-        return fail(ERR_USAGE, "a micro-batch of %lld × %lld tokens in one row is too large",
+        return fail(ERR_USAGE, "micro-batch %lld × context %lld is too large for one row",
                     (long long)job->micro_batch, (long long)job->window);
     return OK;
 }

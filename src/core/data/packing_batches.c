@@ -1,11 +1,11 @@
-// Rows to micro-batches, and what an epoch of them adds up to.
+// Groups rows into micro-batches and steps as the trainer does, and sums up an epoch.
 
 #include "core/data/packing_internal.h"
 
 struct row {
-    int64_t processed; // with the padding inside it
+    int64_t processed; // including alignment
     int64_t tokens, labelled, squares;
-    int64_t longest_spans; // Σ length² of padded examples
+    int64_t spans; // Σ length² of the aligned examples
 };
 
 static struct row sum_row(const struct packing_job *job, size_t row)
@@ -19,7 +19,7 @@ static struct row sum_row(const struct packing_job *job, size_t row)
         sum.tokens += tokens;
         sum.labelled += piece->labelled < tokens ? piece->labelled : tokens;
         sum.squares += tokens * tokens;
-        sum.longest_spans += padded * padded;
+        sum.spans += padded * padded;
     }
     return sum;
 }
@@ -33,7 +33,7 @@ static struct packing_batch make_batch(const struct packing_job *job, size_t fir
         batch.tokens += row.tokens;
         batch.labelled += row.labelled;
         batch.squares += row.squares;
-        spans += row.longest_spans;
+        spans += row.spans;
         all += row.processed;
         longest = row.processed > longest ? row.processed : longest;
     }
@@ -48,7 +48,8 @@ static struct packing_batch make_batch(const struct packing_job *job, size_t fir
     return batch;
 }
 
-// Of so many rows: how many are processed, in how many micro-batches and steps.
+// How many rows of an epoch are processed, `each` per micro-batch, in how many micro-batches and
+// steps.
 struct epoch {
     int64_t rows, each, micro_batches, steps;
 };
@@ -61,14 +62,15 @@ static struct epoch count_epoch(int64_t rows, const struct packing_job *job)
         count = rows / each / step * step;
         return (struct epoch){ count * each, each, count, count / step };
     }
-    if (job->ranks > 1) { // repeats the first rows until every rank has as many full batches
+    if (job->ranks >
+        1) { // accelerate repeats the first rows until every rank has as many full batches
         count = (count + job->ranks - 1) / job->ranks * job->ranks;
         rows = count * each;
     }
     return (struct epoch){ rows, each, count, (count + step - 1) / step };
 }
 
-static bool worse(const struct packing_batch *a, const struct packing_batch *b)
+static bool is_larger(const struct packing_batch *a, const struct packing_batch *b)
 {
     int64_t size_a = a->rows * a->width, size_b = b->rows * b->width;
     return size_a != size_b ? size_a > size_b : a->attended > b->attended;
@@ -87,7 +89,7 @@ static void summarise(const struct packing_job *job)
         sums->labelled_tokens += batch->labelled;
         sums->squares += (double)batch->squares;
         sums->attended += (double)batch->attended;
-        if (worse(batch, &sums->worst))
+        if (is_larger(batch, &sums->worst))
             sums->worst = *batch;
         widths[i] = (double)batch->width;
     }

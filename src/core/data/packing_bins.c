@@ -1,5 +1,28 @@
-// The bin-packing algorithms. A set of free spaces is a tree of bit sets, 64 to a node, so that the
-// next larger or smaller one is found in as many steps as the tree has levels.
+// The bin-packing algorithms of the trainers. Each gives exactly the trainer's result; all but the
+// last take near-linear time.
+//
+//   next fit        keeps one open row; opens another when the item does not fit
+//   first fit       the first row with room, found in a tree of maxima:
+//
+//                        tree[1]      6         an inner node is the maximum of its children
+//                                  /     \    .
+//                                6        4
+//                              /   \    /   \ .
+//                   rows      2     6  4    -1  a leaf is a row's free space; -1: full or not open
+//
+//                   An item of size 4 goes left wherever the left child has at least 4: row 1.
+//   best fit        the row with the least free space that is enough. Rows with the same free space
+//                   wait in a queue; a set of bits says which queues are not empty:
+//
+//                        level 1   1 0 0 1    bit i: word i of level 0 is not 0
+//                        level 0   word 0 .. word 3, bit s: a row with free space s waits
+//
+//                   "The next space at least s" takes one step per level, of 64 bits each.
+//   knapsack        the same set over the sizes of waiting items: fills one row at a time, always
+//                   with the largest item that still fits
+//   constant volume decreasing, a linear search for the fullest row with room (chunks are small)
+//
+// Invariants: every item is placed exactly once, and no row exceeds the capacity.
 
 #include "core/data/packing_internal.h"
 
@@ -52,7 +75,7 @@ static int64_t set_at_least(const struct packing_spaces *set, int64_t value)
                 value = value << 6 | lowest_bit(set->levels[level][value]);
             return value;
         }
-        value = (value >> 6) + 1; // there is a word for it, which may be empty
+        value = (value >> 6) + 1; // every level has one spare word for this
     }
     return -1;
 }
@@ -112,7 +135,8 @@ static void place(struct packing_bins *bins, uint32_t item, uint32_t row)
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-// Sorts scratch->keys by their upper half, equal ones in order; returns where the result is.
+// Sorts scratch->keys by their upper halves (radix sort, stable); returns the sorted array, which
+// is keys or spare.
 static const uint64_t *sort_keys(struct packing_scratch *scratch, size_t count)
 {
     uint64_t *from = scratch->keys, *to = scratch->spare;
@@ -132,7 +156,7 @@ static const uint64_t *sort_keys(struct packing_scratch *scratch, size_t count)
     return from;
 }
 
-// Keys whose lower halves are the items' indices, by falling size, equal ones in order.
+// Keys sorted by decreasing size, stable; their lower halves are the items.
 static const uint64_t *by_falling_size(struct packing_scratch *scratch, const int32_t *sizes,
                                        size_t first, size_t count)
 {
@@ -143,7 +167,8 @@ static const uint64_t *by_falling_size(struct packing_scratch *scratch, const in
 
 // --- algorithms --------------------------------------------------------------
 
-// The row that has waited longest with this much free space; a new one for the whole capacity.
+// Removes the row that has waited longest with this much free space; opens a row if space is the
+// whole capacity.
 static uint32_t take_row(struct packing_bins *bins, struct packing_scratch *scratch, int64_t space,
                          uint32_t opened)
 {
@@ -167,8 +192,8 @@ static void put_row(struct packing_scratch *scratch, int64_t space, uint32_t row
     scratch->tails[space] = row;
 }
 
-// Items of one size go together: what is left in a row that took one is the tightest fit for the
-// next as long as it is enough, because no other space was between the two.
+// Items of one size are placed together: a row that took one is again the tightest fit for the next
+// while it has room, because no other free space lies in between.
 void packing_best_fit(struct packing_bins *bins, struct packing_scratch *scratch,
                       const int32_t *sizes, size_t first, size_t count)
 {
@@ -200,10 +225,10 @@ void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch
                       const int32_t *sizes, size_t first, size_t count)
 {
     queues_init(scratch);
-    struct packing_spaces *left = &scratch->spaces; // sizes of which an item is left
+    struct packing_spaces *left = &scratch->spaces; // sizes of the items not placed yet
     uint32_t *tops = scratch->heads, *links = scratch->links;
 
-    for (size_t i = 0; i < count; i++) { // a stack a size: the last one goes first
+    for (size_t i = 0; i < count; i++) { // one stack per size: the last item goes first
         int32_t size = sizes[first + i];
         links[i] = set_has(left, size) ? tops[size] : NONE;
         tops[size] = (uint32_t)i;
@@ -237,7 +262,7 @@ void packing_next_fit(struct packing_bins *bins, struct packing_scratch *scratch
     }
 }
 
-// Of the rows' free spaces, a tree of maxima finds the first that is large enough.
+// The first row with room for size; there is one (tree[1] >= size).
 static size_t first_with_room(const struct packing_scratch *scratch, int32_t size)
 {
     size_t node = 1;
@@ -268,7 +293,7 @@ void packing_first_fit(struct packing_bins *bins, struct packing_scratch *scratc
         scratch->tree = ARENA_NEW(scratch->arena, int32_t, 2 * scratch->leaves);
         scratch->counts = ARENA_NEW(scratch->arena, uint32_t, scratch->most);
     }
-    memset(scratch->tree, 0xff, 2 * scratch->leaves * sizeof *scratch->tree); // -1: not open
+    memset(scratch->tree, 0xff, 2 * scratch->leaves * sizeof *scratch->tree); // all -1
     memset(scratch->counts, 0, count * sizeof *scratch->counts);
     const uint64_t *keys = decreasing ? by_falling_size(scratch, sizes, first, count) : NULL;
     uint32_t opened = bins->count;
@@ -315,28 +340,35 @@ size_t packing_volume(struct packing_bins *bins, struct packing_scratch *scratch
     bins->count += rows;
     if (last || !rows)
         return 0;
-    // The last row is taken back: its items open the next chunk.
-    size_t carried = 0, kept = placed;
-    uint32_t carry = --bins->count;
+    // Removes the last row: its items become the first of the next chunk.
+    size_t left_over = 0, kept = placed;
+    uint32_t removed = --bins->count;
     for (size_t i = placed; i < bins->placed; i++) {
-        if (bins->rows[i] == carry) {
-            chunk[carried++] = bins->items[i];
+        if (bins->rows[i] == removed) {
+            chunk[left_over++] = bins->items[i];
             continue;
         }
         bins->items[kept] = bins->items[i];
         bins->rows[kept++] = bins->rows[i];
     }
     bins->placed = kept;
-    return carried;
+    return left_over;
 }
 
-// --- the bound ---------------------------------------------------------------
+// --- a lower bound ---------------------------------------------------------------
 
-// With J1 the sizes above C - a, J2 those above C / 2 up to C - a, J3 those from a to C / 2:
-// |J1| + |J2| + max(0, ceil((ΣJ3 - (|J2| C - ΣJ2)) / C)), the largest over a = 0 … C / 2.
+// Martello and Toth's L2. For a threshold a, let
+//
+//     size   0     a          C/2         C - a       C
+//            |-----|-----------|-----------|----------|
+//            ignored    J3          J2          J1
+//
+// Items larger than C/2 never share a row: |J1| + |J2| rows. J1 leaves less than a free, so J3 can
+// only go into the rest of the rows of J2 and into new rows:
+// |J1| + |J2| + max(0, ceil((ΣJ3 - (|J2| C - ΣJ2)) / C)). The bound is the largest over all a.
 int64_t packing_fewest(const int32_t *sizes, size_t count, int64_t capacity, struct arena *scratch)
 {
-    int64_t *number = ARENA_NEW(scratch, int64_t, capacity + 2); // of sizes >= index
+    int64_t *number = ARENA_NEW(scratch, int64_t, capacity + 2); // number of sizes >= index
     int64_t *sum = ARENA_NEW(scratch, int64_t, capacity + 2);
     for (size_t i = 0; i < count; i++) {
         assert(sizes[i] >= 0 && sizes[i] <= capacity);

@@ -14,7 +14,7 @@
 const char *const batching_names[] = { NAMES, NULL };
 const char *const batching_names_auto[] = { NAMES, "auto", NULL };
 
-enum { MAP_ROWS = 1000 }; // datasets.map hands over this many rows at a time
+enum { MAP_ROWS = 1000 }; // batch_size of datasets.map
 
 static const struct packing_rule padded = {
     .width = PACKING_WIDTH_LONGEST,
@@ -154,7 +154,7 @@ static const struct packing_rule swift_padded = {
     .shuffles_examples = true,
 };
 
-// torchtune: its tokenizers cut to max_seq_len; packs in the order of the file and pads to it.
+// torchtune: its tokenizers cut to max_seq_len; packs in file order and pads to max_seq_len.
 static const struct packing_rule torchtune_packed = {
     .method = PACKING_NEXT_FIT,
     .width = PACKING_WIDTH_WINDOW,

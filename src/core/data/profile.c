@@ -1,3 +1,5 @@
+// Completes and merges profiles: sums, the table of contexts and the simulated batches.
+
 #include "core/data/profile.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@ void profile_note(struct profile *profile, struct arena *arena, enum profile_kin
     struct profile_spots *spots = &profile->spots[kind];
     spots->count++;
     int at = spots->named;
-    if (kind == PROFILE_LONGEST) // the first of equally long ones stays before the others
+    if (kind == PROFILE_LONGEST) // among equally long rows the first stays first
         while (at > 0 && spots->spots[at - 1].tokens < tokens)
             at--;
     if (at == PROFILE_SPOTS)
@@ -116,13 +118,14 @@ static enum err check_alike(const struct profile *a, const struct profile *b)
     for (size_t i = 0; i < sizeof must / sizeof *must; i++)
         if (!same(must[i].a, must[i].b))
             return fail(ERR_INPUT,
-                        "profiles of different %s do not add up: %s and %s; profile the data again "
-                        "with the same one",
+                        "cannot merge profiles with different %s (%s and %s); profile both with "
+                        "the same --%s",
                         must[i].what, must[i].a ? must[i].a : "none",
-                        must[i].b ? must[i].b : "none");
+                        must[i].b ? must[i].b : "none", must[i].what);
     if (a->exact != b->exact)
-        return fail(ERR_INPUT, "one profile has exact tokens and one an estimate; profile the data "
-                               "again with the same tokenizer");
+        return fail(ERR_INPUT,
+                    "cannot merge a profile of exact token counts with one of estimates; "
+                    "profile the data again with the same tokenizer");
     return OK;
 }
 

@@ -1,7 +1,6 @@
-// profile: what is known of a dataset in tokens; a document without text that can leave the
-// building.
+// profile: a dataset's statistics in tokens; a document without any of its text, safe to share.
 //
-// A reader of the data fills the counts and notes the rows worth looking at, then finishes:
+// The code that reads the data adds counts, notes rows to inspect, then finishes the profile:
 //
 //     struct profile profile = { .tokenizer = "llama-3.2", .exact = true };
 //     profile_note(&profile, arena, PROFILE_EMPTY, file, line, 0, NULL);
@@ -9,16 +8,16 @@
 //     profile_write(&profile, &writer);
 //
 // Profiles of parts merge into the profile of the whole: every count is a sum, the histogram of
-// lengths is exact, and the table of windows comes from the histogram alone. Duplicates are known
-// within one run only, because no hash of a text is kept. The batches of one run are those of the
-// files' order; a merged or read profile has lost it and shuffles instead, as most trainers do.
+// lengths is exact, and the table of contexts depends on the histogram alone. Duplicates are only
+// detected within one run, because a profile stores no hashes. Batches are simulated in the order
+// of the files; a merged profile, or one read from a file, has no order and is shuffled instead.
 
 #pragma once
 
 #include "base/field.h"
 #include "core/data/window.h"
 
-enum profile_kind { // rows worth looking at
+enum profile_kind { // of rows to inspect
     PROFILE_LONGEST,
     PROFILE_BAD,
     PROFILE_EMPTY,
@@ -30,11 +29,11 @@ enum profile_kind { // rows worth looking at
 enum { PROFILE_SPOTS = 5 };
 
 struct profile_spots {
-    int64_t count; // of such rows; the first few, or the longest, are named
+    int64_t count; // of all such rows; the first (or longest) PROFILE_SPOTS are listed
     struct profile_spot {
         const char *file;
         int64_t line, tokens;
-        const char *problem; // of a bad one
+        const char *problem; // of a bad row
     } spots[PROFILE_SPOTS];
     int named;
 };
@@ -44,7 +43,7 @@ struct profile_file {
     int64_t bytes;
 };
 
-// How the batches are to be simulated.
+// How to simulate the batches.
 struct profile_settings {
     const char *stack, *packer; // NULL: the default ones
     const char *trainer;        // of the stack, as packing.h has it; NULL: hf. No option
@@ -60,16 +59,16 @@ extern const struct field window_fields[], batches_fields[]; // of the document
 struct profile_settings profile_settings_complete(const struct profile_settings *given);
 
 struct profile {
-    int64_t rows;                              // read, bad ones too
+    int64_t rows;                              // read, including bad ones
     int64_t examples, tokens, labelled_tokens; // a pair of answers is two examples
-    int64_t text_bytes;                        // of the examples as they were tokenised
+    int64_t text_bytes;                        // of the rendered examples
     const char *format;                        // of the records, as detected
     const char *labels;                        // which tokens carry loss
-    const char *template;                      // NULL: none was applied
+    const char *template;                      // NULL: none
     const char *tokenizer;
     bool exact;            // the tokenizer is the model's own
-    double spread;         // of an estimate: relative standard deviation over texts; 0 if exact
-    bool duplicates_exact; // false once profiles were merged
+    double spread;         // relative standard deviation of an estimate; 0 if exact
+    bool duplicates_exact; // false: the number of duplicates is a lower bound
     struct profile_file *files;
     size_t file_count;
     struct profile_spots spots[PROFILE_KINDS];
@@ -77,28 +76,27 @@ struct profile {
     struct window_plan windows;
     struct profile_settings settings;
     struct batches batches;
-    bool ordered; // the batches come from the files' order
+    bool ordered; // the batches follow the order of the files
 };
 
-// Counts a row and names its place if it is one of the first, or of the longest. Call in order.
+// Counts a row and lists it if it is among the first (or longest). Call in the order of the rows.
 void profile_note(struct profile *profile, struct arena *arena, enum profile_kind kind,
                   const char *file, int64_t line, int64_t tokens, const char *problem);
 
-// Makes sums, windows and batches. list may be NULL: then the tally is there, and its order is
-// lost.
+// Computes sums, contexts and batches. With a NULL list, the tally must be set; the order is lost.
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,
                         const struct profile_settings *settings);
 
-// The batches of an epoch: of the list, or without one of the tally in shuffled order.
+// Simulates an epoch: of the list, or if it is NULL of the tally in shuffled order.
 enum err profile_simulate(struct batches *out, const struct lengths_tally *tally,
                           const struct lengths *list, const struct profile_settings *settings);
 
-// To be finished again. Refuses profiles of different tokenizers, templates or labels.
+// Call profile_finish() afterwards. Fails if tokenizer, template or labels differ.
 enum err profile_merge(struct profile *out, struct arena *arena, const struct profile *a,
                        const struct profile *b);
 
 void profile_write(const struct profile *profile, struct json_writer *w);
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name);
 
-// For people: as wide as out.
+// As text, as wide as out.
 void profile_print(const struct profile *profile, struct arena *arena, struct out *out);

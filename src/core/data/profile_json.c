@@ -1,4 +1,4 @@
-// The profile as a document: written, and read back.
+// Writes a profile as JSON and reads it back.
 
 #include "core/data/profile.h"
 
@@ -205,7 +205,7 @@ static void read_files(struct profile *out, struct arena *arena, const struct js
     }
 }
 
-// The windows and batches in the document are not read: they are made again from the histogram.
+// The contexts and batches in the document are not read: they are computed from the histogram.
 static void read_settings(struct profile *out, struct arena *arena, const struct json *in)
 {
     const struct json *batches = json_get(in, "batches");
@@ -228,10 +228,10 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     *out = (struct profile){ 0 };
     TRY(json_read(&tree, arena, in, name));
     if (!text_is(json_get_text(&tree, "kind"), "profile"))
-        return fail(ERR_INPUT, "%s: is not a profile; gpuhours profile DATA --out %s makes one",
+        return fail(ERR_INPUT, "%s: not a profile; create one with gpuhours profile DATA --out %s",
                     name, name);
     if (json_get_number(&tree, "version", 0) != 1)
-        return fail(ERR_INPUT, "%s: is a profile of version %g; this program reads version 1", name,
+        return fail(ERR_INPUT, "%s: a profile of version %g; this program reads version 1", name,
                     json_get_number(&tree, "version", 0));
     const struct json *histogram = json_get(json_get(&tree, "length"), "histogram");
     TRY(lengths_read(&out->tally, arena, histogram, name));
@@ -240,10 +240,11 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->tokens = sums.tokens;
     out->labelled_tokens = sums.labelled;
     if (out->examples != count_of(&tree, "examples") || out->tokens != count_of(&tree, "tokens"))
-        return fail(ERR_INPUT,
-                    "%s: examples and tokens are not the sums of length.histogram (%lld and %lld); "
-                    "the document was changed by hand",
-                    name, (long long)out->examples, (long long)out->tokens);
+        return fail(
+            ERR_INPUT,
+            "%s: examples and tokens differ from the sums of length.histogram (%lld and %lld); "
+            "the file was edited; profile the data again",
+            name, (long long)out->examples, (long long)out->tokens);
     out->rows = count_of(&tree, "rows");
     out->text_bytes = count_of(&tree, "text_bytes");
     out->duplicates_exact = json_get_bool(&tree, "duplicates_exact", false);

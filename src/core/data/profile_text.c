@@ -1,4 +1,5 @@
-// The profile for people, fitted to the terminal.
+// Prints the profile as text: counts, a histogram of lengths, the table of contexts, the batches of
+// an epoch and the rows to inspect.
 
 #include "core/data/profile.h"
 
@@ -12,9 +13,9 @@ enum { BARS = 14, BAR_START = 25, LABEL = 14, MARGIN = 9 };
 
 // --- the head ----------------------------------------------------------------
 
-static const char *plural(int64_t count, const char *one, const char *more)
+static const char *plural(int64_t count, const char *singular, const char *plural)
 {
-    return count == 1 ? one : more;
+    return count == 1 ? singular : plural;
 }
 
 static void print_words(struct out *out, const char *sentence)
@@ -39,9 +40,7 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
             profile->format ? ": " : "", profile->format ? profile->format : "");
     if (profile->tokenizer)
         out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,
-                profile->exact
-                    ? ""
-                    : text_format(arena, ": estimated, ± %.0f %%", 100 * profile->spread));
+                profile->exact ? "" : text_format(arena, ": ± %.0f %%", 100 * profile->spread));
     if (profile->template)
         out_put(out, "  template    %s\n", profile->template);
     if (!profile->examples)
@@ -53,7 +52,7 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
             profile->labels ? " (" : "", profile->labels ? profile->labels : "",
             profile->labels ? ")" : "");
     const struct lengths_tally *tally = &profile->tally;
-    out_put(out, "  length      mean %s, half under %s, 90 %% %s, 99 %% %s, longest %s\n",
+    out_put(out, "  length      mean %s, median %s, P90 %s, P99 %s, longest %s\n",
             average(arena, profile), text_commas(arena, lengths_quantile(tally, 0.5)),
             text_commas(arena, lengths_quantile(tally, 0.9)),
             text_commas(arena, lengths_quantile(tally, 0.99)),
@@ -62,7 +61,7 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
 
 // --- the histogram -----------------------------------------------------------
 
-// 1, 2 or 5 times a power of ten, so that the bars reach the 99th percentile.
+// Tokens per bar: 1, 2 or 5 times a power of ten, so that the bars reach the 99th percentile.
 static int64_t bar_tokens(const struct lengths_tally *tally)
 {
     static const int64_t steps[] = { 1, 2, 5 };
@@ -128,42 +127,42 @@ static void print_windows(const struct profile *profile, struct arena *arena, st
 
 static void print_batches(const struct profile *profile, struct arena *arena, struct out *out)
 {
-    static const char *const ways[] = { "padded to the context", "padded to the longest",
-                                        "grouped by length", "packed" };
+    static const char *const methods[] = { "padded to the context", "padded to the longest",
+                                           "grouped by length", "packed" };
     const struct profile_settings *settings = &profile->settings;
     const struct batches *sums = &profile->batches;
     int64_t rows = settings->micro_batch * settings->accumulation * settings->ranks;
     bool packed = settings->batching == BATCHING_PACKED;
     out_put(out, "  batches     ");
     print_words(out, text_format(arena,
-                                 "%s steps an epoch of %s %s each at context %s, %s as %s%s%s "
-                                 "does: %s tokens processed, %s of them padding; the largest "
-                                 "micro-batch is %lld × %s, of %s %s",
+                                 "%s steps per epoch, %s %s per step, context %s, %s as in "
+                                 "%s%s%s: %s tokens processed, %s of them padding; largest "
+                                 "micro-batch %lld × %s (%s %s)",
                                  text_commas(arena, sums->steps), text_commas(arena, rows),
                                  plural(rows, "row", "rows"), text_commas(arena, settings->context),
-                                 ways[settings->batching], settings->stack, packed ? " " : "",
+                                 methods[settings->batching], settings->stack, packed ? " " : "",
                                  packed ? settings->packer : "",
                                  text_commas(arena, sums->processed_tokens),
                                  text_share(arena, sums->padding_share),
                                  (long long)sums->worst.rows, text_commas(arena, sums->worst.width),
                                  text_commas(arena, sums->distinct_widths),
-                                 plural(sums->distinct_widths, "width", "widths")));
+                                 plural(sums->distinct_widths, "width", "distinct widths")));
     if (packed)
-        out_put(out, "              %s rows, %s full; the fewest possible are %s\n",
+        out_put(out, "              %s rows, %s full (lower bound: %s rows)\n",
                 text_commas(arena, sums->rows), text_share(arena, sums->fill),
                 text_commas(arena, sums->fewest_rows));
     if (sums->cut_examples + sums->dropped_examples)
-        out_put(out, "              %s cut, %s left out: %s tokens lost\n",
+        out_put(out, "              %s examples cut, %s left out: %s tokens lost\n",
                 text_commas(arena, sums->cut_examples), text_commas(arena, sums->dropped_examples),
                 text_commas(arena, sums->lost_tokens));
 }
 
-// --- rows worth looking at ---------------------------------------------------
+// --- rows to inspect ---------------------------------------------------
 
 static void print_spots(const struct profile *profile, struct arena *arena, struct out *out)
 {
-    static const char *const what[PROFILE_KINDS] = { "longest", "cannot be used", "without tokens",
-                                                     "without a labelled token", "repeated" };
+    static const char *const what[PROFILE_KINDS] = { "longest", "invalid", "empty",
+                                                     "without labelled tokens", "duplicate" };
     static const enum profile_kind order[] = { PROFILE_BAD, PROFILE_EMPTY, PROFILE_UNLABELLED,
                                                PROFILE_DUPLICATE, PROFILE_LONGEST };
     bool first = true;
@@ -176,7 +175,7 @@ static void print_spots(const struct profile *profile, struct arena *arena, stru
                 ? text_format(arena, "longest, %s tokens",
                               text_commas(arena, spots->spots[0].tokens))
                 : text_format(arena, "%s %s", text_commas(arena, spots->count), what[order[i]]);
-        out_put(out, "%s%s: %s:%lld%s%s\n", first ? "\n  look at     " : "              ", head,
+        out_put(out, "%s%s: %s:%lld%s%s\n", first ? "\n  inspect     " : "              ", head,
                 spots->spots[0].file, (long long)spots->spots[0].line,
                 spots->spots[0].problem ? ": " : "",
                 spots->spots[0].problem ? spots->spots[0].problem : "");

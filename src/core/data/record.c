@@ -1,3 +1,5 @@
+// Reads a row into messages or text, as its schema says. record_detect.c finds the schema.
+
 #include "core/data/record.h"
 
 #include "base/unicode.h"
@@ -24,7 +26,8 @@ static bool is_list(struct template_value value)
 
 static enum err wrong_kind(const struct row *row, enum record_field field, const char *wanted)
 {
-    return fail(ERR_INPUT, "\"%.*s\" is a %s, must be %s", TEXT_ARGS(row->schema->columns[field]),
+    return fail(ERR_INPUT, "\"%.*s\" is a %s; it must be %s",
+                TEXT_ARGS(row->schema->columns[field]),
                 template_value_kind_name(row->fields[field]), wanted);
 }
 
@@ -67,7 +70,8 @@ static void put(struct arena *arena, struct template_value message, const char *
     template_value_put(arena, message.dict, string_of(key), value);
 }
 
-// {"name", "arguments"} or a list of them, as text or as values, in the shape templates expect.
+// Converts {"name", "arguments"}, or a list of them, from JSON text or values, to the form that
+// templates expect.
 static struct template_value tool_calls_of(struct arena *arena, struct template_value calls)
 {
     struct template_value list = template_value_list(arena, TEMPLATE_PLAIN, 1);
@@ -103,8 +107,9 @@ static struct text joined(struct arena *arena, struct text a, struct text b)
     return (struct text){ both, a.size + b.size };
 }
 
-// Content in parts: text is joined to a string; reasoning and calls go where templates look for
-// them. False if a part is something else, such as an image: then the list is left alone.
+// Converts content in parts: joins text parts, and moves reasoning and tool calls to the keys that
+// templates read. False if a part is something else, such as an image; then the list stays as it
+// is.
 static bool flatten(struct arena *arena, struct template_value message,
                     const struct template_list *parts)
 {
@@ -146,7 +151,7 @@ static bool flatten(struct arena *arena, struct template_value message,
 static enum err check_message(struct arena *arena, struct template_value message, size_t number)
 {
     if (message.kind != TEMPLATE_DICT)
-        return fail(ERR_INPUT, "message %zu is a %s, must be an object with role and content",
+        return fail(ERR_INPUT, "message %zu is a %s; it must be an object with role and content",
                     number, template_value_kind_name(message));
     const struct template_value *role = template_value_find(message.dict, TEXT("role"));
     if (!role || !is_text(*role))
@@ -160,7 +165,7 @@ static enum err check_message(struct arena *arena, struct template_value message
     }
     if (content->kind == TEMPLATE_DICT) // what a tool returned
         return OK;
-    return fail(ERR_INPUT, "message %zu has a content that is a %s, must be a string or a list",
+    return fail(ERR_INPUT, "the content of message %zu is a %s; it must be a string or a list",
                 number, template_value_kind_name(*content));
 }
 
@@ -192,16 +197,16 @@ static enum err message_from_speaker(struct template_value *out, struct arena *a
                                      struct template_value turn, size_t number)
 {
     if (turn.kind != TEMPLATE_DICT)
-        return fail(ERR_INPUT, "turn %zu is a %s, must be an object with from and value", number,
+        return fail(ERR_INPUT, "turn %zu is a %s; it must be an object with from and value", number,
                     template_value_kind_name(turn));
     const struct template_value *from = template_value_find(turn.dict, TEXT("from"));
     const struct template_value *value = template_value_find(turn.dict, TEXT("value"));
     if (!from || !value || !is_text(*from) || !is_text(*value))
-        return fail(ERR_INPUT, "turn %zu has no from and value that are strings", number);
+        return fail(ERR_INPUT, "turn %zu needs a from and a value, both strings", number);
     const char *role = role_of_speaker(from->string);
     if (!role)
         return fail(ERR_INPUT,
-                    "turn %zu is from \"%.*s\", must be from human, gpt, system, function_call or "
+                    "turn %zu is from \"%.*s\"; it must be human, gpt, system, function_call or "
                     "observation",
                     number, TEXT_ARGS(from->string));
     if (strcmp(role, "call")) {
@@ -222,7 +227,8 @@ static enum err message_from_speaker(struct template_value *out, struct arena *a
     return OK;
 }
 
-// A list of messages in either spelling, a single message, or a string that is one.
+// Reads a list of messages (role/content or from/value), a single message, or a string that is the
+// content of one.
 static enum err messages_of(struct template_value *out, const struct row *row,
                             struct template_value value, const char *role_of_text)
 {
@@ -233,7 +239,7 @@ static enum err messages_of(struct template_value *out, const struct row *row,
                               message_of(arena, text_of(role_of_text), value.string));
         return OK;
     }
-    if (is_text(value)) { // a column of a table: nested values are JSON text
+    if (is_text(value)) { // in a table, nested values are JSON text
         struct template_value parsed;
         TRY(template_value_read(&parsed, arena, value.string, "messages"));
         value = parsed;
@@ -244,7 +250,7 @@ static enum err messages_of(struct template_value *out, const struct row *row,
         value = list;
     }
     if (!is_list(value))
-        return fail(ERR_INPUT, "messages are a %s, must be a list",
+        return fail(ERR_INPUT, "messages are a %s; they must be a list",
                     template_value_kind_name(value));
     *out = value;
     for (size_t i = 0; i < value.list->count; i++) {
@@ -257,7 +263,7 @@ static enum err messages_of(struct template_value *out, const struct row *row,
     return OK;
 }
 
-// Tools are a list, JSON text of one, or nothing.
+// Reads the tools: a list, a list as JSON text, or nothing.
 static enum err tools_of(struct template_value *out, const struct row *row)
 {
     struct template_value value = row->fields[RECORD_F_TOOLS];
@@ -268,14 +274,14 @@ static enum err tools_of(struct template_value *out, const struct row *row)
             return OK;
         struct template_value parsed;
         if (template_value_read(&parsed, row->arena, text, "tools"))
-            return error_prefix(ERR_INPUT, "\"%.*s\" is text that is no JSON: ",
+            return error_prefix(ERR_INPUT, "\"%.*s\" is not valid JSON: ",
                                 TEXT_ARGS(row->schema->columns[RECORD_F_TOOLS]));
         value = parsed;
     }
     if (value.kind == TEMPLATE_NONE || (is_list(value) && !value.list->count))
         return OK;
     if (!is_list(value))
-        return wrong_kind(row, RECORD_F_TOOLS, "a list or JSON text of one");
+        return wrong_kind(row, RECORD_F_TOOLS, "a list, or a list as JSON text");
     *out = value;
     return OK;
 }
@@ -308,7 +314,7 @@ static void append_turn(const struct row *row, struct template_value messages, c
                           message_of(row->arena, text_of(role), content));
 }
 
-// Earlier turns of an Alpaca row: a list of [question, answer]. The row becomes a chat.
+// Reads the earlier turns of an Alpaca row, a list of [question, answer]; the row becomes a chat.
 static enum err read_history(struct record_sequence *sequence, const struct row *row)
 {
     struct template_value history = row->fields[RECORD_F_HISTORY];
@@ -319,8 +325,8 @@ static enum err read_history(struct record_sequence *sequence, const struct row 
         struct template_value turn = history.list->items[i];
         if (!is_list(turn) || turn.list->count != 2 || !is_text(turn.list->items[0]) ||
             !is_text(turn.list->items[1]))
-            return fail(ERR_INPUT, "\"%.*s\" item %zu is no pair of strings",
-                        TEXT_ARGS(row->schema->columns[RECORD_F_HISTORY]), i + 1);
+            return fail(ERR_INPUT, "item %zu of \"%.*s\" must be a pair of strings", i + 1,
+                        TEXT_ARGS(row->schema->columns[RECORD_F_HISTORY]));
         append_turn(row, messages, "user", turn.list->items[0].string);
         append_turn(row, messages, "assistant", turn.list->items[1].string);
     }
@@ -347,7 +353,7 @@ static enum err read_alpaca(struct record *out, const struct row *row)
     return read_history(sequence, row);
 }
 
-// A prompt and what follows it, as strings or as messages.
+// Reads a prompt and its answer, as strings or as messages.
 static enum err read_turns(struct record_sequence *sequence, const struct row *row,
                            struct template_value prompt, enum record_field answer)
 {
@@ -373,7 +379,7 @@ static enum err read_turns(struct record_sequence *sequence, const struct row *r
     for (size_t i = 0; i < after.list->count; i++)
         template_value_append(row->arena, both.list, after.list->items[i]);
     if (!both.list->count)
-        return fail(ERR_INPUT, "holds no message");
+        return fail(ERR_INPUT, "has no messages");
     sequence->kind = RECORD_CHAT;
     sequence->messages = both;
     sequence->prompt_count = before.list->count;
@@ -398,7 +404,8 @@ static enum err read_text(struct record *out, const struct row *row)
     return text_field(&out->sequences[0].completion, row, RECORD_F_TEXT, true);
 }
 
-// How many messages two conversations share from their start: the prompt of a pair without one.
+// The number of leading messages that two conversations share: the prompt of a preference pair that
+// does not give one.
 static size_t shared_start(const struct template_list *a, const struct template_list *b)
 {
     size_t same = 0;
@@ -418,7 +425,7 @@ static enum err read_preference(struct record *out, const struct row *row)
     TRY(read_turns(&out->sequences[1], row, prompt, RECORD_F_REJECTED));
     struct record_sequence *chosen = &out->sequences[0], *rejected = &out->sequences[1];
     if (chosen->kind != rejected->kind)
-        return fail(ERR_INPUT, "chosen and rejected are of two kinds");
+        return fail(ERR_INPUT, "chosen and rejected must both be strings or both be messages");
     if (chosen->kind == RECORD_CHAT && !chosen->prompt_count)
         chosen->prompt_count = rejected->prompt_count =
             shared_start(chosen->messages.list, rejected->messages.list);
@@ -438,7 +445,7 @@ static enum err assemble(struct record *out, const struct row *row)
     case RECORD_QUESTION: return read_completion(out, row);
     case RECORD_TEXT: return read_text(out, row);
     case RECORD_PREFERENCE: return read_preference(out, row);
-    default: return fail(ERR_BUG, "a row is read before its format is known");
+    default: return fail(ERR_BUG, "a row was read before its format was known");
     }
 }
 
@@ -459,12 +466,12 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     struct json_reader in = json_reader(row);
     struct text key;
     if (!unicode_valid(row.at, row.size))
-        return fail(ERR_INPUT, "holds bytes that are no valid UTF-8");
+        return fail(ERR_INPUT, "contains bytes that are not valid UTF-8");
     for (int i = 0; i < RECORD_FIELDS; i++)
         read.fields[i] = none;
     if (json_peek(&in) != JSON_OBJECT)
-        return fail(ERR_INPUT, "is %s, must be an object with %.*s",
-                    json_peek(&in) == JSON_NONE ? "no JSON" : json_kind_name(json_peek(&in)),
+        return fail(ERR_INPUT, "is %s; it must be an object with %.*s",
+                    json_peek(&in) == JSON_NONE ? "not JSON" : json_kind_name(json_peek(&in)),
                     TEXT_ARGS(text_of(schema->sentence ? schema->sentence : "its columns")));
     for (json_object(&in); json_key(&in, arena, &key);) {
         int field = field_of(schema, key);
@@ -476,7 +483,7 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     struct text rest = text_trim((struct text){ in.at, (size_t)(in.end - in.at) });
     if (in.problem || rest.size)
         return fail(ERR_INPUT, "column %td %s", in.at - in.start + 1,
-                    in.problem ? in.problem : "has something behind the row's end");
+                    in.problem ? in.problem : "has text after the end of the row");
     return assemble(out, &read);
 }
 
@@ -490,7 +497,7 @@ enum err record_from_messages(struct record *out, const struct record_schema *sc
     return assemble(out, &row);
 }
 
-// A cell of a table; lists of messages come as JSON text and are read, everything else is a string.
+// The value of a table cell: lists of messages are parsed from JSON text, the rest are strings.
 static struct template_value cell_value(struct arena *arena, enum record_field field,
                                         struct text cell)
 {
@@ -518,7 +525,7 @@ enum err record_read_columns(struct record *out, const struct record_schema *sch
         if (field < 0 || !cells[i].at)
             continue;
         if (!unicode_valid(cells[i].at, cells[i].size))
-            return fail(ERR_INPUT, "\"%.*s\" is no valid UTF-8", TEXT_ARGS(names[i]));
+            return fail(ERR_INPUT, "\"%.*s\" is not valid UTF-8", TEXT_ARGS(names[i]));
         read.fields[field] = cell_value(arena, (enum record_field)field, cells[i]);
     }
     return assemble(out, &read);

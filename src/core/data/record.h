@@ -1,12 +1,12 @@
-// record: one row of a dataset, in any of the usual shapes, as messages or text.
+// record: reads one row of a dataset, in any common format, into messages or text.
 //
 //     struct record_schema schema;
-//     TRY(record_detect(&schema, arena, rows, count));     // says what it found in schema.sentence
+//     TRY(record_detect(&schema, arena, rows, count));     // schema.sentence describes it
 //     struct record record;
 //     TRY(record_read(&record, &schema, arena, line));     // one or two sequences
 //
-// A row is a JSON object, or named columns of text whose nested values are JSON text. A row that
-// does not fit its schema is ERR_INPUT with the reason; the caller knows file and line. Strings
+// A row is a JSON object, or named columns of text in which nested values are JSON text. A row that
+// does not match its schema is ERR_INPUT with the reason; the caller adds file and line. Strings
 // are views of the row or live in the arena, which the caller rewinds from row to row.
 
 #pragma once
@@ -44,36 +44,36 @@ enum record_field {
 
 struct record_schema {
     enum record_format format;
-    struct text columns[RECORD_FIELDS]; // the column that plays each part; .at NULL for none
-    const char *sentence;               // for people: what is read and from where
+    struct text columns[RECORD_FIELDS]; // the column of each part; .at NULL if there is none
+    const char *sentence;               // for people: the format and its columns
 };
 
 enum record_kind {
     RECORD_CHAT,        // messages
     RECORD_PAIR,        // prompt and completion
-    RECORD_INSTRUCTION, // the same, written for an instruction prompt with an optional input
-    RECORD_PLAIN,       // completion holds all
+    RECORD_INSTRUCTION, // the same with an optional input, for an instruction prompt
+    RECORD_PLAIN,       // all text is in completion
 };
 
 struct record_sequence {
     enum record_kind kind;
     struct template_value messages; // a list of dicts
-    size_t prompt_count;            // of the messages; 0 where the row draws no line
+    size_t prompt_count;            // messages of the prompt; 0 if the row does not say
     struct template_value tools;    // a list, or none
     struct text system, prompt, input, completion;
 };
 
 struct record {
-    struct record_sequence sequences[2]; // the second is the rejected one of a pair
+    struct record_sequence sequences[2]; // the second is the rejected answer of a pair
     int count;
 };
 
-// Looks at the first rows (JSON objects) and decides. A format given is kept and only its columns
-// are looked for; fields ("instruction=query,output=reply") name columns by hand and may be empty.
+// Detects the format from the first rows (JSON objects). If a format is given, only its columns are
+// searched. fields ("instruction=query,output=reply") assigns columns explicitly; it may be empty.
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields);
 
-// The same for a table, from the names of its columns.
+// The same for a table, from its column names.
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
                                const struct text *names, size_t count, enum record_format format,
                                struct text fields);

@@ -1,4 +1,4 @@
-// Which shape a dataset has, by the columns of its first rows.
+// Detects the format of a dataset from the columns of its first rows.
 
 #include "core/data/record.h"
 
@@ -15,7 +15,7 @@ static const char *const field_names[RECORD_FIELDS] = {
     "history",  "prompt", "completion", "text",        "chosen", "rejected",
 };
 
-// Spellings of a part, the preferred first.
+// Column names of each part, in order of preference.
 static const char *const spellings[RECORD_FIELDS][6] = {
     { "messages", "conversations", "conversation" },
     { "tools", "functions" },
@@ -31,7 +31,7 @@ static const char *const spellings[RECORD_FIELDS][6] = {
     { "rejected" },
 };
 
-// Pairs of columns that are a prompt and its completion.
+// Pairs of columns that hold a prompt and its completion.
 static const struct {
     const char *prompt, *completion;
     enum record_format format;
@@ -44,7 +44,7 @@ static const struct {
 
 struct column {
     struct text name;
-    bool speaks; // a list whose items have "from"
+    bool has_from; // a list of objects with the key "from" (ShareGPT)
 };
 
 struct columns {
@@ -60,8 +60,8 @@ static const struct column *find(const struct columns *columns, const char *name
     return NULL;
 }
 
-// Whether the first object of a list, or of JSON text that holds a list, has the key "from".
-static bool has_speakers(struct text value, struct arena *arena)
+// Whether the first object of a list has the key "from".
+static bool is_sharegpt(struct text value, struct arena *arena)
 {
     struct json_reader in = json_reader(value);
     struct text key;
@@ -76,18 +76,18 @@ static bool has_speakers(struct text value, struct arena *arena)
     return false;
 }
 
-static void note(struct columns *columns, struct text name, bool speaks)
+static void note(struct columns *columns, struct text name, bool has_from)
 {
     for (size_t i = 0; i < columns->count; i++)
         if (text_equal(columns->items[i].name, name)) {
-            columns->items[i].speaks = columns->items[i].speaks || speaks;
+            columns->items[i].has_from = columns->items[i].has_from || has_from;
             return;
         }
     if (columns->count < COLUMNS)
-        columns->items[columns->count++] = (struct column){ name, speaks };
+        columns->items[columns->count++] = (struct column){ name, has_from };
 }
 
-static void look_at_row(struct columns *columns, struct arena *arena, struct text row)
+static void inspect_row(struct columns *columns, struct arena *arena, struct text row)
 {
     struct json_reader in = json_reader(row);
     struct text key;
@@ -95,7 +95,7 @@ static void look_at_row(struct columns *columns, struct arena *arena, struct tex
         return;
     for (json_object(&in); json_key(&in, arena, &key);) {
         struct text value = json_skip(&in);
-        note(columns, key, !in.problem && has_speakers(value, arena));
+        note(columns, key, !in.problem && is_sharegpt(value, arena));
     }
 }
 
@@ -106,7 +106,7 @@ static enum record_format guess(const struct columns *columns)
     for (int i = 0; spellings[RECORD_F_MESSAGES][i]; i++) {
         const struct column *column = find(columns, spellings[RECORD_F_MESSAGES][i]);
         if (column)
-            return column->speaks ? RECORD_SHAREGPT : RECORD_MESSAGES;
+            return column->has_from ? RECORD_SHAREGPT : RECORD_MESSAGES;
     }
     if (find(columns, "instruction") && (find(columns, "output") || find(columns, "response")))
         return RECORD_ALPACA;
@@ -136,7 +136,7 @@ static void choose_columns(struct record_schema *schema, const struct columns *c
     }
 }
 
-// The parts that each format reads; the first count of them must be there.
+// The parts that each format reads; the first `needed` of them are required.
 static const struct {
     int needed, count;
     enum record_field parts[6];
@@ -181,8 +181,8 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
         enum record_field part = uses[schema->format].parts[i];
         if (!named[part].at && i < uses[schema->format].needed)
             return fail(ERR_INPUT,
-                        "format %s wants a column for %s, and the rows have %s; --fields %s=COLUMN "
-                        "names it",
+                        "format %s needs a column for %s, but the rows have %s; name it with "
+                        "--fields %s=COLUMN",
                         record_format_names[schema->format], field_names[part],
                         list_columns(arena, columns), field_names[part]);
         if (!named[part].at)
@@ -214,17 +214,17 @@ static enum err read_fields(struct record_schema *schema, struct text fields)
             field = RECORD_F_OUTPUT;
         if (field == RECORD_FIELDS)
             return fail(ERR_USAGE,
-                        "--fields has %.*s; it wants PART=COLUMN, PART being messages, tools, "
+                        "--fields has %.*s; it needs PART=COLUMN, where PART is messages, tools, "
                         "system, instruction, input, output, history, prompt, completion, text, "
                         "chosen or rejected",
                         TEXT_ARGS(pair));
-        size_t behind = (size_t)(equals + 1 - pair.at);
-        schema->columns[field] = text_trim((struct text){ equals + 1, pair.size - behind });
+        size_t after = (size_t)(equals + 1 - pair.at);
+        schema->columns[field] = text_trim((struct text){ equals + 1, pair.size - after });
     }
     return OK;
 }
 
-// Columns named by hand tell the format as well as columns found.
+// Guesses the format from the columns found and those named with --fields.
 static enum record_format guess_from_fields(const struct record_schema *schema,
                                             const struct columns *columns)
 {
@@ -233,11 +233,11 @@ static enum record_format guess_from_fields(const struct record_schema *schema,
         if (schema->columns[i].at)
             note(&all, text_of(field_names[i]),
                  i == RECORD_F_MESSAGES && all.count && find(columns, "conversations") &&
-                     find(columns, "conversations")->speaks);
+                     find(columns, "conversations")->has_from);
     for (size_t i = 0; i < columns->count; i++)
         if (schema->columns[RECORD_F_MESSAGES].at &&
             text_equal(schema->columns[RECORD_F_MESSAGES], columns->items[i].name))
-            return columns->items[i].speaks ? RECORD_SHAREGPT : RECORD_MESSAGES;
+            return columns->items[i].has_from ? RECORD_SHAREGPT : RECORD_MESSAGES;
     return guess(&all);
 }
 
@@ -250,7 +250,7 @@ static enum err decide(struct record_schema *out, struct arena *arena,
         out->format = guess_from_fields(out, columns);
     if (!out->format)
         return fail(ERR_INPUT,
-                    "the rows have the columns %s, which no known format has; say --format "
+                    "the columns %s match no known format; give --format "
                     "messages, sharegpt, alpaca, prompt-completion, question-answer, text or "
                     "preference, and --fields PART=COLUMN",
                     list_columns(arena, columns));
@@ -268,7 +268,7 @@ enum err record_detect(struct record_schema *out, struct arena *arena, const str
 {
     struct columns columns = { 0 };
     for (size_t i = 0; i < count && i < ROWS; i++)
-        look_at_row(&columns, arena, rows[i]);
+        inspect_row(&columns, arena, rows[i]);
     return decide(out, arena, &columns, format, fields);
 }
 

@@ -1,21 +1,23 @@
+// Computes what each candidate context cuts and costs, and recommends one.
+
 #include "core/data/window.h"
 
 #include <math.h>
 
-// What a window has to keep, and what cutting nothing may cost more.
+// What a window must keep, and the extra cost at which cutting nothing is still preferred.
 static const double keep_examples = 0.99, keep_labelled = 0.995, spare_cost = 0.02;
 static const double enough_fill = 0.95;
 
-// Attention adds layers × width × length to the parameters that each token passes. With about
-// 12 × layers × width² parameters the two are equal at 12 widths; 4,096 is the width of an 8 B
-// model.
+// Per token, attention costs about as much as layers × width × length parameters. A model has about
+// 12 × layers × width² parameters, so both are equal at length 12 × width; an 8B model has width
+// 4,096.
 static const double default_square_tokens = 12 * 4096.0;
 
 enum { ROUNDING = 64, MOST_CANDIDATES = 32 };
 
-// Rows and widths of padded batches of the uncut examples. Cut to a window, a batch is as wide as
-// its longest or the window, so one simulation serves all candidates. (In grouped order the one
-// example that is put first of all may be another one.)
+// Rows and widths of padded batches of the uncut examples. After cutting to a window, a batch is as
+// wide as its longest example or the window, so one simulation serves all candidates. (Only the one
+// example that grouping moves to the front could be a different one.)
 struct padded {
     const struct packing_batch *batches;
     size_t count;
@@ -53,7 +55,7 @@ static struct cost padded_cost(const struct padded *padded, int64_t window, doub
     return cost;
 }
 
-// Attention within examples that are cut to the window.
+// Σ length² of the examples cut to the window.
 static double squares_within(const struct lengths_tally *tally, int64_t window)
 {
     double squares = 0;
@@ -81,7 +83,7 @@ static void add_candidate(int64_t *windows, size_t *count, int64_t window)
 }
 
 static size_t find_candidates(int64_t *windows, const struct lengths_tally *tally,
-                              int64_t asked_context)
+                              int64_t extra_context)
 {
     static const double shares[] = { 0.9, 0.95, 0.99, 0.999, 1 };
     size_t count = 0;
@@ -91,7 +93,7 @@ static size_t find_candidates(int64_t *windows, const struct lengths_tally *tall
         int64_t length = lengths_quantile(tally, shares[i]);
         add_candidate(windows, &count, (length + ROUNDING - 1) / ROUNDING * ROUNDING);
     }
-    add_candidate(windows, &count, asked_context);
+    add_candidate(windows, &count, extra_context);
     return count;
 }
 
@@ -104,7 +106,7 @@ struct inputs {
     struct packing_rule packed;
     struct lengths_sums sums;
     struct padded random, grouped;
-    double each; // examples that one of the list stands for
+    double each; // examples that an item of the list represents
 };
 
 static enum err measure(struct window *out, double *cost, const struct inputs *in, int64_t context)
@@ -167,21 +169,21 @@ static void recommend(struct window_plan *plan, struct arena *arena, const struc
 
     plan->recommended = smallest;
     if (!in->sums.examples) {
-        plan->reason = "there are no examples to choose by";
+        plan->reason = "there are no examples";
         return;
     }
     if (!least->truncated_examples) {
-        plan->reason = "the smallest that cuts nothing";
+        plan->reason = "the smallest that cuts no example";
     } else if (!whole->truncated_examples && more <= spare_cost) {
         plan->recommended = uncut;
-        plan->reason = text_format(arena, "cuts nothing, and costs only %s more than %lld",
+        plan->reason = text_format(arena, "cuts no example and costs only %s more than %lld",
                                    text_share(arena, fmax(more, 0)), (long long)least->context);
     } else {
         double examples = (double)least->truncated_examples / (double)in->sums.examples;
         double labelled = (double)least->truncated_labelled / (double)in->sums.labelled;
         plan->reason = text_format(
             arena,
-            "cuts %s of the examples and %s of the labelled tokens; cutting nothing costs "
+            "cuts %s of the examples and %s of the labelled tokens; cutting none would cost "
             "%s more",
             text_share(arena, examples), text_share(arena, labelled), text_share(arena, more));
     }
@@ -191,11 +193,12 @@ static void recommend(struct window_plan *plan, struct arena *arena, const struc
     while (wide + 1 < plan->count && plan->rows[wide].packed_efficiency < enough_fill)
         wide++;
     if (wide != plan->recommended && plan->rows[wide].packed_efficiency >= enough_fill) {
-        plan->reason =
-            text_format(arena, "packs fill to %s; %lld would do for the examples but fills to %s",
-                        text_share(arena, plan->rows[wide].packed_efficiency),
-                        (long long)plan->rows[plan->recommended].context,
-                        text_share(arena, plan->rows[plan->recommended].packed_efficiency));
+        plan->reason = text_format(
+            arena,
+            "packed rows are %s full; %lld is long enough for the examples, but only %s full",
+            text_share(arena, plan->rows[wide].packed_efficiency),
+            (long long)plan->rows[plan->recommended].context,
+            text_share(arena, plan->rows[plan->recommended].packed_efficiency));
         plan->recommended = wide;
     }
 }
@@ -208,8 +211,8 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     if (!trainer)
         TRY(packing_trainer_find(&trainer, NULL, NULL));
     in.packed = packing_rule(trainer, BATCHING_PACKED);
-    in.packed.skips_unlabelled = false;  // efficiency is a matter of lengths
-    in.packed.shuffles_examples = false; // the list is shuffled already
+    in.packed.skips_unlabelled = false;  // efficiency depends on lengths only
+    in.packed.shuffles_examples = false; // the list is already shuffled
 
     int64_t windows[MOST_CANDIDATES];
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };

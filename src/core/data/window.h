@@ -1,17 +1,18 @@
-// window: what each context window cuts and costs, and which one the data asks for.
+// window: compares context lengths by what they cut and cost, and recommends one.
 //
 //     struct window_plan plan;
 //     TRY(window_plan(&plan, arena, &tally, &(struct window_request){ .trainer = trainer }));
 //     plan.rows[plan.recommended].context, plan.reason
 //
-// Candidates are the powers of two from 512 to 32,768 and the data's own quantiles. Everything
-// comes from the histogram of lengths, shuffled by the seed, so that merged profiles give what the
-// profile of all the data gives.
+// Candidates are the powers of two from 512 to 32,768 and quantiles of the data's lengths.
+// Everything is computed from the histogram of lengths, shuffled by the seed, so merged profiles
+// give the same result as one profile of all the data.
 //
-// The recommendation is the data's and the task's, not the model's maximum: the smallest candidate
-// that leaves 99 % of the examples whole and keeps 99.5 % of the labelled tokens, which stand at
-// the end where cuts happen. If a window that cuts nothing costs hardly more, it is that one. Where
-// rows are packed, the window is a row too, and is made wide enough for rows to fill well.
+// The recommendation depends on the data, not on the model's maximum: the smallest candidate that
+// leaves 99 % of the examples whole and keeps 99.5 % of the labelled tokens, which are at the end,
+// where cuts happen. If a window that cuts nothing costs at most 2 % more, it is recommended
+// instead. With packing, the window is also the length of a packed row and is made large enough to
+// fill rows to 95 %.
 
 #pragma once
 
@@ -22,24 +23,25 @@ struct window {
     int64_t truncated_examples, truncated_tokens, truncated_labelled;
     double padded_efficiency;  // useful over processed tokens, padded to the longest of a batch
     double grouped_efficiency; // the same, grouped by length
-    double packed_efficiency;  // useful tokens over the slots of the trainer's packs
+    double packed_efficiency;  // useful tokens over the capacity of the trainer's packs
     int64_t packs;
-    double relative_cost; // of an epoch, batched as asked; 1 is the first window that cuts nothing
+    double relative_cost; // of an epoch with the chosen batching; 1: the smallest window that cuts
+                          // nothing
 };
 
 struct window_request {
-    const struct packing_trainer *trainer; // whose packing; NULL is the default one
-    enum batching batching;                // whose cost counts
-    int64_t micro_batch;                   // of padded rows; 0 is WINDOW_MICRO_BATCH
-    int64_t context;                       // one more candidate; 0: none
-    double square_tokens; // the length at which attention costs as much as all else; 0: a guess
+    const struct packing_trainer *trainer; // whose packing; NULL: the default
+    enum batching batching;                // decides which cost counts
+    int64_t micro_batch;                   // of padded rows; 0 means WINDOW_MICRO_BATCH
+    int64_t context;                       // an additional candidate; 0: none
+    double square_tokens; // length at which attention costs as much as the rest; 0: a default
     uint64_t seed;
 };
 
 enum { WINDOW_MICRO_BATCH = 8 };
 
 struct window_plan {
-    struct window *rows; // by rising context
+    struct window *rows; // by increasing context
     size_t count;
     size_t recommended;
     const char *reason; // one sentence

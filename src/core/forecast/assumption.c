@@ -18,6 +18,13 @@ struct assumption assumption_given(struct assumption assumed, double value)
     return assumed;
 }
 
+struct assumption assumption_measured(struct assumption assumed, double value, const char *source,
+                                      const char *as_of)
+{
+    return (struct assumption){ assumed.name,        assumed.unit, { value, value, value },
+                                ASSUMPTION_MEASURED, source,       as_of };
+}
+
 double assumption_draw(const struct assumption *assumption, double z)
 {
     const struct range *value = &assumption->value;

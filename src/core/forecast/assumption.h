@@ -27,6 +27,10 @@ struct assumption {
 
 struct assumption assumption_given(struct assumption assumed, double value); // NAN: as it was
 
+// The same with one measured value.
+struct assumption assumption_measured(struct assumption assumed, double value, const char *source,
+                                      const char *as_of);
+
 // The value for a standard normal sample z: lognormal on both sides of the middle, or
 // normal and cut at zero where the low end is zero.
 double assumption_draw(const struct assumption *assumption, double z);

@@ -13,6 +13,7 @@
 struct chance {
     double efficiency, lengths, startup, storage, evaluation, failure_rate;
     double failure, lost, retry, failed, price;
+    double first_sights;
 };
 
 static const struct {
@@ -25,6 +26,7 @@ static const struct {
     [FORECAST_EVALUATION] = { "evaluation", "--eval-share with what is planned" },
     [FORECAST_FAILURES] = { "failures", NULL },
     [FORECAST_RETRIES] = { "repeated runs", NULL },
+    [FORECAST_WIDTHS] = { "new widths", "a pilot, or --pad-to-multiple-of" },
 };
 
 static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
@@ -44,6 +46,8 @@ static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
             .failed = rng_uniform(&rng),
             .price = rng_uniform(&rng),
         };
+    for (size_t i = 0; i < count; i++)
+        chances[i].first_sights = rng_normal(&rng);
 }
 
 // The sample with one unknown at its middle, or with all others at theirs.
@@ -62,6 +66,7 @@ static struct chance hold(struct chance chance, enum forecast_driver_kind kind, 
         to->failure = from.failure;
         to->lost = from.lost;
         break;
+    case FORECAST_WIDTHS: to->first_sights = from.first_sights; break;
     default: to->retry = from.retry; to->failed = from.failed;
     }
     return *to;
@@ -81,6 +86,7 @@ static struct overhead_draw overhead_of(const struct overheads *o, const struct 
         .storage_bytes_per_s = assumption_draw(&o->storage_bytes_per_s, chance->storage),
         .eval_share = assumption_draw(&o->eval_share, chance->evaluation),
         .failures_per_gpu_hour = assumption_draw(&o->failures_per_gpu_hour, chance->failure_rate),
+        .first_sights = chance->first_sights,
         .failure_chance = chance->failure,
         .lost_share = chance->lost,
         .retry_chance = chance->retry,
@@ -119,6 +125,8 @@ static bool varies(const struct forecast_input *input, enum forecast_driver_kind
     case FORECAST_EFFICIENCY: return input->efficiency.log_spread > 0;
     case FORECAST_LENGTHS: return input->processed_factor.low != input->processed_factor.high;
     case FORECAST_RETRIES: return o->retries.value.mid > 0 || o->failed_runs.value.mid > 0;
+    case FORECAST_WIDTHS:
+        return o->first_width_seconds.value.low != o->first_width_seconds.value.high;
     default: return true;
     }
 }

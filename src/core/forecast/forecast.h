@@ -45,6 +45,7 @@ enum forecast_driver_kind {
     FORECAST_EVALUATION,
     FORECAST_FAILURES,
     FORECAST_RETRIES,
+    FORECAST_WIDTHS,
     FORECAST_DRIVERS,
 };
 

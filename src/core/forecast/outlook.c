@@ -38,6 +38,17 @@ static void read_failures(struct outlook_plan *out, const struct json *list)
     }
 }
 
+static void read_width_seconds(struct outlook_plan *out, const struct json *list)
+{
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+        struct text name = json_get_text(&list->items[i], "name");
+        if (name.at && text_is(name, "first sight of a width"))
+            out->width_seconds = (struct range){ json_get_number(&list->items[i], "low", 0),
+                                                 json_get_number(&list->items[i], "value", 0),
+                                                 json_get_number(&list->items[i], "high", 0) };
+    }
+}
+
 enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct text document,
                            const char *name)
 {
@@ -62,6 +73,8 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
                     name);
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
+    workload_read_widths(&out->sights, workload, 1);
+    read_width_seconds(out, json_get(&tree, "assumptions"));
     return OK;
 }
 
@@ -109,6 +122,12 @@ static struct range measured_rest(const struct outlook_plan *plan,
     add_slow(&rest, plan, now, STEADY_EVALUATION, OVERHEAD_EVALUATION, steps);
     add_slow(&rest, plan, now, STEADY_SAVE, OVERHEAD_SAVES, steps);
     add_slow(&rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
+    if (now->steady->seconds_per_width > 0) { // the steps above are without first sights
+        double left = packing_widths_seen(&plan->sights, now->steps + steps) -
+                      packing_widths_seen(&plan->sights, now->steps);
+        double seconds = fmax(left, 0) * now->steady->seconds_per_width;
+        add(&rest, seconds, 0.3 * seconds);
+    }
     double failures = share * plan->seconds[OVERHEAD_FAILURES];
     double half = STATS_P90 * sqrt(rest.variance);
     return (struct range){ fmax(rest.seconds - half, 0), rest.seconds + failures,

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "core/forecast/overhead.h"
+#include "core/forecast/workload.h"
 #include "core/measured/pilot.h"
 #include "core/trainers/steady.h"
 
@@ -24,6 +25,8 @@ struct outlook_plan {
     double processed_tokens, steps, gpus;
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices
+    struct packing_sights sights;   // of widths, by steps; count 0: unknown
+    struct range width_seconds;     // of the first sight of a width, as assumed; mid 0: unknown
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
     double failures_high_seconds;   // beyond the expected ones, at P90
     struct pilot_configuration configuration;

@@ -33,7 +33,10 @@ struct overheads {
     double gpus, epochs;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
     double eval_cost;              // seconds of an evaluated token over those of a trained one
-    double allocation_seconds;     // that the caching allocator takes for widths it has not seen
+    struct assumption first_width_seconds; // at the first sight of a width: kernels, attention
+                                           // plans, memory
+    struct assumption first_steps_seconds; // of a process: kernels are loaded
+    double new_widths;                     // that a rank meets in the run
     bool compiles;
 };
 
@@ -42,7 +45,7 @@ enum overhead_kind {
     OVERHEAD_STARTUP,
     OVERHEAD_COMPILATION,
     OVERHEAD_LOADING,
-    OVERHEAD_ALLOCATION,
+    OVERHEAD_WIDTHS, // first sights of widths, and the first steps
     OVERHEAD_STALLS,
     OVERHEAD_EVALUATION,
     OVERHEAD_SAVES,
@@ -56,6 +59,7 @@ extern const char *const overhead_names[];
 struct overhead_draw {
     double startup_seconds, compile_seconds, storage_bytes_per_s, eval_share;
     double failures_per_gpu_hour;
+    double first_sights; // a standard normal variable
     double failure_chance, lost_share, retry_chance, failed_chance;
 };
 
@@ -70,6 +74,10 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node);
 
 // Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
+// What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
+void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
+                           double layers);
+
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);
 
 struct overhead_draw overhead_middle(const struct overheads *overheads);

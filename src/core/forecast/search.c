@@ -249,6 +249,7 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
         .processed_factor = { 1, 1, 1 },
         .overheads = *overheads,
     };
+    overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers);
     struct overhead_times times;
     result.wall_hours = forecast_middle(&times, &input) / 3600;
     if (card->found && !is_better(&card->best, result.stable, result.wall_hours, &result.memory))

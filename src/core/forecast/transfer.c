@@ -282,6 +282,27 @@ static bool move_by_fit(double *log_efficiency, double *spread, const struct tra
     return true;
 }
 
+// --- pilot and prior ---------------------------------------------------------
+
+// A steady pilot replaces the prior. One that is not steady, or whose rate depends on what first
+// sights of widths are believed to cost, is weighed against it by variances, so
+// that it cannot make the forecast worse than both; one that contradicts it by more than three
+// deviations gets a range that spans both.
+static void weigh(struct transferred *out, double measured, double near,
+                  const struct efficiency *prior, bool sure)
+{
+    struct efficiency *e = &out->efficiency;
+    double variance = prior->log_spread * prior->log_spread, apart = measured - prior->log_mid;
+    out->contradiction = variance + near > 0 ? apart / sqrt(variance + near) : 0;
+    bool contradicts = fabs(out->contradiction) > TRANSFER_CONTRADICTS;
+    if (!sure && !contradicts && out->weight == 1 && variance > 0) {
+        e->log_mid = prior->log_mid + apart * variance / (variance + near);
+        e->log_spread = sqrt(variance * near / (variance + near));
+    }
+    if (contradicts)
+        e->log_spread = fmax(e->log_spread, fabs(e->log_mid - prior->log_mid) / STATS_P90);
+}
+
 // --- transfer ----------------------------------------------------------------
 
 void transfer_to(struct transferred *out, const struct transfer *transfer, struct arena *arena,
@@ -315,4 +336,6 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
     e->log_mid = transfer->prior.log_mid + weight * (log_efficiency - transfer->prior.log_mid);
     e->log_spread = fmin(transfer->prior.log_spread, sqrt(left));
     e->is_piloted = true;
+    bool sure = transfer->pilot->steady && !(transfer->pilot->transient.seconds_per_width >= 0);
+    weigh(out, log_efficiency, near, &transfer->prior, sure);
 }

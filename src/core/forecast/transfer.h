@@ -40,6 +40,8 @@ enum transfer_cause {
 };
 extern const char *const transfer_names[]; // "the pilot's interval", "other lengths", …
 
+#define TRANSFER_CONTRADICTS 3.0 // deviations
+
 // A pilot, and the tables in which its names are looked up.
 struct transfer_source {
     const struct pilot *pilot;
@@ -70,10 +72,11 @@ struct transfer {
 struct transferred {
     struct efficiency efficiency;
     double spreads[TRANSFER_CAUSES]; // standard deviation of ln(tokens/s), by cause
-    double weight;   // of the pilot against the stack's own row: 1 if no far cause differs
-    bool by_fit;     // lengths were scaled by the pilot's fit
-    bool alike;      // only the lengths differ, and little
-    bool same_stack; // false: the pilot tells nothing about this run
+    double weight;        // of the pilot against the stack's own row: 1 if no far cause differs
+    double contradiction; // measured against the stack's own efficiency, in deviations of both
+    bool by_fit;          // lengths were scaled by the pilot's fit
+    bool alike;           // only the lengths differ, and little
+    bool same_stack;      // false: the pilot tells nothing about this run
 };
 
 // ERR_INPUT if the pilot names no known model, stack or GPU, was measured on a CPU, or is faster

@@ -121,6 +121,17 @@ static struct step_batch average(const struct workload_rule *rule, double mean, 
                                 .padded = !packed && useful_share < 1 };
 }
 
+static const struct workload_shape *nearest_shape(const struct workload_rule *rule,
+                                                  double micro_batch)
+{
+    const struct workload_shape *best = rule->shapes;
+    for (size_t i = 1; i < rule->shape_count; i++)
+        if (fabs(log(rule->shapes[i].micro_batch / micro_batch)) <
+            fabs(log(best->micro_batch / micro_batch)))
+            best = &rule->shapes[i];
+    return best;
+}
+
 // The measured shape at a micro-batch: between two, in proportion to their logarithms.
 static struct workload_shape shape_at(const struct workload_rule *rule, double micro_batch)
 {
@@ -141,7 +152,7 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
         .attended = a->attended + share * (b->attended - a->attended),
         .worst_width = fmax(a->worst_width, b->worst_width),
         .rows = a->rows,
-        .widths = fmin(a->widths, b->widths),
+        .sights = nearest_shape(rule, micro_batch)->sights,
     };
 }
 
@@ -179,6 +190,65 @@ static void fill_rows(struct workload *out, const struct workload_rule *rule)
     out->varied_widths = false;
 }
 
+// Widths as simulated. Where lengths are unknown: two thirds of a lognormal's rows lie within one
+// spread of the mean, so that as many widths recur; rows that fill the context have one width.
+static void find_widths(struct workload *out, const struct workload_rule *rule, double mean)
+{
+    bool varied = rule->batching == BATCHING_LONGEST || rule->batching == BATCHING_GROUPED;
+    double multiple = rule->multiple > 1 ? (double)rule->multiple : 1;
+    if (rule->shapes && nearest_shape(rule, out->micro_batch)->sights.count)
+        out->sights = &nearest_shape(rule, out->micro_batch)->sights;
+    else if (varied && !rule->full_rows && !rule->shapes)
+        out->likely_widths = 2 * rule->length_spread.mid * mean / multiple;
+    out->distinct_widths = workload_widths(out, out->steps);
+}
+
+double workload_widths(const struct workload *workload, double steps)
+{
+    double micro_batches = steps * workload->accumulation, likely = workload->likely_widths;
+    if (workload->sights)
+        return packing_widths_seen(workload->sights, micro_batches);
+    // Of equally likely widths: those that so many samples have met.
+    return likely > 1 ? likely * (1 - exp(-micro_batches / likely)) : micro_batches > 0;
+}
+
+enum { MARKS = 20 }; // counts in a plan's document
+
+void workload_write_widths(const struct workload *workload, struct json_writer *w)
+{
+    double done = 0;
+    json_open(w, "widths", '[');
+    for (int i = 0; i < MARKS; i++) {
+        double steps = rint(pow(workload->steps, (double)i / (MARKS - 1)));
+        if (steps <= done)
+            continue;
+        done = steps;
+        json_open(w, NULL, '{');
+        json_put_number(w, "steps", steps);
+        json_put_number(w, "widths", workload_widths(workload, steps));
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+void workload_read_widths(struct packing_sights *out, const struct json *workload,
+                          double accumulation)
+{
+    const struct json *list = json_get(workload, "widths");
+    double each = accumulation >= 1 ? accumulation : 1, before = 0, seen = 0;
+    *out = (struct packing_sights){ 0 };
+    for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
+        double steps = json_get_number(&list->items[i], "steps", NAN);
+        double widths = json_get_number(&list->items[i], "widths", NAN);
+        if (out->count == PACKING_SIGHTS || !(steps > before) || !(widths >= seen))
+            continue;
+        before = steps, seen = widths;
+        out->micro_batches[out->count] = steps * each;
+        out->widths[out->count++] = widths;
+        out->epoch = steps * each; // the whole run: further steps add nothing
+    }
+}
+
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch)
 {
@@ -213,8 +283,5 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
     out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
-    // Two thirds of a lognormal's rows lie within one spread of the mean: that many widths recur.
-    double likely = 2 * rule->length_spread.mid * mean.mid;
-    out->distinct_widths = rule->shapes ? shape_at(rule, micro_batch).widths
-                                        : fmin(out->steps * out->accumulation, likely);
+    find_widths(out, rule, mean.mid);
 }

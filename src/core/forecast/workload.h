@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include "base/json.h"
 #include "base/stats.h"
 #include "core/data/packing.h"
 #include "core/step/step.h"
@@ -24,8 +25,8 @@ struct workload_shape {
     double width;       // of a row, on average
     double attended;    // Σ l² over processed tokens
     double worst_width;
-    double rows;   // of an epoch: examples, or packs
-    double widths; // distinct ones
+    double rows;                  // of an epoch: examples, or packs
+    struct packing_sights sights; // of widths; without any, one width is assumed
 };
 
 struct workload_rule {
@@ -33,9 +34,11 @@ struct workload_rule {
     double examples; // NAN: unknown
     double epochs;
     double context;
-    int batching;               // enum batching, not AUTO
-    double labelled_share;      // of the tokens, those that the loss counts
-    double mean_length;         // of the examples; NAN: assumed
+    int batching;          // enum batching, not AUTO
+    int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
+    int64_t multiple;      // widths are padded to a multiple of this; 0: any width
+    double labelled_share; // of the tokens, those that the loss counts
+    double mean_length;    // of the examples; NAN: assumed
     struct range length_spread; // deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context
@@ -55,8 +58,10 @@ struct workload {
     struct step_batch batch, worst;                 // on average; the one that needs most memory
     int batching;
     bool varied_widths;
-    double distinct_widths;
-    struct range processed_factor; // of processed_tokens, where the lengths are uncertain
+    double distinct_widths;              // that one rank meets in the whole run
+    const struct packing_sights *sights; // as simulated; NULL: unknown
+    double likely_widths;                // where they are unknown: as many recur
+    struct range processed_factor;       // of processed_tokens, where the lengths are uncertain
 };
 
 // A rule with the assumptions for unknown lengths, and without tokens.
@@ -68,6 +73,14 @@ enum err workload_check(const struct workload_rule *rule);
 // global_batch 0 is micro_batch × data.
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch);
+
+// Distinct (rows, width) that one rank has met after so many steps.
+double workload_widths(const struct workload *workload, double steps);
+
+// The counts of "workload.widths" in a plan's document, for that many micro-batches a step.
+void workload_read_widths(struct packing_sights *out, const struct json *workload,
+                          double accumulation);
+void workload_write_widths(const struct workload *workload, struct json_writer *w);
 
 // Replaces assumed lengths by those of the user's own examples: tokens, examples, and
 // the micro-batches that the trainer (a stack's "trainer") would make of them, simulated for each

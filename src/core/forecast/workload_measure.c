@@ -33,8 +33,22 @@ static struct workload_shape shape_of(const struct batches *sums, double micro_b
         .attended = sums->attended / processed,
         .worst_width = (double)sums->worst.rows * (double)sums->worst.width / micro_batch,
         .rows = rint((double)sums->rows * scale),
-        .widths = (double)sums->distinct_widths,
     };
+}
+
+// One epoch and, for a run of several, a second one with another shuffle.
+static enum err simulate(struct batches *sums, struct packing_sights *sights, struct arena *arena,
+                         const struct lengths *lengths, const struct packing_rule *rule,
+                         struct packing_setup setup, bool again)
+{
+    struct packing epoch, next;
+    TRY(packing_plan(&epoch, arena, lengths, rule, &setup));
+    *sums = epoch.sums;
+    setup.seed++;
+    if (again)
+        TRY(packing_plan(&next, arena, lengths, rule, &setup));
+    packing_count_sights(sights, &epoch, again ? &next : NULL);
+    return OK;
 }
 
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
@@ -52,14 +66,19 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
         struct arena_mark mark = arena_mark(arena);
         struct packing_setup setup = { .window = (int64_t)rule->context,
                                        .micro_batch = (int64_t)1 << count,
+                                       .multiple = rule->multiple,
                                        .seed = seed };
-        struct packing plan;
-        TRY(packing_plan(&plan, arena, &simulated, &packing, &setup));
-        struct batches sums = plan.sums;
+        // transformers groups by length over the rows of a whole step.
+        if (packing.method == PACKING_GROUPED && rule->step_rows > setup.micro_batch)
+            setup.accumulation = rule->step_rows / setup.micro_batch;
+        struct batches sums;
+        struct packing_sights sights;
+        TRY(simulate(&sums, &sights, arena, &simulated, &packing, setup, rule->epochs > 1));
         arena_rewind(arena, mark);
         if (sums.processed_tokens <= 0) // fewer rows than the micro-batch, and the trainer drops it
             break;
         shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
+        shapes[count].sights = sights;
         if (count == 0) {
             rule->tokens = (double)sums.useful_tokens * scale;
             rule->labelled_share = (double)sums.labelled_tokens / (double)sums.useful_tokens;

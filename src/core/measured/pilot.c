@@ -94,6 +94,16 @@ static const struct field apart_fields[] = {
     { 0 },
 };
 
+static const struct field transient_fields[] = {
+    FIELD_AS("seconds_per_width", pilot, transient.seconds_per_width, SECONDS,
+             "at the first sight of a width"),
+    FIELD_AS("widths_seen", pilot, transient.widths_seen, NUMBER, "expected in the pilot"),
+    FIELD_AS("widths_run", pilot, transient.widths_run, NUMBER, "expected in the whole run"),
+    FIELD_AS("first_steps_seconds", pilot, transient.first_steps_seconds, SECONDS,
+             "of the first steps, beyond steady ones"),
+    { 0 },
+};
+
 static const struct field configuration_fields[] = {
     FIELD(pilot_configuration, model, TEXT, "as in the catalog, or a folder"),
     FIELD(pilot_configuration, stack, TEXT, "as in stacks.json"),
@@ -120,6 +130,7 @@ static const struct section {
     { "step_seconds", seconds_fields },    { "fit", fit_fields },
     { "composition", composition_fields }, { "gpu", card_fields },
     { "stalls", stalls_fields },           { "apart", apart_fields },
+    { "transient", transient_fields },
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 

@@ -64,6 +64,13 @@ struct pilot_apart {
     double save_seconds, save_bytes;     // of one checkpoint
 };
 
+// The cost of meeting widths for the first time, told apart from the steady steps.
+struct pilot_transient {
+    double seconds_per_width;       // stalls that nothing else explains included
+    double widths_seen, widths_run; // expected in the pilot, and in the whole run
+    double first_steps_seconds;     // of the first steps beyond steady ones: kernels are loaded
+};
+
 // What ran; the keys are those of a plan's "configuration".
 struct pilot_configuration {
     const char *model, *stack, *gpu, *parallel, *batching;
@@ -88,6 +95,7 @@ struct pilot {
     struct pilot_configuration configuration;
     struct pilot_stalls stalls;
     struct pilot_apart apart;
+    struct pilot_transient transient;
     double elapsed_seconds;
     const char *as_of;                 // date
     const struct trainer_config *from; // the trainer's configuration; NULL: unknown

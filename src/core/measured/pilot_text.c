@@ -113,10 +113,21 @@ static void put_gpu(const struct pilot *pilot, struct arena *arena, struct out *
         out_labelled(out, "device", out_string(&line));
 }
 
+static void put_transient(const struct pilot *pilot, struct arena *arena, struct out *out)
+{
+    const struct pilot_transient *t = &pilot->transient;
+    if (t->seconds_per_width > 0 && t->widths_seen >= 1)
+        out_labelled(out, "new widths",
+                     text_format(arena, "%.0f of %.0f in the run seen, %s each, not in the rate",
+                                 t->widths_seen, fmax(t->widths_run, t->widths_seen),
+                                 text_seconds(arena, t->seconds_per_width)));
+}
+
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     put_rate(pilot, arena, out);
     put_steps(pilot, arena, out);
+    put_transient(pilot, arena, out);
     put_stalls(pilot, arena, out);
     put_gpu(pilot, arena, out);
 }

@@ -402,6 +402,21 @@ static const char *pilot_not_steady(const struct plan *plan, struct arena *arena
                        pilot->verdict ? ": " : "", pilot->verdict ? pilot->verdict : "");
 }
 
+static const char *pilot_contradicts(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    if (!pilot || !(fabs(plan->transferred.contradiction) > TRANSFER_CONTRADICTS))
+        return NULL;
+    const struct transfer *transfer = &plan->transfer;
+    double expected = transfer->roofline_tokens_per_s * exp(transfer->prior.log_mid);
+    return text_format(arena,
+                       "the pilot measured %s tokens/s and its stack is expected to reach %s; the "
+                       "range spans both; check its tokens per step, and that nothing else used "
+                       "the GPU",
+                       text_commas(arena, llround(pilot->tokens_per_s.mean)),
+                       text_commas(arena, llround(expected)));
+}
+
 static const char *pilot_throttled(const struct plan *plan, struct arena *arena)
 {
     const struct pilot *pilot = plan->request->pilot;
@@ -489,6 +504,7 @@ static const struct {
     { "unmeasured_stack", unmeasured_stack },
     { "ledger_changes_hours", ledger_changes_hours },
     { "pilot_not_steady", pilot_not_steady },
+    { "pilot_contradicts", pilot_contradicts },
     { "pilot_throttled", pilot_throttled },
     { "pilot_of_another_stack", pilot_of_another_stack },
     { "pilot_needs_more_memory", pilot_needs_more_memory },

@@ -140,6 +140,23 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     return to;
 }
 
+// Replaces what a first sight is assumed to cost by what the pilot measured. A pilot that did not
+// tell first sights from steady steps has them in its rate.
+static void take_transient(struct overheads *o, const struct plan *plan, const struct pilot *pilot)
+{
+    const struct pilot_transient *t = &pilot->transient;
+    const char *source = plan->request->pilot_name;
+    if (t->seconds_per_width >= 0)
+        o->first_width_seconds =
+            assumption_measured(o->first_width_seconds, t->seconds_per_width, source, pilot->as_of);
+    else if (plan->transfer.setup.varied_widths)
+        o->first_width_seconds =
+            assumption_measured(o->first_width_seconds, 0, "in the pilot's rate", pilot->as_of);
+    if (t->first_steps_seconds >= 0)
+        o->first_steps_seconds = assumption_measured(o->first_steps_seconds, t->first_steps_seconds,
+                                                     source, pilot->as_of);
+}
+
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
                                  const struct search_result *result, const struct setup *setup,
                                  const struct estimate *estimate)
@@ -159,10 +176,8 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
     if (pilot && to.weight == 1 && pilot->apart.evaluation_seconds_per_token > 0)
         input.overheads.eval_cost =
             pilot->apart.evaluation_seconds_per_token * pilot->tokens_per_s.mean;
-    // Measured on an H200: of 14 s for new widths, 6.7 s were in four stalls and the first step,
-    // which a pilot reports apart. The rest is in its ordinary steps, and so in its rate.
-    if (pilot && to.weight == 1 && plan->transfer.setup.varied_widths)
-        input.overheads.allocation_seconds *= 0.5;
+    if (pilot && to.weight == 1)
+        take_transient(&input.overheads, plan, pilot);
     return input;
 }
 

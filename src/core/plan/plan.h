@@ -39,6 +39,7 @@ struct plan_request {
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
     int batching; // enum workload_batching
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
+    int64_t pad_to_multiple_of;
     double epochs, mean_length, labelled_share;
     double eval_share, evals_per_epoch, retries, failed_runs;
     double startup, compile, storage, save_interval, failures_per_gpu_hour; // seconds, bytes/s

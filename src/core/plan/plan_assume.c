@@ -187,7 +187,8 @@ void plan_assume(struct plan *plan)
         &o->storage_bytes_per_s,  &o->eval_share,
         &o->evals_per_epoch,      &o->failures_per_gpu_hour,
         &o->data_bytes_per_token, &o->retries,
-        &o->failed_runs,
+        &o->failed_runs,          &o->first_width_seconds,
+        &o->first_steps_seconds,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])

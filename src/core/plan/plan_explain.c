@@ -163,8 +163,10 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
         [OVERHEAD_TRAINING] = "processed tokens / expected speed",
         [OVERHEAD_STARTUP] = origin_words(&o->startup_seconds, a),
         [OVERHEAD_COMPILATION] = origin_words(&o->compile_seconds, a),
-        [OVERHEAD_ALLOCATION] = text_format(a, "the allocator meets %.0f widths for the first time",
-                                            plan->chosen.workload.distinct_widths),
+        [OVERHEAD_WIDTHS] =
+            text_format(a, "%.0f widths met for the first time, %s each; the first steps %s",
+                        o->new_widths, text_seconds(a, o->first_width_seconds.value.mid),
+                        text_seconds(a, o->first_steps_seconds.value.mid)),
         [OVERHEAD_LOADING] =
             text_format(a, "%s of 16-bit weights at %s/s", text_bytes(a, o->load_bytes),
                         text_bytes(a, o->storage_bytes_per_s.value.mid)),

@@ -82,7 +82,6 @@ void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const s
         .attended = step->squares > 0 ? step->squares / step->tokens : width,
         .worst_width = rule->context,
         .rows = ceil(rule->tokens / fill / width),
-        .widths = 1,
     };
     if (isnan(plan->request->labelled_share) && step->labelled > 0)
         rule->labelled_share = fmin(1, step->labelled / (step->tokens * fill));

@@ -23,6 +23,8 @@ const struct field plan_fields[] = {
     FIELD_OF(plan_request, batching, batching_names_auto, "how rows form batches", .value = "MODE"),
     FIELD(plan_request, packing, TEXT, "on: the same as --batching packed; off: longest",
           .value = "on|off", .fallback = ""),
+    FIELD(plan_request, pad_to_multiple_of, COUNT, "round padded widths up to a multiple of this",
+          .fallback = "as the trainer does"),
     FIELD(plan_request, micro_batch, TEXT, "rows per GPU and forward pass", .value = "N",
           .fallback = "auto"),
     FIELD(plan_request, global_batch, COUNT, "rows per optimizer step, over all GPUs",
@@ -63,7 +65,7 @@ struct plan_request plan_request_default(void)
     memset(&request, 0, sizeof request);
     field_clear(plan_fields, &request);
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
-    request.context = request.global_batch = PLAN_NOT_GIVEN;
+    request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.seed = 1;
@@ -104,6 +106,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "examples", request->examples, many },
         { "context", request->context, 1 << 24 },
         { "global-batch", request->global_batch, 1 << 24 },
+        { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value != PLAN_NOT_GIVEN &&
@@ -178,7 +181,8 @@ enum err plan_request_read(struct plan_request *out, struct arena *arena, struct
 // --- a former plan -----------------------------------------------------------
 
 // The batches that a plan simulated on its data, as the one shape that its document keeps of them.
-static struct workload_shape *read_shape(const struct json *workload, struct arena *arena)
+static struct workload_shape *read_shape(const struct json *workload, double accumulation,
+                                         struct arena *arena)
 {
     const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
@@ -195,8 +199,8 @@ static struct workload_shape *read_shape(const struct json *workload, struct are
         .worst_width = json_get_number(worst, "width", NAN),
         .rows = json_get_number(workload, "processed_tokens", NAN) /
                 json_get_number(workload, "epochs", NAN) / (tokens / rows),
-        .widths = json_get_number(workload, "distinct_widths", 1),
     };
+    workload_read_widths(&shape->sights, workload, accumulation);
     bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
     return whole ? shape : NULL;
 }
@@ -213,7 +217,8 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
     TRY(read_members(out, arena, request, text_format(arena, "%s: request", name)));
     if (json_get_bool(workload, "measured", false)) {
-        out->shape_known = read_shape(workload, arena);
+        out->shape_known = read_shape(
+            workload, json_get_number(json_get(&tree, "configuration"), "accumulation", 1), arena);
         out->token_spread = json_get_number(workload, "token_spread", 0);
         out->tokens = (int64_t)json_get_number(workload, "tokens", (double)out->tokens);
     }
@@ -235,7 +240,8 @@ void plan_request_renew(struct plan_request *request)
     if (new_data && !request->lengths && isnan(given->mean_length))
         request->mean_length = NAN;
     bool same = request->context == former->context && request->batching == former->batching &&
-                request->packing == former->packing;
+                request->packing == former->packing &&
+                request->pad_to_multiple_of == former->pad_to_multiple_of;
     if (new_data || !same)
         request->shape_known = NULL;
     if (new_data && !request->lengths)

@@ -72,6 +72,10 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
                                "--tokens or --mean-length");
     if (!isnan(request->epochs))
         rule->epochs = request->epochs;
+    if (request->global_batch > 0)
+        rule->step_rows = request->global_batch / (request->gpus > 0 ? request->gpus : 1);
+    if (request->pad_to_multiple_of > 0)
+        rule->multiple = request->pad_to_multiple_of;
     if (request->context > 0)
         rule->context = (double)request->context;
     else if (plan->model->max_positions > 0)

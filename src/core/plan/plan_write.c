@@ -39,7 +39,8 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "mean_length", workload->mean_length);
     put_batch(w, "batch", &workload->batch); // a micro-batch of one rank, on average
     put_batch(w, "worst", &workload->worst);
-    json_put_number(w, "distinct_widths", workload->distinct_widths); // of padded micro-batches
+    json_put_number(w, "distinct_widths", workload->distinct_widths); // met in the whole run
+    workload_write_widths(workload, w);
     json_put_number(w, "token_spread", plan->rule.token_spread); // 0: tokens were counted exactly
     json_put_bool(w, "measured", plan->request->lengths || plan->request->shape_known);
     json_close(w, '}');

@@ -36,6 +36,8 @@ const struct field stack_fields[] = {
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
+    FIELD(stack, first_width_seconds, SECONDS, "at the first sight of a width, on Hopper or newer"),
+    FIELD(stack, first_steps_seconds, SECONDS, "of the first steps, per layer: kernels are loaded"),
     FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
@@ -70,6 +72,8 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
 {
     struct text like = json_get_text(in, "like");
     field_clear(stack_fields, out);
+    out->first_width_seconds = 0.02; // nobody measured it
+    out->first_steps_seconds = 0.3;
     if (like.at) {
         const char *wanted = text_copy(arena, like);
         const struct stack *base = find_exact(before, before_count, wanted);

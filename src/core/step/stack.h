@@ -25,24 +25,26 @@ enum stack_adapters { // LoRA as separate modules; the same under autocast; fuse
 struct stack {
     const char *name, *like, *title, *aliases; // aliases: words of framework names, separated by |
     const char *family;                        // stacks of one family share their prior
-    int kernels;             // of norms, rotary positions and activation functions
-    int attention;           // enum stack_attention
-    bool masks;              // padded batches reach attention with a mask (transformers' sdpa)
-    int adapters;            // how LoRA products are run
-    int adapter_dtype;       // of adapters, their gradients and states
-    int weights;             // dtype of trained weights under bf16 (fp32: a master copy)
-    int gradients, states;   // dtypes under full training
-    bool copies_weights;     // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
-    double update_copies;    // of one state, alive in the update (an optimizer over lists)
-    bool widens_unquantized; // embedding, head and norms go to fp32 beside a quantised base
-    bool casts_quantized;    // a quantised linear casts its output, and both copies are kept
-    bool fp8_weights;        // frozen and trained weights are stored in 8 bits under fp8
-    bool remakes;            // a whole-model compiler recomputes norm and gate outputs
-    double loss_bytes;       // kept per logit at the peak
-    double loss_most_bytes;  // of all logits, where they are computed in chunks
-    double loss_moved_bytes; // per logit, forward and backward
-    bool labelled_head;      // the head runs on labelled tokens only
-    double launch_seconds;   // of the host per operation launched
+    int kernels;                // of norms, rotary positions and activation functions
+    int attention;              // enum stack_attention
+    bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
+    int adapters;               // how LoRA products are run
+    int adapter_dtype;          // of adapters, their gradients and states
+    int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
+    int gradients, states;      // dtypes under full training
+    bool copies_weights;        // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
+    double update_copies;       // of one state, alive in the update (an optimizer over lists)
+    bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
+    bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
+    bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
+    bool remakes;               // a whole-model compiler recomputes norm and gate outputs
+    double loss_bytes;          // kept per logit at the peak
+    double loss_most_bytes;     // of all logits, where they are computed in chunks
+    double loss_moved_bytes;    // per logit, forward and backward
+    bool labelled_head;         // the head runs on labelled tokens only
+    double launch_seconds;      // of the host per operation launched
+    double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
+    double first_steps_seconds; // of the first steps of a process, per layer: kernels are loaded
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
     double overlap;       // share of communication that can overlap with compute
     double dropout;       // on adapters, unless the recipe gives one

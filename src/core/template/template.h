@@ -1,4 +1,4 @@
-// template: the part of Jinja that real chat templates use, compiled once, rendered many times.
+// template: a Jinja engine for chat templates; compile once, render many times.
 //
 //     const struct template *template;
 //     TRY(template_compile(&template, arena, source, "chat_template"));
@@ -8,13 +8,14 @@
 //     TRY(template_render(&run, &out));      // appends to out
 //     template_run_release(&run);
 //
-// Whitespace, scopes, undefined values, filters and the sandbox behave as in jinja2 configured the
-// way transformers does (trim_blocks, lstrip_blocks, loop controls, generation blocks, a tojson
-// that keeps non-ASCII). A construct outside the subset is refused by name and line when compiled.
-// A render is bounded in steps, depth, scratch and output; what is beyond is ERR_INPUT.
+// Supports the part of Jinja that real chat templates use. White space, scopes, undefined values,
+// filters and the sandbox behave as in jinja2 configured by transformers (trim_blocks,
+// lstrip_blocks, loop controls, generation blocks, a tojson that keeps non-ASCII). Compiling fails
+// on an unsupported construct and names it and its line. A render is limited in steps, depth,
+// scratch memory and output; exceeding a limit is ERR_INPUT.
 //
-// A compiled template never changes: threads share it, each with a run of its own. Values set stay
-// set from render to render and must outlive it; scratch memory is the run's own and reused.
+// A compiled template is immutable: threads share it, each with its own run. Values that were set
+// stay set for later renders and must outlive them. A run owns its scratch memory and reuses it.
 
 #pragma once
 
@@ -31,7 +32,7 @@ struct template_limits {  // 0: the default
     int depth;            // 300
 };
 
-struct template_date { // for strftime_now; year 0 means that there is none
+struct template_date { // for strftime_now; year 0: no date
     int year, month, day, hour, minute, second;
 };
 
@@ -52,13 +53,14 @@ struct template_run {
     int64_t steps;
     size_t scratch;
     int depth;
-    int leaving;                    // a break or continue on its way to its loop
-    struct template_value captured; // the text of a block that a filter is applied to
-    struct template_span *spans;    // of the generation blocks of the last render
+    int leaving;                    // a break or continue that has not reached its loop
+    struct template_value captured; // the text of a filtered block
+    struct template_span *spans;    // generation blocks of the last render
     size_t span_count, span_room;
-    const struct template_list *watched; // dicts whose turns in loops are noted; may be NULL
-    struct template_span *turns;         // by watched item: what the loop wrote for it
-    size_t turn_room, next_turn;
+    const struct template_list *watched; // dicts whose loop passes are recorded; may be NULL
+    struct template_span *passes;        // by watched item: what its loop pass wrote
+    size_t pass_room, next_pass;
+    size_t failed_at; // watched item whose loop pass failed; SIZE_MAX: none did
 };
 
 enum err template_compile(const struct template **out, struct arena *arena, struct text source,

@@ -71,11 +71,11 @@ static struct template_value eval_call(struct template_run *run, const struct te
         call.name = callee.method->name;
         return template_method_apply(&call, callee.method->receiver);
     case TEMPLATE_UNDEFINED:
-        return template_stop(run, node->line, "%.*s is called but not defined",
+        return template_stop(run, node->line, "%.*s is undefined and cannot be called",
                              TEXT_ARGS(call.name));
     default:
-        return template_stop(run, node->line, "%.*s is called but is a %s", TEXT_ARGS(call.name),
-                             template_value_kind_name(callee));
+        return template_stop(run, node->line, "%.*s is a %s and cannot be called",
+                             TEXT_ARGS(call.name), template_value_kind_name(callee));
     }
 }
 
@@ -87,7 +87,7 @@ static struct template_value eval_filter(struct template_run *run, const struct 
     if (!run->err)
         template_read_arguments(run, &call, node);
     if (!run->err && node->function < 0)
-        template_stop(run, node->line, "there is no filter %.*s", TEXT_ARGS(node->name));
+        template_stop(run, node->line, "unknown filter %.*s", TEXT_ARGS(node->name));
     return run->err ? of : template_filter_apply(node->function, &call, of);
 }
 
@@ -99,7 +99,7 @@ static struct template_value eval_test(struct template_run *run, const struct te
     if (!run->err)
         template_read_arguments(run, &call, node);
     if (!run->err && node->function < 0)
-        template_stop(run, node->line, "there is no test %.*s", TEXT_ARGS(node->name));
+        template_stop(run, node->line, "unknown test %.*s", TEXT_ARGS(node->name));
     return run->err ? of : template_value_flag(template_test_apply(node->function, &call, of));
 }
 
@@ -119,7 +119,7 @@ static struct template_value join_strings(struct template_run *run, int line,
     return template_value_string((struct text){ joined, size });
 }
 
-// Strings side by side are joined at once; everything else from the left, as Python does.
+// Joins runs of strings in one step; adds everything else from left to right, as Python does.
 static struct template_value eval_sum(struct template_run *run, const struct template_node *node)
 {
     enum { PIECES = 16 };
@@ -215,7 +215,7 @@ static struct template_value eval_dict(struct template_run *run, const struct te
     for (int i = 0; i < node->count && !run->err; i += 2) {
         struct template_value key = template_eval(run, node->items[i]);
         if (key.kind > TEMPLATE_STRING)
-            return template_stop(run, node->line, "a %s cannot be a key",
+            return template_stop(run, node->line, "a %s cannot be a dict key",
                                  template_value_kind_name(key));
         struct template_value value = template_eval(run, node->items[i + 1]);
         template_value_put(&run->arena, dict.dict, key, value);
@@ -314,10 +314,10 @@ struct template_value template_eval(struct template_run *run, const struct templ
     if (run->err)
         return (struct template_value){ 0 };
     if (++run->steps > run->limits.steps)
-        return template_stop(run, node->line, "takes more than %lld steps",
+        return template_stop(run, node->line, "rendering takes more than %lld steps",
                              (long long)run->limits.steps);
     if (++run->depth > run->limits.depth)
-        return template_stop(run, node->line, "is nested more than %d levels deep",
+        return template_stop(run, node->line, "nesting is deeper than %d levels",
                              run->limits.depth);
     struct template_value value = eval_deep(run, node);
     run->depth--;

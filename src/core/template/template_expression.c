@@ -126,10 +126,10 @@ static struct template_node *parse_primary(struct parser *in)
     if (template_accept(in, TOKEN_SIGN, "{"))
         return parse_dict(in);
     struct text found = template_token_spelling(in->at);
-    return template_refuse(in, "wants an expression, found %.*s", TEXT_ARGS(found));
+    return template_refuse(in, "expected an expression, found %.*s", TEXT_ARGS(found));
 }
 
-// --- what may follow it ------------------------------------------------------
+// --- calls, indexes and attributes ------------------------------------------------------
 
 static void parse_arguments(struct parser *in, struct template_node *node)
 {
@@ -140,7 +140,7 @@ static void parse_arguments(struct parser *in, struct template_node *node)
             (!template_expect(in, TOKEN_SIGN, ",") || template_next_is(in, TOKEN_SIGN, ")")))
             break;
         if (template_next_is(in, TOKEN_SIGN, "*") || template_next_is(in, TOKEN_SIGN, "**")) {
-            template_refuse(in, "a call with *arguments is outside the subset of Jinja read here");
+            template_refuse(in, "*arguments in a call are not supported");
             return;
         }
         if (count == TEMPLATE_ARGUMENTS) {
@@ -154,7 +154,7 @@ static void parse_arguments(struct parser *in, struct template_node *node)
             argument->name = in->at->text;
             in->at += 2;
         } else if (count > 1 && arguments[count - 2].name.at) {
-            template_refuse(in, "an argument without a name follows one with a name");
+            template_refuse(in, "a positional argument follows a named one");
         }
         argument->value = template_parse_expression(in, true);
     }
@@ -179,7 +179,7 @@ static struct template_node *parse_subscript(struct parser *in, struct template_
         count++;
     }
     if (template_next_is(in, TOKEN_SIGN, ","))
-        return template_refuse(in, "an index of several values is outside the subset of Jinja");
+        return template_refuse(in, "an index of several values is not supported");
     template_expect(in, TOKEN_SIGN, "]");
     if (!sliced)
         return bounds[0] || in->err ? pair(in, NODE_ITEM, of, bounds[0])
@@ -202,7 +202,8 @@ static struct template_node *parse_postfix(struct parser *in, struct template_no
     int depth = 0;
     for (; !in->err; depth++) {
         if (depth > 200)
-            return template_refuse(in, "an expression goes on for more than 200 steps");
+            return template_refuse(
+                in, "an expression chains more than 200 calls, indexes and attributes");
         if (template_accept(in, TOKEN_SIGN, "[")) {
             node = parse_subscript(in, node);
         } else if (template_accept(in, TOKEN_SIGN, "(")) {
@@ -226,21 +227,20 @@ static struct text dotted_name(struct parser *in)
 {
     struct text name = template_expect_name(in);
     if (template_next_is(in, TOKEN_SIGN, "."))
-        template_refuse(in, "a filter or test with a dot in its name is not in Jinja");
+        template_refuse(in, "filter and test names cannot contain a dot");
     return name;
 }
 
-// Finds a filter or test; one that nobody has is an error only when an if leads to it.
+// Finds a filter or test. Inside an if, an unknown one is an error only when it is evaluated.
 static int find_function(struct parser *in, const char *what, struct text name,
                          int (*find)(struct text, bool *))
 {
     bool elsewhere = false;
     int found = find(name, &elsewhere);
     if (found < 0 && elsewhere)
-        template_refuse(in, "the %s %.*s is outside the subset of Jinja that is read here", what,
-                        TEXT_ARGS(name));
+        template_refuse(in, "the %s %.*s is not supported", what, TEXT_ARGS(name));
     else if (found < 0 && !in->soft)
-        template_refuse(in, "there is no %s %.*s", what, TEXT_ARGS(name));
+        template_refuse(in, "unknown %s %.*s", what, TEXT_ARGS(name));
     return found;
 }
 
@@ -310,7 +310,7 @@ static struct template_node *parse_filters_and_tests(struct parser *in, struct t
     return node;
 }
 
-// --- operators, from the tightest ---------------------------------------------
+// --- operators, tightest binding first ---------------------------------------------
 
 static struct template_node *parse_unary(struct parser *in, bool with_filters)
 {
@@ -373,7 +373,7 @@ static struct template_node *parse_concat(struct parser *in)
 static struct template_node *parse_sum(struct parser *in)
 {
     struct template_node *left = parse_concat(in);
-    bool open = false; // left is a sum begun here, which takes further items
+    bool open = false; // left is a sum that was started here and takes more items
     while (!in->err) {
         if (template_accept(in, TOKEN_SIGN, "-")) {
             left = math(in, OPERATOR_MINUS, left, parse_concat(in));
@@ -438,14 +438,14 @@ static struct template_node *parse_not(struct parser *in)
     int count = 0;
     for (; template_accept(in, TOKEN_NAME, "not"); count++)
         if (count > 50)
-            return template_refuse(in, "more than 50 times not");
+            return template_refuse(in, "more than 50 not operators in a row");
     struct template_node *node = parse_comparison(in);
     while (count-- > 0)
         node = pair(in, NODE_NOT, node, NULL);
     return node;
 }
 
-// Items of a chain of and/or are kept as one node: a long chain does not nest.
+// A chain of and/or becomes one node, so that a long chain does not nest.
 static struct template_node *parse_chain(struct parser *in, enum node_kind kind, const char *word,
                                          struct template_node *(*parse)(struct parser *))
 {

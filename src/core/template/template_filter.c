@@ -1,4 +1,4 @@
-// The filters of templates: a table of names and what each does.
+// Implements the filters of templates; the table at the end names them.
 
 #include "core/template/template_internal.h"
 
@@ -12,7 +12,7 @@ static const struct template_value none = { .kind = TEMPLATE_NONE };
 
 static struct template_value wrong(struct call *call, const char *wanted)
 {
-    return template_stop(call->run, call->line, "%s %.*s wants %s", call->what,
+    return template_stop(call->run, call->line, "%s %.*s expects %s", call->what,
                          TEXT_ARGS(call->name), wanted);
 }
 
@@ -62,7 +62,7 @@ static bool splits_words(char c)
 static struct template_value apply_title(struct call *call, struct template_value of)
 {
     struct template_value out = apply_lower(call, of);
-    char *at = (char *)(uintptr_t)out.string.at; // made just now, not shared
+    char *at = (char *)(uintptr_t)out.string.at; // just created, not shared yet
     for (size_t i = 0; i < out.string.size && !call->run->err; i++)
         if (at[i] >= 'a' && at[i] <= 'z' && (i == 0 || splits_words(at[i - 1])))
             at[i] = (char)(at[i] - 32);
@@ -72,7 +72,7 @@ static struct template_value apply_title(struct call *call, struct template_valu
 static struct template_value apply_capitalize(struct call *call, struct template_value of)
 {
     struct template_value out = apply_lower(call, of);
-    char *at = (char *)(uintptr_t)out.string.at; // made just now, not shared
+    char *at = (char *)(uintptr_t)out.string.at; // just created, not shared yet
     if (!call->run->err && out.string.size && at[0] >= 'a' && at[0] <= 'z')
         at[0] = (char)(at[0] - 32);
     return out;
@@ -84,7 +84,7 @@ static struct template_value apply_replace(struct call *call, struct template_va
     struct template_value with = soft(call, template_argument(call, 1, "new", none));
     struct template_value most = template_argument(call, 2, "count", none);
     if (call->count < 2)
-        return wrong(call, "what to replace and with what");
+        return wrong(call, "the old and the new string");
     of = soft(call, of);
     if (call->run->err)
         return of;
@@ -117,7 +117,7 @@ static struct template_value apply_indent(struct call *call, struct template_val
         out_bytes(&out, of.string.at + at, size);
         at += size + 1;
         if (out.size > run->limits.scratch_bytes)
-            return wrong(call, "less text");
+            return wrong(call, "a shorter text");
     }
     template_charge(run, call->line, out.room);
     return template_value_string(out_view(&out));
@@ -133,7 +133,7 @@ static struct template_value apply_safe(struct call *call, struct template_value
 static struct template_value apply_escape(struct call *call, struct template_value of)
 {
     struct template_value empty = template_value_string(TEXT(""));
-    empty.markup = true; // what is added to markup is escaped
+    empty.markup = true; // strings added to markup are escaped
     return template_add(call->run, call->line, empty, soft(call, of));
 }
 
@@ -141,7 +141,7 @@ static struct template_value apply_format(struct call *call, struct template_val
 {
     struct template_value values = new_list(call, TEMPLATE_TUPLE, (size_t)call->count + 1);
     if (call->positional < call->count)
-        return wrong(call, "values by position; names are outside the subset of Jinja read here");
+        return wrong(call, "positional values; named ones are not supported");
     for (int i = 0; i < call->count; i++)
         append(call, values, call->values[i]);
     return template_format_percent(call->run, call->line, soft(call, of).string, values);
@@ -209,7 +209,7 @@ static struct template_value whole_from(struct call *call, double real,
     if (!isfinite(real))
         return otherwise;
     if (fabs(real) > 9e18)
-        return wrong(call, "a number that fits 64 bits");
+        return wrong(call, "a number that fits into 64 bits");
     return template_value_whole((int64_t)real);
 }
 
@@ -219,7 +219,7 @@ static struct template_value apply_int(struct call *call, struct template_value 
         template_argument(call, 0, "default", template_value_whole(0));
     double real;
     if (template_has_argument(call, 1, "base"))
-        return wrong(call, "no base; it is outside the subset of Jinja read here");
+        return wrong(call, "no base; bases are not supported");
     switch (of.kind) {
     case TEMPLATE_INT: return of;
     case TEMPLATE_BOOL: return template_value_whole(of.flag);
@@ -383,7 +383,7 @@ static struct template_value apply_reverse(struct call *call, struct template_va
         return template_slice(call->run, call->line, of, bounds);
     }
     if (of.kind != TEMPLATE_LIST && of.kind != TEMPLATE_DICT)
-        return wrong(call, "something to walk through");
+        return wrong(call, "something that can be iterated");
     const struct template_list *items = walk(call, of);
     struct template_value list = new_list(call, TEMPLATE_LAZY, items->count);
     for (size_t i = items->count; i-- > 0 && !call->run->err;)
@@ -465,7 +465,7 @@ static struct template_value apply_sort(struct call *call, struct template_value
     bool exact = template_value_truth(template_argument(call, 1, "case_sensitive", none));
     struct template_value path = template_argument(call, 2, "attribute", none);
     if (path.kind == TEMPLATE_STRING && memchr(path.string.at, ',', path.string.size))
-        return wrong(call, "one attribute; several are outside the subset of Jinja read here");
+        return wrong(call, "one attribute; several are not supported");
     return sorted(call, walk(call, of), path, !exact, down);
 }
 
@@ -542,7 +542,7 @@ static struct template_value apply_unique(struct call *call, struct template_val
 
 // --- filters that take filters and tests -------------------------------------
 
-// The call that remains when the first words of another are taken off.
+// The call without its first arguments.
 static struct call rest_of(const struct call *call, int taken, const char *what, struct text name)
 {
     struct call rest = { .run = call->run, .line = call->line, .what = what, .name = name };
@@ -577,7 +577,7 @@ static struct template_value apply_map(struct call *call, struct template_value 
     struct template_value name = call->values[0];
     int filter = name.kind == TEMPLATE_STRING ? template_filter_find(name.string, &elsewhere) : -1;
     if (filter < 0)
-        return wrong(call, "the name of a filter that is read here");
+        return wrong(call, "the name of a supported filter");
     struct template_value list = new_list(call, TEMPLATE_LAZY, items->count);
     for (size_t i = 0; i < items->count && !call->run->err; i++) {
         struct call inner = rest_of(call, 1, "filter", name.string);
@@ -597,7 +597,7 @@ static struct template_value choose(struct call *call, struct template_value of,
     struct template_value name = tested ? call->values[by_attribute] : none;
     int test = name.kind == TEMPLATE_STRING ? template_test_find(name.string, &elsewhere) : -1;
     if (tested && test < 0 && items->count)
-        return wrong(call, "the name of a test that is read here");
+        return wrong(call, "the name of a supported test");
     for (size_t i = 0; i < items->count && !call->run->err; i++) {
         struct template_value item = items->items[i];
         if (by_attribute)

@@ -1,4 +1,4 @@
-// template_internal: what the files of the template engine share: tokens, nodes, a running render.
+// template_internal: shared by the files of the template engine: tokens, syntax tree, a render.
 
 #pragma once
 
@@ -8,16 +8,16 @@
 
 enum token_kind {
     TOKEN_END,
-    TOKEN_DATA, // text between tags, white space control applied
+    TOKEN_DATA, // text between tags, after white space control
     TOKEN_OPEN_OUTPUT,
     TOKEN_CLOSE_OUTPUT,
     TOKEN_OPEN_BLOCK,
     TOKEN_CLOSE_BLOCK,
     TOKEN_NAME,
-    TOKEN_STRING, // decoded
+    TOKEN_STRING, // escapes decoded
     TOKEN_WHOLE,
     TOKEN_REAL,
-    TOKEN_SIGN, // an operator or a bracket, spelled in text
+    TOKEN_SIGN, // the operator or bracket in text
 };
 
 struct token {
@@ -42,7 +42,7 @@ enum node_kind {
     NODE_NAME,
     NODE_ATTRIBUTE, // a.name
     NODE_ITEM,      // a[b]
-    NODE_SLICE,     // a[items 0:1:2], each may be NULL
+    NODE_SLICE,     // a[items[0]:items[1]:items[2]], each may be NULL
     NODE_CALL,      // a(arguments)
     NODE_FILTER,    // a|name(arguments); a is NULL for the text of a filter block
     NODE_TEST,      // a is name(arguments)
@@ -97,7 +97,7 @@ struct template_argument {
     int slot; // of a macro's parameter
 };
 
-// A name that a scope stores, and where it is looked up when the scope is entered.
+// A name that a scope sets, and the slot its value is copied from when the scope is entered.
 struct template_binding {
     int name, slot, outer; // outer -1: starts undefined
 };
@@ -106,15 +106,15 @@ struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
     int count, room;
-    int fixed; // the first bindings are targets and parameters: nothing to copy on entry
+    int fixed; // the first bindings, targets and parameters, are not copied on entry
 };
 
 struct template_node {
     enum node_kind kind;
     enum operator_kind operator;
     int line;
-    int slot;                   // of a name, a macro, or the loop variable
-    int first_slot, slot_count; // of a macro: all that belongs to one call
+    int slot;                   // of a name, a macro or the loop variable
+    int first_slot, slot_count; // of a macro: the slots of one call
     int function;               // of a filter or test
     struct text name;
     struct template_value value;
@@ -124,7 +124,7 @@ struct template_node {
     enum operator_kind *operators;
     int count, argument_count;
     struct template_node *body, *orelse; // statements
-    struct template_node *next;          // statement behind this one
+    struct template_node *next;          // next statement
     struct template_scope *scope;
 };
 
@@ -132,9 +132,9 @@ struct template
 {
     const char *name;
     struct template_node *body;
-    struct text *names; // of the variables by number
+    struct text *names; // of the variables
     int name_count;
-    int *slot_of_name; // the slot that holds what the caller sets; -1 if never read
+    int *slot_of_name; // slot of the caller's value; -1 if never read
     struct template_value *initial;
     int slot_count;
     bool has_generation;
@@ -156,14 +156,14 @@ struct template_method {
 struct call {
     struct template_run *run;
     int line;
-    const char *what; // "filter", "method" … for sentences
+    const char *what; // "filter", "method" … for error messages
     struct text name;
     struct template_value values[TEMPLATE_ARGUMENTS];
     struct text names[TEMPLATE_ARGUMENTS]; // .at NULL when by position
     int count, positional;
 };
 
-// Starts a call without clearing its arrays, which are read up to count only.
+// Starts a call. Its arrays are not cleared: they are read up to count only.
 static inline void template_begin(struct call *call, struct template_run *run, int line,
                                   const char *what, struct text name)
 {
@@ -174,12 +174,15 @@ static inline void template_begin(struct call *call, struct template_run *run, i
     call->count = call->positional = 0;
 }
 
-// The first failure of a run sticks; what it returns is undefined.
+// Reports the first failure of a run; later ones are ignored. Returns an undefined value.
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void *template_take(struct template_run *run, int line, size_t size);   // scratch; NULL over limit
-void template_charge(struct template_run *run, int line, size_t size);  // scratch taken elsewhere
-struct template_budget template_budget(const struct template_run *run); // what is left
+void *template_take(struct template_run *run, int line,
+                    size_t size); // scratch; NULL over the limit
+void template_charge(struct template_run *run, int line,
+                     size_t size); // counts scratch taken elsewhere
+struct template_budget template_budget(
+    const struct template_run *run); // what is left of the limits
 bool template_equal(struct template_run *run, int line, struct template_value a,
                     struct template_value b);
 
@@ -191,7 +194,7 @@ struct template_value template_call_macro(struct template_run *run, struct call 
 void template_read_arguments(struct template_run *run, struct call *call,
                              const struct template_node *node);
 
-// An argument by position or name; otherwise if it is not given.
+// An argument by position or name; `otherwise` if it was not given.
 struct template_value template_argument(const struct call *call, int index, const char *name,
                                         struct template_value otherwise);
 bool template_has_argument(const struct call *call, int index, const char *name);
@@ -206,12 +209,12 @@ struct template_value template_math(struct template_run *run, int line, enum ope
                                     struct template_value a, struct template_value b);
 struct template_value template_add(struct template_run *run, int line, struct template_value a,
                                    struct template_value b);
-// -1, 0, 1 for a before, equal, behind b; stops the run where Python cannot order them.
+// -1, 0, 1 for a before, equal to, after b; stops the run where Python cannot order them.
 int template_order(struct template_run *run, int line, struct template_value a,
                    struct template_value b);
 bool template_contains(struct template_run *run, int line, struct template_value in,
                        struct template_value what);
-// What a for loop would walk: items of a list, keys of a dict, characters of a string.
+// What a for loop iterates over: items of a list, keys of a dict, characters of a string.
 const struct template_list *template_walk(struct template_run *run, int line,
                                           struct template_value of);
 struct template_value template_string(struct template_run *run, int line,
@@ -219,8 +222,8 @@ struct template_value template_string(struct template_run *run, int line,
 struct template_value template_join(struct template_run *run, int line, struct text between,
                                     const struct template_list *items);
 
-// Numbers of filters, tests and global functions by name; -1 for none. A name that jinja2 has and
-// this engine has not is told apart, to be refused by name.
+// The index of a filter, test or global function by name; -1 if there is none. known_elsewhere is
+// set if jinja2 has it and this engine does not, so that the error can say "not supported".
 int template_filter_find(struct text name, bool *known_elsewhere);
 int template_test_find(struct text name, bool *known_elsewhere);
 int template_function_find(struct text name, bool *known_elsewhere);
@@ -229,7 +232,7 @@ struct template_value template_filter_apply(int filter, struct call *call,
 bool template_test_apply(int test, struct call *call, struct template_value of);
 struct template_value template_function_apply(int function, struct call *call);
 
-bool template_method_has(struct template_value of, struct text name); // as Python's type has it
+bool template_method_has(struct template_value of, struct text name); // as Python's type does
 struct template_value template_method_apply(struct call *call, struct template_value of);
 struct template_value template_replace(struct template_run *run, int line, struct text in,
                                        struct text old, struct text with, int64_t most);

@@ -66,7 +66,7 @@ static char char_at(const struct lexer *in, size_t at)
     return at < in->source.size ? in->source.at[at] : 0;
 }
 
-// Where the text goes on behind a closing tag that starts at at with '-', '+' or nothing.
+// Where the text continues after a closing tag, which starts at `at` with '-', '+' or nothing.
 static size_t behind_close(const struct lexer *in, size_t at, size_t size, bool trims_newline)
 {
     char sign = char_at(in, at);
@@ -78,7 +78,7 @@ static size_t behind_close(const struct lexer *in, size_t at, size_t size, bool 
     return trims_newline && char_at(in, at) == '\n' ? at + 1 : at;
 }
 
-// Strips what stands before a tag as its sign and lstrip_blocks ask.
+// Strips white space before a tag, as its - or + sign and lstrip_blocks require.
 static struct text strip_before(const struct lexer *in, struct text data, char sign, bool output)
 {
     if (sign == '-')
@@ -115,7 +115,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-// Decodes an escape of a Python string; at stands behind the backslash. Returns what it read.
+// Decodes an escape of a Python string; at is after the backslash. Returns the bytes read.
 static size_t unescape(struct lexer *in, struct text raw, size_t at, struct out *out)
 {
     static const char letters[] = "abfnrtv\\'\"\n", meanings[] = "\a\b\f\n\r\t\v\\'\"";
@@ -133,7 +133,7 @@ static size_t unescape(struct lexer *in, struct text raw, size_t at, struct out 
         for (i = 1; i <= digits; i++) {
             int digit = at + i < raw.size ? hex_digit(raw.at[at + i]) : -1;
             if (digit < 0) {
-                stop(in, "a string has an escape with too few digits");
+                stop(in, "an escape in a string has too few digits");
                 return 1;
             }
             code = code << 4 | (uint32_t)digit;
@@ -142,14 +142,14 @@ static size_t unescape(struct lexer *in, struct text raw, size_t at, struct out 
         for (; i < 3 && at + i < raw.size && raw.at[at + i] >= '0' && raw.at[at + i] < '8'; i++)
             code = code * 8 + (uint32_t)(raw.at[at + i] - '0');
     } else if (c == 'N') {
-        stop(in, "an escape \\N{…} is outside the subset of Jinja that is read here");
+        stop(in, "the escape \\N{…} is not supported");
         return 1;
     } else {
         out_char(out, '\\');
         return 0;
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
-        stop(in, "a string has an escape that is no character");
+        stop(in, "an escape in a string is not a valid character");
         return i;
     }
     char utf8[4];
@@ -167,7 +167,7 @@ static void read_string(struct lexer *in)
         end += in->source.at[end] == '\\' ? 2 : 1;
     }
     if (end >= in->source.size) {
-        stop(in, "a string has no end");
+        stop(in, "a string is not closed");
         return;
     }
     struct text raw = { in->source.at + in->at + 1, end - in->at - 1 };
@@ -199,7 +199,7 @@ static void read_number(struct lexer *in)
     enum token_kind kind = TOKEN_WHOLE;
     char mark = char_at(in, in->at + 1);
     if (char_at(in, in->at) == '0' && mark && strchr("xXoObB", mark)) {
-        stop(in, "a number that is not decimal is outside the subset of Jinja that is read here");
+        stop(in, "numbers that are not decimal are not supported");
         return;
     }
     if (char_at(in, end) == '.' && is_digit(char_at(in, end + 1))) {
@@ -236,7 +236,7 @@ static void read_tag(struct lexer *in, const char *close, enum token_kind closin
     for (;;) {
         move(in, behind_space(in, in->at));
         if (in->at >= in->source.size) {
-            stop(in, "a tag has no end");
+            stop(in, "a tag is not closed");
             return;
         }
         char c = in->source.at[in->at];
@@ -260,16 +260,16 @@ static void read_tag(struct lexer *in, const char *close, enum token_kind closin
             nested += c == '(' || c == '[' || c == '{';
             nested -= c == ')' || c == ']' || c == '}';
             if (nested < 0)
-                stop(in, "a bracket is closed that was not opened");
+                stop(in, "a closing bracket has no opening one");
         } else {
-            stop(in, "a character that Jinja does not know");
+            stop(in, "unexpected character");
         }
         if (in->err)
             return;
     }
 }
 
-// Behind "{%", a sign and white space: is this raw, and where does its text start?
+// After "{%", a sign and white space: is this a raw block, and where does its text start?
 static bool opens_raw(const struct lexer *in, size_t at, size_t *text)
 {
     at = behind_space(in, at);
@@ -313,7 +313,7 @@ static void read_comment(struct lexer *in)
 {
     size_t end = template_text_find(in->source, TEXT("#}"), in->at);
     if (end == SIZE_MAX) {
-        stop(in, "a comment has no end");
+        stop(in, "a comment is not closed");
         return;
     }
     char before = end > in->at ? in->source.at[end - 1] : 0;
@@ -321,7 +321,7 @@ static void read_comment(struct lexer *in)
     move(in, behind_close(in, end - signed_, 2, true));
 }
 
-// The next tag at or behind at, or the end of the source.
+// The next tag at or after at, or the end of the source.
 static size_t next_tag(const struct lexer *in, size_t at)
 {
     for (; at < in->source.size; at++) {
@@ -364,7 +364,7 @@ static void read_text(struct lexer *in)
     }
 }
 
-// Line ends become \n, and one at the very end is dropped.
+// Converts line ends to \n and drops one at the end of the source.
 static struct text normal_lines(struct arena *arena, struct text source)
 {
     char *out = arena_alloc(arena, source.size + 1);

@@ -56,7 +56,7 @@ static const struct template_value none = { .kind = TEMPLATE_NONE };
 
 static struct template_value wrong(struct call *call, const char *wanted)
 {
-    return template_stop(call->run, call->line, "%s %.*s wants %s", call->what,
+    return template_stop(call->run, call->line, "%s %.*s expects %s", call->what,
                          TEXT_ARGS(call->name), wanted);
 }
 
@@ -71,7 +71,7 @@ static struct text text_argument(struct call *call, int index)
 
 static struct template_value like(struct template_value of, struct text string)
 {
-    of.string = string; // keeps the mark of |safe
+    of.string = string; // keeps the |safe flag
     return of;
 }
 
@@ -165,9 +165,9 @@ static struct template_value split(struct call *call, struct template_value of, 
     struct template_value most = template_argument(call, 1, "maxsplit", template_value_whole(-1));
     struct template_value list = template_value_list(&call->run->arena, TEMPLATE_PLAIN, 4);
     if (most.kind != TEMPLATE_INT)
-        return wrong(call, "a whole number of splits");
+        return wrong(call, "an integer number of splits");
     if (by.kind == TEMPLATE_NONE && from_right && most.whole >= 0)
-        return wrong(call, "a separator here");
+        return wrong(call, "a separator");
     if (by.kind == TEMPLATE_NONE)
         split_words(call, of, list, most.whole);
     else if (by.kind != TEMPLATE_STRING || !by.string.size)
@@ -239,7 +239,7 @@ static struct template_value starts_or_ends(struct call *call, struct template_v
 {
     struct template_value with = template_argument(call, 0, NULL, none);
     if (call->count > 1)
-        return wrong(call, "one argument here; positions are outside the subset of Jinja");
+        return wrong(call, "one argument; start and end positions are not supported");
     if (with.kind == TEMPLATE_STRING)
         return template_value_flag(holds(of.string, with.string));
     if (with.kind != TEMPLATE_LIST || with.list->flavour != TEMPLATE_TUPLE)
@@ -258,11 +258,11 @@ static struct template_value find_in(struct call *call, struct template_value of
 {
     struct text what = text_argument(call, 0);
     if (call->count != 1)
-        return wrong(call, "one argument here; positions are outside the subset of Jinja");
+        return wrong(call, "one argument; start and end positions are not supported");
     size_t hit =
         last ? template_text_find_last(of.string, what) : template_text_find(of.string, what, 0);
     if (hit == SIZE_MAX)
-        return must ? wrong(call, "a string that occurs") : template_value_whole(-1);
+        return must ? wrong(call, "a string that occurs in it") : template_value_whole(-1);
     return template_value_whole((int64_t)template_text_count((struct text){ of.string.at, hit }));
 }
 
@@ -279,7 +279,7 @@ static struct template_value count_in(struct call *call, struct template_value o
     return template_value_whole(count);
 }
 
-// isdigit and its kind, for ASCII; other letters would need Unicode's tables.
+// isdigit and similar, for ASCII only; other letters would need Unicode's tables.
 static struct template_value all_are(struct call *call, struct template_value of)
 {
     struct text name = call->name, text = of.string;
@@ -292,7 +292,7 @@ static struct template_value all_are(struct call *call, struct template_value of
         if (text_is(name, "isascii"))
             all = all && c < 0x80;
         else if (c >= 0x80 && !text_is(name, "isspace"))
-            return wrong(call, "ASCII here; other letters are outside the subset of Jinja");
+            return wrong(call, "ASCII text; other letters are not supported");
         else if (text_is(name, "isalpha"))
             all = all && (lower || upper);
         else if (text_is(name, "isalnum"))
@@ -328,7 +328,8 @@ struct template_value template_replace(struct template_run *run, int line, struc
         at = hit + old.size;
         most -= most > 0;
         if (out.size > run->limits.scratch_bytes)
-            return template_stop(run, line, "a replacement grows beyond %zu bytes", out.size);
+            return template_stop(run, line, "the result of a replacement is larger than %zu bytes",
+                                 out.size);
         if (old.size)
             continue;
         if (at >= in.size) // an empty string is found before each character and at the end
@@ -349,17 +350,16 @@ struct template_value template_changed_case(struct template_run *run, int line, 
     char *out = template_take(run, line, text.size * 2 + 1);
     size_t size = out ? template_text_case(out, text, upper) : 0;
     if (size == SIZE_MAX)
-        return template_stop(run, line,
-                             "the case of a letter beyond ASCII is outside the subset read here");
+        return template_stop(run, line, "changing the case of this letter is not supported");
     return template_value_string((struct text){ out ? out : "", size });
 }
 
-// title() starts anew behind whatever is no letter; capitalize() never does.
+// title() starts a new word after every character that is not a letter; capitalize() does not.
 static struct template_value in_titles(struct call *call, struct template_value of, bool every)
 {
     struct template_value out = template_changed_case(call->run, call->line, of.string, false);
     bool begins = true;
-    char *at = (char *)(uintptr_t)out.string.at; // made just now, not shared
+    char *at = (char *)(uintptr_t)out.string.at; // just created, not shared yet
     for (size_t i = 0; i < out.string.size && !call->run->err; i++) {
         bool letter = (at[i] >= 'a' && at[i] <= 'z') || (unsigned char)at[i] >= 0x80;
         if (letter && begins && (unsigned char)at[i] < 0x80)
@@ -375,7 +375,7 @@ static struct template_value filled(struct call *call, struct template_value of,
     struct template_value with = template_argument(call, 1, NULL, template_value_string(TEXT(" ")));
     bool zeros = text_is(call->name, "zfill");
     if (width.kind != TEMPLATE_INT || with.kind != TEMPLATE_STRING || with.string.size != 1)
-        return wrong(call, "a width, and one ASCII character to fill with");
+        return wrong(call, "a width and one ASCII fill character");
     int64_t missing = width.whole - (int64_t)template_text_count(of.string);
     if (missing <= 0)
         return of;
@@ -443,18 +443,18 @@ struct template_value template_format_percent(struct template_run *run, int line
         if (kind == '%') {
             out_char(&out, '%');
         } else if ((kind != 's' && kind != 'd') || next >= count) {
-            template_stop(run, line, "a format with %% takes %%s and %%d here, each with a value");
+            template_stop(run, line, "a %% format supports %%s and %%d only, each with a value");
         } else {
             struct template_value value = tuple ? with.list->items[next] : with;
             next++;
             if (kind == 'd' && value.kind != TEMPLATE_INT)
-                template_stop(run, line, "a format with %%d wants a whole number");
+                template_stop(run, line, "%%d expects an integer");
             template_write(run, line, value);
         }
     }
     run->out = outer;
     if (next < count && !run->err && with.kind != TEMPLATE_DICT)
-        return template_stop(run, line, "a format with %% has values left over");
+        return template_stop(run, line, "a %% format has more values than fields");
     template_charge(run, line, out.room);
     return template_value_string(out_view(&out));
 }
@@ -539,15 +539,14 @@ static struct template_value string_method(struct call *call, struct template_va
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (text_is(name, classes[i]))
             return all_are(call, of);
-    return template_stop(call->run, call->line,
-                         "the method %.*s of strings is outside the subset of Jinja read here",
+    return template_stop(call->run, call->line, "the string method %.*s is not supported",
                          TEXT_ARGS(name));
 }
 
 static struct template_value refuse_change(struct call *call, const char *type)
 {
     return template_stop(call->run, call->line,
-                         "the method %.*s of a %s is refused: templates may not change values",
+                         "the method %.*s of a %s is forbidden: templates cannot modify values",
                          TEXT_ARGS(call->name), type);
 }
 
@@ -580,7 +579,7 @@ static struct template_value dict_method(struct call *call, struct template_valu
         text_is(call->name, "values"))
         return dict_parts(call, of.dict);
     if (text_is(call->name, "copy"))
-        return of; // nothing can change it
+        return of; // values are immutable here
     return refuse_change(call, "dict");
 }
 
@@ -599,7 +598,7 @@ static struct template_value list_method(struct call *call, struct template_valu
             return template_value_whole((int64_t)i);
         count++;
     }
-    return text_is(call->name, "index") ? wrong(call, "an item that the list has")
+    return text_is(call->name, "index") ? wrong(call, "an item of the list")
                                         : template_value_whole(count);
 }
 
@@ -608,7 +607,7 @@ struct template_value template_method_apply(struct call *call, struct template_v
     switch (of.kind) {
     case TEMPLATE_STRING: return string_method(call, of);
     case TEMPLATE_DICT: return dict_method(call, of);
-    case TEMPLATE_LOOP: // cycle: its arguments in turn
+    case TEMPLATE_LOOP: // cycle: one argument per pass
         return call->count ? call->values[of.loop->index % (size_t)call->count]
                            : wrong(call, "arguments");
     default: return list_method(call, of);

@@ -1,4 +1,4 @@
-// What operators, indexes and loops do to values.
+// Implements operators, indexing, slicing, comparison and iteration of values.
 
 #include "core/template/template_internal.h"
 
@@ -42,12 +42,11 @@ static struct template_value loop_attribute(struct template_run *run, int line,
     case 4: return template_value_whole(count);
     case 5: return template_value_whole(count - at);
     case 6: return template_value_whole(count - at - 1);
-    case 7: return template_value_whole(1); // recursive loops are not read
+    case 7: return template_value_whole(1); // recursive loops are not supported
     case 8: return template_value_whole(0);
     case 9: return at ? loop->items->items[at - 1] : undefined(name);
     case 10: return at + 1 < count ? loop->items->items[at + 1] : undefined(name);
-    case 11:
-        return template_stop(run, line, "loop.changed is outside the subset of Jinja read here");
+    case 11: return template_stop(run, line, "loop.changed is not supported");
     default: return undefined(name);
     }
 }
@@ -123,12 +122,12 @@ static bool bound(struct template_run *run, int line, struct template_value valu
     if (value.kind == TEMPLATE_INT || value.kind == TEMPLATE_BOOL)
         *out = value.kind == TEMPLATE_INT ? value.whole : value.flag;
     else if (value.kind != TEMPLATE_NONE)
-        template_stop(run, line, "a slice wants whole numbers, found a %s",
+        template_stop(run, line, "a slice expects integers, found a %s",
                       template_value_kind_name(value));
     return value.kind != TEMPLATE_NONE;
 }
 
-// Where a slice starts and stops, as Python's slice.indices() has it.
+// Start and end of a slice, as Python's slice.indices() computes them.
 static void slice_bounds(struct template_run *run, int line, int64_t count,
                          const struct template_value bounds[3], int64_t out[3])
 {
@@ -231,7 +230,7 @@ static struct template_value whole_math(struct template_run *run, int line, enum
                    : op == OPERATOR_POWER ? pow((double)a, (double)b)
                                           : 0;
     if (fabs(about) > 9e18)
-        return template_stop(run, line, "a whole number grows beyond 64 bits");
+        return template_stop(run, line, "an integer does not fit into 64 bits");
     int64_t result = 1;
     switch (op) {
     case OPERATOR_MINUS: return template_value_whole(a - b);
@@ -247,7 +246,7 @@ static struct template_value whole_math(struct template_run *run, int line, enum
     default: break;
     }
     if (!b)
-        return template_stop(run, line, "a division by zero");
+        return template_stop(run, line, "division by zero");
     if (op == OPERATOR_DIVIDE)
         return real((double)a / (double)b);
     if (b == -1)
@@ -260,7 +259,7 @@ static struct template_value real_math(struct template_run *run, int line, enum 
                                        double a, double b)
 {
     if (b == 0 && op >= OPERATOR_DIVIDE && op <= OPERATOR_MODULO)
-        return template_stop(run, line, "a division by zero");
+        return template_stop(run, line, "division by zero");
     double rest = fmod(a, b);
     switch (op) {
     case OPERATOR_MINUS: return real(a - b);
@@ -279,7 +278,7 @@ static struct template_value repeat(struct template_run *run, int line, struct t
     size_t size = string ? of.string.size : of.list->count * sizeof(struct template_value);
     times = times < 0 ? 0 : times;
     if (size && (uint64_t)times > run->limits.scratch_bytes / size)
-        return template_stop(run, line, "a value is repeated %lld times", (long long)times);
+        return template_stop(run, line, "cannot repeat a value %lld times", (long long)times);
     char *out = template_take(run, line, size * (size_t)times + 1);
     for (int64_t i = 0; out && i < times && size; i++)
         memcpy(out + (size_t)i * size, string ? of.string.at : (const char *)of.list->items, size);
@@ -318,11 +317,11 @@ struct template_value template_math(struct template_run *run, int line, enum ope
         return repeat(run, line, b, whole_of(a));
     if (op == OPERATOR_MODULO && a.kind == TEMPLATE_STRING)
         return template_format_percent(run, line, a.string, b);
-    return template_stop(run, line, "a %s and a %s do not go with %s", template_value_kind_name(a),
-                         template_value_kind_name(b), signs[op]);
+    return template_stop(run, line, "unsupported operands for %s: %s and %s", signs[op],
+                         template_value_kind_name(a), template_value_kind_name(b));
 }
 
-// Markup escapes the plain string that it is added to.
+// Adding a plain string to markup escapes it.
 static struct text escaped(struct template_run *run, int line, struct template_value value)
 {
     if (value.markup)
@@ -386,16 +385,16 @@ struct template_value template_add(struct template_run *run, int line, struct te
     if (repeats(a) && repeats(b) && a.kind == b.kind && a.list->flavour == b.list->flavour)
         return add_lists(run, line, a.list, b.list);
     if (!is_number(a) || !is_number(b))
-        return template_stop(run, line, "a %s and a %s do not go with +",
+        return template_stop(run, line, "unsupported operands for +: %s and %s",
                              template_value_kind_name(a), template_value_kind_name(b));
     if (a.kind == TEMPLATE_FLOAT || b.kind == TEMPLATE_FLOAT)
         return real(real_of(a) + real_of(b));
     if (fabs((double)whole_of(a) + (double)whole_of(b)) > 9e18)
-        return template_stop(run, line, "a whole number grows beyond 64 bits");
+        return template_stop(run, line, "an integer does not fit into 64 bits");
     return template_value_whole(whole_of(a) + whole_of(b));
 }
 
-// --- order, membership, walking ----------------------------------------------
+// --- order, membership, iteration ----------------------------------------------
 
 int template_order(struct template_run *run, int line, struct template_value a,
                    struct template_value b)
@@ -420,7 +419,7 @@ int template_order(struct template_run *run, int line, struct template_value a,
     }
     if (a.kind == TEMPLATE_UNDEFINED || b.kind == TEMPLATE_UNDEFINED)
         not_defined(run, line, a.kind == TEMPLATE_UNDEFINED ? a : b);
-    template_stop(run, line, "a %s and a %s have no order", template_value_kind_name(a),
+    template_stop(run, line, "cannot order a %s and a %s", template_value_kind_name(a),
                   template_value_kind_name(b));
     return 0;
 }
@@ -442,7 +441,8 @@ bool template_contains(struct template_run *run, int line, struct template_value
         run->steps += (int64_t)(in.string.size >> 4);
         if (what.kind == TEMPLATE_STRING)
             return template_text_find(in.string, what.string, 0) != SIZE_MAX;
-        template_stop(run, line, "a %s is looked for in a string", template_value_kind_name(what));
+        template_stop(run, line, "cannot search for a %s in a string",
+                      template_value_kind_name(what));
         return false;
     default:
         template_stop(run, line, "a %s cannot be searched", template_value_kind_name(in));
@@ -481,7 +481,7 @@ const struct template_list *template_walk(struct template_run *run, int line,
     case TEMPLATE_STRING: return letters_of(run, line, of.string);
     case TEMPLATE_DICT: break;
     default:
-        template_stop(run, line, "a %s cannot be walked through", template_value_kind_name(of));
+        template_stop(run, line, "a %s cannot be iterated", template_value_kind_name(of));
         return NULL;
     }
     if (!template_take(run, line, of.dict->count * sizeof(struct template_value)))

@@ -47,7 +47,7 @@ bool template_expect(struct parser *in, enum token_kind kind, const char *text)
     if (template_accept(in, kind, text))
         return true;
     struct text found = template_token_spelling(in->at);
-    template_refuse(in, "wants %s, found %.*s",
+    template_refuse(in, "expected %s, found %.*s",
                     text                        ? text
                     : kind == TOKEN_CLOSE_BLOCK ? "%}"
                                                 : "}}",
@@ -60,7 +60,7 @@ struct text template_expect_name(struct parser *in)
     if (in->at->kind == TOKEN_NAME)
         return in->at++->text;
     struct text found = template_token_spelling(in->at);
-    template_refuse(in, "wants a name, found %.*s", TEXT_ARGS(found));
+    template_refuse(in, "expected a name, found %.*s", TEXT_ARGS(found));
     return TEXT("");
 }
 
@@ -69,7 +69,7 @@ bool template_enter(struct parser *in)
     if (in->err)
         return false;
     if (in->depth >= NESTING) {
-        template_refuse(in, "is nested more than %d levels deep", NESTING);
+        template_refuse(in, "nesting is deeper than %d levels", NESTING);
         return false;
     }
     in->depth++;
@@ -155,7 +155,7 @@ static void close_scope(struct parser *in)
     in->scope = in->scope->parent;
 }
 
-// The slot that a name means in a scope: the nearest scope that stores it, else the caller's.
+// The slot of a name in a scope: that of the nearest scope which sets it, else the caller's.
 static int resolve(struct parser *in, const struct template_scope *scope, int name)
 {
     for (; scope; scope = scope->parent) {
@@ -215,7 +215,7 @@ static bool at_end_tag(const struct parser *in, const char *const *ends)
     return false;
 }
 
-// The body of a block whose end tag has nothing but its name.
+// The body of a block with an end tag that takes no arguments.
 static struct template_node *parse_block(struct parser *in, const char *end)
 {
     const char *ends[] = { end, NULL };
@@ -256,11 +256,11 @@ static void refuse_reserved(struct parser *in, struct text name)
     static const char *const words[] = { "true", "false", "none", "True", "False", "None" };
     for (int i = 0; i < 6; i++)
         if (text_is(name, words[i]))
-            template_refuse(in, "%s cannot be assigned to", words[i]);
+            template_refuse(in, "cannot assign to %s", words[i]);
 }
 
 // A target is a NODE_NAME with its slot in this scope, or a NODE_ATTRIBUTE of a namespace. Uses are
-// noted so that the bindings of the scope get resolved.
+// recorded so that the scope's bindings can be resolved.
 static struct template_node *parse_target(struct parser *in)
 {
     struct token *token = in->at;
@@ -300,7 +300,7 @@ static void parse_targets(struct parser *in, struct template_node *node)
     node->count = count;
 }
 
-// The iterated expression stands behind the targets but belongs to the outer scope.
+// The iterated expression follows the targets but belongs to the outer scope.
 static struct template_node *parse_for(struct parser *in)
 {
     static const char *const ends[] = { "else", "endfor", NULL };
@@ -318,7 +318,7 @@ static struct template_node *parse_for(struct parser *in)
     if (template_accept(in, TOKEN_NAME, "if"))
         node->b = template_parse_expression(in, true);
     if (template_next_is(in, TOKEN_NAME, "recursive"))
-        return template_refuse(in, "a recursive loop is outside the subset of Jinja read here");
+        return template_refuse(in, "recursive loops are not supported");
     template_expect(in, TOKEN_CLOSE_BLOCK, NULL);
     in->loops++;
     node->body = parse_body(in, ends);
@@ -337,7 +337,7 @@ static struct template_node *parse_for(struct parser *in)
     return node;
 }
 
-// A scope of its own that break and continue do not leave: macros, captured text.
+// A new scope that break and continue cannot leave: a macro or a captured block.
 static struct template_node *parse_scoped(struct parser *in, struct template_node *node,
                                           const char *end)
 {
@@ -362,7 +362,7 @@ static struct template_node *parse_set(struct parser *in)
     }
     node->kind = NODE_SET_BLOCK;
     if (node->count != 1)
-        return template_refuse(in, "a set block wants one target");
+        return template_refuse(in, "a set block takes one target");
     node->b = template_parse_filters(in, NULL, false);
     return parse_scoped(in, node, "endset");
 }
@@ -430,7 +430,7 @@ static struct template_node *parse_with(struct parser *in)
 static struct template_node *parse_jump(struct parser *in, enum node_kind kind, const char *word)
 {
     if (!in->loops)
-        return template_refuse(in, "%s stands outside a loop", word);
+        return template_refuse(in, "%s outside a loop", word);
     return template_node(in, kind);
 }
 
@@ -462,8 +462,7 @@ static struct template_node *parse_statement(struct parser *in)
         return parse_scoped(in, node, "endfilter");
     }
     in->at = in->err ? in->at : token;
-    return template_refuse(
-        in, "the statement %.*s is outside the subset of Jinja that is read here", TEXT_ARGS(name));
+    return template_refuse(in, "the statement %.*s is not supported", TEXT_ARGS(name));
 }
 
 static struct template_node *parse_output(struct parser *in)
@@ -474,8 +473,8 @@ static struct template_node *parse_output(struct parser *in)
     return node;
 }
 
-// Statements up to one of the end tags, whose opening is left to the caller; up to the end of the
-// template without any.
+// Parses statements up to one of the end tags, which the caller reads; without end tags, up to the
+// end of the template.
 static struct template_node *parse_body(struct parser *in, const char *const *ends)
 {
     struct template_node *first = NULL, **last = &first;
@@ -500,7 +499,7 @@ static struct template_node *parse_body(struct parser *in, const char *const *en
         }
     }
     if (ends && in->at->kind == TOKEN_END)
-        template_refuse(in, "a block is not closed: wants %s", ends[0]);
+        template_refuse(in, "a block is not closed: expected %s", ends[0]);
     in->depth--;
     return first;
 }

@@ -1,4 +1,4 @@
-// template_parser: what the statement and the expression half of the parser share.
+// template_parser: shared by the two halves of the parser, statements and expressions.
 
 #pragma once
 
@@ -19,24 +19,24 @@ struct parser {
     struct name_use *uses;
     int use_count, use_room, name_room;
     int depth; // of nested statements and expressions
-    int loops; // around this statement, inside the innermost scope that hides them
+    int loops; // enclosing loops within the innermost macro or captured block
     int soft;  // inside an if: an unknown filter is an error only when reached
 };
 
-// The first failure sticks and moves on to the last token, so that every loop ends.
+// Reports the first failure only, and skips to the last token so that every loop ends.
 void *template_refuse(struct parser *in, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 struct template_node *template_node(struct parser *in, enum node_kind kind);
 int template_name(struct parser *in, struct text name);
-struct template_node *template_use(struct parser *in, struct text name); // a name that is read
+struct template_node *template_use(struct parser *in, struct text name); // a name in an expression
 int template_store(struct parser *in, struct text name);                 // its slot in this scope
 
 bool template_next_is(const struct parser *in, enum token_kind kind, const char *text);
 bool template_accept(struct parser *in, enum token_kind kind, const char *text);
 bool template_expect(struct parser *in, enum token_kind kind, const char *text);
 struct text template_expect_name(struct parser *in);
-bool template_enter(struct parser *in); // false when nested too deeply; leave by in->depth--
+bool template_enter(struct parser *in); // false if nested too deeply; undo with in->depth--
 
 struct template_node *template_parse_expression(struct parser *in, bool with_choice);
 struct template_node *template_parse_tuple(struct parser *in, bool with_choice, bool parentheses);

@@ -1,4 +1,4 @@
-// How values are spelled: str(), repr() and json.dumps() of Python.
+// Prints values as Python's str(), repr() and json.dumps() do.
 
 #include "core/template/template_value.h"
 
@@ -109,7 +109,7 @@ bool template_value_repr(struct out *out, struct template_value value,
     return true;
 }
 
-// Takes a step from the budget, and a level when it goes into a list or dict.
+// Charges one step to the budget, and one level for a list or dict.
 static bool afford(const struct out *out, struct template_budget *budget, int levels)
 {
     budget->depth -= levels;
@@ -241,7 +241,7 @@ static const char *dump_key(struct dump *dump, struct template_value key)
         template_value_print(&spelled, key, &budget);
         quote(dump->out, out_view(&spelled), true);
         return NULL;
-    default: return "a key that is no string";
+    default: return "a key that is not a string";
     }
 }
 
@@ -257,7 +257,7 @@ static const char *dump_dict(struct dump *dump, const struct template_dict *dict
         memcpy(sorted, entries, dict->count * sizeof *sorted);
         for (size_t i = 0; i < dict->count; i++)
             if (sorted[i].key.kind != TEMPLATE_STRING)
-                return "sorted keys that are no strings";
+                return "sorted keys that are not strings";
         qsort(sorted, dict->count, sizeof *sorted, by_key);
         entries = sorted;
     }
@@ -290,7 +290,7 @@ static const char *dump_real(struct out *out, double real)
 
 static const char *dump_nested(struct dump *dump, struct template_value value)
 {
-    const char *problem = "a value that is too long or nests too deeply";
+    const char *problem = "a value that is too large or too deeply nested";
     if (afford(dump->out, dump->budget, 1))
         problem =
             value.kind == TEMPLATE_LIST ? dump_list(dump, value.list) : dump_dict(dump, value.dict);

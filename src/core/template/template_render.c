@@ -25,13 +25,13 @@ void template_charge(struct template_run *run, int line, size_t size)
 {
     run->scratch += size;
     if (run->scratch > run->limits.scratch_bytes)
-        template_stop(run, line, "a render needs more than %zu bytes of scratch",
+        template_stop(run, line, "rendering needs more than %zu bytes of scratch memory",
                       run->limits.scratch_bytes);
 }
 
 void *template_take(struct template_run *run, int line, size_t size)
 {
-    template_charge(run, line, size + 64); // and what hangs on it
+    template_charge(run, line, size + 64); // 64: bookkeeping
     return run->err ? NULL : arena_alloc(&run->arena, size);
 }
 
@@ -47,7 +47,7 @@ bool template_equal(struct template_run *run, int line, struct template_value a,
     struct template_budget budget = template_budget(run);
     bool equal = template_value_equal_within(a, b, &budget);
     if (budget.steps < 0)
-        template_stop(run, line, "compares values that are too long or nest too deeply");
+        template_stop(run, line, "the compared values are too large or too deeply nested");
     run->steps = run->limits.steps - budget.steps;
     return equal;
 }
@@ -56,15 +56,15 @@ void template_write(struct template_run *run, int line, struct template_value va
 {
     struct template_budget budget = template_budget(run);
     if (!template_value_print(run->out, value, &budget) && budget.steps >= 0)
-        template_stop(run, line, "a %s is printed, which is outside the subset of Jinja read here",
+        template_stop(run, line, "cannot print a %s: not part of the supported subset of Jinja",
                       template_value_kind_name(value));
     if (budget.steps < 0 || run->out->size > budget.out_bytes)
-        template_stop(run, line, "writes more than %zu bytes, or nests too deeply",
+        template_stop(run, line, "output is larger than %zu bytes or too deeply nested",
                       budget.out_bytes);
     run->steps = run->limits.steps - budget.steps;
 }
 
-// Takes names of a scope from outside when it is entered.
+// Copies the values that a scope inherits from the scope around it.
 static void enter_scope(struct template_run *run, const struct template_scope *scope)
 {
     for (int i = scope->fixed; i < scope->count; i++) {
@@ -74,7 +74,7 @@ static void enter_scope(struct template_run *run, const struct template_scope *s
     }
 }
 
-// Renders a body into a string of its own.
+// Renders a body into a new string.
 static struct template_value capture(struct template_run *run, const struct template_node *body)
 {
     struct out text = { .arena = &run->arena }, *outer = run->out;
@@ -108,7 +108,7 @@ static bool takes_arguments(struct template_run *run, const struct call *call,
                             const struct template_node *macro)
 {
     if (call->positional > macro->argument_count) {
-        template_stop(run, call->line, "macro %.*s takes %d arguments, is given %d",
+        template_stop(run, call->line, "macro %.*s takes %d arguments, but got %d",
                       TEXT_ARGS(macro->name), macro->argument_count, call->positional);
         return false;
     }
@@ -137,7 +137,7 @@ struct template_value template_call_macro(struct template_run *run, struct call 
     if (!saved)
         return result;
     if (++run->depth > run->limits.depth)
-        return template_stop(run, call->line, "is nested more than %d levels deep",
+        return template_stop(run, call->line, "nesting is deeper than %d levels",
                              run->limits.depth);
     memcpy(saved, run->slots + macro->first_slot, size);
     bind_parameters(run, call, macro);
@@ -155,7 +155,7 @@ struct template_value template_call_macro(struct template_run *run, struct call 
 
 static void emit(struct template_run *run, const struct template_node *node);
 
-// A sum of strings is written piece by piece, without joining it first.
+// Writes a sum of strings piece by piece, without building the joined string.
 static void emit_sum(struct template_run *run, const struct template_node *node)
 {
     enum { PIECES = 16 };
@@ -235,7 +235,8 @@ static void assign_attribute(struct template_run *run, const struct template_nod
     if (run->err)
         return;
     if (of.kind != TEMPLATE_NAMESPACE) {
-        template_stop(run, target->line, "%.*s.%.*s is set, but only namespaces take attributes",
+        template_stop(run, target->line,
+                      "cannot set %.*s.%.*s: only a namespace has attributes that can be set",
                       TEXT_ARGS(target->a->name), TEXT_ARGS(target->name));
         return;
     }
@@ -258,15 +259,15 @@ static void assign(struct template_run *run, struct template_node *const *target
     if (!items)
         return;
     if (items->count != (size_t)count) {
-        template_stop(run, targets[0]->line, "%d names are to be set from %zu values", count,
-                      items->count);
+        template_stop(run, targets[0]->line, "cannot unpack %zu values into %d names", items->count,
+                      count);
         return;
     }
     for (int i = 0; i < count; i++)
         assign(run, targets + i, 1, items->items[i]);
 }
 
-// The items for which the loop's condition holds.
+// The items that satisfy the loop's condition (for … if).
 static const struct template_list *chosen(struct template_run *run,
                                           const struct template_node *node,
                                           const struct template_list *items)
@@ -285,32 +286,48 @@ static const struct template_list *chosen(struct template_run *run,
     return kept;
 }
 
-// Notes what a turn of a loop wrote for a watched item; a turn that wrote nothing was only looking.
-static void note_turn(struct template_run *run, struct template_value item, size_t start)
+// The index of a watched item; SIZE_MAX if it is not watched. Loops go through the list in order,
+// so the search starts where the last one ended.
+static size_t find_watched(const struct template_run *run, struct template_value item)
 {
     const struct template_list *watched = run->watched;
-    if (item.kind != TEMPLATE_DICT || run->out != run->root || run->out->size == start)
-        return;
-    size_t count = watched->count;
-    for (size_t i = run->next_turn, tried = 0; tried < count; tried++, i++) {
+    size_t count = item.kind == TEMPLATE_DICT ? watched->count : 0;
+    for (size_t i = run->next_pass, tried = 0; tried < count; tried++, i++) {
         i = i < count ? i : 0;
-        if (watched->items[i].kind != TEMPLATE_DICT || watched->items[i].dict != item.dict)
-            continue;
-        run->turns[i] = (struct template_span){ start, run->out->size };
-        run->next_turn = i + 1;
+        if (watched->items[i].kind == TEMPLATE_DICT && watched->items[i].dict == item.dict)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+// Records what a loop pass wrote for a watched item, or that it failed. A pass that wrote nothing
+// only inspected the item and is not recorded.
+static void note_pass(struct template_run *run, struct template_value item, size_t start)
+{
+    bool wrote = run->out == run->root && run->out->size != start;
+    if (!wrote && !run->err)
+        return;
+    size_t index = find_watched(run, item);
+    if (index == SIZE_MAX)
+        return;
+    if (run->err) {
+        run->failed_at = run->failed_at == SIZE_MAX ? index : run->failed_at;
         return;
     }
+    run->passes[index] = (struct template_span){ start, run->out->size };
+    run->next_pass = index + 1;
 }
 
 static void watch(struct template_run *run)
 {
     size_t count = run->watched->count;
-    if (count > run->turn_room) {
-        run->turns = ARENA_NEW(&run->kept, struct template_span, count * 2);
-        run->turn_room = count * 2;
+    if (count > run->pass_room) {
+        run->passes = ARENA_NEW(&run->kept, struct template_span, count * 2);
+        run->pass_room = count * 2;
     }
-    memset(run->turns, 0, count * sizeof *run->turns);
-    run->next_turn = 0;
+    memset(run->passes, 0, count * sizeof *run->passes);
+    run->next_pass = 0;
+    run->failed_at = SIZE_MAX;
 }
 
 static void exec_for(struct template_run *run, const struct template_node *node)
@@ -325,7 +342,7 @@ static void exec_for(struct template_run *run, const struct template_node *node)
     struct template_loop loop = { .items = items };
     for (; loop.index < items->count && !run->err; loop.index++) {
         if (++run->steps > run->limits.steps)
-            template_stop(run, node->line, "takes more than %lld steps",
+            template_stop(run, node->line, "rendering takes more than %lld steps",
                           (long long)run->limits.steps);
         enter_scope(run, node->scope);
         assign(run, node->items, node->count, items->items[loop.index]);
@@ -333,7 +350,7 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         size_t start = run->out->size;
         template_exec(run, node->body);
         if (run->watched)
-            note_turn(run, items->items[loop.index], start);
+            note_pass(run, items->items[loop.index], start);
         int leaving = run->leaving;
         run->leaving = 0;
         if (leaving == NODE_BREAK)
@@ -402,7 +419,8 @@ static void exec_one(struct template_run *run, const struct template_node *node)
     case NODE_DATA:
         out_bytes(run->out, node->name.at, node->name.size);
         if (run->out->size > run->limits.output_bytes)
-            template_stop(run, node->line, "writes more than %zu bytes", run->limits.output_bytes);
+            template_stop(run, node->line, "output is larger than %zu bytes",
+                          run->limits.output_bytes);
         break;
     case NODE_OUTPUT: emit(run, node->a); break;
     case NODE_IF:
@@ -430,7 +448,7 @@ static void exec_one(struct template_run *run, const struct template_node *node)
 void template_exec(struct template_run *run, const struct template_node *body)
 {
     if (++run->depth > run->limits.depth)
-        template_stop(run, body ? body->line : 0, "is nested more than %d levels deep",
+        template_stop(run, body ? body->line : 0, "nesting is deeper than %d levels",
                       run->limits.depth);
     for (; body && !run->err && !run->leaving; body = body->next)
         exec_one(run, body);
@@ -443,7 +461,7 @@ void template_run_init(struct template_run *run, const struct template *template
 {
     *run = (struct template_run){ .template = template };
     run->limits = (struct template_limits){ 20000000, (size_t)1 << 30, (size_t)1 << 28, 300 };
-    arena_alloc(&run->arena, SCRATCH_BYTES); // one block that every render uses again
+    arena_alloc(&run->arena, SCRATCH_BYTES); // one block, reused by every render
     run->empty = arena_mark(&run->arena);
     run->empty.used = 0;
     size_t size = (size_t) template->slot_count + 1;

@@ -1,4 +1,4 @@
-// The tests ("x is string") and the global functions of templates.
+// Implements the tests ("x is string") and the global functions of templates.
 
 #include "core/template/template_internal.h"
 
@@ -123,7 +123,7 @@ static bool compares(enum test test, struct call *call, struct template_value of
     struct template_value with = template_argument(call, 0, NULL, none);
     bool elsewhere;
     if (call->count < 1 && test != TEST_LOWER && test != TEST_UPPER && test < TEST_FILTER) {
-        template_stop(call->run, call->line, "the test %.*s wants an argument",
+        template_stop(call->run, call->line, "the test %.*s expects an argument",
                       TEXT_ARGS(call->name));
         return false;
     }
@@ -189,7 +189,7 @@ static struct template_value call_namespace(struct call *call)
     if (call->positional) {
         struct template_value from = call->values[0];
         if (from.kind != TEMPLATE_DICT)
-            return template_stop(run, call->line, "namespace wants names and a dict");
+            return template_stop(run, call->line, "namespace expects named arguments and a dict");
         for (size_t i = 0; i < from.dict->count; i++)
             template_value_put(&run->arena, space.dict, from.dict->entries[i].key,
                                from.dict->entries[i].value);
@@ -210,17 +210,18 @@ static struct template_value call_dict(struct call *call)
 
 static struct template_value call_range(struct call *call)
 {
-    enum { LONGEST = 100000 }; // as the sandbox has it
+    enum { LONGEST = 100000 }; // jinja2's sandbox has the same limit
     int64_t bounds[3] = { 0, 0, 1 };
     for (int i = 0; i < call->count; i++)
         if (call->values[i].kind != TEMPLATE_INT || call->count > 3)
-            return template_stop(call->run, call->line, "range wants one to three whole numbers");
+            return template_stop(call->run, call->line, "range expects one to three integers");
     for (int i = 0; i < call->count; i++)
         bounds[call->count == 1 ? 1 : i] = call->values[i].whole;
     double width = (double)bounds[1] - (double)bounds[0];
     int64_t step = bounds[2];
     if (!call->count || !step)
-        return template_stop(call->run, call->line, "range wants an end, and no step of zero");
+        return template_stop(call->run, call->line,
+                             "range expects an end, and a step other than zero");
     double exact = width / (double)step;
     if (exact > LONGEST)
         return template_stop(call->run, call->line, "a range of more than %d numbers", LONGEST);
@@ -236,8 +237,7 @@ static struct template_value call_raise(struct call *call)
 {
     struct template_value what = template_argument(call, 0, "message", none);
     what = template_string(call->run, call->line, what);
-    return template_stop(call->run, call->line, "the template refuses: %.*s",
-                         TEXT_ARGS(what.string));
+    return template_stop(call->run, call->line, "raise_exception: %.*s", TEXT_ARGS(what.string));
 }
 
 static int day_of_week(int year, int month, int day)
@@ -259,10 +259,10 @@ static struct template_value call_strftime(struct call *call)
     const struct template_date *date = &call->run->date;
     struct template_value format = template_argument(call, 0, "format", none);
     if (format.kind != TEMPLATE_STRING)
-        return template_stop(call->run, call->line, "strftime_now wants a format");
+        return template_stop(call->run, call->line, "strftime_now expects a format");
     if (!date->year)
         return template_stop(call->run, call->line,
-                             "the template asks for the date; give one with --date");
+                             "the template needs the date; give one with --date");
     struct tm tm = { .tm_year = date->year - 1900,
                      .tm_mon = date->month - 1,
                      .tm_mday = date->day,

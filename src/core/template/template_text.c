@@ -1,3 +1,5 @@
+// String operations by code point over UTF-8: length, search, strip, case.
+
 #include "core/template/template_text.h"
 
 #include "base/unicode.h"
@@ -95,7 +97,7 @@ struct text template_text_strip(struct text text, struct text what, bool left, b
     return text;
 }
 
-// By rolling hash, for what is so long that comparing at each place could be quadratic.
+// Searches by rolling hash: for long strings, comparing at every position could be quadratic.
 static size_t find_long(struct text text, struct text what, size_t from, bool last)
 {
     const uint64_t base = 0x9E3779B97F4A7C15u;
@@ -150,7 +152,7 @@ size_t template_text_find_last(struct text text, struct text what)
     return SIZE_MAX;
 }
 
-// Blocks of Unicode that hold letters with case, apart from ASCII.
+// Unicode blocks beyond ASCII that have letters with case.
 static bool may_have_case(uint32_t c)
 {
     static const uint32_t blocks[][2] = {

@@ -1,3 +1,5 @@
+// Values of templates: lists and dicts, reading JSON, truth and equality as in Python.
+
 #include "core/template/template_value.h"
 
 #include <math.h>
@@ -105,8 +107,8 @@ static uint64_t hash(struct text text)
     return h ^ h >> 29;
 }
 
-// Of a key given twice the first place and the last value count. Objects of many keys would make
-// that quadratic, so theirs is found by an open-addressed table of entry numbers.
+// A key that occurs twice keeps its first position and its last value. For objects with many keys
+// an open-addressed table of entry indices avoids quadratic time.
 static void drop_twins(struct arena *arena, struct template_dict *dict)
 {
     size_t slots = 64;
@@ -299,7 +301,7 @@ bool template_value_equal_within(struct template_value a, struct template_value 
     case TEMPLATE_UNDEFINED:
     case TEMPLATE_NONE: return true;
     case TEMPLATE_FUNCTION: return a.whole == b.whole;
-    default: return a.dict == b.dict; // the same thing or not
+    default: return a.dict == b.dict; // identity
     }
 }
 

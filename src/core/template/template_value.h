@@ -1,13 +1,13 @@
-// template_value: the values that chat templates compute with, as Python has them.
+// template_value: the values of templates, with the semantics of Python's.
 //
 // A value is 24 bytes and is passed by copy. Strings are views; lists and dicts point into an
-// arena. JSON becomes a value without a tree in between:
+// arena. JSON is read directly into values:
 //
 //     struct template_value messages;
 //     TRY(template_value_read(&messages, arena, text, "row 12"));
 //
-// Lists remember their flavour, because Python prints, tests and indexes a list, a tuple, a view
-// of a dict and a generator differently, and real templates depend on it.
+// A list has a flavour, because Python prints, tests and indexes lists, tuples, dict views and
+// generators differently, and real templates depend on that.
 
 #pragma once
 
@@ -19,8 +19,7 @@ enum template_kind {
     TEMPLATE_BOOL,
     TEMPLATE_INT,
     TEMPLATE_FLOAT,
-    TEMPLATE_BIG, // a whole number beyond 64 bits: string holds its digits, nothing computes with
-                  // it
+    TEMPLATE_BIG, // an integer beyond 64 bits: string holds its digits; no arithmetic
     TEMPLATE_STRING,
     TEMPLATE_LIST,
     TEMPLATE_DICT,
@@ -36,7 +35,7 @@ enum template_flavour {
     TEMPLATE_TUPLE,
     TEMPLATE_VIEW,  // dict.items() and the like: no index
     TEMPLATE_RANGE, // prints as range(…)
-    TEMPLATE_LAZY,  // a generator: always true, no length, empty once walked
+    TEMPLATE_LAZY,  // a generator: always true, no length, empty after one iteration
 };
 
 struct template_value {
@@ -44,11 +43,11 @@ struct template_value {
     bool markup; // a string that went through |safe or |escape
     union {
         bool flag;
-        int64_t whole; // also the number of a function
+        int64_t whole; // also the index of a function
         double real;
         struct text string;
         struct template_list *list;
-        struct template_dict *dict; // also of a namespace
+        struct template_dict *dict; // also for a namespace
         struct template_method *method;
         const struct template_node *macro;
         const struct template_loop *loop;
@@ -66,7 +65,7 @@ struct template_entry {
     struct template_value key, value;
 };
 
-struct template_dict { // keys in order of their first arrival, each once
+struct template_dict { // keys are unique, in the order of insertion
     struct template_entry *entries;
     size_t count, room;
 };
@@ -86,36 +85,36 @@ struct template_value *template_value_find(const struct template_dict *dict, str
 struct template_value *template_value_find_key(const struct template_dict *dict,
                                                struct template_value key);
 
-// One value of a JSON stream.
+// Reads one value from a JSON stream.
 struct template_value template_value_take(struct json_reader *in, struct arena *arena);
 enum err template_value_read(struct template_value *out, struct arena *arena, struct text in,
                              const char *name);
 
-// Values that a template made may share parts a thousandfold or nest without end. What walks
-// through them has a budget; steps is negative when it was not enough.
+// Values built by a template may share parts many times or be nested very deeply. Functions that
+// traverse them take a budget; steps is negative if it was exceeded.
 struct template_budget {
     int64_t steps;
-    size_t out_bytes; // the output may grow to this
+    size_t out_bytes; // largest size of the output
     int depth;
 };
-struct template_budget template_value_budget(void); // ample for values read from JSON
+struct template_budget template_value_budget(void); // enough for any value read from JSON
 
 bool template_value_truth(struct template_value value);
 bool template_value_equal(struct template_value a, struct template_value b);
 bool template_value_equal_within(struct template_value a, struct template_value b,
                                  struct template_budget *budget);
-const char *template_value_kind_name(struct template_value value); // as Python calls its type
+const char *template_value_kind_name(struct template_value value); // as Python names its type
 
-// What Python's str() and repr() write. False, with nothing said, for what has no portable
-// spelling: functions, generators, namespaces.
+// Write what Python's str() and repr() write. False, without an error message, for values that have
+// no portable form: functions, generators, namespaces.
 bool template_value_print(struct out *out, struct template_value value,
                           struct template_budget *budget);
 bool template_value_repr(struct out *out, struct template_value value,
                          struct template_budget *budget);
 void template_value_print_real(struct out *out, double real);
 
-// What Python's json.dumps() writes with ensure_ascii=False unless ascii. A negative indent is
-// none. NULL on success, else what cannot be written.
+// Writes what Python's json.dumps() writes, with ensure_ascii=False unless ascii is set. A negative
+// indent means none. Returns NULL on success, else what cannot be written.
 struct template_json {
     int indent;
     struct text item_separator, key_separator;

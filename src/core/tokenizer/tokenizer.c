@@ -1,17 +1,20 @@
+// Runs the stages of a tokenizer over a text, to count its tokens or to list them with their
+// places.
+
 #include "core/tokenizer/tokenizer_internal.h"
 
 #include <string.h>
 
-// One text on its way to tokens.
+// A text while it is tokenized.
 struct run {
     const struct tokenizer *t;
     struct tokenizer_cache *cache;
     struct text text;
-    struct tokens *out; // NULL when only counting
+    struct tokens *out; // NULL if only counting
     int64_t count;
-    const struct tokenizer_span *spans; // what is counted apart; those behind are ahead
+    const struct tokenizer_span *spans; // bytes whose tokens are counted in `within`; the next ones
     size_t span_count;
-    int64_t within; // of count
+    int64_t within; // part of count
 };
 
 // --- output ------------------------------------------------------------------
@@ -34,8 +37,7 @@ static void reserve(struct tokens *out, size_t more)
     out->room = room;
 }
 
-// Forgets spans that are empty or end before a place; true if the next one begins before the other
-// place.
+// Skips spans that are empty or end before `start`; true if the next one begins before `end`.
 static bool reaches(struct run *run, size_t start, size_t end)
 {
     while (run->span_count && (run->spans->end <= start || run->spans->end <= run->spans->start)) {
@@ -67,7 +69,7 @@ static bool continues(struct text text, size_t at)
     return at < text.size && (text.at[at] & 0xC0) == 0x80;
 }
 
-// Where the character that byte `at` of the stretch came from starts and ends in the text.
+// The character of the original text that byte `at` of the stretch came from.
 static size_t start_of(const struct run *run, const struct stretch *stretch, size_t at)
 {
     if (stretch->origin)
@@ -86,8 +88,8 @@ static size_t end_of(const struct run *run, const struct stretch *stretch, size_
     return stretch->origin || end > stretch->start + at ? end : stretch->start + at + 1;
 }
 
-// Leaves the spaces at both ends of a token out of its place, a character for each; the first token
-// keeps the one that was put in front.
+// Removes the spaces at both ends of a token from its place; the first token keeps the prepended
+// one.
 static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
 {
     struct text token = run->t->vocabulary.tokens[id];
@@ -111,7 +113,7 @@ static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
 
 // --- words -------------------------------------------------------------------
 
-// The tokens of a word, remembered where they are few and their sizes are those of their texts.
+// The tokens of a word; cached if there are few and their sizes equal those of their texts.
 static void find_ids(struct run *run, struct text word)
 {
     const struct tokenizer *t = run->t;
@@ -176,7 +178,7 @@ static void put_word(struct run *run, const struct stretch *stretch, struct text
     }
 }
 
-// A word that a span begins or ends in: token by token.
+// Counts a word in which a span begins or ends, token by token.
 static void count_divided(struct run *run, struct text word, size_t at)
 {
     find_ids(run, word);
@@ -186,7 +188,8 @@ static void count_divided(struct run *run, struct text word, size_t at)
     run->count += (int64_t)s->count;
 }
 
-// Words of the text itself, which the spans cut into those within and those without.
+// Counts words that are bytes of the original text: whole words inside a span, whole words outside,
+// and words that a span cuts.
 static void count_within(struct run *run, struct text text, const struct span *words, size_t count)
 {
     size_t offset = (size_t)(text.at - run->text.at);
@@ -326,7 +329,7 @@ int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenize
     struct run run = {
         .t = tokenizer, .cache = cache, .text = text, .spans = spans, .span_count = count
     };
-    // Where words are not bytes of the text as they are, their places have to be worked out.
+    // If words are not bytes of the original text, their places must be computed.
     struct tokens tokens = { .arena = &cache->scratch, .places = true };
     if (count && (tokenizer->normal_count || !tokenizer->scan || tokenizer->normal.first_bytes))
         run.out = &tokens;
@@ -342,7 +345,7 @@ void tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer_cache 
     run_text(&run, flags);
 }
 
-// --- asking ------------------------------------------------------------------
+// --- queries ------------------------------------------------------------------
 
 int32_t tokenizer_find(const struct tokenizer *tokenizer, struct text token)
 {

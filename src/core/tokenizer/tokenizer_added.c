@@ -1,5 +1,5 @@
 // Finds added tokens in text: the leftmost, and of those the longest, with the white space that
-// some of them take along.
+// some of them strip.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -14,7 +14,7 @@ static enum err add(struct added_set *set, struct arena *arena, int32_t index)
         while (*link && set->nodes[*link].byte != byte)
             link = &set->nodes[*link].sibling;
         if (!*link) {
-            if (set->node_count == set->room) { // link may point into what moves
+            if (set->node_count == set->room) { // link may point into the array that moves
                 size_t room = set->room ? set->room * 2 : 1024;
                 ptrdiff_t offset = (char *)link - (char *)set->nodes;
                 bool inside =
@@ -42,7 +42,7 @@ enum err tokenizer_added_build(struct added_set *set, struct arena *arena)
 {
     set->room = 1024;
     set->nodes = ARENA_NEW(arena, struct added_node, set->room);
-    set->node_count = 1; // node 0 is none
+    set->node_count = 1; // node 0 means none
     for (size_t i = 0; i < set->count; i++)
         if (set->tokens[i].text.size)
             TRY(add(set, arena, (int32_t)i));
@@ -78,10 +78,10 @@ static bool is_word(uint32_t code)
 
 static bool stands_alone(struct text text, size_t start, size_t stop)
 {
-    const char *behind = text.at + stop;
+    const char *after = text.at + stop;
     if (start && is_word(unicode_before(text.at, text.at + start)))
         return false;
-    return stop == text.size || !is_word(unicode_next(&behind, text.at + text.size));
+    return stop == text.size || !is_word(unicode_next(&after, text.at + text.size));
 }
 
 static size_t strip_left(struct text text, size_t start, size_t from)

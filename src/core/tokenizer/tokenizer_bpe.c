@@ -1,12 +1,32 @@
-// Byte-pair encoding: a word starts as one symbol for each byte or character; of all adjacent pairs
-// that merge, the one of lowest rank does, leftmost first, until none is left.
+// Byte-pair encoding of a word.
 //
-// Short words search for the lowest rank each time. Long ones, where that would be quadratic, keep
-// the pairs in a queue with a list for each rank, so that a megabyte of one letter costs a
-// constant for each letter.
+// A word starts as one symbol per byte or character. Then the adjacent pair with the lowest rank
+// merges, the leftmost first, until no pair has a rank:
+//
+//     l o w e r     ranks  l+o 7   o+w 9   w+e 40   e+r 3     e+r merges
+//     l o w er             l+o 7   o+w 9   w+er -             l+o merges
+//     lo w er              lo+w 12         w+er -             lo+w merges
+//     low er               low+er -                           done: 2 tokens
+//
+// A merge changes only the two pairs next to it. Short words scan all ranks for the lowest: they
+// fit into a few cache lines. That would be quadratic for long words (a line of a million "=" is
+// one word), so merge_long() keeps a list of the pairs of each rank, and four levels of bits that
+// tell which lists are not empty:
+//
+//     level 3   one word: which words of level 2 are not 0
+//     ...
+//     level 0   bit r: the list of rank r is not empty
+//     heads[r]  first pair of rank r in the text -> next -> ...
+//
+// Finding the lowest rank is four bit scans. A merge adds pairs almost always at the end of a list,
+// so each symbol costs constant time.
+//
+// Invariant: a pair is in the list of its rank exactly if it merges; after a word all lists are
+// empty again, so the next word need not clear them.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SHORT_WORD = 48, NOWHERE = -1 };
@@ -14,7 +34,7 @@ enum { SHORT_WORD = 48, NOWHERE = -1 };
 
 // --- first symbols -----------------------------------------------------------
 
-struct pending { // unknown characters that are not yet written
+struct pending { // unknown characters that are not written yet
     bool any;
     uint32_t size;
 };
@@ -48,7 +68,7 @@ static void put_unknown(const struct tokenizer *t, struct symbols *s, struct tex
     if (t->byte_fallback && put_bytes(t, s, character))
         return;
     if (t->unknown < 0)
-        return; // the library drops what it does not know
+        return; // the library drops unknown characters
     if (!t->fuses_unknown)
         put_pending(t, s, unknown);
     unknown->any = true;
@@ -84,7 +104,7 @@ static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
     return tokenizer_merges_rank(&t->merges, left, right);
 }
 
-// The rank of the pair at i before anything has merged; word is given where each byte is a symbol.
+// The rank of the pair at i before any merge. word is NULL unless every byte is a symbol.
 static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
                            size_t i)
 {
@@ -92,12 +112,12 @@ static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, c
                 : rank_of(t, s->ids[i], s->ids[i + 1]);
 }
 
-// A rank that is not hot, and not looked up yet.
+// The pair may merge; its rank is not hot and was not looked up yet.
 #define LATER (NO_RANK - 1)
 
-// Pairs of low rank merge first, so that most others are gone before their rank is needed: only the
-// filter and the table of hot pairs, which the processor's caches hold, are asked until none of
-// them is left.
+// Pairs of low rank merge first, so most other pairs disappear before their rank is needed. Until
+// no hot pair is left, only the filter and the table of hot pairs are read: both fit into the
+// processor's cache, the full table does not.
 static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
 {
     if (!tokenizer_merges_may(&t->merges, left, right))
@@ -156,14 +176,14 @@ static void merge_short(const struct tokenizer *t, struct symbols *s, const char
 
 // --- long words --------------------------------------------------------------
 
-// A symbol, named by its place; the pair it begins hangs in the list of the pair's rank.
+// A symbol, identified by its position, and the pair that it starts, a member of its rank's list.
 struct node {
     int32_t next, previous; // symbols
-    int32_t later, earlier; // pairs of one rank, in the order of the text
+    int32_t later, earlier; // pairs of the same rank, in text order
     uint32_t rank;          // NO_RANK if the pair does not merge
 };
 
-// The lists, and four levels of bits that tell which of them hold something.
+// The lists of pairs by rank, and the levels of bits.
 struct queue {
     struct node *nodes;
     int32_t *heads, *tails;
@@ -193,10 +213,11 @@ static void queue_init(struct queue *q, const struct tokenizer *t, struct tokeni
     }
     q->heads = (int32_t *)at;
     q->tails = q->heads + ranks;
-    if (fresh) { // later runs find all lists empty, as each run leaves them
+    if (fresh) {
         memset(q->bits[0], 0, total * sizeof(uint64_t));
         memset(q->heads, 0xFF, 2 * ranks * sizeof(int32_t));
     }
+    assert(sizes[3] == 1 && !q->bits[3][0]);
     q->nodes = tokenizer_room(cache, &cache->queue, count * sizeof *q->nodes);
 }
 
@@ -209,16 +230,16 @@ static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
     int32_t before = q->tails[rank];
     while (before > at)
         before = q->nodes[before].earlier;
-    int32_t behind = before >= 0 ? q->nodes[before].later : q->heads[rank];
+    int32_t after = before >= 0 ? q->nodes[before].later : q->heads[rank];
     node->earlier = before;
-    node->later = behind;
+    node->later = after;
     *(before >= 0 ? &q->nodes[before].later : &q->heads[rank]) = at;
-    *(behind >= 0 ? &q->nodes[behind].earlier : &q->tails[rank]) = at;
+    *(after >= 0 ? &q->nodes[after].earlier : &q->tails[rank]) = at;
     for (int level = 0; level < 4; level++, rank /= 64) {
         uint64_t *bits = &q->bits[level][rank / 64], had = *bits;
         *bits |= UINT64_C(1) << rank % 64;
         if (had)
-            break; // the levels above know already
+            break; // the bits of the levels above are set
     }
 }
 

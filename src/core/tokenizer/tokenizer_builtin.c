@@ -1,5 +1,5 @@
-// The vocabulary that is compiled in, for when a model's tokenizer is not at hand, and how it
-// compares with the tokenizers of known families (data/families.csv).
+// The built-in vocabulary, for estimates without a model's tokenizer, and its factors for known
+// model families (data/families.csv).
 
 #include "base/embedded.h"
 #include "base/field.h"
@@ -18,7 +18,7 @@ static struct text find_embedded(const char *name)
 
 // --- vocabulary --------------------------------------------------------------
 
-// Each merge is the ids of its parts, 16 bits each; see tools/vocabulary.c.
+// A merge is stored as the ids of its two parts, 16 bits each; see tools/vocabulary.c.
 static enum err add_merges(struct tokenizer *t, struct arena *arena, struct text file)
 {
     const unsigned char *at = (const unsigned char *)file.at;
@@ -32,7 +32,8 @@ static enum err add_merges(struct tokenizer *t, struct arena *arena, struct text
         memcpy((char *)both.at, first.at, first.size);
         memcpy((char *)both.at + first.size, second.at, second.size);
         if (!tokenizer_vocabulary_add(&t->vocabulary, arena, both, whole))
-            return fail(ERR_BUG, "the built-in vocabulary makes a token twice, at merge %u", rank);
+            return fail(ERR_BUG, "the built-in vocabulary has the same token twice, at merge %u",
+                        rank);
         tokenizer_add_merge(t, arena, (struct merge){ left, right, rank, whole });
         if (both.size == 2)
             t->byte_ranks[left << 8 | right] = rank;
@@ -63,7 +64,7 @@ enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena)
     TRY(add_merges(t, arena, file));
     t->size = t->vocabulary.size;
     TRY(tokenizer_finish(t, arena));
-    t->scan = SCAN_CL100K; // what it was learned with
+    t->scan = SCAN_CL100K; // the pattern it was trained with
     *out = t;
     return OK;
 }
@@ -72,16 +73,18 @@ enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena)
 
 static const struct field family_fields[] = {
     FIELD_NEEDED(tokenizer_family, family, TEXT, "name of the family"),
-    FIELD_NEEDED(tokenizer_family, matches, TEXT, "parts of model names, in lower case, by spaces"),
-    FIELD_NEEDED(tokenizer_family, factor, NUMBER, "its tokens for one of the built-in vocabulary"),
+    FIELD_NEEDED(tokenizer_family, matches, TEXT,
+                 "parts of model names, lower case, separated by spaces"),
+    FIELD_NEEDED(tokenizer_family, factor, NUMBER,
+                 "tokens of the family per token of the built-in vocabulary"),
     FIELD_NEEDED(tokenizer_family, spread, SHARE,
-                 "how far texts are from it, one in three farther"),
-    FIELD_NEEDED(tokenizer_family, source, TEXT, "where it was measured"),
+                 "relative standard deviation of the factor over texts"),
+    FIELD_NEEDED(tokenizer_family, source, TEXT, "how it was measured"),
     FIELD_NEEDED(tokenizer_family, as_of, DATE, "when"),
     { 0 },
 };
 
-// Whether the model's name holds the part; letters of any case, and punctuation, are alike.
+// Whether the model's name contains the part, ignoring case and punctuation.
 static bool holds(const char *model, struct text part)
 {
     for (const char *start = model; *start; start++) {
@@ -111,7 +114,7 @@ enum err tokenizer_family(struct tokenizer_family *out, struct arena *arena, con
     const struct tokenizer_family *families = rows;
     if (!count)
         return fail(ERR_BUG, "data/families.csv has no rows");
-    *out = families[count - 1]; // the last is for all others
+    *out = families[count - 1]; // the last row is for all others
     for (size_t i = 0; i < count; i++) {
         struct text parts = text_of(families[i].matches), part;
         while (text_next(&parts, ' ', &part))

@@ -1,12 +1,25 @@
-// What a thread remembers: how many tokens a word has, and which.
+// The word cache of a thread: the number of tokens of words seen before.
 //
-// Words are looked up in batches, so that the memory of one is fetched while the next is hashed.
-// Each table has pairs of slots; a new word takes the first of its pair and moves that one's word
-// to the second. Keys are the words themselves, so a hit is certain.
+// Text repeats its words, so most words are found here and need no merging. An entry is the word
+// itself, zero-padded, with its size and its number of tokens, so a hit is always right:
+//
+//     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
+//     longs, 32 bytes:  |  up to 30 bytes of the word  | size | tokens |
+//
+// A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
+// back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
+// Words longer than 30 bytes are rare and are not stored.
+//
+// Words are looked up in batches: while one key is computed, the memory of the ones before it is
+// being fetched.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(TOKENIZER_BATCH <= UINT8_MAX + 1, "missing[] holds indices of a batch in bytes");
+static_assert(LONG_BYTES < UINT8_MAX, "an entry stores sizes and token counts in a byte each");
 
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
 {
@@ -27,7 +40,7 @@ void tokenizer_cache_release(struct tokenizer_cache *cache)
     if (!cache)
         return;
     arena_release(&cache->scratch);
-    struct arena arena = cache->arena; // the cache itself lies in it
+    struct arena arena = cache->arena; // the cache itself is in it
     arena_release(&arena);
 }
 
@@ -52,13 +65,13 @@ void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, s
 
 // --- counting ----------------------------------------------------------------
 
-// The top two bytes of a key hold the tokens and the size of the word.
+// The top two bytes of `high` hold the number of tokens (0 in a key) and the size of the word.
 struct key {
     uint64_t low, high;
     struct word_entry *slot;
 };
 
-// Masks that keep the first bytes of a word.
+// Masks for the first 0 … WORD_BYTES bytes.
 static const uint64_t keeps[WORD_BYTES + 1][2] = {
     { 0, 0 },
     { 0xFF, 0 },
@@ -102,13 +115,14 @@ static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cach
 {
     tokenizer_model(t, cache, word);
     size_t count = cache->symbols.count;
+    assert(count <= UINT8_MAX);
     for (int i = WORD_WAYS - 1; i > 0; i--)
         key->slot[i] = key->slot[i - 1];
     key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
     return (int64_t)count;
 }
 
-// The tokens of a word that is remembered, or -1.
+// The number of tokens of a cached word, or -1.
 static inline int64_t count_known(const struct key *key)
 {
     struct word_entry *slot = key->slot;
@@ -116,7 +130,7 @@ static inline int64_t count_known(const struct key *key)
         return (int64_t)(slot->high >> 56);
     for (int i = 1; i < WORD_WAYS; i++)
         if (slot[i].low == key->low && !((slot[i].high ^ key->high) << 8)) {
-            struct word_entry found = slot[i]; // words that are asked for come to the front
+            struct word_entry found = slot[i]; // moves one slot towards the front
             slot[i] = slot[i - 1];
             slot[i - 1] = found;
             return (int64_t)(found.high >> 56);
@@ -143,6 +157,7 @@ static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cac
             return (int64_t)(words[3] >> 56);
     }
     tokenizer_model(t, cache, word);
+    assert(cache->symbols.count <= UINT8_MAX);
     slot[1] = slot[0];
     key.words[3] |= (uint64_t)cache->symbols.count << 56;
     slot[0] = key;

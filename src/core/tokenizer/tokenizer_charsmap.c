@@ -1,8 +1,21 @@
-// SentencePiece's compiled normalization: a double-array trie whose leaves point at replacements.
+// SentencePiece's compiled normalization (precompiled_charsmap): a map from strings to
+// replacements.
 //
-// The file holds, in base64: the size of the trie in bytes, its units of 32 bits, and the
-// replacements, each ended by a NUL. A cluster of a character and its marks is looked up as a whole
-// if it is short, else character by character.
+//     | size of the trie in bytes, 4 bytes | trie: units of 32 bits | replacements, each ends with
+//     NUL |
+//
+// The trie is a double array. A unit is a node; its children lie at (its index XOR offset) XOR
+// byte:
+//
+//     bit 31        this unit is a value: the other bits are an offset into the replacements
+//     bits 30 .. 10 offset of the children; shifted left by 8 more if bit 9 is set
+//     bit 8         the node ends a key; its value is the child for byte 0
+//     bits 7 .. 0   the byte that leads to this node, to check that it is this node's child
+//
+// A step is one XOR and one comparison. The file may be hostile: every index is checked.
+//
+// A cluster, a character with its combining marks, is looked up as a whole if it is short, else
+// character by character.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -24,7 +37,7 @@ static int base64_value(char c)
 bool tokenizer_base64(struct text in, char *out, size_t *size)
 {
     uint32_t bits = 0;
-    int held = 0;
+    int bit_count = 0;
     *size = 0;
     while (in.size && in.at[in.size - 1] == '=')
         in.size--;
@@ -33,10 +46,10 @@ bool tokenizer_base64(struct text in, char *out, size_t *size)
         if (value < 0)
             return false;
         bits = (bits << 6 | (uint32_t)value) & 0xFFFFFF;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            out[(*size)++] = (char)(bits >> held);
+        bit_count += 6;
+        if (bit_count >= 8) {
+            bit_count -= 8;
+            out[(*size)++] = (char)(bits >> bit_count);
         }
     }
     return true;
@@ -52,7 +65,7 @@ enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const
 {
     uint32_t trie = map.size >= 4 ? unit_at(map, 0) : 0;
     if (map.size < 4 || trie > map.size - 4 || trie % 4 || trie < 4)
-        return fail(ERR_INPUT, "%s: the precompiled_charsmap of %zu bytes is cut short", name,
+        return fail(ERR_INPUT, "%s: the precompiled_charsmap of %zu bytes is truncated", name,
                     map.size);
     step->charsmap = (struct text){ map.at + 4, trie };
     step->charsmap_pool = (struct text){ map.at + 4 + trie, map.size - 4 - trie };
@@ -68,12 +81,18 @@ enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, 
     return tokenizer_set_charsmap(step, map, name);
 }
 
+// The children of a node start at its index XOR this.
+static size_t offset_of(uint32_t unit)
+{
+    return (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
+}
+
 // The replacement of the shortest key that the text begins with; false if there is none.
 static bool look_up(const struct normal_step *step, struct text key, struct text *to)
 {
     size_t count = step->charsmap.size / 4, at = 0;
     uint32_t unit = unit_at(step->charsmap, 0);
-    at ^= (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
+    at ^= offset_of(unit);
     for (size_t i = 0; i < key.size && key.at[i]; i++) {
         at ^= (unsigned char)key.at[i];
         if (at >= count)
@@ -81,7 +100,7 @@ static bool look_up(const struct normal_step *step, struct text key, struct text
         unit = unit_at(step->charsmap, at);
         if ((unit & 0x800000FF) != (unsigned char)key.at[i])
             return false;
-        at ^= (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
+        at ^= offset_of(unit);
         if (!(unit >> 8 & 1))
             continue;
         if (at >= count)
@@ -98,7 +117,7 @@ static bool look_up(const struct normal_step *step, struct text key, struct text
     return false;
 }
 
-// Whether the character belongs to the cluster of the one before it.
+// Whether a character belongs to the same cluster as the one before it.
 static bool joins(uint32_t before, uint32_t code)
 {
     if (before == '\r' && code == '\n')

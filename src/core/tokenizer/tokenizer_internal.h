@@ -1,17 +1,21 @@
-// tokenizer_internal: what the files of the tokenizer share.
+// tokenizer_internal: shared by the files of the tokenizer.
 //
-// The stages, in the order in which a text passes them:
+// A text passes these stages; tokenizer.c runs them:
 //
-//     tokenizer_added.c   cuts the text at added tokens
-//     tokenizer_normal.c  normalizes each stretch between them
-//     tokenizer_scan.c    cuts a stretch into words, by hand-written scanners of the common
-//     patterns tokenizer_split.c   the same for every other pre-tokenizer, by lists of spans
-//     tokenizer_bpe.c     tokens of a word; tokenizer_unigram.c and tokenizer_wordpiece.c likewise
-//     tokenizer_cache.c   remembers the words
-//     tokenizer.c         runs them
+//     "<s>Hello world"
+//     tokenizer_added.c       [<s>] "Hello world"      cuts the text at added tokens
+//     tokenizer_normal.c      "Hello world"            normalizes each stretch between them
+//     tokenizer_scan.c        "Hello" " world"         cuts a stretch into words; scanners for the
+//                                                      patterns that most models use
+//     tokenizer_split.c                                the same for all other pre-tokenizers
+//     tokenizer_cache.c       " world": 1 token        looks up words seen before
+//     tokenizer_bpe.c         " w" + "orld"            tokens of a new word; or
+//     tokenizer_unigram.c,
+//                                                      tokenizer_wordpiece.c
 //
-// tokenizer_read.c fills the structs below from tokenizer.json, tokenizer_ranks.c from rank files,
-// tokenizer_pieces.c from SentencePiece models, tokenizer_builtin.c from what is compiled in.
+// tokenizer_read.c and tokenizer_steps.c fill the structs below from tokenizer.json,
+// tokenizer_ranks.c from rank files, tokenizer_pieces.c from SentencePiece models,
+// tokenizer_builtin.c from the embedded vocabulary.
 
 #pragma once
 
@@ -22,7 +26,7 @@
 
 enum {
     TOKENIZER_IDS = 1 << 21, // ids and ranks are below this
-    TOKENIZER_BATCH = 256,   // words that are looked up together
+    TOKENIZER_BATCH = 256,   // words looked up together
     TOKENIZER_STEPS = 16,    // of a normalizer or a pre-tokenizer
     TOKENIZER_NONE = -1,     // no token
 };
@@ -33,12 +37,11 @@ struct span {
 
 // --- vocabulary --------------------------------------------------------------
 
-// A token of up to VOCABULARY_INLINE bytes is told from its slot alone, a longer one by its hash
-// first.
+// A slot holds all of a token of up to VOCABULARY_INLINE bytes, and the hash of a longer one.
 struct vocabulary_slot {
     uint64_t low;
     uint32_t high;
-    uint32_t tag; // the id, above VOCABULARY_SIZE_BITS bits of the size; 0 if the slot is empty
+    uint32_t tag; // id << VOCABULARY_SIZE_BITS | size; 0 if the slot is empty
 };
 enum { VOCABULARY_INLINE = 12, VOCABULARY_SIZE_BITS = 10 };
 
@@ -52,17 +55,17 @@ struct vocabulary {
 };
 
 void tokenizer_vocabulary_init(struct vocabulary *v, struct arena *arena, size_t expected);
-// False where the bytes or the id are taken by another token already.
+// False if another token already has the bytes or the id.
 bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct text token,
                               int32_t id);
 int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token);
-// Has the memory fetched that a find will need soon.
+// Prefetches the memory of a find that follows soon.
 void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token);
 uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
 
-// A pair of adjacent tokens that merges; of several, the lowest rank goes first.
+// A pair of adjacent tokens that merges into `whole`; lower ranks merge first.
 struct merge {
     int32_t left, right;
     uint32_t rank;
@@ -72,24 +75,24 @@ struct merge {
 struct merges {
     uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    uint64_t *filter; // a bit that is set for each pair there is, and for few others
-    int32_t *wholes;  // what a merge makes, by its rank
+    uint64_t *filter; // Bloom filter of the pairs
+    int32_t *wholes;  // result of a merge, by rank
     size_t room;
-    uint32_t count; // the largest rank plus one
+    uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
 enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
-// Of a pair added twice the last counts.
+// A pair added again replaces the first.
 void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge merge);
-// Adds many to a table with room for them, those of neighbouring slots together, so that each part
-// of the table is in the processor's caches while it fills. Leaves wholes to the caller.
+// Adds many merges to a table with room for them, in the order of their slots, so that each part of
+// the table is filled while it is in the processor's cache. The caller fills wholes.
 void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
                            size_t count);
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
-void tokenizer_merges_finish(struct merges *m, struct arena *arena); // makes the filter
-// False if the two do not merge; true may err.
+void tokenizer_merges_finish(struct merges *m, struct arena *arena); // builds the filter
+// False if the two do not merge; true means that they may.
 bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right);
 // TOKENIZER_NO_RANK if the two do not merge.
 uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
@@ -104,7 +107,7 @@ struct added_token {
 
 // A trie over the texts of added tokens. Children of a node are a list of siblings.
 struct added_node {
-    uint32_t child, sibling; // 0 is none
+    uint32_t child, sibling; // 0: none
     int32_t token;           // index of the added token that ends here, or -1
     uint8_t byte;
 };
@@ -115,12 +118,12 @@ struct added_set {
     struct added_node *nodes;
     size_t node_count, room;
     uint32_t roots[256]; // node of each first byte, or 0
-    int first_bytes;     // how many are used
-    uint8_t only;        // the first byte, where first_bytes is 1
+    int first_bytes;     // number of roots
+    uint8_t only;        // the first byte, if first_bytes is 1
 };
 
 enum normal_kind {
-    NORMAL_FORM, // NFC and kin
+    NORMAL_FORM, // NFC, NFD, NFKC, NFKD
     NORMAL_LOWER,
     NORMAL_STRIP, // white space at the ends
     NORMAL_ACCENTS,
@@ -138,8 +141,8 @@ struct normal_step {
     bool cleans, chinese, accents, lowers; // of BERT
     struct text from, to;                  // of REPLACE and PREPEND (to)
     struct pattern *pattern;               // of REPLACE; NULL if from is a plain string
-    struct text charsmap;                  // units of its trie
-    struct text charsmap_pool;
+    struct text charsmap;                  // units of the trie
+    struct text charsmap_pool;             // replacements
 };
 
 enum split_kind {
@@ -166,23 +169,23 @@ struct split_step {
     enum split_kind kind;
     enum split_behavior behavior;
     bool inverted;
-    bool each;           // of DIGITS: one by one
+    bool each;           // of DIGITS: every digit is a word
     bool prefix_space;   // of BYTE_LEVEL
-    bool splits;         // of METASPACE, and of BYTE_LEVEL: by GPT-2's pattern
-    int prepend;         // of METASPACE: 0 never, 1 the first stretch, 2 each
-    struct text literal; // of PATTERN, where the pattern is a plain string; METASPACE's replacement
+    bool splits;         // of METASPACE; of BYTE_LEVEL: use GPT-2's pattern
+    int prepend;         // of METASPACE: 0 never, 1 to the first stretch, 2 to each
+    struct text literal; // of PATTERN, if it is a plain string; METASPACE's replacement
     struct pattern *pattern;
 };
 
-// The words of a stretch by one of the hand-written scanners.
+// The hand-written scanners of tokenizer_scan.c.
 enum scan_kind {
     SCAN_NONE,
     SCAN_GPT2,
-    SCAN_GPT2_DIGITS, // digits one by one first (Digits, then GPT-2's pattern)
-    SCAN_CL100K,      // digits by threes
-    SCAN_CL100K_1,    // digits one by one
-    SCAN_O200K,       // words cut by case, with contractions or without
-    SCAN_WHOLE,       // no pre-tokenizer: cut where no token can lie across
+    SCAN_GPT2_DIGITS, // first every digit, then GPT-2's pattern
+    SCAN_CL100K,      // up to three digits in a word
+    SCAN_CL100K_1,    // every digit is a word
+    SCAN_O200K,       // words are cut by case, with or without contractions
+    SCAN_WHOLE,       // no pre-tokenizer: cut where no token can cross
 };
 
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
@@ -194,33 +197,33 @@ struct tokenizer {
     bool byte_level;    // tokens are bytes, not characters
     bool byte_fallback; // a character without a token becomes <0xNN> tokens
     bool fuses_unknown;
-    bool ignores_merges;    // a word that is a token is taken whole
-    bool trims_places;      // white space is not counted to a token's place
-    bool keeps_first_space; // where trims_places
-    int32_t unknown;        // or -1
+    bool ignores_merges;    // a word that is a token is not merged
+    bool trims_places;      // a token's place excludes white space
+    bool keeps_first_space; // of the first token, if trims_places
+    int32_t unknown;        // id of the unknown token, or -1
     int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
     struct vocabulary vocabulary;
     struct merges merges;
-    struct merges hot;    // those of the lowest ranks once more, in a table that caches hold
+    struct merges hot;    // copy of the lowest ranks, small enough for the processor's cache
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"
-    size_t longest_word;    // WordPiece's, in characters
+    size_t longest_word;    // WordPiece: longer words are unknown; in characters
 
     struct vocabulary special; // added tokens by text
-    struct added_set raw;      // matched before normalizing
+    struct added_set raw;      // matched before normalization
     struct added_set normal;   // matched after it
     struct normal_step normal_steps[TOKENIZER_STEPS];
     int normal_count;
-    bool marks_spaces; // the steps replace spaces by ▁, and perhaps put one in front
+    bool marks_spaces; // the steps only replace spaces by ▁, and may prepend one
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
     enum scan_kind scan;
-    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: some token has b right behind a
+    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
 
-    int32_t *before, *after; // post-processor's tokens
+    int32_t *before, *after; // tokens added by the post-processor
     int before_count, after_count;
-    int32_t size; // the largest id plus one, added tokens included
+    int32_t size; // largest id plus one, including added tokens
 };
 
 enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct text file,
@@ -243,12 +246,12 @@ enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct 
 enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
                                  const char *name);
 enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name);
-bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it is none
+bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it is not base64
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);
-enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // when all is read
-// Every way to write a token as two others becomes a merge, of the rank of the token, which is its
-// id where ranks is NULL. TOKENIZER_NO_RANK keeps a token from being made.
+enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // after reading
+// Adds a merge for every way to split a token into two others, with the rank of the token: its id
+// if ranks is NULL. A token with TOKENIZER_NO_RANK gets no merges.
 void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
 void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
 void tokenizer_choose_normal(struct tokenizer *t);
@@ -256,20 +259,20 @@ void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 
 // --- while running -----------------------------------------------------------
 
-// A stretch between added tokens. origin says for each byte where in the whole text the character
-// it came from starts; what was put in front shares its place with the first character. Where
-// origin is NULL the stretch is the text itself, from byte `start` on.
+// A stretch of text between added tokens, normalized or not. origin[i] is the offset in the
+// original text of the character that byte i came from; a prepended character has the offset of the
+// first one. If origin is NULL, the stretch is the original text from byte `start` on.
 struct stretch {
     struct text text;
     const uint32_t *origin;
     size_t start;
 };
 
-struct word_entry { // a word of up to WORD_BYTES bytes and how many tokens it has
+struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
     uint64_t low, high;
 };
 
-struct long_entry { // likewise up to LONG_BYTES
+struct long_entry { // the same up to LONG_BYTES
     uint64_t words[4];
 };
 
@@ -288,7 +291,7 @@ enum {
     ID_SLOTS = 1 << 15,
 };
 
-struct symbols { // of the word that is being merged
+struct symbols { // of the current word
     int32_t *ids;
     uint32_t *sizes; // bytes
     size_t count;
@@ -300,8 +303,8 @@ struct buffer { // grows, never shrinks
 };
 
 struct tokenizer_cache {
-    struct arena arena;   // all of the cache, itself included
-    struct arena scratch; // emptied down to the mark after each text
+    struct arena arena;   // holds everything, including this struct
+    struct arena scratch; // rewound to the mark after each text
     struct arena_mark empty;
     struct pattern_stack stack;
     struct word_entry *words;
@@ -309,41 +312,40 @@ struct tokenizer_cache {
     struct id_entry *ids;
     struct symbols symbols;
     struct buffer symbol_ids, symbol_sizes;
-    struct buffer queue, queue_heads; // of long words
-    struct buffer normal;             // of a stretch whose spaces were replaced
+    struct buffer queue, queue_heads; // for long words
+    struct buffer normal;             // a stretch with replaced spaces
     struct buffer lattice;
     struct span batch[TOKENIZER_BATCH];
-    const char *next_number; // that the scanner found, in the stretch it is in
+    const char *next_number; // next digit in the current stretch, found by the scanner
 };
 
 void *tokenizer_room(struct tokenizer_cache *cache, struct buffer *buffer, size_t size);
 
-struct match { // an added token in a text, with what it strips
+struct match { // an added token in a text, with the white space that it strips
     size_t start, stop;
     int32_t id;
 };
 
-// Finds the next added token at or behind *at, and moves *at behind it; false if there is none.
-// from is where the last match ended.
+// Finds the next added token at or after *at and moves *at after it; false if there is none. from
+// is the end of the previous match.
 bool tokenizer_added_next(const struct added_set *set, struct text text, size_t *at, size_t from,
                           struct match *match);
 enum err tokenizer_added_build(struct added_set *set, struct arena *arena);
 
-// The size of the cluster at `at`, and what replaces it; to->at is NULL where nothing does as a
-// whole.
+// The size of the cluster at `at`, and its replacement; to->at is NULL if it has none as a whole.
 size_t tokenizer_charsmap_cluster(const struct normal_step *step, const char *at, const char *end,
                                   struct text *to);
 struct text tokenizer_charsmap_character(const struct normal_step *step, struct text character);
 struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_cache *cache,
                                    struct stretch in, bool places);
 
-// Fills spans from *at on, relative to base, until they are full or the text ends.
+// Fills spans with the words from *at on, relative to base, until they are full or the text ends.
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
                       const char **at, const char *end, struct span *spans, size_t room);
 size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,
                        struct stretch *stretch, bool places, struct span **spans);
 
-// Tokens of a word, into cache->symbols.
+// Computes the tokens of a word into cache->symbols.
 void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);

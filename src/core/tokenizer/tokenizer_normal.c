@@ -1,4 +1,4 @@
-// Normalizers: each step rewrites a stretch of text and remembers where its characters came from.
+// Normalizes a stretch of text, step by step, and tracks the origin of every character.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -35,7 +35,7 @@ static void lower(struct arena *arena, struct unicode_points *points)
     size_t room = points->count;
     for (size_t i = 0; i < points->count; i++) {
         struct unicode_point point = points->at[i];
-        bool dotted = point.code == 0x130; // İ, the one character that becomes two
+        bool dotted = point.code == 0x130; // İ, the only character that becomes two
         point.code = dotted ? 'i' : unicode_lower(point.code);
         append(arena, &out, &room, point);
         if (dotted)
@@ -154,7 +154,7 @@ static void normalize_nmt(struct unicode_points *points)
 
 // --- steps on bytes ----------------------------------------------------------
 
-struct rewrite { // a stretch that grows
+struct rewrite { // the output of a step
     struct arena *arena;
     struct out out;
     uint32_t *origins;
@@ -224,7 +224,7 @@ static struct stretch replace(struct arena *arena, struct pattern_stack *stack,
     size_t from = 0, at = 0;
     while (at <= in->text.size && find_next(step, stack, in->text, at, &match)) {
         put_same(&to, in, from, match.start);
-        size_t last = match.end; // the last character of the match is where its stand-in comes from
+        size_t last = match.end; // the origin of a replacement is the last character of the match
         while (last > match.start && (in->text.at[--last] & 0xC0) == 0x80)
             ;
         uint32_t origin = (uint32_t)(in->start + last);
@@ -313,7 +313,7 @@ static struct stretch apply(const struct normal_step *step, struct tokenizer_cac
     return write_points(arena, points, &in, places);
 }
 
-// --- spaces as SentencePiece marks them --------------------------------------
+// --- SentencePiece's space marks --------------------------------------
 
 static const struct text space_mark = { "\xE2\x96\x81", 3 }; // ▁
 
@@ -329,7 +329,7 @@ void tokenizer_choose_normal(struct tokenizer *t)
     t->marks_spaces = replaces && (last == 0 || prepends);
 }
 
-// What the two steps do together, in one go, where nobody asks for places.
+// Both steps (prepend, replace spaces) in one pass, for when places are not needed.
 static struct stretch mark_spaces(const struct tokenizer *t, struct tokenizer_cache *cache,
                                   struct stretch in)
 {
@@ -343,7 +343,7 @@ static struct stretch mark_spaces(const struct tokenizer *t, struct tokenizer_ca
         const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones * 0x80;
         uint64_t word, spaces;
         memcpy(&word, at, 8);
-        memcpy(to, at, 8); // what lies behind a space is written again
+        memcpy(to, at, 8); // bytes after a space are written again
         spaces = word ^ ones * ' ';
         spaces = ~(((spaces & ~tops) + ~tops) | spaces) & tops; // top bits of bytes that are zero
         if (!spaces) {

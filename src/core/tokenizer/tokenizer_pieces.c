@@ -1,7 +1,7 @@
-// Reads SentencePiece models: a protocol buffer of pieces, and of how the model was trained.
+// Reads SentencePiece models: a protocol buffer with pieces, training settings and normalization.
 //
-// Of a BPE model, two pieces merge if the two together are a piece, best score first; a Unigram
-// model is used as it is. Text is prepared as transformers does for such a model.
+// In a BPE model, two pieces merge if their concatenation is a piece, best score first. A Unigram
+// model is used directly. Text is normalized as transformers does for such models.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -33,7 +33,7 @@ struct wire {
 };
 
 struct wire_field {
-    uint64_t number, value; // value of a whole number or of four bytes
+    uint64_t number, value; // value: a varint or four bytes
     struct text bytes;
 };
 
@@ -84,7 +84,7 @@ static float float_of(struct text bytes)
 
 static struct wire wire_of(struct text bytes)
 {
-    const char *at = bytes.size ? bytes.at : ""; // a field that is absent has no place
+    const char *at = bytes.size ? bytes.at : ""; // an absent field has no address
     return (struct wire){ at, at + bytes.size, false };
 }
 
@@ -159,7 +159,7 @@ static enum err read_model(struct model *model, struct arena *arena, struct text
     }
     if (!good || in.bad || !model->count)
         return fail(ERR_INPUT,
-                    "%s: is not a SentencePiece model, a tokenizer.json or a tiktoken rank file",
+                    "%s: not a SentencePiece model, a tokenizer.json or a tiktoken rank file",
                     name);
     if (model->kind != UNIGRAM_MODEL && model->kind != BPE_MODEL)
         return fail(ERR_INPUT,
@@ -194,7 +194,7 @@ static enum err add_pieces(struct tokenizer *t, struct arena *arena, const struc
         struct text text = model->pieces[i].text;
         text.at = arena_copy(arena, text.at, text.size);
         if (!tokenizer_vocabulary_add(&t->vocabulary, arena, text, (int32_t)i))
-            return fail(ERR_INPUT, "%s: piece %zu stands in the model twice", name, i);
+            return fail(ERR_INPUT, "%s: piece %zu occurs twice in the model", name, i);
         order[i] = (struct scored){ model->pieces[i].score, (int32_t)i };
     }
     qsort(order, model->count, sizeof *order, by_score);
@@ -245,7 +245,7 @@ static void add_specials(struct tokenizer *t, struct arena *arena, const struct 
     }
 }
 
-// --- preparing text ----------------------------------------------------------
+// --- normalization ----------------------------------------------------------
 
 static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct model *model,
                           const char *name)

@@ -1,8 +1,8 @@
-// Reads tiktoken rank files: a token in base64 and its rank on each line.
+// Reads tiktoken rank files: each line is a token in base64 and its rank.
 //
-// The file says neither how text is cut into words nor which special tokens there are; the number
-// of ranks tells the published ones apart. A pair merges if the two together are a token, in the
-// order of the tokens' ranks.
+// The file has neither the pattern that cuts text into words nor the special tokens. The number of
+// ranks identifies the published files. A pair merges if its concatenation is a token; the token's
+// rank is the rank of the merge.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -14,9 +14,9 @@ struct special {
 };
 
 struct rank_family {
-    int32_t ranks; // how many the published file has
+    int32_t ranks; // number of lines of the published file
     const char *pattern;
-    bool composes; // text is brought to NFC first
+    bool composes; // normalizes text to NFC
     struct special specials[10];
 };
 
@@ -72,11 +72,11 @@ static enum err read_line(struct tokenizer *t, struct arena *arena, struct text 
     struct text token = { arena_alloc(arena, base64.size + 1), 0 };
     if (rank < 0 || rank >= TOKENIZER_IDS || !base64.size ||
         !tokenizer_base64(base64, (char *)token.at, &token.size) || !token.size)
-        return fail(ERR_INPUT, "%s:%d: wants a token in base64, a space and its rank", name,
+        return fail(ERR_INPUT, "%s:%d: expected a token in base64, a space and its rank", name,
                     number);
     if (!tokenizer_vocabulary_add(&t->vocabulary, arena, token, (int32_t)rank))
-        return fail(ERR_INPUT, "%s:%d: the token or its rank %d stands in the file twice", name,
-                    number, (int)rank);
+        return fail(ERR_INPUT, "%s:%d: the token or its rank %d occurs twice", name, number,
+                    (int)rank);
     return OK;
 }
 
@@ -159,7 +159,7 @@ enum err tokenizer_read_ranks(struct tokenizer *t, struct arena *arena, struct t
             return tokenizer_finish(t, arena);
         }
     return fail(ERR_INPUT,
-                "%s: %d ranks are of no published rank file (GPT-2, cl100k, o200k, Llama 3, Qwen); "
+                "%s: %d ranks match no published rank file (GPT-2, cl100k, o200k, Llama 3, Qwen); "
                 "give the model's tokenizer.json instead",
                 name, t->vocabulary.count);
 }

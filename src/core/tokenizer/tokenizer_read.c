@@ -6,8 +6,8 @@
 
 // --- byte-level alphabet -----------------------------------------------------
 
-// A byte-level vocabulary writes each byte as a visible character: those of Latin-1 that are
-// visible stand for themselves, the others follow from U+0100 on.
+// A byte-level vocabulary writes each byte as a visible character: visible Latin-1 characters stand
+// for themselves, the other bytes are mapped to U+0100 and up.
 static bool is_visible(int byte)
 {
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
@@ -41,7 +41,7 @@ struct reading {
     struct arena *scratch;
     const char *name;
     int16_t alphabet[0x180];
-    char *pool; // bytes of tokens are written here, in blocks
+    char *pool; // storage for the bytes of tokens, in blocks
     size_t pool_left;
 };
 
@@ -54,8 +54,8 @@ static char *pool_room(struct reading *r, size_t size)
     return r->pool;
 }
 
-// The token as the model sees it, in memory of its own. A token of a byte-level vocabulary that has
-// characters outside the alphabet can never come about; .at is NULL.
+// The token's bytes, copied. A token of a byte-level vocabulary that has characters outside the
+// alphabet can never occur; .at is NULL then.
 static struct text own_token(struct reading *r, struct text token)
 {
     char *to = pool_room(r, token.size + 1);
@@ -73,17 +73,16 @@ static enum err check_id(const struct reading *r, double id, struct text token)
 {
     if (id >= 0 && id < TOKENIZER_IDS && id == (double)(int32_t)id)
         return OK;
-    return fail(ERR_INPUT, "%s: token \"%.*s\" has the id %.17g, must be a whole number below %d",
+    return fail(ERR_INPUT, "%s: token \"%.*s\" has the id %.17g; it must be an integer below %d",
                 r->name, token.size > 60 ? 60 : (int)token.size, token.at, id, TOKENIZER_IDS);
 }
 
-// Tokens and merges are added in batches: while one is parsed, the memory that the others need is
-// on its way.
+// Tokens and merges are added in batches, so that memory is prefetched while the next is parsed.
 enum { TOKEN_BATCH = 32 };
 
 struct token_batch {
     struct {
-        struct text key, token; // as it stands in the file, and its bytes
+        struct text key, token; // as in the file, and its bytes
         int32_t id;
     } items[TOKEN_BATCH];
     int count;
@@ -94,7 +93,7 @@ static enum err add_tokens(struct reading *r, struct token_batch *batch)
     for (int i = 0; i < batch->count; i++)
         if (!tokenizer_vocabulary_add(&r->t->vocabulary, r->arena, batch->items[i].token,
                                       batch->items[i].id))
-            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d stands in the vocabulary twice",
+            return fail(ERR_INPUT, "%s: token \"%.*s\" or its id %d occurs twice in the vocabulary",
                         r->name, TEXT_ARGS(batch->items[i].key), (int)batch->items[i].id);
     batch->count = 0;
     return OK;
@@ -127,7 +126,7 @@ static enum err read_vocabulary(struct reading *r, struct json_reader *in, size_
     return add_tokens(r, &batch);
 }
 
-enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 }; // of one merge, and of a batch twice that
+enum { MERGE_BATCH = 64, MERGE_BYTES = 4096 }; // bytes of one merge; a batch has twice that
 
 struct merge_batch {
     struct {
@@ -136,9 +135,9 @@ struct merge_batch {
     } items[MERGE_BATCH];
     int count;
     char bytes[2 * MERGE_BYTES];
-    size_t used;       // of them
-    int32_t expected;  // token that the next merge makes
-    struct merge *all; // of earlier batches too
+    size_t used;       // bytes
+    int32_t expected;  // likely result of the next merge
+    struct merge *all; // including earlier batches
     size_t all_count, all_room;
 };
 
@@ -185,8 +184,8 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
     return OK;
 }
 
-// Most files have the merges of a token together and in the order of the tokens: what the next one
-// makes is near the last and found without a search.
+// In most files merges are in the order of the tokens that they make, so the result of the next
+// merge is near the last one and found without a lookup.
 static int32_t guess_whole(const struct vocabulary *v, struct merge_batch *batch, struct text whole)
 {
     for (int32_t id = batch->expected - 1; id <= batch->expected && id < v->size; id++)
@@ -203,14 +202,14 @@ static enum err add_merge(struct reading *r, struct merge_batch *batch, struct t
     char *bytes = batch->bytes + batch->used;
     size_t left_size = left.size, right_size = right.size;
     if (left.size + right.size > MERGE_BYTES)
-        return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes, at most %d are read",
+        return fail(ERR_INPUT, "%s: merge %u makes a token of %zu bytes; at most %d are supported",
                     r->name, rank, left.size + right.size, MERGE_BYTES);
     if (!r->t->byte_level) {
         memcpy(bytes, left.at, left.size);
         memcpy(bytes + left.size, right.at, right.size);
     } else if (!decode_token(r->alphabet, left, bytes, &left_size) ||
                !decode_token(r->alphabet, right, bytes + left_size, &right_size)) {
-        return OK; // can never come about
+        return OK; // can never occur
     }
     const struct vocabulary *v = &r->t->vocabulary;
     struct text *item = batch->items[batch->count].parts;
@@ -241,7 +240,7 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
 {
     if (json_peek(in) != JSON_ARRAY) {
         if (!split_merge(json_string(in, r->scratch), left, right))
-            return json_failed(in, "wants two tokens with a space between them");
+            return json_failed(in, "expected two tokens separated by a space");
         return OK;
     }
     json_array(in);
@@ -250,7 +249,7 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
     good = good && json_item(in);
     *right = json_string(in, r->scratch);
     if (!good || json_item(in))
-        return json_failed(in, "wants a list of two tokens");
+        return json_failed(in, "expected a list of two tokens");
     return OK;
 }
 
@@ -273,7 +272,7 @@ static enum err read_merges(struct reading *r, struct json_reader *in)
         TRY(add_merge(r, batch, left, right, rank));
     }
     TRY(add_merges(r, batch));
-    struct merges made = r->t->merges; // what merges make, by rank
+    struct merges made = r->t->merges; // results of merges, by rank
     tokenizer_merges_init(&r->t->merges, r->arena, batch->all_count);
     r->t->merges.wholes = made.wholes;
     r->t->merges.room = made.room;
@@ -315,7 +314,7 @@ static void find_byte_tokens(struct reading *r)
 struct model_options {
     struct text type, unknown, continuing, suffix;
     double unknown_id, longest_word, dropout;
-    struct text late_merges; // those that stood before the vocabulary
+    struct text late_merges; // merges that precede the vocabulary in the file
     bool has_vocabulary;
 };
 
@@ -382,7 +381,7 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
                     r->name, TEXT_ARGS(options->type));
     t->model = (enum model_kind)type;
     if ((t->model == MODEL_UNIGRAM) != (t->unigram != NULL) || !options->has_vocabulary)
-        return fail(ERR_INPUT, "%s: the %s model has no vocabulary of its kind", r->name,
+        return fail(ERR_INPUT, "%s: the %s model has no vocabulary of its type", r->name,
                     types[type]);
     if (t->model == MODEL_BPE && (options->suffix.size || options->continuing.size))
         return fail(ERR_INPUT,
@@ -390,7 +389,7 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
                     "supported for BPE",
                     r->name);
     if (options->dropout > 0)
-        return fail(ERR_INPUT, "%s: a tokenizer with dropout gives other tokens each time",
+        return fail(ERR_INPUT, "%s: dropout is not supported: it gives different tokens each time",
                     r->name);
     t->unknown = find_plain(r, options->unknown);
     find_byte_tokens(r);
@@ -426,7 +425,7 @@ static enum err read_added(struct reading *r, const struct json *list)
     struct tokenizer *t = r->t;
     tokenizer_vocabulary_init(&t->special, r->arena, list ? list->count : 0);
     if (list && list->kind != JSON_ARRAY)
-        return fail(ERR_INPUT, "%s: added_tokens is %s, must be a list", r->name,
+        return fail(ERR_INPUT, "%s: added_tokens is %s; it must be a list", r->name,
                     json_kind_name(list->kind));
     size_t count = list ? list->count : 0;
     t->raw.tokens = ARENA_NEW(r->arena, struct added_token, count);
@@ -438,7 +437,7 @@ static enum err read_added(struct reading *r, const struct json *list)
         if (!text.at)
             return fail(ERR_INPUT, "%s: added token %zu has no content", r->name, i);
         TRY(check_id(r, id, text));
-        int32_t known = find_plain(r, text); // a token that the model has keeps the model's id
+        int32_t known = find_plain(r, text); // a token of the vocabulary keeps its id
         struct added_token token = {
             .text = { arena_copy(r->arena, text.at, text.size), text.size },
             .id = known >= 0 ? known : (int32_t)id,
@@ -457,7 +456,7 @@ static enum err read_added(struct reading *r, const struct json *list)
     return OK;
 }
 
-// The texts of tokens that are looked for in normalized text are normalized too.
+// Tokens that are matched in normalized text have their own text normalized too.
 static void normalize_added(struct tokenizer *t, struct arena *arena)
 {
     if (!t->normal_count)
@@ -507,7 +506,7 @@ static enum err read_file(struct reading *r, struct json_reader *in)
     if (late_model.at && !has_model)
         TRY(read_model(r, &late_model));
     else if (!has_model)
-        return fail(ERR_INPUT, "%s: has no \"model\"; a tokenizer.json is wanted", r->name);
+        return fail(ERR_INPUT, "%s: has no \"model\"; expected a tokenizer.json", r->name);
     TRY(tokenizer_read_normal(r->t, r->arena, &normal, r->name));
     TRY(read_added(r, added.kind == JSON_NULL || !added.kind ? NULL : &added));
     TRY(tokenizer_read_post(r->t, r->arena, &post, r->name));
@@ -561,7 +560,7 @@ enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text
     while (start < file.size && strchr(" \t\r\n", file.at[start]) && file.at[start])
         start++;
     bool is_object = start < file.size && file.at[start] == '{';
-    // A SentencePiece model begins with its first piece, whose tag is a line feed.
+    // A SentencePiece model begins with the tag of its first piece, which is a line feed.
     bool is_model = file.size && file.at[0] == '\n' && !is_object && !is_rank_file(file);
     *out = t;
     if (is_model)

@@ -1,8 +1,8 @@
-// Cuts text into words by scanners written by hand for the patterns that most models use.
+// Cuts text into words, with hand-written scanners for the patterns that most models use.
 //
-// Each scanner finds the end of the word that starts at `at` just as its regular expression would;
-// test/core/test_tokenizer.c holds them against the patterns themselves. ASCII goes by a table and
-// by eight bytes at once, the rest by Unicode class.
+// A scanner finds the end of the word at `at` exactly as its regular expression would;
+// test/core/tokenizer/test_tokenizer.c compares them with the patterns. ASCII is classified by a
+// table, eight bytes at once; the rest by Unicode class.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -36,7 +36,7 @@ static const uint8_t ascii_kinds[128] = {
 #undef S
 #undef R
 
-// The kind of the character at *at, which is moved behind it.
+// The kind of the character at *at; moves *at after it.
 static inline enum kind next_kind(const char **at, const char *end)
 {
     unsigned char c = (unsigned char)**at;
@@ -82,16 +82,16 @@ static inline const char *skip_letters(const char *at, const char *end)
     return skip_kind(at, end, LETTER);
 }
 
-// --- parts that the patterns share -------------------------------------------
+// --- parts shared by the patterns -------------------------------------------
 
-// What stands behind an apostrophe: s, t, m, d, re, ve, ll. Returns its end, or NULL.
+// A contraction after an apostrophe: s, t, m, d, re, ve, ll. Returns its end, or NULL.
 static const char *contraction(const char *at, const char *end, bool any_case)
 {
     if (at + 1 >= end)
         return NULL;
     unsigned char c = (unsigned char)at[1], d = at + 2 < end ? (unsigned char)at[2] : 0;
     if (any_case) {
-        if (c == 0xC5 && d == 0xBF) // ſ, which is an s but for its case
+        if (c == 0xC5 && d == 0xBF) // ſ: equals s if case is ignored
             return at + 3;
         c |= c >= 'A' && c <= 'Z' ? 32 : 0;
         d |= d >= 'A' && d <= 'Z' ? 32 : 0;
@@ -103,7 +103,7 @@ static const char *contraction(const char *at, const char *end, bool any_case)
     return NULL;
 }
 
-// White space that no letter or symbol takes: \s*[\r\n]+|\s+(?!\S)|\s+, or without the first.
+// White space that does not belong to a word: \s*[\r\n]+|\s+(?!\S)|\s+, or without the first part.
 static const char *end_of_space(const char *at, const char *end, bool by_lines)
 {
     const char *last = at, *line = NULL, *next = at;
@@ -145,7 +145,7 @@ static const char *skip_numbers(const char *at, const char *end, int most)
     return at;
 }
 
-// --- one word of each pattern ------------------------------------------------
+// --- one word, by pattern ------------------------------------------------
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 static __attribute__((noinline)) const char *word_gpt2(const char *at, const char *end)
@@ -155,17 +155,17 @@ static __attribute__((noinline)) const char *word_gpt2(const char *at, const cha
         if (stop)
             return stop;
     }
-    const char *next = at + (*at == ' ' && at + 1 < end), *behind = next;
-    switch (next_kind(&behind, end)) {
-    case LETTER: return skip_letters(behind, end);
-    case NUMBER: return skip_kind(behind, end, NUMBER);
-    case OTHER: return skip_others(behind, end);
+    const char *next = at + (*at == ' ' && at + 1 < end), *after = next;
+    switch (next_kind(&after, end)) {
+    case LETTER: return skip_letters(after, end);
+    case NUMBER: return skip_kind(after, end, NUMBER);
+    case OTHER: return skip_others(after, end);
     default: return end_of_space(at, end, false);
     }
 }
 
 // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
-// \s*[\r\n]+|\s+(?!\S)|\s+, with {1,3} or without.
+// \s*[\r\n]+|\s+(?!\S)|\s+, with or without {1,3}.
 static __attribute__((noinline)) const char *word_cl100k(const char *at, const char *end,
                                                          int digits)
 {
@@ -182,26 +182,26 @@ static __attribute__((noinline)) const char *word_cl100k(const char *at, const c
     }
     if (kind == NEWLINE || next == end)
         return kind == OTHER ? next : end_of_space(at, end, true);
-    const char *behind = next;
-    enum kind second = next_kind(&behind, end);
+    const char *after = next;
+    enum kind second = next_kind(&after, end);
     if (second == LETTER)
-        return skip_letters(behind, end);
+        return skip_letters(after, end);
     if (kind == OTHER)
-        return skip_newlines(second == OTHER ? skip_others(behind, end) : next, end, false);
+        return skip_newlines(second == OTHER ? skip_others(after, end) : next, end, false);
     if (*at == ' ' && second == OTHER)
-        return skip_newlines(skip_others(behind, end), end, false);
+        return skip_newlines(skip_others(after, end), end, false);
     return end_of_space(at, end, true);
 }
 
 // --- many words --------------------------------------------------------------
 
-// The next 64 bytes, a bit each; none is set behind the end.
+// Classes of the next 64 bytes, one bit each; bits after the end are 0.
 struct window {
     uint64_t letters; // of ASCII
     uint64_t uppers;
     uint64_t spaces;
     uint64_t digits;
-    uint64_t symbols; // of ASCII, but for the apostrophe
+    uint64_t symbols; // of ASCII, except the apostrophe
 };
 
 // Gathers the lowest bits of eight bytes.
@@ -217,7 +217,7 @@ static inline struct window read_window(const char *at, size_t left)
     const uint8_t *bytes = (const uint8_t *)at;
     if (left < 64)
         bytes = memcpy(rest, at, left);
-    for (int i = 0; i < 64; i++) { // compilers make vectors of it
+    for (int i = 0; i < 64; i++) { // compilers vectorize this
         uint8_t c = bytes[i];
         uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
         uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
@@ -240,11 +240,12 @@ static inline struct window read_window(const char *at, size_t left)
 struct scanner {
     const struct tokenizer *t;
     struct pattern_stack *stack;
-    const char *end;     // of the text
-    const char **number; // the first one behind the word, where digits stand alone; NULL: not known
+    const char *end; // of the text
+    const char *
+        *number; // next digit after the word, if digits are words of their own; NULL: unknown
 };
 
-// The word at `at` of a text whose digits are cut out before GPT-2's pattern sees the rest.
+// The word at `at`, if digits are cut out before GPT-2's pattern is applied to the rest.
 static const char *word_between_digits(struct scanner *s, const char *at)
 {
     const char *next = at;
@@ -266,7 +267,7 @@ static const char *word_of(struct scanner *s, const char *at)
     case SCAN_CL100K_1: return word_cl100k(at, s->end, 1);
     default: break;
     }
-    // The pattern matches everywhere; should its steps run out, the word is one character.
+    // The pattern always matches; if its step limit is reached, the word is one character.
     struct text text = { at, (size_t)(s->end - at) };
     size_t stop = pattern_match(s->t->split_steps[0].pattern, s->stack, text, 0);
     const char *next = at;
@@ -274,29 +275,28 @@ static const char *word_of(struct scanner *s, const char *at)
     return stop != SIZE_MAX && stop ? at + stop : next;
 }
 
-// Where words begin and end in a window, as far as that can be told from the next byte.
+// Word boundaries in a window of 64 bytes, as far as the next byte decides them.
 struct borders {
-    uint64_t sure;    // words begin here, or the text ends
-    uint64_t odd;     // a word that holds one of these has to be looked at by itself
-    uint64_t breaks;  // likewise, but not where it is the first of the word
-    uint64_t middles; // likewise, but only there
+    uint64_t sure;    // a word begins here, or the text ends
+    uint64_t odd;     // a word with one of these bytes needs the one-word scanner
+    uint64_t breaks;  // the same, except as the first byte of the word
+    uint64_t middles; // the same, only as the first byte
 };
 
-// What differs between the patterns.
+// The differences between the patterns.
 struct manner {
     bool symbols_lead; // letters: "-known" is a word
-    bool cased;        // a capital behind a small letter begins a word
-    int digits;        // that a word has at most, 3 or 1; 0: they have to be looked at
+    bool cased;        // a capital after a small letter begins a word
+    int digits;        // most digits in a word, 3 or 1; 0: use the one-word scanner
 };
 
-// In all patterns a space before a letter or a symbol begins a word, whatever stands before it;
-// where digits are words of their own, so does one before a digit, and the digits themselves.
-// Symbols behind a letter or a digit begin a word, and letters behind symbols do, unless a single
-// one leads them.
+// In all patterns a space before a letter or a symbol begins a word. If digits are words of their
+// own, so does a space before a digit, and the digit itself. A symbol after a letter or a digit
+// begins a word, and so does a letter after symbols, unless a single symbol leads it.
 static inline struct borders find_borders(const struct window *w, struct manner manner, size_t left)
 {
     uint64_t digits = manner.digits ? w->digits : 0, plain = w->letters | digits;
-    uint64_t first = w->symbols & ~(w->symbols << 1); // of several
+    uint64_t first = w->symbols & ~(w->symbols << 1); // first symbols of their runs
     uint64_t leads = manner.symbols_lead ? first & ~(w->spaces << 1) : 0;
     uint64_t more = digits & digits << 1;
     uint64_t sure = w->spaces & (plain | w->symbols) >> 1;
@@ -306,7 +306,7 @@ static inline struct borders find_borders(const struct window *w, struct manner 
     uint64_t odd = ~(plain | w->symbols | sure);
     if (manner.digits == 3)
         odd |= more & more << 2; // the fourth and later
-    // What the last byte is cannot be told, unless the text ends here.
+    // The last byte is undecided, unless the text ends here.
     uint64_t valid = (UINT64_C(1) << (left < 63 ? left : 63)) - 1;
     return (struct borders){
         .sure = (sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
@@ -321,13 +321,13 @@ static inline uint64_t from_bit(size_t bit)
     return bit < 64 ? ~UINT64_C(0) << bit : 0;
 }
 
-// Puts words that follow each other, by the places where they end. They are written eight at once,
-// so that the processor need not guess how many there are; those too many are overwritten later.
+// Writes adjacent words, given the bits of their ends. Always writes eight at once, so that there
+// is no branch on their number; the surplus is overwritten later.
 enum { UNROLLED = 8 };
 
 static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
 {
-    struct span *behind = span + __builtin_popcountll(ends);
+    struct span *after = span + __builtin_popcountll(ends);
     uint32_t start = from + (uint32_t)place;
     do {
         for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
@@ -335,11 +335,11 @@ static inline struct span *put_words(struct span *span, uint32_t from, size_t pl
             start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
             span++->end = start;
         }
-    } while (span < behind);
-    return behind;
+    } while (span < after);
+    return after;
 }
 
-// The words of a window, but for one that may go on behind it; returns where that begins.
+// The words of a window, except one that may continue after it; returns where that one begins.
 static inline size_t scan_window(struct scanner *s, const char *start, struct borders b,
                                  uint32_t from, struct span **spans)
 {
@@ -368,9 +368,9 @@ static inline size_t scan_window(struct scanner *s, const char *start, struct bo
     return place;
 }
 
-// ASCII letters behind a space are by far the commonest words. Where they begin is read off the
-// bits of 64 bytes at once, so that the search for one does not wait for the one before; what holds
-// anything else goes word by word.
+// ASCII letters after a space are by far the most common words. Their starts are computed as bits
+// for 64 bytes at once, so finding one word does not wait for the one before. Words with other
+// bytes go through the one-word scanner.
 static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s,
                                                                struct manner manner,
                                                                const char *base, const char **at,
@@ -425,8 +425,8 @@ static void find_joined(struct tokenizer *t)
     }
 }
 
-// Between two characters that no token holds side by side nothing can merge, so that cutting there
-// changes no token. Bytes within a character are never parted.
+// Two adjacent characters that no token contains side by side can never merge, so cutting between
+// them changes no token. Characters are never split.
 static size_t scan_whole(const struct tokenizer *t, const char *base, const char **at,
                          const char *end, struct span *spans, size_t room)
 {
@@ -492,14 +492,16 @@ static const struct {
     { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL, SCAN_CL100K_1 },
 };
 
-// A pattern that matches everywhere cuts the same whether matches are isolated or kept alone.
+// A pattern that matches everywhere gives the same words whether matches are isolated or inverted
+// and removed.
 static bool keeps_matches(const struct split_step *step)
 {
     return (step->behavior == SPLIT_ISOLATED && !step->inverted) ||
            (step->behavior == SPLIT_REMOVED && step->inverted);
 }
 
-// SentencePiece-style: the whole text is one word, or cut at spaces that normalizing left none of.
+// SentencePiece-style: the whole text is one word, or is cut at spaces, which normalization
+// removed.
 static bool is_whole(const struct tokenizer *t)
 {
     const struct split_step *step = t->split_steps;
@@ -509,7 +511,7 @@ static bool is_whole(const struct tokenizer *t)
     for (int byte = 0; byte < 256; byte++)
         knows_all = knows_all && t->byte_ids[byte] >= 0;
     if (t->fuses_unknown && !knows_all)
-        return false; // unknown characters side by side are one token
+        return false; // adjacent unknown characters become one token
     return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges &&
            (!t->split_count || cuts_nothing) &&
            tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;

@@ -1,5 +1,5 @@
-// Pre-tokenizers other than those that have a scanner: each step cuts the pieces of the one before,
-// as the library does, whose patterns see one piece at a time.
+// Cuts text into words for pre-tokenizers that have no scanner. As in the library, each step cuts
+// the pieces of the step before, and a pattern sees one piece at a time.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -24,12 +24,12 @@ static void add(struct pieces *pieces, size_t start, size_t end)
 
 // --- cutting one piece -------------------------------------------------------
 
-// Parts of a piece, matches and what lies between them, go through here in the order of the text.
+// Collects the parts of a piece, matches and the text between them, in order.
 struct cutter {
     struct pieces *out;
     enum split_behavior behavior;
     bool inverted;
-    bool any, last_matched; // a part was seen, and whether it matched
+    bool any, last_matched; // whether there was a part, and whether the last one matched
     size_t pending_start, pending_end;
     bool pending;
 };
@@ -142,7 +142,7 @@ static void cut_by_character(struct cutter *c, bool (*is)(uint32_t), struct text
         cut(c, offset + (size_t)(from - piece.at), offset + piece.size, false);
 }
 
-// Words, and runs of what is neither word nor white space.
+// Runs of word characters, and runs of characters that are neither those nor white space.
 static void cut_by_word(struct cutter *c, struct text piece, size_t offset)
 {
     const char *at = piece.at, *end = at + piece.size, *from = at;
@@ -199,7 +199,7 @@ static bool begins_with(struct text text, struct text start)
     return text.size >= start.size && !memcmp(text.at, start.at, start.size);
 }
 
-// What Metaspace and ByteLevel do to a piece before they cut it: spaces replaced, a space in front.
+// What Metaspace and ByteLevel do to a piece before cutting it: replace spaces, prepend a space.
 static void rewrite_piece(struct rewriting *to, const struct stretch *stretch, struct span piece,
                           const struct split_step *step)
 {

@@ -22,7 +22,7 @@ static enum err read_pattern(struct arena *arena, const struct json *value, stru
         value && value->kind == JSON_STRING ? value->string : json_get_text(value, "String");
     struct text regex = json_get_text(value, "Regex");
     if (!plain.at && !regex.at)
-        return fail(ERR_INPUT, "%s: a pattern must hold \"String\" or \"Regex\"", name);
+        return fail(ERR_INPUT, "%s: a pattern must have \"String\" or \"Regex\"", name);
     *source = own(arena, plain.at ? plain : regex);
     return plain.at ? OK : pattern_read(pattern, arena, *source, name);
 }
@@ -134,7 +134,8 @@ static enum err read_behavior(struct split_step *step, const struct json *value,
             step->behavior = (enum split_behavior)i;
             return OK;
         }
-    return fail(ERR_INPUT, "%s: the split behavior %.*s is not known", name, TEXT_ARGS(behavior));
+    return fail(ERR_INPUT, "%s: the split behavior %.*s is not supported", name,
+                TEXT_ARGS(behavior));
 }
 
 static enum err read_metaspace(struct split_step *step, struct arena *arena,
@@ -152,7 +153,8 @@ static enum err read_metaspace(struct split_step *step, struct arena *arena,
     else if (text_is(scheme, "always"))
         step->prepend = 2;
     else if (scheme.at)
-        return fail(ERR_INPUT, "%s: the prepend_scheme %.*s is not known", name, TEXT_ARGS(scheme));
+        return fail(ERR_INPUT, "%s: the prepend_scheme %.*s is not supported", name,
+                    TEXT_ARGS(scheme));
     return OK;
 }
 
@@ -198,7 +200,7 @@ static enum err read_split(struct tokenizer *t, struct arena *arena, const struc
         return OK;
     }
     if (t->byte_level)
-        return fail(ERR_INPUT, "%s: the pre-tokenizer %.*s behind ByteLevel is not supported", name,
+        return fail(ERR_INPUT, "%s: the pre-tokenizer %.*s after ByteLevel is not supported", name,
                     TEXT_ARGS(type));
     for (size_t i = 0; i < sizeof split_types / sizeof *split_types; i++) {
         if (!text_is(type, split_types[i].type))
@@ -243,23 +245,23 @@ static enum err read_template(struct tokenizer *t, struct arena *arena, const st
                               const char *name)
 {
     const struct json *list = json_get(value, "single"), *known = json_get(value, "special_tokens");
-    bool behind = false;
+    bool after = false;
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         const struct json *piece = json_get(&list->items[i], "SpecialToken");
         if (!piece) {
-            behind = true;
+            after = true;
             continue;
         }
         struct text token = json_get_text(piece, "id");
         const struct json *ids =
             json_get(json_get(known, token.at ? text_copy(arena, token) : ""), "ids");
         if (!ids || ids->kind != JSON_ARRAY)
-            return fail(ERR_INPUT, "%s: the post-processor names no ids for %.*s", name,
+            return fail(ERR_INPUT, "%s: the post-processor has no ids for %.*s", name,
                         TEXT_ARGS(token));
         for (size_t k = 0; k < ids->count; k++) {
             double id = ids->items[k].kind == JSON_NUMBER ? ids->items[k].number : -1;
             TRY(check_token(t, id, name));
-            if (behind)
+            if (after)
                 append(arena, &t->after, &t->after_count, (int32_t)id);
             else
                 append(arena, &t->before, &t->before_count, (int32_t)id);

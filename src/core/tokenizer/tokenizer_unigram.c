@@ -1,13 +1,14 @@
-// Unigram: of all ways to write a text as tokens, the one whose scores add up to the most. Found
-// from left to right: for each place in the text the best way to get there is kept.
+// Unigram: the segmentation of a text into tokens with the highest sum of scores. Viterbi: from
+// left to right, keeps the best segmentation up to each position, then follows it back from the
+// end.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-// A trie over the tokens. Edges are found by hashing; a slot holds parent << 8 | byte plus one
-// above its 24 bits of child.
+// A trie over the tokens. Edges are in a hash table; the upper bits of a slot are the key
+// (parent << 8 | byte) + 1, its lower 24 bits the child.
 struct unigram {
     double *scores; // by id
     int32_t count;
@@ -132,7 +133,7 @@ enum err tokenizer_read_unigram(struct tokenizer *t, struct arena *arena, struct
         good = good && json_item(in);
         double score = json_number(in);
         if (!good || json_item(in))
-            json_failed(in, "wants a list of a token and its score");
+            json_failed(in, "expected a list of a token and its score");
         if (in->problem)
             break;
         err = tokenizer_add_unigram(t, arena, piece, score, name);
@@ -145,7 +146,7 @@ enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, doub
                                   const char *name)
 {
     (void)arena;
-    const double penalty = 10; // of a character without a token, below the worst token
+    const double penalty = 10; // score of an unknown character, below the worst token
     if (!t->unigram->count)
         return fail(ERR_INPUT, "%s: the Unigram model has no tokens", name);
     if (unknown >= t->unigram->count || (unknown >= 0 && unknown != (double)(int32_t)unknown))
@@ -159,7 +160,7 @@ enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, doub
 
 // --- encoding ----------------------------------------------------------------
 
-struct best { // way to a place in the text
+struct best { // segmentation up to a position
     double score;
     uint32_t from;
     int32_t id;
@@ -179,7 +180,7 @@ static void fill(const struct unigram *u, int32_t unknown, struct text word, str
     for (const char *at = word.at, *end = at + word.size, *next; at < end; at = next) {
         size_t from = (size_t)(at - word.at);
         double score = best[from].score;
-        bool whole = false; // a token for just this character
+        bool whole = false; // there is a token for this character alone
         next = at;
         unicode_next(&next, end);
         uint32_t node = 0;
@@ -198,7 +199,7 @@ static void fill(const struct unigram *u, int32_t unknown, struct text word, str
     }
 }
 
-// Writes the tokens of bytes that are no token; backwards, as the way is walked.
+// Writes the tokens of unknown bytes; backwards, as the segmentation is followed.
 static void put_unknown(const struct tokenizer *t, struct symbols *s, struct text piece)
 {
     bool falls_back = t->byte_fallback;
@@ -242,7 +243,7 @@ void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache,
     int32_t unknown = t->unknown >= 0 ? t->unknown : TOKENIZER_NONE;
     s->count = 0;
     fill(t->unigram, unknown, word, best);
-    size_t unknown_end = 0; // of unknown characters that are joined, 0 if there are none
+    size_t unknown_end = 0; // end of a run of unknown characters; 0 if there is none
     for (size_t at = word.size; at > 0;) {
         const struct best *way = &best[at];
         size_t from = way->from;

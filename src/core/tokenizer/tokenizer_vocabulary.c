@@ -1,4 +1,4 @@
-// The two tables that every model asks: tokens by their bytes, and pairs of tokens that merge.
+// The two hash tables of all models: tokens by their bytes, and pairs of tokens that merge.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -41,8 +41,8 @@ static inline uint32_t load_4(const char *at)
     return word;
 }
 
-// The key of a token, its id left out. With the size, the first bytes and the last, which may be
-// the same, tell all of a token that is short.
+// The key of a token, without its id. A short token is fully determined by its size, its first
+// bytes and its last bytes, which may overlap.
 static inline struct vocabulary_slot key_of(struct text token)
 {
     const char *at = token.at;

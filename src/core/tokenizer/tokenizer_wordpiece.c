@@ -1,5 +1,5 @@
-// WordPiece: from the left, the longest token that fits; tokens inside a word carry a prefix. A
-// word that cannot be written so is unknown as a whole. WordLevel: a word is a token or unknown.
+// WordPiece: takes the longest token from the left, again and again; tokens inside a word have a
+// prefix (##). If that fails the whole word is unknown. WordLevel: a word is a token or unknown.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -19,7 +19,7 @@ static size_t characters(struct text word)
     return count;
 }
 
-// The longest token at the start of rest, whose size is set; -1 if there is none.
+// The longest token at the start of rest, and its size; -1 if there is none.
 static int32_t longest(const struct tokenizer *t, char *prefixed, struct text rest, bool first,
                        size_t *size)
 {

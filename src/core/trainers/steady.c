@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "core/trainers/transient.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,9 +27,10 @@ enum {
 #define MEMORY_MOST 0.9    // cap of the lag-one autocorrelation
 #define DRIFT_LEAST 0.03   // relative change that matters
 #define DRIFT_LEVEL 0.99   // confidence level of the drift test
+#define FALL_LEVEL 0.995   // and of the one-sided test whether the later half still falls
 
 struct report {
-    double seconds, tokens, count;
+    double seconds, tokens, count, widths;
     double log_time; // of a step, or of a token if that varies less
     unsigned flags;
     bool slow;
@@ -67,6 +69,7 @@ static void join_bursts(struct series *s, const struct steady_step *steps, size_
         open.seconds += steps[i].seconds > 0 ? steps[i].seconds : 0;
         open.tokens += steps[i].tokens > 0 ? steps[i].tokens : 0;
         open.count += steps[i].count > 0 ? (double)steps[i].count : 1;
+        open.widths += steps[i].widths > 0 ? steps[i].widths : 0;
         open.flags |= steps[i].flags;
         if (!(open.seconds > BURST * seconds / done))
             continue;
@@ -135,6 +138,31 @@ static void take_logs(struct series *s)
         s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].count);
 }
 
+// --- first sights of widths ---------------------------------------------------
+
+// Takes the cost of first sights out of the seconds. Returns the standard deviation of the cost of
+// one; NAN where no widths are known.
+static double take_widths(struct steady *out, struct arena *arena, struct series *s,
+                          const struct steady_rule *rule)
+{
+    struct transient_item *items = ARENA_NEW(arena, struct transient_item, s->count + 1);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct report *r = &s->reports[i];
+        items[i] =
+            (struct transient_item){ r->seconds, r->count, r->tokens, r->widths, r->flags != 0 };
+    }
+    struct transient fit;
+    transient_fit(&fit, arena, items, s->count, &rule->width_seconds);
+    out->seconds_per_width = fit.seconds_per_width;
+    out->seconds_per_token = fit.seconds_per_token;
+    out->widths_seen = fit.widths;
+    for (size_t i = 0; fit.seconds_per_width > 0 && i < s->count; i++) {
+        struct report *r = &s->reports[i];
+        r->seconds = fmax(r->seconds - fit.seconds_per_width * r->widths, 0.1 * r->seconds);
+    }
+    return fit.width_error;
+}
+
 // --- warm-up and slow steps --------------------------------------------------
 
 // Sums by how much the first steps are slower than later ones, less an allowance (CUSUM); the
@@ -167,8 +195,18 @@ static void note_slow(struct steady *out, const struct report *report, double or
     slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
 }
 
+// The logarithm of the time without more new widths than were expected: steps that bring one are
+// not stalls.
+static double beyond_widths(const struct report *report, double width_seconds)
+{
+    double more = report->widths > 0 && width_seconds > 0
+                      ? width_seconds * (1 + 2 * sqrt(report->widths))
+                      : 0;
+    return report->log_time + log(fmax(1 - more / report->seconds, 1e-3));
+}
+
 // Separates the steps in which the log reported an evaluation or a save, unless most have one.
-static void find_slow(struct series *s, size_t warmup)
+static void find_slow(struct series *s, size_t warmup, double width_seconds)
 {
     size_t flagged = 0;
     for (size_t i = warmup; i < s->count; i++)
@@ -178,7 +216,8 @@ static void find_slow(struct series *s, size_t warmup)
         s->reports[i].slow = s->reports[i].flags && believed;
     double limit = slow_limit(s, warmup, !believed);
     for (size_t i = warmup; i < s->count; i++)
-        s->reports[i].slow = s->reports[i].slow || s->reports[i].log_time > limit;
+        s->reports[i].slow =
+            s->reports[i].slow || beyond_widths(&s->reports[i], width_seconds) > limit;
 }
 
 // --- interval ----------------------------------------------------------------
@@ -293,12 +332,66 @@ static enum steady_verdict find_drift(struct steady *out, const double *units,
     return jump > 1.1 * slope * product ? STEADY_JUMPS : STEADY_DRIFTS;
 }
 
+// Tests whether the time beyond what the work explains still falls in the later half, against the
+// logarithm of the report's number; `before` is how many came before these. Returns by how much it
+// falls per unit of that, in seconds; 0: it does not.
+static double find_fall(const double *units, const double *seconds, size_t count, size_t before,
+                        double rate, double *excess)
+{
+    size_t from = count / 2, n = count - from;
+    double mean_x = 0, mean_y = 0, product = 0, square = 0, left = 0;
+    for (size_t i = from; i < count; i++) {
+        excess[i] = seconds[i] - units[i] / rate;
+        mean_x += log((double)(before + i + 1)) / (double)n;
+        mean_y += excess[i] / (double)n;
+    }
+    for (size_t i = from; i < count; i++) {
+        double x = log((double)(before + i + 1)) - mean_x;
+        product += x * (excess[i] - mean_y);
+        square += x * x;
+    }
+    double slope = product / square;
+    for (size_t i = from; i < count; i++)
+        excess[i] -= mean_y + slope * (log((double)(before + i + 1)) - mean_x);
+    double memory = find_memory(excess + from, n);
+    for (size_t i = from; i < count; i++)
+        left += excess[i] * excess[i];
+    double error = sqrt(left / (double)(n > 2 ? n - 2 : 1) / square * (1 + memory) / (1 - memory));
+    bool sure = slope < -stats_student_quantile(FALL_LEVEL, n > 3 ? (int)n - 2 : 1) * error;
+    return sure ? -slope : 0;
+}
+
+// The interval of a series that still falls reaches to the mean of the run if it goes on so: to its
+// end where that is known, else to four times as many steps.
+static void reach_extrapolated(struct steady *out, double fall, size_t count, size_t before,
+                               double total)
+{
+    double per_report = (double)out->ordinary_steps / (double)count;
+    double done = (double)(before + count), end = total > 0 ? total / per_report : 4 * done;
+    double middle = (double)before + 0.5 * (double)count, rest = (done + fmax(end, done)) / 2;
+    double step = out->step_seconds.mid - fall * log(rest / middle) / per_report;
+    step = fmax(step, 0.5 * out->step_seconds.mid);
+    out->tokens_per_s.high =
+        fmax(out->tokens_per_s.high, out->tokens_per_s.mid * out->step_seconds.mid / step);
+    out->step_seconds.low = fmin(out->step_seconds.low, step);
+}
+
+// Widens an interval by another error, in the logarithm.
+static struct range widened(struct range range, double log_half)
+{
+    double half = hypot(log(range.high / range.mid), log_half);
+    return (struct range){ range.mid * exp(-half), range.mid, range.mid * exp(half) };
+}
+
 // --- all ---------------------------------------------------------------------
 
 static const char *reason_of(const struct steady *out, struct arena *arena)
 {
     const char *trend = out->drift > 0 ? "slower" : "faster";
     const char *change = text_share(arena, fabs(out->drift));
+    if (out->falls)
+        return text_format(arena, "steps still get faster; measure longer (--minutes), or pad to "
+                                  "rounded widths (--pad-to-multiple-of), which are fewer");
     switch (out->verdict) {
     case STEADY_YES: return NULL;
     case STEADY_TOO_SHORT:
@@ -316,12 +409,13 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
 }
 
 static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
-                             size_t warmup, const struct steady_rule *rule)
+                             size_t warmup, const struct steady_rule *rule, double width_error)
 {
     double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
     double *tokens = ARENA_NEW(arena, double, s->count + 1);
     double *steps = ARENA_NEW(arena, double, s->count + 1);
     size_t count = 0;
+    double widths = 0;
     bool known = true;
     for (size_t i = warmup; i < s->count; i++) {
         const struct report *report = &s->reports[i];
@@ -332,6 +426,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
         steps[count] = report->count;
         scratch[count++] = report->seconds / report->count;
         known = known && report->tokens > 0;
+        widths += report->widths;
         out->ordinary_steps += (int64_t)report->count;
         out->ordinary_seconds += report->seconds;
         out->ordinary_tokens += report->tokens;
@@ -348,11 +443,29 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
+    // A first sight that is believed too dear makes the steady step too short. In the forecast of
+    // the run the two errors cancel, as far as the run has as many new widths a step.
+    if (width_error >= 0) {
+        double z = stats_normal_quantile(0.5 + level / 2), run = 0;
+        if (rule->total_steps > 0)
+            run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
+        double half = z * fmin(width_error * fabs(widths - run) / out->ordinary_seconds, 1);
+        out->step_seconds = widened(out->step_seconds, half);
+        out->tokens_per_s = widened(out->tokens_per_s, half);
+        pace = widened(pace, half);
+    }
     struct range rate = known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;
     double factor = out->half_width / wanted;
     out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
-    out->verdict = find_drift(out, known ? tokens : steps, seconds, count, rate.mid, scratch);
+    const double *units = known ? tokens : steps;
+    out->verdict = find_drift(out, units, seconds, count, rate.mid, scratch);
+    double fall = find_fall(units, seconds, count, warmup, rate.mid, scratch);
+    out->falls = fall * log(2) * (double)count / out->ordinary_seconds > DRIFT_LEAST;
+    if (out->falls) {
+        out->verdict = out->verdict == STEADY_YES ? STEADY_DRIFTS : out->verdict;
+        reach_extrapolated(out, fall, count, warmup, rule->total_steps);
+    }
 }
 
 void steady_measure(struct steady *out, struct arena *arena, const struct steady_step *steps,
@@ -364,16 +477,22 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                             .step_seconds = { NAN, NAN, NAN },
                             .half_width = NAN,
                             .more_steps = NAN,
-                            .drift = NAN };
+                            .drift = NAN,
+                            .first_seconds = NAN };
     join_bursts(&s, steps, count);
+    double width_error = take_widths(out, arena, &s, rule);
     take_logs(&s);
     size_t warmup = find_warmup(&s);
     for (size_t i = 0; i < warmup; i++) {
         out->warmup_steps += (int64_t)s.reports[i].count;
         out->warmup_seconds += s.reports[i].seconds;
     }
-    find_slow(&s, warmup);
-    measure_ordinary(out, arena, &s, warmup, rule);
+    find_slow(&s, warmup, out->seconds_per_width);
+    measure_ordinary(out, arena, &s, warmup, rule, width_error);
+    if (out->ordinary_steps > 0)
+        out->first_seconds =
+            fmax(0, out->warmup_seconds - (double)out->warmup_steps * out->ordinary_seconds /
+                                              (double)out->ordinary_steps);
     for (size_t i = warmup; i < s.count; i++)
         if (s.reports[i].slow)
             note_slow(out, &s.reports[i], out->spread.mid);

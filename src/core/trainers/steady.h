@@ -37,6 +37,7 @@ struct steady_step {
     double end_seconds; // on any clock
     double seconds;     // since the previous report
     double tokens;      // 0: unknown; then rates are NAN and only the seconds are judged
+    double widths;      // expected to be met for the first time in this report; 0: none or unknown
     unsigned flags;
 };
 
@@ -56,9 +57,12 @@ struct steady_slow { // cost of the slow steps of one cause
     double longest_seconds;
 };
 
-struct steady_rule { // 0 means the default
-    double level;    // confidence level of the interval; default 0.90
-    double wanted;   // target of the relative half-width; default 0.02
+struct steady_rule {            // 0 means the default
+    double level;               // confidence level of the interval; default 0.90
+    double wanted;              // target of the relative half-width; default 0.02
+    struct range width_seconds; // believed cost of the first sight of a width; mid 0: unknown
+    double total_steps;         // of the run; 0: unknown
+    double total_widths;        // that the run meets
 };
 
 struct steady {
@@ -75,6 +79,12 @@ struct steady {
     double more_steps;         // until half_width reaches the target; 0: it has; NAN: unknown
     double drift;              // relative change of the step time over the ordinary steps
     struct steady_slow slow[STEADY_CAUSES];
+    // Where the steps' widths are known, everything above is without the cost of first sights.
+    double seconds_per_width; // NAN: not fitted
+    double widths_seen;       // met for the first time so far
+    double seconds_per_token; // NAN: tokens are unknown or hardly vary
+    double first_seconds;     // of the warm-up beyond ordinary steps: kernels are loaded
+    bool falls;               // the later half still gets faster
 };
 
 void steady_measure(struct steady *out, struct arena *arena, const struct steady_step *steps,

@@ -1,4 +1,4 @@
-// Conversations as text, and which bytes of it carry loss.
+// Conversations rendered as text, and the bytes that carry loss.
 
 #include "core/data/chat.h"
 #include "core/data/chat_format.h"
@@ -18,7 +18,7 @@ static const struct template *template_of(const char *name)
     return template;
 }
 
-// The text with its labelled parts in [brackets]; the sentence of a failure.
+// The text with its labelled parts in [brackets], or the error message.
 static const char *marked_sequence(const char *row, int sequence)
 {
     struct text text = text_of(row);
@@ -63,7 +63,7 @@ static bool marks(const char *row, const char *wanted)
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}" \
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 
-TEST(generation_blocks_say_what_the_assistant_said)
+TEST(generation_blocks_are_labelled)
 {
     settings =
         (struct chat_settings){ .template = template_of("chatml"), .labels = CHAT_ASSISTANT };
@@ -76,7 +76,7 @@ TEST(generation_blocks_say_what_the_assistant_said)
                 "<|start_header_id|>assistant<|end_header_id|>\n\n[a<|eot_id|>]"));
 }
 
-TEST(without_generation_blocks_prefixes_say_it)
+TEST(without_generation_blocks_prefixes_find_the_answers)
 {
     settings = (struct chat_settings){ .template = template_of(BARE), .labels = CHAT_ASSISTANT };
     CHECK(marks(TURNS, "<user>q</><assistant>[a</>]<user>r</><assistant>[b</>]"));
@@ -90,7 +90,7 @@ TEST(without_generation_blocks_prefixes_say_it)
                 "<user>q</><assistant>"));
 }
 
-TEST(labels_are_the_same_when_turns_are_no_longer_checked)
+TEST(labels_are_the_same_when_loop_passes_are_no_longer_checked)
 {
     struct text row = TEXT(TURNS);
     struct record_schema schema;
@@ -106,11 +106,11 @@ TEST(labels_are_the_same_when_turns_are_no_longer_checked)
         same = !chat_render(&chat, &text, &record.sequences[0]) && text.span_count == 2 &&
                text.spans[0].start == 21 && text.spans[0].end == 25 && text.spans[1].start == 46 &&
                text.spans[1].end == 50 && same;
-    CHECK(same && !chat.unsteady);
+    CHECK(same && !chat.passes_differ);
     chat_release(&chat);
 }
 
-// Drops what the assistant thought in all but the last turn, as reasoning models do.
+// Drops the thoughts of all answers but the last, as templates of reasoning models do.
 #define THINKING                                                                            \
     "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and not loop.last %}" \
     "{{ m.content.split('#')[-1] }}{% else %}{{ m.content }}{% endif %}</>\n\n{% endfor %}" \
@@ -126,7 +126,7 @@ TEST(templates_that_rewrite_earlier_turns_are_labelled_too)
                 "<user>q</>\n\n<assistant>[a</>\n\n]<user>r</>\n\n<assistant>[hm#b</>\n\n]"));
 }
 
-TEST(a_weight_of_zero_takes_a_message_out)
+TEST(a_message_with_weight_zero_carries_no_loss)
 {
     const char *row = "{\"messages\": [{\"role\": \"user\", \"content\": \"q\", \"loss_weight\": "
                       "0.0}, {\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}, "
@@ -141,7 +141,7 @@ TEST(a_weight_of_zero_takes_a_message_out)
     CHECK(marks(row, "user: q\nassistant: a\nuser: r\nassistant: [b]\n"));
 }
 
-TEST(completions_are_labelled_behind_their_prompt)
+TEST(completions_are_labelled_after_their_prompt)
 {
     const char *pair = "{\"prompt\": \"2+2=\", \"completion\": \"4\"}";
     settings = (struct chat_settings){ .labels = CHAT_COMPLETION, .eos = TEXT("</s>") };
@@ -168,11 +168,11 @@ TEST(instructions_without_a_template_get_the_alpaca_prompt)
     CHECK(
         strstr(marked_sequence("{\"instruction\": \"i\", \"input\": \"x\", \"output\": \"o\"}", 0),
                "paired with an input that provides further context. Write") != NULL);
-    CHECK(strstr(marked_sequence(TURNS, 0), "there is no chat template") != NULL);
+    CHECK(strstr(marked_sequence(TURNS, 0), "no chat template is known") != NULL);
     CHECK(marks("{\"text\": \"t\"}", "[t</s>]"));
 }
 
-TEST(instructions_with_a_template_become_turns_under_the_system_given)
+TEST(instructions_with_a_template_become_messages_with_the_given_system_message)
 {
     settings = (struct chat_settings){ .template = template_of(BARE),
                                        .labels = CHAT_ASSISTANT,
@@ -182,6 +182,37 @@ TEST(instructions_with_a_template_become_turns_under_the_system_given)
     CHECK(marks("{\"messages\": [{\"role\": \"system\", \"content\": \"own\"}, {\"role\": "
                 "\"assistant\", \"content\": \"a\"}]}",
                 "<system>own</><assistant>[a</>]"));
+}
+
+#define CALLS                                                                              \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", " \
+    "\"content\": null, \"tool_calls\": [{\"function\": {\"name\": \"f\"}}]}, {\"role\": " \
+    "\"tool\","                                                                            \
+    " \"content\": \"r\"}]}"
+
+TEST(a_row_that_the_template_cannot_render_names_the_message_and_what_it_lacks)
+{
+    settings = (struct chat_settings){ .template = template_of("chatml") };
+    const char *message = marked_sequence(CALLS, 0);
+    CHECK(strstr(message,
+                 "message 2 (assistant) has tool calls and no content, which the chat "
+                 "template cannot render (t:1: unsupported operands for +: None and str); ") ==
+          message);
+    CHECK(strstr(message, "--template") != NULL);
+    settings.system = TEXT("s"); // not one of the row's messages
+    CHECK(strstr(marked_sequence(CALLS, 0), "message 2 (assistant)") != NULL);
+    CHECK(strstr(marked_sequence("{\"messages\": [{\"role\": \"user\"}]}", 0),
+                 "message 1 (user) has no content, which") != NULL);
+
+    settings.template = template_of("{% for m in messages %}{% if m.role == 'system' %}"
+                                    "{{ raise_exception('no system role') }}{% endif %}"
+                                    "{{ m.content }}{% endfor %}");
+    CHECK(strstr(marked_sequence(TURNS, 0), "the chat template rejects the system message (t:1: "
+                                            "raise_exception: no system role); ") != NULL);
+    settings.template = template_of("{{ raise_exception('never') }}");
+    CHECK(strstr(marked_sequence(TURNS, 0),
+                 "the chat template cannot render this row (t:1: raise_exception: never); ") !=
+          NULL);
 }
 
 TEST(a_preference_pair_renders_twice_from_one_prompt)

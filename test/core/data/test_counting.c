@@ -1,3 +1,5 @@
+// Sums, duplicates and rows to inspect of a stream of examples.
+
 #include "core/data/counting.h"
 
 #include "test/test.h"
@@ -12,7 +14,7 @@ static struct example example(int64_t tokens, int64_t labelled, uint64_t hash)
                              .hash = hash };
 }
 
-TEST(counting_tells_duplicates_from_others_whatever_their_number)
+TEST(counting_finds_duplicates_among_any_number_of_examples)
 {
     struct profile profile = { 0 };
     struct lengths lengths = { .arena = &test_arena };
@@ -28,7 +30,7 @@ TEST(counting_tells_duplicates_from_others_whatever_their_number)
     CHECK(counting_check(&counting, "a.jsonl") == OK);
 }
 
-TEST(counting_notes_rows_without_text_labels_or_sense)
+TEST(counting_lists_empty_unlabelled_and_invalid_rows)
 {
     struct profile profile = { 0 };
     struct lengths lengths = { .arena = &test_arena };

@@ -1,10 +1,12 @@
+// Rows counted with the built-in vocabulary, and names of templates.
+
 #include "core/data/example.h"
 
 #include "test/test.h"
 
 #include <string.h>
 
-// Counts the rows of a text with the built-in vocabulary; -1 for a row that cannot be used.
+// Counts the rows of a text with the built-in vocabulary; -1 for an invalid row.
 static int64_t count_rows(const char *name, const char *text, int64_t *tokens, int64_t *labelled,
                           enum chat_labels labels)
 {
@@ -25,12 +27,12 @@ static int64_t count_rows(const char *name, const char *text, int64_t *tokens, i
     int64_t count = 0;
     for (struct text row; lines_next(&rows, &row); count++) {
         struct record record;
-        struct chat_text said;
+        struct chat_text rendered;
         struct example example = { 0 };
         if (example_read(&record, &test_arena, &table, &rows, row))
             continue;
-        CHECK(chat_render(&worker.chat, &said, &record.sequences[0]) == OK);
-        example_count(&worker, &example, &said);
+        CHECK(chat_render(&worker.chat, &rendered, &record.sequences[0]) == OK);
+        example_count(&worker, &example, &rendered);
         *tokens += example.tokens;
         *labelled += example.labelled;
     }
@@ -38,7 +40,7 @@ static int64_t count_rows(const char *name, const char *text, int64_t *tokens, i
     return count;
 }
 
-TEST(example_counts_what_is_labelled_within_what_there_is)
+TEST(example_never_labels_more_tokens_than_there_are)
 {
     const char *rows = "{\"messages\":[{\"role\":\"user\",\"content\":\"one two three\"},"
                        "{\"role\":\"assistant\",\"content\":\"four\"}]}\n{\"messages\":5}\n";
@@ -49,7 +51,7 @@ TEST(example_counts_what_is_labelled_within_what_there_is)
     CHECK(same == tokens && answer > 0 && answer < tokens);
 }
 
-TEST(example_names_templates_apart)
+TEST(example_gives_different_templates_different_names)
 {
     struct example_rule rule = { .template_name = "folder/chat_template.jinja" }, other = rule;
     struct chat_format a = { .source = TEXT("{{ messages }}") }, b = { .source = TEXT("{{ 1 }}") };

@@ -1,3 +1,5 @@
+// Lists and tallies of lengths: sums, merging, sampling, cutting, JSON.
+
 #include "core/data/lengths.h"
 
 #include "test/real_lengths.h"
@@ -45,7 +47,7 @@ TEST(lengths_merged_are_the_lengths_of_both)
     CHECK(same(&whole, &merged));
 }
 
-TEST(lengths_unrolled_tally_the_same_whatever_the_seed)
+TEST(lengths_unrolled_have_the_same_tally_with_any_seed)
 {
     struct lengths list = real_lengths("test/data/c4_lengths.csv"), again, other;
     struct lengths_tally tally, back;
@@ -90,7 +92,7 @@ TEST(lengths_sort_any_size_of_example)
     CHECK(tally.bins[4].tokens == LENGTHS_LONGEST && tally.bins[4].examples == 2);
 }
 
-TEST(lengths_cut_to_a_window_lose_what_is_behind_it)
+TEST(lengths_cut_to_a_window_lose_what_is_after_it)
 {
     struct lengths list = { .arena = &test_arena };
     lengths_add(&list, 100, 30);
@@ -101,7 +103,7 @@ TEST(lengths_cut_to_a_window_lose_what_is_behind_it)
     lengths_tally(&tally, &test_arena, &list);
     struct lengths_cut cut = lengths_cut(&tally, 110);
     CHECK(cut.examples == 3 && cut.tokens == 10 + 190 + 190);
-    CHECK(cut.labelled == 10 + 320); // the answers stand last: all of them lie behind the window
+    CHECK(cut.labelled == 10 + 320); // answers are last: all of them are after the window
     CHECK(lengths_cut(&tally, 300).tokens == 0);
 }
 
@@ -119,7 +121,7 @@ TEST(lengths_written_read_back_equal)
     CHECK(same(&tally, &back));
 }
 
-TEST(lengths_refuse_a_histogram_that_cannot_be_one)
+TEST(lengths_refuse_an_invalid_histogram)
 {
     static const char *const bad[] = { "{}",           "[1]",           "[[1,2]]",
                                        "[[1,2,3,4]]",  "[[1,2,3]]",     "[[5,1,1],[5,1,1]]",

@@ -1,5 +1,5 @@
-// Each trainer's packing against a second, slow and direct one written from its source's behaviour:
-// lists of lists, linear searches, no trees.
+// Each trainer's packing against a second, slow and direct implementation of the trainer's
+// behaviour: lists of lists, linear searches, no trees.
 
 #include "core/data/packing.h"
 
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- the slow way ------------------------------------------------------------
+// --- slow reference implementations ------------------------------------------------------------
 
 struct bin {
-    int64_t used, since; // since: when it came to this fill
+    int64_t used, since; // since: when it reached this fill
     size_t count;
     uint32_t items[4096];
 };
@@ -85,8 +85,7 @@ static void slow_first_fit(struct bins *bins, const int64_t *sizes, const uint32
     }
 }
 
-// A sorted list; the largest that fits is popped until none does. Of equal ones the last goes
-// first.
+// A sorted list; removes the largest item that fits until none does, the last of equal ones first.
 static void slow_knapsack(struct bins *bins, const int64_t *sizes, const uint32_t *items,
                           size_t count, int64_t capacity)
 {
@@ -113,35 +112,35 @@ static void slow_knapsack(struct bins *bins, const int64_t *sizes, const uint32_
 
 static void slow_volume(struct bins *bins, const int64_t *sizes, size_t count, int64_t capacity)
 {
-    uint32_t *held = malloc((count + 1) * sizeof *held);
-    size_t carried = 0;
+    uint32_t *chunk = malloc((count + 1) * sizeof *chunk);
+    size_t left_over = 0;
     for (size_t start = 0; start < count; start += 1000) {
         for (size_t i = start; i < count && i < start + 1000; i++)
-            held[carried++] = (uint32_t)i;
-        // Equal sizes keep the order of the list, which begins with what was carried over.
-        for (size_t i = 1; i < carried; i++)
-            for (size_t j = i; j > 0 && sizes[held[j]] > sizes[held[j - 1]]; j--) {
-                uint32_t swap = held[j];
-                held[j] = held[j - 1];
-                held[j - 1] = swap;
+            chunk[left_over++] = (uint32_t)i;
+        // Equal sizes keep the order of the list, which begins with the items left over.
+        for (size_t i = 1; i < left_over; i++)
+            for (size_t j = i; j > 0 && sizes[chunk[j]] > sizes[chunk[j - 1]]; j--) {
+                uint32_t swap = chunk[j];
+                chunk[j] = chunk[j - 1];
+                chunk[j - 1] = swap;
             }
         size_t first = bins->count;
-        for (size_t i = 0; i < carried; i++) {
+        for (size_t i = 0; i < left_over; i++) {
             size_t best = bins->count;
             for (size_t b = first; b < bins->count; b++)
-                if (bins->at[b].used + sizes[held[i]] <= capacity &&
+                if (bins->at[b].used + sizes[chunk[i]] <= capacity &&
                     (best == bins->count || bins->at[b].used > bins->at[best].used))
                     best = b;
-            put(bins, best, held[i], sizes[held[i]]);
+            put(bins, best, chunk[i], sizes[chunk[i]]);
         }
-        carried = 0;
+        left_over = 0;
         if (start + 1000 < count) {
             const struct bin *last = &bins->at[--bins->count];
             for (size_t i = 0; i < last->count; i++)
-                held[carried++] = last->items[i];
+                chunk[left_over++] = last->items[i];
         }
     }
-    free(held);
+    free(chunk);
 }
 
 static void slow_next_fit(struct bins *bins, const int64_t *sizes, const uint32_t *items,
@@ -312,7 +311,7 @@ TEST(packing_by_axolotl_is_first_fit_in_the_samplers_order)
     for (int64_t micro_batch = 1; micro_batch <= 4; micro_batch += 3) {
         struct sample s = sample(path, INT32_MAX);
         packing_shuffle(s.items, s.count, 7);
-        size_t kept = 0; // longer ones are dropped before
+        size_t kept = 0; // longer ones were dropped
         for (size_t i = 0; i < s.count; i++)
             if (s.sizes[s.items[i]] <= window)
                 s.items[kept++] = s.items[i];
@@ -328,7 +327,7 @@ TEST(packing_by_axolotl_is_first_fit_in_the_samplers_order)
     }
 }
 
-TEST(packing_by_axolotl_starts_anew_every_hundred_thousand_and_limits_a_bin)
+TEST(packing_by_axolotl_restarts_every_hundred_thousand_and_limits_a_bin)
 {
     struct lengths list = { .arena = &test_arena };
     for (int i = 0; i < 100300; i++)
@@ -355,7 +354,7 @@ TEST(packing_by_llama_factory_is_a_greedy_knapsack)
     }
 }
 
-TEST(packing_by_nemo_counts_one_token_less_and_skips_what_is_too_long)
+TEST(packing_by_nemo_counts_one_token_less_and_skips_long_examples)
 {
     EACH_CASE(path, window)
     {
@@ -400,7 +399,7 @@ TEST(packing_by_nemo_aligns_examples_before_it_packs)
     free(bins.at);
 }
 
-TEST(packing_by_ms_swift_carries_the_last_bin_into_the_next_chunk)
+TEST(packing_by_ms_swift_moves_the_last_bin_to_the_next_chunk)
 {
     EACH_CASE(path, window)
     {
@@ -468,11 +467,12 @@ TEST(packing_none_pads_every_batch_to_its_longest)
     }
 }
 
-// What transformers' sampler yields for a permutation, in its own steps.
+// The order of transformers' sampler for a permutation, step by step.
 TEST(packing_grouped_is_the_order_of_transformers_sampler)
 {
     for (int64_t batch = 2; batch <= 128; batch *= 8) {
-        struct sample s = sample("test/data/gsm8k_lengths.csv", 400); // several are longest
+        struct sample s =
+            sample("test/data/gsm8k_lengths.csv", 400); // several have the largest length
         packing_shuffle(s.items, s.count, 5);
         int64_t mega = (int64_t)s.count / (batch * 4);
         mega = (mega < 50 ? mega : 50) * batch;
@@ -542,7 +542,7 @@ static double fill(const struct lengths *list, const char *stack, const char *pa
     return 100 * share;
 }
 
-TEST(packing_of_gsm8k_fills_rows_as_the_survey_of_trainers_says)
+TEST(packing_of_gsm8k_fills_rows_as_in_the_survey_of_trainers)
 {
     // Simulated in Python for that survey at 4,096 tokens, batches of 8, other random orders.
     struct lengths list = real_lengths("test/data/gsm8k_lengths.csv");
@@ -559,9 +559,9 @@ TEST(packing_of_gsm8k_fills_rows_as_the_survey_of_trainers_says)
     CHECK_NEAR(fill(&list, "torchtune", NULL, BATCHING_PACKED), 97.7, 0.0006);
 }
 
-// --- laws --------------------------------------------------------------------
+// --- properties --------------------------------------------------------------------
 
-TEST(packing_keeps_every_token_that_it_does_not_say_it_lost)
+TEST(packing_keeps_every_token_that_it_does_not_report_lost)
 {
     for (const struct packing_trainer *t = packing_trainers; t->name; t++)
         for (enum batching batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++)
@@ -653,7 +653,7 @@ TEST(packing_never_beats_its_lower_bound)
     CHECK(packing_fewest(wide, 0, 100, &test_arena) == 0);
 }
 
-TEST(packing_takes_nothing_for_an_answer)
+TEST(packing_accepts_an_empty_dataset)
 {
     struct lengths none = { .arena = &test_arena }, empty = { .arena = &test_arena };
     lengths_add(&empty, 0, 0);
@@ -667,7 +667,7 @@ TEST(packing_takes_nothing_for_an_answer)
         }
 }
 
-TEST(packing_refuses_what_no_trainer_could_mean)
+TEST(packing_refuses_unknown_trainers_and_impossible_sizes)
 {
     struct lengths list = { .arena = &test_arena };
     struct packing packing;
@@ -682,4 +682,80 @@ TEST(packing_refuses_what_no_trainer_could_mean)
     CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);
     setup.window = (int64_t)1 << 40;
     CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);
+}
+
+// --- first sights ------------------------------------------------------------
+
+static struct packing_sights sights_of(const struct lengths *list, enum batching batching,
+                                       int64_t rows, int64_t multiple, bool twice)
+{
+    const struct packing_trainer *trainer;
+    CHECK(!packing_trainer_find(&trainer, "hf", NULL));
+    struct packing_rule rule = packing_rule(trainer, batching);
+    struct packing_setup setup = {
+        .window = 4096, .micro_batch = rows, .multiple = multiple, .seed = 1
+    };
+    struct packing first = plan(list, &rule, &setup), second;
+    setup.seed = 2;
+    second = plan(list, &rule, &setup);
+    struct packing_sights sights;
+    packing_count_sights(&sights, &first, twice ? &second : NULL);
+    return sights;
+}
+
+TEST(packing_meets_equal_lengths_and_rows_padded_to_the_context_once)
+{
+    struct lengths equal = { .arena = &test_arena }, falling = { .arena = &test_arena };
+    for (int i = 0; i < 800; i++) {
+        lengths_add(&equal, 300, 300);
+        lengths_add(&falling, 1000 - i, 1);
+    }
+    struct packing_sights one = sights_of(&equal, BATCHING_LONGEST, 8, 0, true);
+    CHECK(one.epoch == 100 && packing_widths_seen(&one, 1) == 1);
+    CHECK(packing_widths_seen(&one, 100) == 1 && packing_widths_seen(&one, 1e6) == 1);
+    one = sights_of(&falling, BATCHING_MAX, 8, 0, false);
+    CHECK(packing_widths_seen(&one, 100) == 1);
+    one = sights_of(&falling, BATCHING_LONGEST, 1, 0, true); // every row has its own width
+    for (int i = 1; i <= 800; i++)
+        CHECK_NEAR(packing_widths_seen(&one, i), i, 1e-9);
+    CHECK(packing_widths_seen(&one, 1600) == 800 && packing_widths_seen(&one, 1e5) == 800);
+    one = sights_of(&falling, BATCHING_LONGEST, 1, 50, false);
+    CHECK(packing_widths_seen(&one, 800) == 16); // 201 to 1,000 in steps of 50
+    CHECK(packing_widths_seen(&one, 0) == 0);
+}
+
+TEST(packing_meets_as_many_widths_as_samples_of_equally_likely_ones_do)
+{
+    enum { WIDTHS = 200, TIMES = 40 };
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < WIDTHS * TIMES; i++)
+        lengths_add(&lengths, 1 + i % WIDTHS, 1);
+    struct packing_sights sights = sights_of(&lengths, BATCHING_LONGEST, 1, 0, false);
+    for (double k = 10; k < WIDTHS * TIMES / 4; k *= 1.7) {
+        double expected = WIDTHS * (1 - pow(1 - 1.0 / WIDTHS, k));
+        CHECK(fabs(packing_widths_seen(&sights, k) - expected) < 4 * sqrt(WIDTHS) / 2 + 0.02 * k);
+    }
+    CHECK(packing_widths_seen(&sights, WIDTHS * TIMES) == WIDTHS);
+}
+
+TEST(packing_grouped_meets_its_widths_in_the_first_mega_batch)
+{
+    struct lengths lengths = real_lengths("test/data/gsm8k_lengths.csv");
+    struct packing_sights grouped = sights_of(&lengths, BATCHING_GROUPED, 8, 0, true);
+    struct packing_sights shuffled = sights_of(&lengths, BATCHING_LONGEST, 8, 0, true);
+    struct packing_sights rounded = sights_of(&lengths, BATCHING_GROUPED, 8, 8, true);
+    // 50 micro-batches of falling length: about every one is new; 50 more meet the same lengths.
+    CHECK(packing_widths_seen(&grouped, 50) > 45);
+    CHECK(packing_widths_seen(&grouped, 100) < 1.8 * packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&grouped, 400) < 4 * packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&shuffled, 50) < packing_widths_seen(&grouped, 50));
+    CHECK(packing_widths_seen(&rounded, 1e4) < 0.3 * packing_widths_seen(&grouped, 1e4));
+    for (int i = 1; i < grouped.count; i++)
+        CHECK(grouped.micro_batches[i] > grouped.micro_batches[i - 1] &&
+              grouped.widths[i] >= grouped.widths[i - 1]);
+    // Further epochs add ever less.
+    double epoch = grouped.epoch, second = packing_widths_seen(&grouped, 2 * epoch),
+           third = packing_widths_seen(&grouped, 3 * epoch);
+    CHECK(second >= packing_widths_seen(&grouped, epoch));
+    CHECK(third - second <= second - packing_widths_seen(&grouped, epoch));
 }

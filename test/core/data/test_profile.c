@@ -1,3 +1,5 @@
+// Profiles: written and read back, merged, printed.
+
 #include "core/data/profile.h"
 
 #include "test/real_lengths.h"
@@ -37,7 +39,7 @@ TEST(profile_written_reads_back_and_finishes_to_the_same_document)
     struct lengths list = real_lengths("test/data/gsm8k_lengths.csv");
     struct profile profile = profile_of(&list, "a.jsonl"), back;
     profile_note(&profile, &test_arena, PROFILE_BAD, "a.jsonl", 7, 0, "\"messages\" is missing");
-    profile.ordered = false; // what is read has lost the order
+    profile.ordered = false; // a profile that was read has no order
     CHECK(profile_finish(&profile, &test_arena, NULL, &profile.settings) == OK);
     const char *written = document(&profile);
     CHECK(profile_read(&back, &test_arena, text_of(written), "p.json") == OK);
@@ -45,7 +47,7 @@ TEST(profile_written_reads_back_and_finishes_to_the_same_document)
     CHECK(!strcmp(document(&back), written));
 }
 
-TEST(profile_has_the_keys_that_others_rely_on)
+TEST(profile_has_the_keys_that_other_programs_rely_on)
 {
     struct lengths list = real_lengths("test/data/gsm8k_lengths.csv");
     struct profile profile = profile_of(&list, "a.jsonl");
@@ -70,7 +72,7 @@ TEST(profile_has_the_keys_that_others_rely_on)
     CHECK(json_get_bool(json_get(&tree, "tokenizer"), "exact", false));
 }
 
-TEST(profile_merged_is_the_profile_of_both_but_for_the_order)
+TEST(profile_merged_equals_the_profile_of_both_except_for_the_order)
 {
     struct lengths both = real_lengths("test/data/gsm8k_lengths.csv");
     struct lengths first = both, second = both;
@@ -91,7 +93,7 @@ TEST(profile_merged_is_the_profile_of_both_but_for_the_order)
     CHECK(whole.ordered && !merged.ordered && !merged.duplicates_exact);
 }
 
-TEST(profile_refuses_to_merge_what_does_not_add_up)
+TEST(profile_refuses_to_merge_different_tokenizers_templates_or_labels)
 {
     struct lengths list = real_lengths("test/data/c4_lengths.csv");
     struct profile a = profile_of(&list, "a"), b = a, merged;
@@ -106,7 +108,7 @@ TEST(profile_refuses_to_merge_what_does_not_add_up)
     CHECK(profile_merge(&merged, &test_arena, &a, &b) == ERR_INPUT);
 }
 
-TEST(profile_refuses_documents_that_are_none)
+TEST(profile_refuses_documents_that_are_not_profiles)
 {
     static const char *const bad[] = {
         "[]",

@@ -1,3 +1,5 @@
+// Context candidates and the recommendation.
+
 #include "core/data/window.h"
 
 #include "test/real_lengths.h"
@@ -24,7 +26,7 @@ static const struct window *row(const struct window_plan *plan, int64_t context)
     return &plan->rows[0];
 }
 
-TEST(window_candidates_rise_and_larger_ones_never_cut_more)
+TEST(window_candidates_increase_and_larger_ones_never_cut_more)
 {
     struct window_plan plan = plan_of("test/data/c4_lengths.csv", BATCHING_LONGEST);
     for (size_t i = 1; i < plan.count; i++) {
@@ -68,16 +70,16 @@ TEST(window_efficiencies_are_those_of_simulating_each_window)
     }
 }
 
-TEST(window_recommended_cuts_nothing_where_that_is_cheap)
+TEST(window_recommended_cuts_nothing_if_that_is_cheap)
 {
     struct window_plan plan = plan_of("test/data/gsm8k_lengths.csv", BATCHING_LONGEST);
     const struct window *window = &plan.rows[plan.recommended];
     CHECK(window->truncated_examples == 0);
     CHECK(window->context == 512); // the longest record has 469 tokens
-    CHECK(strstr(plan.reason, "nothing"));
+    CHECK(strstr(plan.reason, "cuts no example"));
 }
 
-TEST(window_recommended_leaves_a_costly_tail)
+TEST(window_recommended_cuts_a_costly_tail)
 {
     struct lengths list = { .arena = &test_arena };
     for (int i = 0; i < 10000; i++)
@@ -94,7 +96,7 @@ TEST(window_recommended_leaves_a_costly_tail)
     CHECK(strstr(plan.reason, "cuts 0.1"));
 }
 
-TEST(window_recommended_keeps_answers_that_stand_behind_long_prompts)
+TEST(window_recommended_keeps_answers_after_long_prompts)
 {
     struct lengths list = { .arena = &test_arena };
     for (int i = 0; i < 10000; i++)
@@ -113,7 +115,7 @@ TEST(window_recommended_for_packing_fills_its_rows)
 {
     struct lengths list = { .arena = &test_arena };
     for (int i = 0; i < 5000; i++)
-        lengths_add(&list, 330 + i % 20, 100); // one fits 512, and 170 are lost
+        lengths_add(&list, 330 + i % 20, 100); // one fits into 512 and wastes 170
     struct lengths_tally tally;
     struct window_plan plan;
     lengths_tally(&tally, &test_arena, &list);
@@ -122,7 +124,7 @@ TEST(window_recommended_for_packing_fills_its_rows)
     CHECK(plan.rows[plan.recommended].packed_efficiency >= 0.95);
 }
 
-TEST(window_of_no_examples_is_no_crash)
+TEST(window_of_no_examples_does_not_crash)
 {
     struct lengths_tally none = { 0 };
     struct window_plan plan;

@@ -115,7 +115,10 @@ TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
     struct pilot *pilot = pilot_of(before, 9000, 0.004);
     pilot->steady = false;
     const struct plan *after = plan_with(one_gpu, pilot);
-    CHECK_NEAR(after->efficiency.log_spread, hypot(0.05, 0.02), 1e-9);
+    // Weighed against the prior by their variances, and wider than a steady one.
+    double own = hypot(0.05, 0.02), prior = before->efficiency.log_spread;
+    CHECK_NEAR(after->efficiency.log_spread, own * prior / hypot(own, prior), 1e-9);
+    CHECK(after->efficiency.log_spread > 0.04 && after->efficiency.log_spread < own);
     bool warned = false;
     for (size_t i = 0; i < after->advice.count; i++)
         warned |= !strcmp(after->advice.items[i].code, "pilot_not_steady");
@@ -141,14 +144,20 @@ TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
     const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
                              "\"mean_length\":400");
     const struct plan *before = planning_make(padded);
-    double without = before->forecast.middle.seconds[OVERHEAD_ALLOCATION];
+    double without = before->forecast.middle.seconds[OVERHEAD_WIDTHS];
+    double first = before->overheads.first_steps_seconds.value.mid;
     struct pilot *pilot = pilot_of(before, 8000, 0.004);
-    CHECK(without > 0);
-    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without / 2,
-               1e-9);
+    CHECK(without > first && first > 0);
+    // It did not tell them from its ordinary steps: they are in its rate.
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], first, 1e-9);
+    pilot->transient.seconds_per_width = 0.2;
+    pilot->transient.first_steps_seconds = 3;
+    const struct plan *after = plan_with(padded, pilot);
+    CHECK_NEAR(after->forecast.middle.seconds[OVERHEAD_WIDTHS],
+               3 + 0.2 * after->chosen.workload.distinct_widths, 1e-9);
+    pilot->transient.seconds_per_width = pilot->transient.first_steps_seconds = NAN;
     pilot->configuration.batching = batching_names_auto[BATCHING_PACKED]; // it met one width
-    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_ALLOCATION], without,
-               1e-9);
+    CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], without, 1e-9);
 }
 
 TEST(transfer_to_eight_gpus_scales_by_the_communication_model)

@@ -149,8 +149,8 @@ TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)
 
 TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
 {
-    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, 1 },
-                                             { 4, 0.6, 500, 500, 900, 1000, 9 } };
+    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, { .count = 0 } },
+                                             { 4, 0.6, 500, 500, 900, 1000, { .count = 0 } } };
     struct workload_rule rule = rule_of(6e5, BATCHING_LONGEST);
     rule.shapes = shapes;
     rule.shape_count = 2;
@@ -198,4 +198,50 @@ TEST(workload_refuses_what_no_run_has)
     rule.context = 2048;
     rule.examples = 2e6;
     CHECK(workload_check(&rule) == ERR_USAGE);
+}
+
+TEST(workload_counts_new_widths_by_steps_and_reads_them_back_from_its_document)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 4000; i++)
+        lengths_add(&lengths, 50 + (i * 7919) % 700, 1);
+    struct workload_rule rule = rule_of(1, BATCHING_LONGEST);
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    struct workload one, four;
+    workload_make(&one, &rule, 8, 1, 8);
+    workload_make(&four, &rule, 8, 1, 32);
+    CHECK(four.accumulation == 4 && one.distinct_widths > 50);
+    CHECK_NEAR(workload_widths(&four, 10), workload_widths(&one, 40), 1e-12);
+    CHECK_NEAR(four.distinct_widths, one.distinct_widths, 1e-12);
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    json_open(&w, NULL, '{');
+    workload_write_widths(&four, &w);
+    json_close(&w, '}');
+    struct json tree;
+    struct packing_sights sights;
+    CHECK(!json_read(&tree, &test_arena, out_view(&out), "plan"));
+    workload_read_widths(&sights, &tree, 4);
+    CHECK(sights.count > 10 && sights.epoch == 4 * four.steps);
+    for (double steps = 1; steps <= four.steps; steps *= 1.5)
+        CHECK_NEAR(packing_widths_seen(&sights, 4 * steps) / workload_widths(&four, steps), 1,
+                   0.03);
+    rule.multiple = 64;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&one, &rule, 8, 1, 8);
+    CHECK(one.distinct_widths < 14);
+}
+
+TEST(workload_of_unknown_lengths_meets_widths_as_equally_likely_ones)
+{
+    struct workload_rule rule = rule_of(1e7, BATCHING_LONGEST);
+    rule.mean_length = 200;
+    struct workload workload;
+    workload_make(&workload, &rule, 4, 1, 8);
+    double likely = 2 * rule.length_spread.mid * 200;
+    CHECK_NEAR(workload_widths(&workload, 20), likely * (1 - exp(-40 / likely)), 1e-9);
+    CHECK_NEAR(workload.distinct_widths, likely, 0.01);
+    rule.batching = BATCHING_PACKED;
+    workload_make(&workload, &rule, 4, 1, 8);
+    CHECK(workload.distinct_widths == 1);
 }

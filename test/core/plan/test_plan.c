@@ -569,7 +569,7 @@ TEST(plan_says_given_only_of_what_was_given)
                    "was not given", 0);
     struct out out = { .arena = &test_arena };
     plan_explain(plan, &test_arena, &out);
-    CHECK(strstr(out_string(&out), "allocation") && !strstr(out_string(&out), "given"));
+    CHECK(strstr(out_string(&out), "new widths") && !strstr(out_string(&out), "given"));
 }
 
 TEST(plan_text_shows_the_precision_of_weights_and_states)

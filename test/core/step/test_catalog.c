@@ -101,16 +101,15 @@ TEST(catalog_finds_models_by_hub_ids_and_short_names)
 
 TEST(catalog_names_the_nearest_where_a_name_is_unknown)
 {
-    CHECK(!strcmp(gpu("h1000"), "there is no GPU \"h1000\"; the nearest is h100"));
+    CHECK(!strcmp(gpu("h1000"), "there is no GPU \"h1000\"; did you mean h100?"));
     CHECK(!strcmp(gpu("xyzzy-99"), "there is no GPU \"xyzzy-99\"; gpuhours show gpus lists them"));
     CHECK(strstr(gpu("24 GB card (model not stated)"), "there is no GPU"));
     CHECK(strstr(gpu("RTX 4090 Laptop GPU"), "there is no GPU"));
     CHECK(strstr(gpu(""), "there is no GPU"));
     CHECK(!strcmp(model("lama-3.1-8b"),
-                  "there is no model \"lama-3.1-8b\"; the nearest is llama-3.1-8b"));
-    CHECK(!strcmp(model("llama-3.1"),
-                  "there is no model \"llama-3.1\"; names that begin so are llama-3.1-8b, "
-                  "llama-3.1-70b, llama-3.1-405b"));
+                  "there is no model \"lama-3.1-8b\"; did you mean llama-3.1-8b?"));
+    CHECK(!strcmp(model("llama-3.1"), "there is no model \"llama-3.1\"; did you mean llama-3.1-8b, "
+                                      "llama-3.1-70b, llama-3.1-405b?"));
 }
 
 TEST(catalog_cuts_layers_where_a_models_name_says_so)

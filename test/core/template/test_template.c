@@ -1,4 +1,4 @@
-// Templates, held against what jinja2 makes of them (test/data/templates/README.md).
+// Templates, compared with the output of jinja2 (test/data/templates/README.md).
 
 #include "core/template/template.h"
 #include "host/file.h"
@@ -59,7 +59,7 @@ static bool spans_equal(const struct template_run *run, const struct template_li
     return true;
 }
 
-// Renders one case and compares; prints its label and both texts where they differ.
+// Renders one case and compares; prints its label and both texts if they differ.
 static void hold(struct text source, struct template_value variables, struct template_value wanted,
                  const char *name)
 {
@@ -119,17 +119,17 @@ static enum err compile(const char *source)
     return template_compile(&template, &test_arena, text_of(source), "t");
 }
 
-TEST(a_construct_outside_the_subset_is_refused_by_name_and_line)
+TEST(an_unsupported_construct_is_refused_by_name_and_line)
 {
     static const char *const cases[][2] = {
-        { "\n{% include 'x' %}", "t:2: the statement include is outside the subset" },
-        { "{% extends 'x' %}", "the statement extends is outside" },
-        { "{% call m() %}{% endcall %}", "the statement call is outside" },
-        { "{% for x in y recursive %}{% endfor %}", "a recursive loop is outside" },
-        { "{{ x | urlencode }}", "the filter urlencode is outside" },
-        { "{{ f(*x) }}", "*arguments is outside" },
+        { "\n{% include 'x' %}", "t:2: the statement include is not supported" },
+        { "{% extends 'x' %}", "the statement extends is not supported" },
+        { "{% call m() %}{% endcall %}", "the statement call is not supported" },
+        { "{% for x in y recursive %}{% endfor %}", "recursive loops are not supported" },
+        { "{{ x | urlencode }}", "the filter urlencode is not supported" },
+        { "{{ f(*x) }}", "*arguments in a call are not supported" },
         { "{{ '\\N{DASH}' }}", "\\N{" },
-        { "{{ 0x1F }}", "not decimal is outside" },
+        { "{{ 0x1F }}", "numbers that are not decimal are not supported" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(compile(cases[i][0]) == ERR_INPUT);
@@ -150,7 +150,7 @@ static enum err render_limited(const char *source, struct template_limits limits
     return err;
 }
 
-TEST(templates_that_loop_grow_or_nest_without_end_are_stopped)
+TEST(templates_that_loop_grow_or_nest_forever_are_stopped)
 {
     struct template_limits limits = { 100000, 1 << 20, 1 << 20, 100 };
     static const char *const cases[] = {
@@ -184,7 +184,7 @@ TEST(templates_that_loop_grow_or_nest_without_end_are_stopped)
     CHECK(render_limited("{% for a in range(999) %}{{ a }}{% endfor %}", limits) == OK);
 }
 
-TEST(source_nested_without_end_is_refused)
+TEST(deeply_nested_source_is_refused)
 {
     struct out out = { .arena = &test_arena };
     for (int i = 0; i < 100000; i++)
@@ -200,7 +200,7 @@ TEST(source_nested_without_end_is_refused)
     CHECK(compile(out_string(&signs)) == ERR_INPUT);
 }
 
-TEST(a_run_renders_again_with_what_was_set)
+TEST(a_run_renders_again_with_the_values_set)
 {
     const struct template *template;
     struct template_run run;
@@ -216,7 +216,7 @@ TEST(a_run_renders_again_with_what_was_set)
     template_run_release(&run);
 }
 
-TEST(a_template_that_asks_for_the_date_gets_the_one_set_or_a_sentence)
+TEST(a_template_that_needs_the_date_gets_the_one_set_or_an_error)
 {
     const struct template *template;
     struct template_run run;
@@ -229,7 +229,7 @@ TEST(a_template_that_asks_for_the_date_gets_the_one_set_or_a_sentence)
     template_run_release(&run);
 }
 
-TEST(json_objects_keep_the_first_place_and_the_last_value_of_a_key)
+TEST(json_objects_keep_the_first_position_and_the_last_value_of_a_key)
 {
     struct template_value value;
     struct template_budget budget = template_value_budget();

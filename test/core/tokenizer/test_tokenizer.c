@@ -1,6 +1,5 @@
-// Holds the tokenizer against test/data/tokenizers: small tokenizers of every kind, and what
-// Hugging Face's library made of test/data/nasty.json with each (test/oracles/fixtures.mjs wrote
-// both).
+// Compares the tokenizer with test/data/tokenizers: small tokenizers of every kind, and the tokens
+// of test/data/nasty.json by Hugging Face's library (both written by test/oracles/fixtures.mjs).
 
 #include "base/rng.h"
 #include "core/tokenizer/tokenizer_internal.h"
@@ -93,7 +92,7 @@ TEST(tokens_and_their_places_are_those_of_the_library)
         check_fixture(fixtures[i], &strings);
 }
 
-TEST(scanners_cut_as_the_patterns_they_stand_for)
+TEST(scanners_cut_as_their_patterns_do)
 {
     struct json strings = nasty();
     for (int i = 0; i < FIXTURES; i++) {
@@ -114,7 +113,7 @@ TEST(scanners_cut_as_the_patterns_they_stand_for)
     }
 }
 
-// A text of pieces that the patterns tell apart, in runs.
+// A text of runs of pieces that the patterns treat differently.
 static struct text random_text(struct rng *rng)
 {
     static const char *const pieces[] = {
@@ -164,7 +163,7 @@ TEST(scanners_cut_random_texts_as_the_patterns_do)
 
 TEST(long_words_merge_as_short_ones_do)
 {
-    // Beyond 48 symbols the queue takes over; both must agree where a cut cannot change a thing.
+    // Words of more than 48 symbols use the queue; both must agree where a cut changes nothing.
     const struct tokenizer *t = read_fixture("gpt2");
     struct tokenizer_cache *cache = tokenizer_cache_init(t);
     char letters[4096];
@@ -181,7 +180,7 @@ TEST(long_words_merge_as_short_ones_do)
     tokenizer_cache_release(cache);
 }
 
-TEST(a_cache_changes_no_count)
+TEST(the_cache_changes_no_count)
 {
     const struct tokenizer *t = read_fixture("llama3");
     struct json strings = nasty();
@@ -207,7 +206,7 @@ TEST(tokens_are_found_by_text_and_by_id)
     CHECK(!strcmp(tokenizer_kind(t), "byte-level BPE"));
 }
 
-TEST(bytes_that_are_no_text_are_tokens_too)
+TEST(bytes_that_are_not_text_are_tokens_too)
 {
     for (int i = 0; i < FIXTURES; i++) {
         const struct tokenizer *t = read_fixture(fixtures[i]);

@@ -1,11 +1,11 @@
-// The vocabulary that is compiled in, and the families it stands in for.
+// The built-in vocabulary, and the model families it estimates.
 
 #include "core/tokenizer/tokenizer.h"
 #include "test/test.h"
 
 #include <string.h>
 
-TEST(builtin_tokens_put_together_are_the_text)
+TEST(builtin_tokens_concatenated_are_the_text)
 {
     static const char *const texts[] = {
         "The quick brown fox jumps over the lazy dog.", "def f(x):\n    return x * 2\n",
@@ -26,7 +26,7 @@ TEST(builtin_tokens_put_together_are_the_text)
         CHECK(whole.size == text.size && !memcmp(out_string(&whole), text.at, text.size));
         CHECK(tokenizer_count(t, cache, text, 0) == (int64_t)tokens.count);
     }
-    // English words of everyday are tokens of their own.
+    // Common English words are single tokens.
     CHECK(tokenizer_count(t, cache, TEXT("and this is what they would have"), 0) == 7);
     tokenizer_cache_release(cache);
 }

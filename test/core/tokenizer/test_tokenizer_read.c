@@ -1,4 +1,4 @@
-// What a tokenizer file may hold that is wrong, and what is said about it.
+// Broken tokenizer files and their errors.
 
 #include "core/tokenizer/tokenizer.h"
 #include "test/test.h"
@@ -16,32 +16,32 @@ static enum err read_text(const char *text)
     "{\"added_tokens\":[],\"pre_tokenizer\":null,\"model\":{\"type\":\"BPE\",\"vocab\":" vocab \
     ",\"merges\":" merges "}" rest "}"
 
-TEST(a_broken_tokenizer_is_refused_with_a_sentence)
+TEST(a_broken_tokenizer_is_refused_with_its_reason)
 {
     static const struct {
         const char *file, *sentence;
     } cases[] = {
-        { "", "t.json:1: column 1: wants an object here" },
-        { "{}", "t.json: has no \"model\"; a tokenizer.json is wanted" },
+        { "", "t.json:1: column 1: expected an object" },
+        { "{}", "t.json: has no \"model\"; expected a tokenizer.json" },
         { BPE("{\"a\":0,\"b\":1}", "[\"a b\"]", ""),
           "t.json: merge 0, \"a\" + \"b\", names a token that is not in the vocabulary" },
         { BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[\"ab\"]", ""),
-          "t.json:1: column 106: wants two tokens with a space between them" },
+          "t.json:1: column 106: expected two tokens separated by a space" },
         { BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[[\"a\"]]", ""),
-          "t.json:1: column 107: wants a string here" },
+          "t.json:1: column 107: expected a string" },
         { BPE("{\"a\":-1}", "[]", ""),
-          "t.json: token \"a\" has the id -1, must be a whole number below 2097152" },
+          "t.json: token \"a\" has the id -1; it must be an integer below 2097152" },
         { BPE("{\"a\":4294967296}", "[]", ""),
-          "t.json: token \"a\" has the id 4294967296, must be a whole number below 2097152" },
+          "t.json: token \"a\" has the id 4294967296; it must be an integer below 2097152" },
         { BPE("{\"a\":0.5}", "[]", ""),
-          "t.json: token \"a\" has the id 0.5, must be a whole number below 2097152" },
+          "t.json: token \"a\" has the id 0.5; it must be an integer below 2097152" },
         { BPE("{\"a\":0,\"b\":0}", "[]", ""),
-          "t.json: token \"b\" or its id 0 stands in the vocabulary twice" },
-        { BPE("{\"a\":0", "[]", ""), "t.json:1: column 87: wants a number here" },
+          "t.json: token \"b\" or its id 0 occurs twice in the vocabulary" },
+        { BPE("{\"a\":0", "[]", ""), "t.json:1: column 87: expected a number" },
         { "{\"model\":{\"type\":\"Chars\",\"vocab\":{}}}",
           "t.json: the model is a \"Chars\"; BPE, Unigram, WordPiece and WordLevel are known" },
         { "{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}",
-          "t.json: the Unigram model has no vocabulary of its kind" },
+          "t.json: the Unigram model has no vocabulary of its type" },
         { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1]]}}",
           "t.json: unk_id is 7, but there are 1 tokens" },
         { BPE("{\"a\":0}", "[]", ",\"normalizer\":{\"type\":\"Magic\"}"),
@@ -53,12 +53,11 @@ TEST(a_broken_tokenizer_is_refused_with_a_sentence)
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?<x>a)\"},"
           "\"behavior\":\"Isolated\"}}",
           "t.json: the pattern (?<x>a) has the group (?<, which is not supported" },
-        { "IQ== 0\nIg== 0\n", "t.json:2: the token or its rank 0 stands in the file twice" },
+        { "IQ== 0\nIg== 0\n", "t.json:2: the token or its rank 0 occurs twice" },
         { "IQ== 0\n",
-          "t.json: 1 ranks are of no published rank file (GPT-2, cl100k, o200k, Llama 3, "
+          "t.json: 1 ranks match no published rank file (GPT-2, cl100k, o200k, Llama 3, "
           "Qwen); give the model's tokenizer.json instead" },
-        { "\nxx",
-          "t.json: is not a SentencePiece model, a tokenizer.json or a tiktoken rank file" },
+        { "\nxx", "t.json: not a SentencePiece model, a tokenizer.json or a tiktoken rank file" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(read_text(cases[i].file) == ERR_INPUT);
@@ -68,7 +67,7 @@ TEST(a_broken_tokenizer_is_refused_with_a_sentence)
     }
 }
 
-TEST(a_tokenizer_cut_short_anywhere_is_refused)
+TEST(a_tokenizer_truncated_anywhere_is_refused)
 {
     static const char file[] =
         BPE("{\"a\":0,\"b\":1,\"ab\":2}", "[\"a b\"]", ",\"normalizer\":{\"type\":\"NFC\"}");
@@ -82,7 +81,8 @@ TEST(a_tokenizer_cut_short_anywhere_is_refused)
 
 TEST(merges_in_a_circle_end)
 {
-    // Each of the two makes what the other takes apart: ranks decide, and every merge shortens.
+    // Each of the two makes the parts of the other: ranks decide, and every merge shortens the
+    // word.
     CHECK(!read_text(BPE("{\"a\":0,\"aa\":1,\"aaa\":2,\"aaaa\":3}",
                          "[\"aaa a\",\"a aaa\",\"aa aa\",\"a aa\",\"aa a\",\"a a\"]", "")));
     struct tokenizer *t;

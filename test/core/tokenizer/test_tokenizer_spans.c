@@ -1,3 +1,5 @@
+// Tokens within spans, against a slow count of every token by its place.
+
 #include "core/tokenizer/tokenizer.h"
 
 #include "base/rng.h"
@@ -18,7 +20,7 @@ static struct tokenizer *small_tokenizer(void)
     return tokenizer;
 }
 
-// Counted the slow way: every token with its place.
+// Slow count: every token with its place.
 static int64_t within_by_places(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                                 struct text text, const struct tokenizer_span *spans, size_t count)
 {
@@ -34,7 +36,7 @@ static int64_t within_by_places(const struct tokenizer *tokenizer, struct tokeni
     return within;
 }
 
-TEST(tokenizer_counts_within_spans_what_places_say)
+TEST(tokenizer_counts_within_spans_as_places_do)
 {
     struct tokenizer *tokenizer = small_tokenizer();
     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
@@ -46,7 +48,7 @@ TEST(tokenizer_counts_within_spans_what_places_say)
     for (int round = 0; round < 2000; round++) {
         char text[2048];
         size_t size = 0, starts[64], pieces = 1 + rng_below(&rng, 40);
-        for (size_t i = 0; i < pieces; i++) { // borders at whole characters, anywhere in words
+        for (size_t i = 0; i < pieces; i++) { // boundaries between characters, anywhere in words
             const char *part = parts[rng_below(&rng, 10)];
             starts[i] = size;
             memcpy(text + size, part, strlen(part));

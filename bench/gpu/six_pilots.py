@@ -1,0 +1,118 @@
+"""Parts of six_pilots.sh, which says what they are for.
+
+    six_pilots.py rows ROWS                      JSON lines whose texts have GSM8K's first lengths, in tokens of a byte
+    six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
+    six_pilots.py evaluations ROWS BATCH EVERY   in an epoch
+    six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
+    six_pilots.py summary LINES.jsonl            errors over all configurations
+    six_pilots.py stand-in --rows … --out …      steps that sleep, with a transient, instead of rows_trainer.py
+    six_pilots.py card PILOT.json                names a GPU in the pilot of a stand-in
+"""
+import argparse
+import json
+import os
+import random
+import sys
+import time
+
+LENGTHS = "test/data/gsm8k_lengths.csv"
+HELD_OUT = 64
+
+
+def rows(count):
+    words = random.Random(7)
+    pool = "".join(words.choice("abcdefghij klmnop qrstuvwxyz ") for _ in range(70000))
+    lengths = [line.split(",")[0] for line in open(LENGTHS) if line[0].isdigit()]
+    for length in lengths[:int(count)]:
+        start = words.randrange(60000)
+        print(json.dumps({"text": pool[start:start + int(length) - 1]}))
+
+
+def share(count, every):
+    print(HELD_OUT / int(count) if int(every) else 0)
+
+
+def evaluations(count, batch, every):
+    print(-(-int(count) // int(batch)) // int(every) if int(every) else 0)
+
+
+def judge(folder, name):
+    def read(path):
+        return json.load(open(f"{folder}/{path}"))
+
+    def forecast(path, seconds):
+        plan = read(path)
+        wall = {p: round(3600 * plan["wall_hours"][p], 2) for p in ("p10", "p50", "p90")}
+        parts = {part["name"]: round(part["seconds"], 2) for part in plan["overheads"] if part["seconds"]}
+        return dict(wall, error_percent=round(100 * (wall["p50"] / seconds - 1), 2),
+                    width_percent=round(50 * (wall["p90"] - wall["p10"]) / wall["p50"], 2),
+                    held=wall["p10"] <= seconds <= wall["p90"], parts=parts)
+
+    pilot, result = read("pilot.json"), read("run/result.json")
+    seconds = result["train_seconds"]
+    stamps = [json.loads(line) for line in open(f"{folder}/run/stamps.jsonl")]
+    print(json.dumps(dict(
+        name=name, train_seconds=round(seconds, 2), steps=stamps[-1]["step"], tokens=stamps[-1]["tokens"],
+        widths=len({tuple(shape) for shape in result["micro_batches"]}),
+        planned={key: round(read("after.json")["workload"][key]) for key in ("steps", "processed_tokens", "distinct_widths")},
+        before=forecast("before.json", seconds), after=forecast("after.json", seconds),
+        pilot=dict(steps=pilot["steps"], warmup_steps=pilot["warmup_steps"], steady=pilot["steady"], verdict=pilot["verdict"],
+                   seconds=round(pilot["elapsed_seconds"], 1), startup_seconds=pilot["apart"]["startup_seconds"],
+                   tokens_per_second=pilot["tokens_per_second"], transient=pilot["transient"], stalls=pilot["stalls"]))),
+        flush=True)
+
+
+def summary(path):
+    lines = [json.loads(line) for line in open(path)]
+    for which in ("before", "after"):
+        errors = sorted(abs(line[which]["error_percent"]) for line in lines)
+        if errors:
+            print(json.dumps(dict(plan=which, configurations=len(errors), median_error_percent=errors[len(errors) // 2],
+                                  worst_error_percent=errors[-1], held=sum(line[which]["held"] for line in lines),
+                                  mean_width_percent=round(sum(line[which]["width_percent"] for line in lines) / len(lines), 2))))
+
+
+def stand_in(given):
+    parser = argparse.ArgumentParser()
+    for name in ("--rows", "--out"):
+        parser.add_argument(name)
+    for name in ("--micro-batch", "--accumulation", "--evaluate-every"):
+        parser.add_argument(name, type=int, default=1)
+    for name in ("--group", "--checkpointing"):
+        parser.add_argument(name, action="store_true")
+    given = parser.parse_args(given)
+    lengths = [len(json.loads(line)["text"]) + 1 for line in open(given.rows)]
+    random.Random(1).shuffle(lengths)
+    os.makedirs(given.out, exist_ok=True)
+    batch, steps = given.micro_batch * given.accumulation, -(-len(lengths) // (given.micro_batch * given.accumulation))
+    stamps, seen, shapes, tokens, begin = open(f"{given.out}/stamps.jsonl", "w", buffering=1), set(), [], 0, time.monotonic()
+    for step in range(1, steps + 1):
+        wait = 0.04 + 0.3 * (step == 1)
+        mine = lengths[(step - 1) * batch:step * batch]
+        for first in range(0, len(mine), given.micro_batch):
+            part = mine[first:first + given.micro_batch]
+            shape = [len(part), max(part)]
+            wait += 0.02 if tuple(shape) not in seen else 0
+            seen.add(tuple(shape))
+            shapes.append(shape)
+            tokens += shape[0] * shape[1]
+        time.sleep(wait)
+        stamps.write(json.dumps({"step": step, "seconds": time.monotonic(), "tokens": tokens}) + "\n")
+        sys.stderr.write(f"\r{100 * step // steps:3d}%|##   | {step}/{steps} [00:{step % 60:02d}<00:10, 9.9it/s]")
+        if step % 10 == 0:
+            print(f"\n{{'loss': '2.1', 'grad_norm': '0.5', 'learning_rate': '1e-04', 'epoch': '0.1', "
+                  f"'num_input_tokens_seen': {tokens}}}", flush=True)
+        sys.stderr.flush()
+    with open(f"{given.out}/result.json", "w") as file:
+        json.dump({"train_seconds": time.monotonic() - begin, "micro_batches": shapes}, file)
+
+
+def card(path):
+    pilot = json.load(open(path))
+    pilot["gpu"]["name"], pilot["gpu"]["count"] = "NVIDIA H200", 1
+    json.dump(pilot, open(path, "w"))
+
+
+if __name__ == "__main__":
+    command, *rest = sys.argv[1:]
+    stand_in(rest) if command == "stand-in" else globals()[command](*rest)

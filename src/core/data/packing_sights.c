@@ -1,0 +1,105 @@
+// Counts how many shapes of micro-batches have been met after each of them.
+
+#include "core/data/packing_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct sight {
+    int64_t rows, width;
+    size_t at; // index of the micro-batch
+};
+
+static int by_shape(const void *left, const void *right)
+{
+    const struct sight *a = left, *b = right;
+    if (a->width != b->width)
+        return a->width < b->width ? -1 : 1;
+    if (a->rows != b->rows)
+        return a->rows < b->rows ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static void add(struct sight *sights, size_t *count, const struct packing *epoch)
+{
+    for (size_t i = 0; epoch && i < epoch->count; i++) {
+        sights[*count] = (struct sight){ epoch->batches[i].rows, epoch->batches[i].width, *count };
+        ++*count;
+    }
+}
+
+// is_first[i]: whether micro-batch i is the first of its shape.
+static size_t find_first(bool **is_first, struct arena *arena, const struct packing *epoch,
+                         const struct packing *next)
+{
+    size_t most = epoch->count + (next ? next->count : 0), count = 0;
+    struct sight *sights = ARENA_NEW(arena, struct sight, most + 1);
+    *is_first = ARENA_NEW(arena, bool, most + 1);
+    add(sights, &count, epoch);
+    add(sights, &count, next);
+    qsort(sights, count, sizeof *sights, by_shape);
+    for (size_t i = 0; i < count; i++)
+        (*is_first)[sights[i].at] =
+            !i || sights[i].width != sights[i - 1].width || sights[i].rows != sights[i - 1].rows;
+    return count;
+}
+
+// The i-th micro-batch at which the count is kept: 20 log-spaced ones to the end of the epoch, the
+// rest evenly over the second.
+static size_t mark(int i, size_t epoch, size_t all)
+{
+    enum { FIRST = 20, SECOND = PACKING_SIGHTS - FIRST };
+    if (i < FIRST)
+        return (size_t)(pow((double)epoch, (double)i / (FIRST - 1)) + 0.5);
+    return epoch + (all - epoch) * (size_t)(i - FIRST + 1) / SECOND;
+}
+
+void packing_count_sights(struct packing_sights *out, const struct packing *epoch,
+                          const struct packing *next)
+{
+    struct arena scratch = { 0 };
+    bool *is_first;
+    size_t count = find_first(&is_first, &scratch, epoch, next), done = 0;
+    double seen = 0;
+    *out = (struct packing_sights){ .epoch = (double)epoch->count };
+    for (int i = 0; i < PACKING_SIGHTS && count; i++) {
+        size_t end = mark(i, epoch->count, count);
+        if (end <= done)
+            continue;
+        for (; done < end; done++)
+            seen += is_first[done];
+        out->micro_batches[out->count] = (double)done;
+        out->widths[out->count++] = seen;
+    }
+    arena_release(&scratch);
+}
+
+// Epochs after the last simulated count: each adds the share of the one before it that the last
+// simulated epoch added to all before it.
+static double beyond(const struct packing_sights *sights, double micro_batches)
+{
+    int last = sights->count - 1, first = last;
+    while (first > 0 && sights->micro_batches[first] > sights->epoch)
+        first--;
+    double epochs = (micro_batches - sights->micro_batches[last]) / sights->epoch;
+    double added = first < last ? sights->widths[last] - sights->widths[first] : 0;
+    double share = sights->widths[first] > 0 ? added / sights->widths[first] : 0;
+    // Σ added · shareⁱ over the epochs, also over a part of one.
+    return share > 0 && share < 1 ? added * share * (1 - pow(share, epochs)) / (1 - share)
+                                  : added * epochs;
+}
+
+double packing_widths_seen(const struct packing_sights *sights, double micro_batches)
+{
+    int above = 0;
+    if (!sights->count || !(micro_batches > 0))
+        return 0;
+    while (above < sights->count && sights->micro_batches[above] < micro_batches)
+        above++;
+    if (above == sights->count)
+        return sights->widths[above - 1] + beyond(sights, micro_batches);
+    double x = above ? sights->micro_batches[above - 1] : 0;
+    double y = above ? sights->widths[above - 1] : 0;
+    return y +
+           (sights->widths[above] - y) * (micro_batches - x) / (sights->micro_batches[above] - x);
+}

@@ -1,0 +1,39 @@
+// transient: separates the cost of widths that are met for the first time from the steady step.
+//
+// A trainer that pads batches meets new widths all the time at first and hardly any later. Each one
+// costs kernel selection, an attention plan and memory, so that the first minute is slower than
+// the rest of the run. How many new widths each step brings is known from the simulated batches:
+//
+//     seconds = a · steps + b · tokens + c · new widths          a, b, c ≥ 0
+//
+//     seconds ┤█▆▅▄▄▃▃▃▂▃▂▂▂▂▂▂▂▂     c · new widths, which a longer run has few of
+//             │▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓     a + b · tokens: what every step of the run takes
+//             └──────────────────
+//
+//     struct transient fit;
+//     transient_fit(&fit, arena, items, count, &prior);
+//     items[i].seconds - fit.seconds_per_width * items[i].widths …
+
+#pragma once
+
+#include "base/stats.h"
+
+#include <stdbool.h>
+
+struct arena;
+
+struct transient_item {
+    double seconds, steps, tokens, widths; // tokens 0: unknown
+    bool left_out;                         // an evaluation or a save
+};
+
+struct transient {
+    double seconds_per_step, seconds_per_token; // seconds_per_token NAN: tokens hardly vary
+    double seconds_per_width;                   // NAN: no width is new, or too few items
+    double width_error;                         // standard deviation of seconds_per_width
+    double widths;                              // that were new, in all items
+};
+
+// prior: what the first sight of a width is believed to cost, P10 to P90; mid 0: nothing is known.
+void transient_fit(struct transient *out, struct arena *arena, const struct transient_item *items,
+                   size_t count, const struct range *prior);

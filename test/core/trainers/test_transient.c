@@ -1,0 +1,251 @@
+// The cost of first sights of widths, told from steady steps: recorded series and simulated ones.
+
+#include "core/trainers/transient.h"
+
+#include "base/rng.h"
+#include "core/data/packing.h"
+#include "core/trainers/steady.h"
+#include "test/real_lengths.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// As the plan passes it on: measured on an H200.
+static const struct range believed = { 0.07, 0.13, 0.2 };
+
+struct series {
+    struct steady_step steps[2000];
+    size_t count;
+    struct packing_sights sights;
+    double accumulation;
+};
+
+static void expect_widths(struct series *s)
+{
+    double seen = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        double now = packing_widths_seen(&s->sights, (double)(i + 1) * s->accumulation);
+        s->steps[i].widths = now - seen;
+        seen = now;
+    }
+}
+
+static double rest_of(const struct series *s, size_t from)
+{
+    double sum = 0;
+    for (size_t i = from; i < s->count; i++)
+        sum += s->steps[i].seconds;
+    return sum;
+}
+
+struct forecast {
+    struct range rest; // of the run, P10 to P90
+    double by_mean;    // at the mean rate of all steps after the first two
+    struct steady steady;
+};
+
+// Forecasts the rest of a series from its first steps, as a plan does with a pilot.
+static struct forecast forecast_by(const struct series *s, size_t piloted,
+                                   const struct steady_rule *rule)
+{
+    struct forecast out;
+    steady_measure(&out.steady, &test_arena, s->steps, piloted, rule);
+    double left = (double)(s->count - piloted), mean = 0, widths = 0;
+    for (size_t i = 2; i < piloted; i++)
+        mean += s->steps[i].seconds / (double)(piloted - 2);
+    for (size_t i = piloted; i < s->count; i++)
+        widths += s->steps[i].widths;
+    double first = out.steady.seconds_per_width > 0 ? out.steady.seconds_per_width * widths : 0;
+    first += out.steady.slow[STEADY_STALL].extra_seconds * widths / out.steady.widths_seen;
+    const double to_80 = STATS_P90 / 1.6448536269514722; // from a 90 % interval
+    struct range step = out.steady.step_seconds;
+    double half = to_80 * log(step.high / step.low) / 2;
+    half = hypot(half, STATS_P90 * 0.02); // runs differ, transfer.c
+    out.rest = (struct range){ left * step.mid * exp(-half) + first, left * step.mid + first,
+                               left * step.mid * exp(half) + first };
+    if (out.steady.falls)
+        out.rest.low = fmin(out.rest.low, left * step.low + first);
+    out.by_mean = left * mean;
+    return out;
+}
+
+static struct forecast forecast(const struct series *s, size_t piloted)
+{
+    struct steady_rule rule = { .width_seconds = believed,
+                                .total_steps = (double)s->count,
+                                .total_widths = packing_widths_seen(
+                                    &s->sights, (double)s->count * s->accumulation) };
+    return forecast_by(s, piloted, &rule);
+}
+
+static struct packing_sights simulate(size_t rows, enum batching batching, int64_t micro_batch,
+                                      int64_t accumulation)
+{
+    struct lengths lengths = real_lengths("test/data/gsm8k_lengths.csv");
+    const struct packing_trainer *trainer;
+    struct packing packing;
+    struct packing_sights sights = { 0 };
+    lengths.count = rows < lengths.count ? rows : lengths.count;
+    CHECK(!packing_trainer_find(&trainer, "hf", NULL));
+    struct packing_rule rule = packing_rule(trainer, batching);
+    CHECK(!packing_plan(
+        &packing, &test_arena, &lengths, &rule,
+        &(struct packing_setup){
+            .window = 1024, .micro_batch = micro_batch, .accumulation = accumulation, .seed = 1 }));
+    packing_count_sights(&sights, &packing, NULL);
+    return sights;
+}
+
+static struct json read(const char *path)
+{
+    struct file file;
+    struct json json = { 0 };
+    CHECK(!file_open(&file, path));
+    struct text text = { text_copy(&test_arena, file.text), file.text.size };
+    CHECK(!json_read(&json, &test_arena, text, path));
+    file_close(&file);
+    return json;
+}
+
+// The pilot's first steps forecast the rest better than their mean rate does, and within the range.
+static void check_forecast(const struct series *s, size_t piloted, double most)
+{
+    struct forecast f = forecast(s, piloted);
+    double actual = rest_of(s, piloted);
+    bool good = fabs(f.rest.mid / actual - 1) < most && f.rest.low <= actual &&
+                actual <= f.rest.high && fabs(f.rest.mid - actual) < fabs(f.by_mean - actual) / 2;
+    if (!good)
+        printf("%zu steps: %.1f (%.1f to %.1f), by the mean rate %.1f, measured %.1f\n", piloted,
+               f.rest.mid, f.rest.low, f.rest.high, f.by_mean, actual);
+    CHECK(good);
+    CHECK(f.steady.seconds_per_width > 0.05 && f.steady.seconds_per_width < 0.25);
+}
+
+// Grouped by length: every width of the first mega-batch is new, 30 steps of 1.2 s; then 0.6 s.
+TEST(transient_of_a_recorded_grouped_run_is_told_from_its_steady_steps)
+{
+    struct json json = read("test/data/h200_widths.json");
+    const struct json *seconds = json_get(&json, "seconds"), *tokens = json_get(&json, "tokens");
+    static struct series s;
+    s = (struct series){ .count = seconds->count, .accumulation = 4 };
+    s.sights = simulate(3840, BATCHING_GROUPED, 8, 4);
+    for (size_t i = 0; i < s.count; i++)
+        s.steps[i] = (struct steady_step){ .number = (int64_t)i + 1,
+                                           .seconds = seconds->items[i].number,
+                                           .tokens = tokens->items[i].number };
+    expect_widths(&s);
+    check_forecast(&s, 46, 0.12); // its first 60 s
+    check_forecast(&s, 40, 0.12);
+}
+
+TEST(transient_of_a_recorded_shuffled_run_is_told_from_its_steady_steps)
+{
+    struct json json = read("test/data/h200_trainer_steps.json");
+    static struct series s;
+    s = (struct series){ .count = json.count, .accumulation = 1 };
+    s.sights = simulate(7473, BATCHING_LONGEST, 16, 1);
+    for (size_t i = 0; i < s.count; i++)
+        s.steps[i] =
+            (struct steady_step){ .number = (int64_t)i + 1, .seconds = json.items[i].number };
+    expect_widths(&s);
+    check_forecast(&s, 120, 0.12);
+    check_forecast(&s, 240, 0.12);
+}
+
+// A run of steps with a transient of random size and decay, as a simulation of its batches expects
+// it.
+static double make_series(struct series *s, double *step, struct rng *rng)
+{
+    *step = exp(log(0.1) + 2.5 * rng_uniform(rng));
+    double spread = 0.02 + 0.06 * rng_uniform(rng);
+    double width = 0.13 * exp(0.35 * rng_normal(rng)); // as believed: 0.07 to 0.2 in 80 %
+    double many = 40 + 400 * rng_uniform(rng), each = rng_uniform(rng) < 0.5 ? 1 : 4, seen = 0;
+    *s = (struct series){ .count = 200 + (size_t)(600 * rng_uniform(rng)), .accumulation = each };
+    for (size_t i = 0; i < s->count; i++) {
+        double done = (double)(i + 1) * each, now = many * (1 - exp(-done / many)), new = 0;
+        for (int j = 0; j < (int)each; j++)
+            new += rng_uniform(rng) < (now - seen) / each;
+        s->steps[i] = (struct steady_step){
+            .number = (int64_t)i + 1,
+            .widths = now - seen,
+            .seconds = *step * exp(spread * rng_normal(rng)) + width * new + (i < 2 ? 2 : 0),
+        };
+        seen = now;
+    }
+    return many * (1 - exp(-(double)s->count * each / many));
+}
+
+// The plan weighs pilot and prior by their variances, as transfer.c does: here with a prior that is
+// off by 20 %, as a stack's is. How often the prior is nearer by luck limits how often a pilot can
+// be better: with errors of a and b, in 2/π · atan(a / b) of all runs.
+TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as_they_are_right)
+{
+    enum { RUNS = 1000 };
+    static struct series s;
+    static double with[RUNS], without[RUNS];
+    struct rng rng = rng_seeded(15);
+    int better = 0, inside = 0;
+    for (int run = 0; run < RUNS; run++) {
+        struct arena_mark mark = arena_mark(&test_arena);
+        double step, widths = make_series(&s, &step, &rng), sum = 0, left = 0;
+        double prior = log(step) + 0.2 * rng_normal(&rng);
+        size_t piloted = 0;
+        while (piloted < s.count / 2 && (sum < 60 || piloted < 30))
+            sum += s.steps[piloted++].seconds;
+        for (size_t i = piloted; i < s.count; i++)
+            left += s.steps[i].widths;
+        struct steady steady;
+        struct steady_rule rule = { .width_seconds = believed,
+                                    .total_steps = (double)s.count,
+                                    .total_widths = widths };
+        steady_measure(&steady, &test_arena, s.steps, piloted, &rule);
+        struct range own = steady.step_seconds;
+        double spread = hypot(log(own.high / own.low) / (2 * 1.6448536269514722), 0.02);
+        spread = steady.verdict == STEADY_YES ? spread : fmax(spread, 0.05);
+        double weight = 0.2 * 0.2 / (0.2 * 0.2 + spread * spread), n = (double)(s.count - piloted);
+        double mid = prior + weight * (log(own.mid) - prior), half = STATS_P90 * spread;
+        half *= sqrt(weight);
+        double first = steady.seconds_per_width * left, actual = rest_of(&s, piloted);
+        with[run] = fabs((n * exp(mid) + first) / actual - 1);
+        without[run] = fabs((n * exp(prior) + 0.13 * left) / actual - 1);
+        better += with[run] < without[run];
+        inside += n * exp(mid - half) + first <= actual && actual <= n * exp(mid + half) + first;
+        arena_rewind(&test_arena, mark);
+    }
+    double error = stats_median(with, RUNS), prior_error = stats_median(without, RUNS);
+    if (better < 0.82 * RUNS || inside < 0.75 * RUNS || inside > 0.88 * RUNS)
+        printf("better %d, inside %d, %.3f against %.3f\n", better, inside, error, prior_error);
+    CHECK(better >= 0.82 * RUNS);   // 841; issue 15 asks for 950, which needs errors of 1 %
+    CHECK(error < prior_error / 4); // 0.029 against 0.127
+    CHECK(inside >= 0.75 * RUNS && inside <= 0.88 * RUNS);
+}
+
+TEST(transient_without_widths_leaves_the_steps_as_they_are)
+{
+    struct steady_step steps[40];
+    struct steady steady;
+    for (int i = 0; i < 40; i++)
+        steps[i] = (struct steady_step){ .number = i + 1, .seconds = 1 + 0.01 * (i % 3) };
+    steady_measure(&steady, &test_arena, steps, 40, &(struct steady_rule){ 0 });
+    CHECK(isnan(steady.seconds_per_width) && steady.widths_seen == 0);
+    CHECK_NEAR(steady.step_seconds.mid, 1.01, 0.001);
+}
+
+TEST(transient_that_no_width_explains_is_not_steady_yet_and_its_range_reaches_on)
+{
+    static struct steady_step steps[200];
+    struct rng rng = rng_seeded(3);
+    struct steady steady;
+    for (int i = 0; i < 200; i++)
+        steps[i] = (struct steady_step){ .number = i + 1,
+                                         .seconds = (0.5 + 0.8 * pow(i + 1, -0.3)) *
+                                                    exp(0.02 * rng_normal(&rng)) };
+    steady_measure(&steady, &test_arena, steps, 200, &(struct steady_rule){ .total_steps = 2000 });
+    CHECK(steady.verdict != STEADY_YES && steady.falls && strstr(steady.reason, "--minutes"));
+    CHECK(strstr(steady.reason, "--pad-to-multiple-of"));
+    double truth = 0;
+    for (int i = 200; i < 2000; i++)
+        truth += (0.5 + 0.8 * pow(i + 1, -0.3)) / 1800;
+    CHECK(steady.step_seconds.low <= truth && truth <= steady.step_seconds.mid);
+}
