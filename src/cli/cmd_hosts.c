@@ -17,8 +17,8 @@ struct own {
 static const struct field own_fields[] = {
     FIELD(own, plan, TEXT, "plan from gpuhours plan --json", .value = "FILE",
           .fallback = "the options of a plan below"),
-    FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt catalog", .value = "FILE",
-          .fallback = "offers in the catalog"),
+    FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt; may repeat",
+          .value = "FILE", .fallback = "offers in the catalog"),
     { 0 },
 };
 
@@ -93,26 +93,47 @@ static enum err read_options(struct command_line *line, struct hosting_document 
     return OK;
 }
 
-static enum err read_offers(struct offers *offers, struct arena *arena,
-                            const struct catalog *catalog)
+// Rows of a file replace those of the catalog that have their provider, instance and region.
+static enum err read_file(struct offers *offers, struct arena *arena, const struct catalog *catalog,
+                          const char *name)
 {
-    offers_of_catalog(offers, arena, catalog);
-    if (!own.offers)
-        return OK;
     struct file file;
-    TRY(file_open(&file, own.offers));
-    struct offers_source source = {
-        .catalog = catalog, .text = file.text, .name = own.offers, .as_of = hosting_request.today
-    };
+    TRY(file_open(&file, name));
+    struct offers_source source = { .catalog = catalog, .text = file.text, .name = name };
     struct offers more;
     struct offers_report report;
     enum err err = offers_read(&more, &report, arena, &source);
-    if (!err && report.kept < report.rows)
-        print_note("%s: %s", own.offers, offers_report_spell(&report, arena));
+    if (!err && (report.kept < report.rows || report.unplaced || report.undated))
+        print_note("%s: %s", name, offers_report_spell(&report, arena));
     file_close(&file);
     if (!err)
-        offers_append(offers, arena, &more);
+        offers_override(offers, arena, &more);
     return err;
+}
+
+// The value of a word "--offers FILE" or "--offers=FILE", or NULL.
+static const char *offers_file(const struct command_line *line, int at)
+{
+    const char *word = line->words[at];
+    if (!strncmp(word, "--offers=", 9))
+        return word + 9;
+    return !strcmp(word, "--offers") && at + 1 < line->count ? line->words[at + 1] : NULL;
+}
+
+// --offers may be given several times: the files add up.
+static enum err read_offers(struct offers *offers, const struct command_line *line,
+                            const struct catalog *catalog)
+{
+    size_t files = 0;
+    offers_of_catalog(offers, line->arena, catalog);
+    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
+        if (offers_file(line, i)) {
+            files++;
+            TRY(read_file(offers, line->arena, catalog, offers_file(line, i)));
+        }
+    if (own.offers && !files) // in another spelling of the option
+        return read_file(offers, line->arena, catalog, own.offers);
+    return OK;
 }
 
 // The billing terms of --catalog DIR, else the built-in ones.
@@ -163,7 +184,7 @@ static enum err run(struct command_line *line)
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    TRY(read_offers(&offers, line->arena, &data->catalog));
+    TRY(read_offers(&offers, line, &data->catalog));
     TRY(read_billing(&billing, &billing_count, line));
     struct hosting_input input = { .plan = plan,
                                    .offers = &offers,

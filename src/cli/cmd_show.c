@@ -447,7 +447,7 @@ static const struct field import_fields[] = {
           .value = "FILE", .fallback = ""),
     FIELD(import, provider, TEXT, "provider of that catalog", .value = "NAME",
           .fallback = "from the file's name"),
-    FIELD(import, as_of, DATE, "date of its prices", .fallback = "today"),
+    FIELD(import, as_of, DATE, "date of its prices", .fallback = "not known: never recommended"),
     FIELD(import, all_regions, FLAG, "include regions outside the United States"),
     FIELD(import, out, TEXT, "file to write", .value = "FILE", .fallback = "standard output"),
     { 0 },
@@ -472,7 +472,7 @@ static enum err import_offers(struct show *show)
         .text = file.text,
         .name = import.import,
         .provider = import.provider,
-        .as_of = import.as_of ? import.as_of : data_today(show->arena),
+        .as_of = import.as_of,
         .all_regions = import.all_regions,
     };
     struct offers offers;

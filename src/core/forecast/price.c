@@ -5,10 +5,19 @@
 #include <math.h>
 #include <string.h>
 
+// As in core/hosting: a firm price of this GPU, in a stated country.
 static bool is_of(const struct offer *offer, const struct gpu *gpu)
 {
     return offer->gpu && offer->gpus > 0 && offer->on_demand_usd_per_hour > 0 &&
-           !strcmp(offer->gpu, gpu->name);
+           !strcmp(offer->gpu, gpu->name) && offer->price_kind == OFFER_FIRM && offer->region &&
+           strcmp(offer->region, "global");
+}
+
+// Whether so many GPUs of the offer can train together: in one instance, or over a known network.
+static bool holds(const struct catalog *catalog, const struct offer *offer, double gpus)
+{
+    const struct node *node = catalog_offer_node(catalog, offer);
+    return gpus <= (double)offer->gpus || (node && node->network_bytes_per_s_per_gpu > 0);
 }
 
 static void note_age(struct price *price, const char *as_of)
@@ -47,13 +56,17 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
     struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, catalog->offer_count) };
     const char **providers = ARENA_NEW(arena, const char *, catalog->offer_count);
     double largest = 0, least = INFINITY;
+    bool networked = false; // whether any offer holds that many; else the network is disregarded
     for (size_t i = 0; i < catalog->offer_count; i++)
-        if (is_of(&catalog->offers[i], gpu))
+        if (is_of(&catalog->offers[i], gpu)) {
             largest = fmax(largest, (double)catalog->offers[i].gpus);
+            networked = networked || holds(catalog, &catalog->offers[i], gpus);
+        }
     for (int pass = 0; pass < 2; pass++) // first the least waste, then the offers that have it
         for (size_t i = 0; i < catalog->offer_count; i++) {
             const struct offer *offer = &catalog->offers[i];
-            if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest))
+            if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest) ||
+                (networked && !holds(catalog, offer, gpus)))
                 continue;
             double paid = waste(offer, gpus);
             least = fmin(least, paid);

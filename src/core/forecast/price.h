@@ -1,7 +1,8 @@
 // price: what a GPU hour costs in the catalog's offers.
 //
 // A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as
-// whole instances. core/hosting compares places and terms.
+// whole instances. Like core/hosting it takes firm prices in a stated country only, and several
+// instances only over a known network. core/hosting compares places and terms.
 
 #pragma once
 

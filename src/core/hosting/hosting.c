@@ -60,23 +60,39 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
                                          enum offers_kind kind, struct hosting_group *group)
 {
     const struct hosting_request *r = m->request;
-    // Meets the deadline even at the slow end of the 80 % range, so that the count is safe.
-    double slow = exp(STATS_P90 * m->job.plan->efficiency.log_spread);
     double price = offers_price(&offer->offer, kind) * (double)group->instances;
-    struct hosting_candidate c = { offer, kind, group, group->middle.wall_seconds / 3600,
-                                   0,     true, true };
-    double billed = c.hours;
+    struct hosting_candidate c = { .offer = offer, .kind = kind, .group = group };
+    struct hosting_row row = { .offer = offer,
+                               .kind = kind,
+                               .provider = offer->offer.provider,
+                               .instance = offer->offer.instance,
+                               .region = offer->offer.region ? offer->offer.region : "",
+                               .group = group };
+    hosting_plan_move(&row, m);
+    double moved = row.move.in_hours + row.move.out_hours;
+    double run = group->middle.wall_seconds / 3600, billed = run + moved, first_wait = 0;
     if (kind == OFFERS_SPOT) {
-        const struct hosting_spot *best =
-            &hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->best;
-        c.hours = best->wall_seconds / 3600;
-        billed = best->billed_seconds / 3600;
+        const struct hosting_spot_samples *spot =
+            hosting_spot_of(&m->job, group, offer->preemptions_per_hour);
+        const struct hosting_spot *best = &spot->best;
+        run = best->wall_seconds / 3600;
+        billed = best->billed_seconds / 3600 + moved;
+        first_wait = spot->preemption.wait_seconds / 3600;
     } else if (kind != OFFERS_ON_DEMAND) {
-        billed = hosting_sets(r->pattern, m->runs_per_month, c.hours) * HOSTING_HOURS_PER_MONTH /
+        billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
     }
-    c.usd = price * billed;
-    c.in_time = !(c.hours * slow > r->deadline / 3600);
+    c.usd = price * billed + row.move.in_usd + row.move.out_usd;
+    // The count is safe if the slow end of the 80 % range meets the deadline. Deviations of the
+    // run, the queue and the first wait are independent: they add up as the root of their squares,
+    // and a tenth more, since a queue of rare long waits is not normal.
+    struct range queue = hosting_queue(m, offer);
+    double slow = run * expm1(STATS_P90 * m->job.plan->efficiency.log_spread);
+    c.hours = queue.mid + moved + run;
+    c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queue.high - queue.mid), first_wait);
+    c.in_time = !(c.late_hours > r->deadline / 3600);
+    if (!isnan(r->hour_is_worth))
+        c.worth_usd = c.hours * r->hour_is_worth;
     c.in_budget = !(c.usd > r->budget);
     return c;
 }
@@ -86,7 +102,7 @@ static bool is_better(const struct hosting_candidate *a, const struct hosting_ca
     bool a_meets = a->in_time && a->in_budget, b_meets = b->in_time && b->in_budget;
     if (!b->group || a_meets != b_meets)
         return !b->group || a_meets;
-    return a->in_time != b->in_time ? a->in_time : a->usd < b->usd;
+    return a->in_time != b->in_time ? a->in_time : a->usd + a->worth_usd < b->usd + b->worth_usd;
 }
 
 // Keeps the better candidate of each kind, for one number of instances.
@@ -100,7 +116,8 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
         struct hosting_candidate c = consider(m, offer, (enum offers_kind)kind, group);
         if (is_better(&c, &best[kind]))
             best[kind] = c;
-        if (c.in_budget && (!m->fastest.group || c.hours < m->fastest.hours))
+        if (!isnan(m->request->budget) && c.in_budget &&
+            (!m->fastest.group || c.hours < m->fastest.hours))
             m->fastest = c;
     }
 }
@@ -108,15 +125,15 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
 enum { MOST_COUNTS = 4, MOST_GPUS = 64 };
 
 // The groups of an offer: --gpus GPUs, else one, two, four and eight instances. Several instances
-// need a network to train over: they have at least four GPUs each, or their network is known.
+// need a network to train over that is known. Where --gpus needs several of at least four GPUs, the
+// row is shown with an assumed network, but never recommended.
 static size_t list_groups(struct hosting_group **out, struct hosting_maker *m,
                           const struct offers_row *offer, const struct gpu *gpu)
 {
     int64_t size = offer->offer.gpus, wanted = m->request->gpus;
     bool networked;
     struct node node = hosting_node(&m->job.plan->data->catalog, gpu, offer, &networked);
-    networked = networked || size >= 4;
-    if (wanted > size && !networked)
+    if (wanted > size && !networked && size < 4)
         return 0;
     if (wanted) {
         out[0] = hosting_group_find(&m->job, gpu, wanted, hosting_instances(wanted, size), &node);

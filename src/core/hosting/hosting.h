@@ -41,6 +41,8 @@ struct hosting_request {
     double preemptions_per_hour, spot_wait;
     double server_price, amortisation_years, resale_share, electricity, pue, rack_price;
     double network_per_month, staff_per_month;
+    double server_lead;   // seconds until a bought server runs
+    double hour_is_worth; // USD per hour that the result comes earlier
 };
 
 extern const struct field hosting_fields[];
@@ -88,7 +90,7 @@ struct hosting_preemption {
     double save_seconds;    // of one checkpoint
     double restart_seconds; // from a new instance to the first step, billed
     double rate_per_second; // preemptions while it runs
-    double wait_seconds;    // for a new instance, not billed
+    double wait_seconds; // for a new instance, not billed; for the first one too, if none is free
 };
 
 struct hosting_spot {
@@ -105,6 +107,9 @@ double hosting_spot_seconds(const struct hosting_preemption *p, double saves);
 // One run of the same process, simulated event by event; returns billed seconds.
 double hosting_spot_simulate(const struct hosting_preemption *p, double saves, struct rng *rng,
                              double *wall_seconds);
+
+// The probability that an instance is free at once: up / (up + wait), with up = 1 / rate.
+double hosting_spot_available(const struct hosting_preemption *p);
 
 // The share of a commitment's hours that must be used to make it cheaper than paying by the hour.
 double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour);
@@ -166,13 +171,22 @@ struct hosting_row {
     double usd_per_hour, list_usd_per_hour; // of one instance, with and without discount
     double age_days, price_spread;
     double granularity_seconds, minimum_seconds;
+    const struct billing *terms; // where they come from; NULL: the offer itself
+    int price_kind;              // enum offer_price
+    const char *doubt;           // why it cannot be recommended, in a sentence; NULL: it can
+    const char *doubt_word;      // the same in a word, for the table
+    double rank_usd;             // what rows are ordered by: cost, risk of the price, waiting
     struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
     double expected_usd; // spot: by the closed form
     struct hosting_move move;
     struct hosting_spot spot;
     struct hosting_preemption preemption;
-    double on_demand_usd; // spot: the same instance on demand; NAN if it is not offered
-    double commitment_usd, break_even, sets; // reserved and colocation
+    double on_demand_usd;        // spot: the same instance on demand; NAN if it is not offered
+    double commitment_usd, sets; // reserved and colocation
+    // Reserved: the runs of a month above which it is cheaper than the best offer paid by the hour,
+    // and the share of its hours that they use; NAN if it never is.
+    double break_even_runs, break_even;
+    const struct hosting_row *rent; // that offer; NULL: none
     struct hosting_ownership ownership;
     double rent_usd_per_gpu_hour; // cheapest on-demand price of an owned GPU; NAN: none
     double disk_needed_bytes, local_disk_bytes; // base model, data, two checkpoints; NAN: unknown
@@ -202,6 +216,7 @@ struct hosting {
     struct hosting_row *rows; // ranked, one per provider, instance, region and kind
     size_t count, evaluated, groups;
     size_t left_out[HOSTING_REASONS];
+    const struct hosting_row *cheapest_doubtful; // meets the limits, but cannot be recommended
     const struct hosting_row *recommended, *cheapest_in_time, *fastest_in_budget;
     const struct hosting_row *smallest; // fewest GPUs, not spot, with room in memory
     const char *reason;                 // for the recommendation

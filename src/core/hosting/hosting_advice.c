@@ -39,39 +39,42 @@ static const char *spell_runs(const struct hosting *h, struct arena *arena)
                        one ? "s" : "");
 }
 
-// The commitment with the lowest break-even, of the recommended GPU if it has one.
+// The commitment that costs least per run.
 static const struct hosting_row *best_commitment(const struct hosting *h)
 {
-    const struct gpu *gpu = h->recommended->group ? h->recommended->group->gpu : NULL;
     const struct hosting_row *best = NULL;
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
         bool reserved = r->kind == OFFERS_RESERVED_1Y || r->kind == OFFERS_RESERVED_3Y;
-        if (!reserved || !(r->break_even > 0))
-            continue;
-        bool same = r->group->gpu == gpu, best_same = best && best->group->gpu == gpu;
-        if (!best || (same && !best_same) ||
-            (same == best_same && r->break_even < best->break_even))
+        if (reserved && r->rent && !r->doubt && r->in_time &&
+            (!best || r->cost_usd.mid < best->cost_usd.mid))
             best = r;
     }
     return best;
 }
 
-// On demand or reserved: compares the utilization with the commitment's break-even.
+// Compares the best commitment with the best offer that is paid by the hour, in dollars per run.
 static void advise_commitment(struct hosting *h, struct arena *arena)
 {
     const struct hosting_row *best = best_commitment(h);
     if (!best)
         return;
-    double used = utilization(h, best), hours = best->break_even * HOSTING_HOURS_PER_MONTH;
-    bool pays = used > best->break_even;
+    const struct hosting_row *rent = best->rent;
+    bool pays = best->cost_usd.mid < rent->cost_usd.mid;
+    const char *from = isnan(best->break_even_runs)
+                           ? "never pays off"
+                           : text_format(arena, "pays off above %s runs a month",
+                                         hosting_spell_runs(best->break_even_runs, arena));
     add(h, text_format(arena,
-                       "%s: %s %lld × %s busy %.2g %% of the time; a commitment (%s %s, %s) "
-                       "pays off above %.0f %%, which is %.0f hours a month, and costs %s in total",
-                       pays ? "Reserve" : "Pay on demand", spell_runs(h, arena),
-                       (long long)best->gpus, best->group->gpu->name, 100 * used, best->provider,
-                       best->instance, offers_kind_names[best->kind], 100 * best->break_even, hours,
-                       text_usd(arena, best->commitment_usd)));
+                       "%s: %s %lld × %s busy %.2g %% of the time, so %s %s (%s) costs %s a run, "
+                       "and the best offer by the hour, %s %s (%s), %s; that commitment is %s in "
+                       "total and %s",
+                       pays ? "Reserve" : "Pay by the hour", spell_runs(h, arena),
+                       (long long)best->gpus, best->group->gpu->name, 100 * utilization(h, best),
+                       best->provider, best->instance, offers_kind_names[best->kind],
+                       text_usd(arena, best->cost_usd.mid), rent->provider, rent->instance,
+                       offers_kind_names[rent->kind], text_usd(arena, rent->cost_usd.mid),
+                       text_usd(arena, best->commitment_usd), from));
 }
 
 static void advise_ownership(struct hosting *h, struct arena *arena)
@@ -168,7 +171,7 @@ static const struct hosting_row *runner_up(const struct hosting *h)
         bool same = !strcmp(r->provider, first->provider) &&
                     !strcmp(r->instance, first->instance) && r->kind == first->kind;
         if (!same && hosting_trust(r) >= hosting_trust(first) &&
-            (!next || r->cost_usd.mid < next->cost_usd.mid))
+            (!next || r->rank_usd < next->rank_usd))
             next = r;
     }
     return next;
@@ -179,19 +182,19 @@ static void advise_price(struct hosting *h, struct arena *arena)
     const struct hosting_row *row = h->recommended, *next = runner_up(h);
     if (!next)
         return;
-    double dearer = row->cost_usd.mid + 0.1 * row->compute_usd.mid;
-    double change = (next->cost_usd.mid - row->cost_usd.mid) / row->compute_usd.mid;
-    add(h, next->cost_usd.mid < dearer
+    double change = (next->rank_usd - row->rank_usd) / row->compute_usd.mid;
+    const char *with = h->input->request->hour_is_worth > 0 ? ", waiting included" : "";
+    add(h, change < 0.1
                ? text_format(arena,
                              "A price 10 %% higher would change the choice: %s %s (%s) costs %s, "
-                             "%.1f %% more",
+                             "%.1f %% more%s",
                              next->provider, next->instance, offers_kind_names[next->kind],
-                             text_usd(arena, next->cost_usd.mid), 100 * change)
+                             text_usd(arena, next->cost_usd.mid), 100 * change, with)
                : text_format(arena,
                              "A price 10 %% higher would not change the choice: the next, %s %s "
-                             "(%s), costs %.0f %% more",
+                             "(%s), costs %.0f %% more%s",
                              next->provider, next->instance, offers_kind_names[next->kind],
-                             100 * change));
+                             100 * change, with));
 }
 
 // Cost with `factor` times the processed tokens: only the training part of the run time scales.
@@ -237,7 +240,7 @@ static void advise_packing(struct hosting *h, const struct hosting_job *job)
     double deadline = h->input->request->deadline / 3600, budget = h->input->request->budget;
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
-        if (hosting_has_room(r) && !r->stale >= !row->stale &&
+        if (hosting_has_room(r) && !r->doubt &&
             in_time_with(r, factor, deadline, row->chance_in_time >= 0.9) &&
             !(cost_with(r, factor) > budget) && cost_with(r, factor) < cost_with(best, factor))
             best = r;
@@ -287,15 +290,27 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
     const struct hosting_request *r = h->input->request;
     struct out out = { .arena = arena };
     if (h->count) {
-        const struct hosting_row *fast = NULL, *cheap = NULL;
+        const struct hosting_row *fast = NULL, *cheap = NULL, *d = h->cheapest_doubtful;
+        if (d) {
+            out_put(&out,
+                    "no offer that meets the limits can be recommended; the cheapest, %s %s (%s, "
+                    "%s), cannot because %s",
+                    d->provider, d->instance, offers_kind_names[d->kind],
+                    text_usd(arena, d->cost_usd.mid), d->doubt);
+            return out_string(&out);
+        }
         for (size_t i = 0; i < h->count; i++) {
             const struct hosting_row *row = &h->rows[i];
+            if (row->doubt)
+                continue;
             if (row->group && (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
                 fast = row;
             if (!cheap || row->cost_usd.mid < cheap->cost_usd.mid)
                 cheap = row;
         }
         out_put(&out, "no offer meets the limits");
+        if (!isnan(r->deadline) && isnan(r->server_lead) && h->rows[0].kind == OFFERS_COLOCATION)
+            out_put(&out, "; how long a bought server takes to arrive is not known: --server-lead");
         if (!isnan(r->deadline) && fast)
             out_put(&out, "; with --deadline %.3gh or longer %s %s does (%s)",
                     ceil(fast->elapsed_hours.mid * 10) / 10, fast->provider, fast->instance,

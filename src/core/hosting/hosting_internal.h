@@ -20,6 +20,7 @@ struct hosting_samples {
     double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
     double *failure, *lost, *retry, *failed;
     double *queue, *preemption_rate, *waiting;
+    double *first_wait; // whether a spot instance is free at the start, and how long until one is
     double *preemption, *preemption_normal; // the same samples, uniform and standard normal
 };
 
@@ -125,7 +126,8 @@ struct hosting_candidate {
     const struct offers_row *offer;
     enum offers_kind kind;
     struct hosting_group *group;
-    double hours, usd;
+    double worth_usd;              // of the hours, by --hour-is-worth
+    double hours, late_hours, usd; // from now to the result: median, and upper end of the range
     bool in_time, in_budget;
 };
 
@@ -146,6 +148,13 @@ enum err hosting_check(struct hosting_maker *m);
 enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers);
 enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers); // of --price
 bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
+
+// Sets row->doubt: the rules of what can be recommended; see hosting_doubt.c.
+void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
+
+// Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
+struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);
+void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);

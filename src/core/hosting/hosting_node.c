@@ -16,19 +16,6 @@ static double assumed_network(const struct node *usual, int64_t gpus)
                                                   : HOSTING_NODE_NETWORK_BYTES_PER_S / (double)gpus;
 }
 
-// The catalog's node "provider/instance", or NULL.
-static const struct node *known_node(const struct catalog *catalog, const struct offer *offer)
-{
-    size_t size = strlen(offer->provider);
-    for (size_t i = 0; i < catalog->node_count; i++) {
-        const char *name = catalog->nodes[i].name;
-        if (!strncmp(name, offer->provider, size) && name[size] == '/' &&
-            !strcmp(name + size + 1, offer->instance))
-            return &catalog->nodes[i];
-    }
-    return NULL;
-}
-
 // The GPU's usual node, cut to the size of the instance: the same links as far as they reach, an
 // unknown network.
 static struct node cut_node(const struct node *usual, const struct gpu *gpu,
@@ -57,7 +44,7 @@ static struct node cut_node(const struct node *usual, const struct gpu *gpu,
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
                          const struct offers_row *row, bool *networked)
 {
-    const struct node *known = known_node(catalog, &row->offer);
+    const struct node *known = catalog_offer_node(catalog, &row->offer);
     struct node node = known ? *known : cut_node(catalog_node_of(catalog, gpu), gpu, &row->offer);
     *networked =
         (known && known->network_bytes_per_s_per_gpu > 0) || row->network_bytes_per_s_per_gpu > 0;

@@ -18,6 +18,10 @@
 //     events   = Poisson quantile of preemption[i], mean rate · E(work, rate)
 //     billed   = calm + events · (E - calm) / (rate · E)
 //     wall     = billed + the sum of `events` waiting times, near normal by waiting[i]
+//                + the wait for the first instance, by first_wait[i]
+//
+// The first instance is free at once with probability a = up / (up + wait), the availability; else
+// it takes an exponential time of the mean `wait`, which has no memory of when the wait began.
 //
 // Each event costs its expected loss, (E - calm) / (rate · E), so that the mean of `billed` over
 // the samples is E. A test compares the closed form with an event-by-event simulation.
@@ -71,6 +75,13 @@ static double count_events(double mean, double chance, double normal)
     return overhead_count(mean, chance);
 }
 
+// Seconds until the first instance, at that quantile.
+static double first_wait(const struct hosting_preemption *run, double chance)
+{
+    double available = hosting_spot_available(run);
+    return chance < available ? 0 : -run->wait_seconds * log((1 - chance) / (1 - available));
+}
+
 // Sample i of a preempted run: billed seconds, and wall seconds with the waits.
 static double sample_run(double *wall_seconds, const struct hosting_job *job,
                          const struct hosting_preemption *run, double saves, size_t i)
@@ -84,7 +95,7 @@ static double sample_run(double *wall_seconds, const struct hosting_job *job,
     double loss = mean > 0 ? (expected - calm) / mean : 0;
     double waited = events * run->wait_seconds * fmax(0, 1 + s->waiting[i] / sqrt(fmax(1, events)));
     double billed = calm + events * loss;
-    *wall_seconds = billed + waited;
+    *wall_seconds = billed + waited + first_wait(run, s->first_wait[i]);
     return billed;
 }
 

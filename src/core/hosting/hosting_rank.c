@@ -9,10 +9,16 @@
 
 // --- order -------------------------------------------------------------------
 
+// Rows that meet the limits come first, and of these the ones that can be recommended.
+static int class_of(const struct hosting_row *row)
+{
+    return row->in_time && row->in_budget ? 1 + !row->doubt : 0;
+}
+
 static bool is_before(const struct hosting_row *a, const struct hosting_row *b)
 {
-    bool a_meets = a->in_time && a->in_budget, b_meets = b->in_time && b->in_budget;
-    return a_meets != b_meets ? a_meets : a->cost_usd.mid < b->cost_usd.mid;
+    int a_class = class_of(a), b_class = class_of(b);
+    return a_class != b_class ? a_class > b_class : a->rank_usd < b->rank_usd;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -37,7 +43,7 @@ static double cheapest_rent(const struct hosting *h, const struct gpu *gpu)
     double usd = NAN;
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
-        if (r->kind == OFFERS_ON_DEMAND && !r->stale && r->group->gpu == gpu)
+        if (r->kind == OFFERS_ON_DEMAND && !r->doubt && r->group->gpu == gpu)
             usd = fmin(isnan(usd) ? INFINITY : usd, r->usd_per_hour / (double)r->instance_gpus);
     }
     return usd;
@@ -56,22 +62,28 @@ static bool is_pareto(const struct hosting *h, const struct hosting_row *row)
 
 // --- picks -------------------------------------------------------------------
 
-// How reliable a row is, 0 to 8: meets the limits, has room in memory, is in time in 90 % of the
-// samples, has a recent price.
+// How reliable a row is, 0 to 7: 0 if it cannot be recommended or misses a limit; else higher with
+// room in memory, and if it is in time in 90 % of the samples.
 int hosting_trust(const struct hosting_row *row)
 {
     bool safe = isnan(row->chance_in_time) || row->chance_in_time >= 0.9;
-    return meets(row) ? 1 + hosting_has_room(row) * 4 + safe * 2 + !row->stale : 0;
+    return meets(row) && !row->doubt ? 1 + hosting_has_room(row) * 4 + safe * 2 : 0;
 }
 
 static void pick(struct hosting *h)
 {
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *row = &h->rows[i];
+        if (row->doubt) {
+            if (meets(row) &&
+                (!h->cheapest_doubtful || row->cost_usd.mid < h->cheapest_doubtful->cost_usd.mid))
+                h->cheapest_doubtful = row;
+            continue;
+        }
         if (row->in_time &&
             (!h->cheapest_in_time || row->cost_usd.mid < h->cheapest_in_time->cost_usd.mid))
             h->cheapest_in_time = row;
-        if (row->group && row->in_budget &&
+        if (row->group && row->in_budget && !isnan(h->input->request->budget) &&
             (!h->fastest_in_budget ||
              row->elapsed_hours.mid < h->fastest_in_budget->elapsed_hours.mid))
             h->fastest_in_budget = row;
@@ -89,7 +101,9 @@ static const char *reason(const struct hosting *h, struct arena *arena)
     const struct hosting_request *r = h->input->request;
     const struct hosting_row *row = h->recommended;
     struct out out = { .arena = arena };
-    out_put(&out, "the cheapest%s", row->stale ? "" : " with a price from the last 180 days");
+    out_put(&out, "the cheapest with a firm price from the last 180 days");
+    if (r->hour_is_worth > 0)
+        out_put(&out, " (an hour counts as $%.4g)", r->hour_is_worth);
     if (!isnan(r->deadline))
         out_put(&out, " that meets the deadline of %g h %s", r->deadline / 3600,
                 row->chance_in_time >= 0.9 ? "with at least 90 % probability"
@@ -101,12 +115,43 @@ static const char *reason(const struct hosting *h, struct arena *arena)
         const struct hosting_row *c = h->cheapest_in_time;
         out_put(&out, "; %s %s costs %s, but %s", c->provider, c->instance,
                 text_usd(arena, c->cost_usd.mid),
-                c->stale ? text_format(arena, "its price is %.0f days old", c->age_days)
-                : !hosting_has_room(c) ? "it may run out of memory"
+                !hosting_has_room(c)   ? "it may run out of memory"
                 : !c->in_budget        ? "it is over the budget"
+                : r->hour_is_worth > 0 ? "it takes longer"
                                        : "it may miss the deadline");
     }
+    const struct hosting_row *d = h->cheapest_doubtful;
+    if (d && d->cost_usd.mid < 0.98 * row->cost_usd.mid)
+        out_put(&out, "; %s %s (%s) would cost %s, but %s", d->provider, d->instance,
+                offers_kind_names[d->kind], text_usd(arena, d->cost_usd.mid), d->doubt);
     return out_string(&out);
+}
+
+// The cheapest row that is paid by the hour and can be recommended; NULL: none.
+static const struct hosting_row *best_rent(const struct hosting *h)
+{
+    const struct hosting_row *best = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *r = &h->rows[i];
+        bool rented = r->kind == OFFERS_ON_DEMAND || r->kind == OFFERS_SPOT;
+        if (rented && meets(r) && !r->doubt && (!best || r->cost_usd.mid < best->cost_usd.mid))
+            best = r;
+    }
+    return best;
+}
+
+// A month of a commitment costs the same however many runs share it; each run that it takes saves
+// the cost of the best rent. More runs than its hours hold need a second one, which pays no sooner.
+static void break_even(struct hosting_row *row, const struct hosting_row *rent, int pattern)
+{
+    double hours = row->run_hours.mid + row->move.in_hours + row->move.out_hours;
+    double month = row->usd_per_hour * HOSTING_HOURS_PER_MONTH * (double)row->instances;
+    double saved = rent->cost_usd.mid - row->move.in_usd - row->move.out_usd;
+    double most = pattern == HOSTING_BURST ? 1 : fmax(1, floor(HOSTING_HOURS_PER_MONTH / hours));
+    double runs = saved > 0 ? fmax(1e-6, month / saved) : NAN;
+    row->rent = rent;
+    row->break_even_runs = runs <= most ? runs : NAN;
+    row->break_even = row->break_even_runs * hours / HOSTING_HOURS_PER_MONTH;
 }
 
 void hosting_rank(struct hosting *h, struct arena *arena)
@@ -124,6 +169,10 @@ void hosting_rank(struct hosting *h, struct arena *arena)
         if (rows[i].kind == OFFERS_COLOCATION)
             rows[i].rent_usd_per_gpu_hour = cheapest_rent(h, rows[i].ownership.gpu);
     }
+    const struct hosting_row *rent = best_rent(h);
+    for (size_t i = 0; rent && i < h->count; i++)
+        if (rows[i].kind == OFFERS_RESERVED_1Y || rows[i].kind == OFFERS_RESERVED_3Y)
+            break_even(&rows[i], rent, h->input->request->pattern);
     pick(h);
     if (h->recommended)
         h->reason = reason(h, arena);

@@ -64,6 +64,10 @@ const struct field hosting_fields[] = {
           .fallback = "usual cross-connects"),
     FIELD(hosting_request, staff_per_month, USD, "staff for owned servers, per month",
           .fallback = "0"),
+    FIELD(hosting_request, server_lead, SECONDS, "time until a bought server runs; 0: you have it",
+          .fallback = "not known: no deadline is met"),
+    FIELD(hosting_request, hour_is_worth, USD, "value of having the result an hour earlier",
+          .fallback = "0"),
     FIELD(hosting_request, rows, COUNT, "rows of the table"),
     FIELD(hosting_request, today, DATE, "date from which the age of prices is counted",
           .fallback = "today"),
@@ -158,7 +162,9 @@ enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers)
     offers_of_catalog(&own, m->job.arena, &catalog);
     own.rows[0].granularity_seconds = 1;
     own.rows[0].minimum_seconds = 0;
-    offers_append(offers, m->job.arena, &own);
+    if (node) // the usual node, with its network
+        own.rows[0].network_bytes_per_s_per_gpu = node->network_bytes_per_s_per_gpu;
+    offers_override(offers, m->job.arena, &own);
     return OK;
 }
 
@@ -220,6 +226,26 @@ static enum err check_provider(const struct hosting_maker *m, const struct offer
         option, TEXT_ARGS(name), near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
+// The region of --data-at PROVIDER:REGION must be one that the provider has offers in.
+static enum err check_place(const struct hosting_maker *m, const struct offers *offers,
+                            struct text provider, struct text region)
+{
+    const char **names = ARENA_NEW(m->job.arena, const char *, offers->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < offers->count; i++) {
+        const struct offer *o = &offers->rows[i].offer;
+        if (!o->region || !text_is(provider, o->provider))
+            continue;
+        if (text_is(region, o->region))
+            return OK;
+        names[count++] = o->region;
+    }
+    const char *near = text_nearest(region, names, count);
+    return fail(ERR_USAGE, "--data-at: no offer of %.*s is in region \"%.*s\"%s%s%s",
+                TEXT_ARGS(provider), TEXT_ARGS(region), near ? " (did you mean " : "",
+                near ? near : "", near ? "?)" : "; leave the region out");
+}
+
 static enum err check_region(const struct hosting_maker *m, const struct offers *offers)
 {
     const char *region = m->request->region;
@@ -250,8 +276,11 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
     while (rest.size && text_next(&rest, ',', &piece))
         TRY(check_provider(m, offers, text_trim(piece), "provider"));
     rest = text_of(r->data_at ? r->data_at : "");
-    if (rest.size && text_next(&rest, ':', &piece))
+    if (rest.size && text_next(&rest, ':', &piece)) {
         TRY(check_provider(m, offers, piece, "data-at"));
+        if (rest.size)
+            TRY(check_place(m, offers, piece, rest));
+    }
     return check_region(m, offers);
 }
 

@@ -60,7 +60,7 @@ static bool is_at(const char *data_at, const char *provider, const char *region,
     return same;
 }
 
-static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
+void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct workload *workload = &m->job.plan->chosen.workload;
     const struct hosting_request *r = m->request;
@@ -128,13 +128,20 @@ static void bill_by_time(struct hosting_row *row, const struct range *hours)
     row->compute_usd = widen(usd, row->price_spread);
 }
 
+// Hours that the instances are busy: data in, run, data out. They are paid for while data moves.
+static struct range busy_hours(const struct hosting_row *row, const struct range *run)
+{
+    double moved = row->move.in_hours + row->move.out_hours;
+    return (struct range){ run->low + moved, run->mid + moved, run->high + moved };
+}
+
 // A commitment is paid for whether it is used or not; the runs of a month share its cost.
 static void bill_by_month(struct hosting_row *row, const struct hosting_maker *m,
                           struct range month_usd)
 {
-    struct range usd;
+    struct range usd, busy = busy_hours(row, &row->run_hours);
     for (int i = 0; i < 3; i++) {
-        double hours = at(&row->run_hours, i);
+        double hours = at(&busy, i);
         double sets = hosting_sets(m->request->pattern, m->runs_per_month, hours);
         set(&row->billed_hours, i, sets * HOSTING_HOURS_PER_MONTH / m->runs_per_month);
         set(&usd, i, sets * at(&month_usd, i) * (double)row->instances / m->runs_per_month);
@@ -148,12 +155,8 @@ static void bill_reserved(struct hosting_row *row, const struct hosting_maker *m
 {
     double month = row->usd_per_hour * HOSTING_HOURS_PER_MONTH;
     double years = row->kind == OFFERS_RESERVED_3Y ? 3 : 1;
-    double on_demand = offers_price(&row->offer->offer, OFFERS_ON_DEMAND);
     bill_by_month(row, m, (struct range){ month, month, month });
     row->commitment_usd = row->usd_per_hour * 8760 * years * (double)row->instances * row->sets;
-    if (!isnan(m->request->discount))
-        on_demand *= 1 - m->request->discount;
-    row->break_even = hosting_break_even(row->usd_per_hour, on_demand);
 }
 
 static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct hosting_group *group)
@@ -168,13 +171,16 @@ static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct h
     double high = fmax(offer->spot_usd_per_hour, offer->spot_high_usd_per_hour);
     double zones = log(high / offer->spot_usd_per_hour) / (2 * STATS_P90);
     row->price_spread = hypot(row->price_spread, isnan(zones) ? 0 : zones);
-    bill_by_time(row, &spot->billed_hours);
+    struct range busy = busy_hours(row, &spot->billed_hours);
+    double moved = row->move.in_hours + row->move.out_hours;
+    bill_by_time(row, &busy);
     row->expected_usd =
-        spot->best.billed_seconds / 3600 * row->usd_per_hour * (double)row->instances;
+        (spot->best.billed_seconds / 3600 + moved) * row->usd_per_hour * (double)row->instances;
     double on_demand = offers_price(offer, OFFERS_ON_DEMAND);
     if (!isnan(m->request->discount))
         on_demand *= 1 - m->request->discount;
-    row->on_demand_usd = group->middle.wall_seconds / 3600 * on_demand * (double)row->instances;
+    row->on_demand_usd =
+        (group->middle.wall_seconds / 3600 + moved) * on_demand * (double)row->instances;
 }
 
 static const char *limit_of(const struct hosting_row *row, const struct hosting_group *group)
@@ -212,6 +218,7 @@ static struct hosting_row *new_row(struct hosting_maker *m)
     }
     struct hosting_row *row = &out->rows[out->count++];
     *row = (struct hosting_row){ .on_demand_usd = NAN,
+                                 .break_even_runs = NAN,
                                  .expected_usd = NAN,
                                  .break_even = NAN,
                                  .commitment_usd = NAN,
@@ -222,7 +229,7 @@ static struct hosting_row *new_row(struct hosting_maker *m)
     return row;
 }
 
-static struct range queue_of(const struct hosting_maker *m, const struct offers_row *offer)
+struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer)
 {
     if (!offer || isnan(offer->queue_seconds))
         return m->queue_hours;
@@ -268,6 +275,12 @@ static void finish(struct hosting_row *row, struct hosting_maker *m, const doubl
                                     row->compute_usd.high + moved };
     row->stale = row->age_days > 180;
     elapse(row, m, wall_seconds);
+    // The mean of a lognormal price is above its median; an hour of waiting may have a value too.
+    double risk = expm1(row->price_spread * row->price_spread / 2);
+    double worth = isnan(m->request->hour_is_worth) ? 0 : m->request->hour_is_worth;
+    row->rank_usd =
+        row->cost_usd.mid + row->compute_usd.mid * risk + row->elapsed_hours.mid * worth;
+    hosting_doubt(row, m);
 }
 
 static void price_row(struct hosting_row *row, const struct hosting_maker *m)
@@ -281,8 +294,10 @@ static void price_row(struct hosting_row *row, const struct hosting_maker *m)
     if (row->kind == OFFERS_SPOT && offer->offer.spot_high_usd_per_hour > row->usd_per_hour)
         row->usd_per_hour = sqrt(row->usd_per_hour * offer->offer.spot_high_usd_per_hour);
     row->as_of = offers_as_of(&offer->offer, row->kind);
-    row->age_days = fmax(0, offers_days(row->as_of, m->request->today));
+    row->age_days = offers_days(row->as_of, m->request->today); // NAN: no date; below 0: future
     row->price_spread = isnan(row->age_days) ? 0 : hosting_price_spread(row->age_days);
+    row->price_kind = offer->offer.price_kind;
+    row->terms = isnan(offer->granularity_seconds) ? terms : NULL;
     row->granularity_seconds =
         isnan(offer->granularity_seconds) ? terms->granularity_seconds : offer->granularity_seconds;
     row->minimum_seconds =
@@ -298,24 +313,25 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     row->kind = kind;
     row->provider = offer->offer.provider;
     row->instance = offer->offer.instance;
-    row->region = offer->offer.region ? offer->offer.region : "US";
+    row->region = offer->offer.region ? offer->offer.region : OFFERS_NO_REGION;
     row->group = group;
     row->instances = group->instances;
     row->instance_gpus = offer->offer.gpus;
     row->gpus = group->gpus;
     row->run_hours = group->wall_hours;
-    row->queue_hours = queue_of(m, offer);
+    row->queue_hours = hosting_queue(m, offer);
     price_row(row, m);
+    hosting_plan_move(row, m);
     const double *wall = group->wall_seconds;
     if (kind == OFFERS_SPOT) {
         bill_spot(row, m, group);
         wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
     } else if (kind == OFFERS_ON_DEMAND) {
-        bill_by_time(row, &group->wall_hours);
+        struct range busy = busy_hours(row, &group->wall_hours);
+        bill_by_time(row, &busy);
     } else {
         bill_reserved(row, m);
     }
-    plan_move(row, m);
     row->disk_needed_bytes =
         row->move.model_bytes + row->move.dataset_bytes + 2 * group->overheads.save_bytes;
     row->local_disk_bytes =
@@ -337,11 +353,13 @@ struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct 
     const struct node *usual = catalog_node_of(catalog, gpu);
     bool other = m->gpu ? gpu != m->gpu : strcmp(gpu->vendor, planned->vendor) != 0;
     if (!hosting_has_kind(m, OFFERS_COLOCATION) || !hosting_lists(r->provider, "own") ||
-        r->compliance || other || !usual || r->gpus > usual->gpus ||
+        r->compliance || other || !usual ||
+        (r->gpus > usual->gpus && !(usual->network_bytes_per_s_per_gpu > 0)) ||
         (!isnan(r->server_price) && gpu != planned) ||
         !hosting_ownership_of(owned, catalog, gpu, r))
         return NULL;
-    return hosting_group_find(&m->job, gpu, r->gpus ? r->gpus : usual->gpus, 1, usual);
+    int64_t gpus = r->gpus ? r->gpus : usual->gpus;
+    return hosting_group_find(&m->job, gpu, gpus, hosting_instances(gpus, usual->gpus), usual);
 }
 
 void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
@@ -357,23 +375,30 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     row->instance = text_format(m->job.arena, "8x-%s-server", gpu->name);
     row->region = "colocation";
     row->group = group;
-    row->instances = 1;
-    row->instance_gpus = 8;
+    row->instances = group->instances;
+    row->instance_gpus = group->node.gpus;
     row->gpus = group->gpus;
     row->run_hours = group->wall_hours;
-    row->queue_hours = (struct range){ 0 };
-    row->as_of = owned.as_of;
-    row->age_days = offers_days(owned.as_of, m->request->today);
+    double lead = isnan(m->request->server_lead) ? 0 : m->request->server_lead / 3600;
+    row->queue_hours = (struct range){ lead, lead, lead };
+    row->price_kind = isnan(m->request->server_price) ? OFFER_MEDIAN : OFFER_FIRM;
+    row->as_of = isnan(m->request->server_price) ? owned.as_of : m->request->today;
+    row->age_days = offers_days(row->as_of, m->request->today);
     row->ownership = owned;
-    row->sets = hosting_sets(m->request->pattern, m->runs_per_month, row->run_hours.mid);
+    hosting_plan_move(row, m);
+    double busy = busy_hours(row, &row->run_hours).mid;
+    row->sets = hosting_sets(m->request->pattern, m->runs_per_month, busy);
     double used = m->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
     struct range month = hosting_ownership_month(&owned, used, NULL);
     row->usd_per_hour = row->list_usd_per_hour = month.mid / HOSTING_HOURS_PER_MONTH;
-    row->commitment_usd = owned.server_usd.mid * row->sets;
+    row->commitment_usd = owned.server_usd.mid * row->sets * (double)row->instances;
     bill_by_month(row, m, month);
-    plan_move(row, m);
     row->limit = limit_of(row, group);
     finish(row, m, group->wall_seconds);
+    if (isnan(m->request->server_lead) && !isnan(m->request->deadline)) {
+        row->in_time = false;
+        row->chance_in_time = 0;
+    }
 }
 
 void hosting_add_managed(struct hosting_maker *m)
@@ -396,4 +421,6 @@ void hosting_add_managed(struct hosting_maker *m)
     row->in_time = isnan(m->request->deadline); // the service gives no duration
     row->in_budget = !(usd > m->request->budget);
     row->usd_per_hour = row->list_usd_per_hour = NAN;
+    row->rank_usd = usd;
+    row->age_days = NAN;
 }

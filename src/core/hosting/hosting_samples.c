@@ -76,6 +76,7 @@ void hosting_sample(struct hosting_job *job)
         .preemption_rate = shuffled(arena, &rng, normal),
         .preemption = shuffled(arena, &rng, uniform),
         .waiting = shuffled(arena, &rng, normal),
+        .first_wait = shuffled(arena, &rng, uniform),
         .speed_elsewhere = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),

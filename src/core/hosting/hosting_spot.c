@@ -47,6 +47,11 @@ struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)
     return out;
 }
 
+double hosting_spot_available(const struct hosting_preemption *p)
+{
+    return 1 / (1 + p->rate_per_second * p->wait_seconds);
+}
+
 // Seconds until the next preemption.
 static double sample_life(const struct hosting_preemption *p, struct rng *rng)
 {

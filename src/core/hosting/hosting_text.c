@@ -39,8 +39,12 @@ static const char *cost(struct arena *arena, const struct range *range)
 
 static const char *age(struct arena *arena, const struct hosting_row *row)
 {
-    if (row->kind == OFFERS_MANAGED || isnan(row->age_days))
+    if (row->kind == OFFERS_MANAGED)
         return "-";
+    if (isnan(row->age_days))
+        return "?";
+    if (row->age_days < 0)
+        return "future";
     return text_format(arena, "%.0f d%s", row->age_days, row->stale ? "!" : "");
 }
 
@@ -51,10 +55,10 @@ static const char *machines(struct arena *arena, const struct hosting_row *row)
     return text_format(arena, "%lld×%s", (long long)row->gpus, row->group->gpu->name);
 }
 
-// The bottleneck, or the limit that it misses.
+// The limit that it misses, or why it cannot be recommended, or the bottleneck.
 static const char *verdict(const struct hosting_row *row)
 {
-    return row->in_time && row->in_budget ? row->limit
+    return row->in_time && row->in_budget ? (row->doubt ? row->doubt_word : row->limit)
            : row->in_time                 ? "over budget"
            : row->in_budget               ? "too late"
                                           : "late, costly";
@@ -104,13 +108,18 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
 {
     static const char *const titles[] = { "provider", "instance", "GPUs",       "kind", "hours",
                                           "cost",     "age",      "limited by", NULL };
-    // What a row is limited by may be spared, but not that it misses the deadline or the budget.
-    bool is_failing = false;
-    for (size_t i = 0; i < h->count; i++)
+    // What a row is limited by may be spared, why it is never recommended only in a narrow table,
+    // but not that it misses the deadline or the budget.
+    bool is_failing = false, is_doubtful = false;
+    for (size_t i = 0; i < h->count; i++) {
         is_failing = is_failing || !h->rows[i].in_time || !h->rows[i].in_budget;
+        is_doubtful = is_doubtful || h->rows[i].doubt;
+    }
     struct columns columns = { .arena = arena,
                                .align = "LLLlrrrl",
-                               .spare = is_failing ? "00200010" : "00300012",
+                               .spare = is_failing    ? "00200010"
+                                        : is_doubtful ? "00200013"
+                                                      : "00300012",
                                .least = 12 };
     columns_add_row(&columns, titles);
     size_t shown = 0, hidden = 0;
@@ -130,7 +139,9 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         text_format(
             arena,
             "hours from now to the result, and cost: 80 %% range; age of the price in days, "
-            "! marks over 180; each instance in its cheapest region%s",
+            "! marks over 180; auction, median, reservation, block, old price, no date, country? "
+            "and "
+            "network? are never recommended; each instance in its cheapest region%s",
             hidden ? text_format(arena, "; %zu more rows (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
@@ -246,13 +257,17 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
                 row->sets, row->sets > 1 ? "s" : "", hosting_spell_runs(h->runs_per_month, arena),
                 row->billed_hours.mid);
     else
-        out_put(out, "  billed           %.4f h: in steps of %.0f s, at least %.0f s\n",
-                row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds);
-    out_put(out,
-            "  compute          %lld × $%.4f × %.4f h = %s (list $%.4f of %s, %.0f days old)\n",
+        out_put(out, "  billed           %.4f h: in steps of %.0f s, at least %.0f s%s\n",
+                row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds,
+                row->terms && !strcmp(row->terms->provider, "*") ? " (assumed: terms not known)"
+                                                                 : "");
+    out_put(out, "  compute          %lld × $%.4f × %.4f h = %s (list $%.4f of %s, %s)\n",
             (long long)row->instances, row->usd_per_hour, row->billed_hours.mid,
             text_usd(arena, row->compute_usd.mid), row->list_usd_per_hour,
-            row->as_of ? row->as_of : "?", row->age_days);
+            row->as_of ? row->as_of : "an unknown date",
+            row->age_days >= 0  ? text_format(arena, "%.0f days old", row->age_days)
+            : row->age_days < 0 ? "in the future"
+                                : "age unknown");
     out_put(out, "  data in          %.3f GB × $%.4f = %s, %s h with the model's %.1f GB\n",
             row->move.dataset_bytes / 1e9, row->move.in_usd_per_gb,
             text_usd(arena, row->move.in_usd), text_hours(arena, row->move.in_hours),
@@ -262,8 +277,16 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
     out_put(out, "  cost             P10 %s, P50 %s, P90 %s\n", text_usd(arena, row->cost_usd.low),
             text_usd(arena, row->cost_usd.mid), text_usd(arena, row->cost_usd.high));
     if (!isnan(row->break_even))
-        out_put(out, "  commitment       %s in total; pays off above %s utilization\n",
-                text_usd(arena, row->commitment_usd), text_share(arena, row->break_even));
+        out_put(out,
+                "  commitment       %s in total; pays off above %s runs a month, %s utilization, "
+                "against %s %s at %s a run\n",
+                text_usd(arena, row->commitment_usd),
+                hosting_spell_runs(row->break_even_runs, arena), text_share(arena, row->break_even),
+                row->rent->provider, row->rent->instance, text_usd(arena, row->rent->cost_usd.mid));
+    else if (row->rent)
+        out_put(out, "  commitment       %s in total; never pays off against %s %s at %s a run\n",
+                text_usd(arena, row->commitment_usd), row->rent->provider, row->rent->instance,
+                text_usd(arena, row->rent->cost_usd.mid));
 }
 
 void hosting_explain(const struct hosting *h, const struct hosting_row *row, struct arena *arena,
@@ -282,6 +305,12 @@ void hosting_explain(const struct hosting *h, const struct hosting_row *row, str
     if (row->kind == OFFERS_COLOCATION)
         explain_ownership(h, row, arena, out);
     explain_money(h, row, arena, out);
+    if (row->price_kind != OFFER_FIRM)
+        out_put(out, "  price            %s\n", offer_price_kinds[row->price_kind]);
+    if (row->offer && row->offer->offer.note)
+        put_wrapped(out, text_format(arena, "note: %s", row->offer->offer.note), 2);
+    if (row->doubt)
+        put_wrapped(out, text_format(arena, "not recommended: %s", row->doubt), 2);
     out_put(out, "\nAssumptions\n");
     for (size_t i = 0; i < h->assumption_count; i++) {
         const struct assumption *a = &h->assumptions[i];

@@ -65,6 +65,8 @@ static void put_price(struct json_writer *w, const struct hosting_row *row, doub
     json_put_number(w, "log_spread", row->price_spread);
     json_put_number(w, "granularity_seconds", row->granularity_seconds);
     json_put_number(w, "minimum_seconds", row->minimum_seconds);
+    json_put_string(w, "terms_confidence", row->terms ? row->terms->confidence : NULL);
+    json_put_string(w, "terms_source", row->terms ? row->terms->source : NULL);
     json_put_string(w, "source", row->offer ? row->offer->offer.source : NULL);
     json_close(w, '}');
 }
@@ -166,6 +168,10 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_count(w, "gpus", row->gpus);
     json_put_count(w, "instance_gpus", row->instance_gpus);
     json_put_count(w, "instances", row->instances);
+    json_put_string(w, "price_kind", offer_price_kinds[row->price_kind]);
+    json_put_string(w, "notes", row->offer ? row->offer->offer.note : NULL);
+    json_put_string(w, "not_recommended", row->doubt);
+    json_put_number(w, "rank_usd", row->rank_usd);
     json_put_string(w, "limit", row->limit);
     json_put_bool(w, "in_time", row->in_time);
     json_put_bool(w, "in_budget", row->in_budget);
@@ -199,6 +205,8 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
         json_open(w, "commitment", '{');
         json_put_number(w, "sets", row->sets);
         json_put_number(w, "usd", row->commitment_usd);
+        json_put_number(w, "break_even_runs_per_month", row->break_even_runs);
+        json_put_number(w, "rent_usd_per_run", row->rent ? row->rent->cost_usd.mid : NAN);
         json_put_number(w, "break_even_use", row->break_even);
         json_put_number(w, "break_even_hours_per_month", row->break_even * HOSTING_HOURS_PER_MONTH);
         json_close(w, '}');
@@ -226,13 +234,16 @@ static const char *const formulas[] = {
     "run_seconds = sum of time.seconds; training = processed_tokens / tokens_per_second",
     "instances = ceil(gpus / instance_gpus)",
     "billed_hours.pXX = max(minimum_seconds, ceil(hours.pXX * 3600 / granularity_seconds) * "
-    "granularity_seconds) / 3600; hours are run_hours, for spot their billed part",
+    "granularity_seconds) / 3600; hours are move.in_hours + run_hours + move.out_hours, for spot "
+    "with the billed part of run_hours",
     "compute_usd.p50 = instances * usd_per_instance_hour * billed_hours.p50",
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
     "(1.2816 * log_spread)^2)); p10 likewise with a minus sign",
     "cost_usd = compute_usd + move.in_usd + move.out_usd",
     "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with an uncertain queue "
     "the sum is sampled",
+    "rank_usd = cost_usd.p50 + compute_usd.p50 * (exp(log_spread^2 / 2) - 1) + elapsed_hours.p50 * "
+    "hour_is_worth_usd; rows that meet the limits and can be recommended come first",
     "spot usd_per_instance_hour = sqrt(lowest zone * highest zone)",
     "reserved and colocation: billed_hours = sets * 730 / runs_per_month",
     "colocation usd_per_instance_hour = ownership.usd_per_month.typical / 730",
@@ -249,6 +260,7 @@ void hosting_write(const struct hosting *h, struct arena *arena, struct out *out
     json_put_string(&w, "today", r->today);
     json_put_number(&w, "deadline_hours", r->deadline / 3600);
     json_put_number(&w, "budget_usd", r->budget);
+    json_put_number(&w, "hour_is_worth_usd", isnan(r->hour_is_worth) ? 0 : r->hour_is_worth);
     json_put_number(&w, "runs_per_month", h->runs_per_month);
     json_put_bool(&w, "runs_assumed", h->runs_assumed);
     json_put_count(&w, "draws", HOSTING_SAMPLES);

@@ -3,6 +3,7 @@
 #include "core/hosting/offers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const offers_kind_names[] = { "on-demand",  "spot",    "reserved-1y", "reserved-3y",
@@ -41,14 +42,36 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
     }
 }
 
-void offers_append(struct offers *to, struct arena *arena, const struct offers *more)
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct offer *x = &(*(const struct offers_row *const *)a)->offer,
+                       *y = &(*(const struct offers_row *const *)b)->offer;
+    int order = strcmp(x->provider, y->provider);
+    order = order ? order : strcmp(or_empty(x->instance), or_empty(y->instance));
+    return order ? order : strcmp(or_empty(x->region), or_empty(y->region));
+}
+
+void offers_override(struct offers *to, struct arena *arena, const struct offers *more)
 {
     struct offers_row *rows = ARENA_NEW(arena, struct offers_row, to->count + more->count + 1);
-    if (to->count)
-        memcpy(rows, to->rows, to->count * sizeof *rows);
+    const struct offers_row **order = ARENA_NEW(arena, const struct offers_row *, more->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < more->count; i++)
+        order[i] = &more->rows[i];
+    qsort(order, more->count, sizeof *order, by_place);
+    for (size_t i = 0; i < to->count; i++) {
+        const struct offers_row *row = &to->rows[i];
+        if (!bsearch(&row, order, more->count, sizeof *order, by_place))
+            rows[count++] = *row;
+    }
     if (more->count)
-        memcpy(rows + to->count, more->rows, more->count * sizeof *rows);
-    *to = (struct offers){ rows, to->count + more->count };
+        memcpy(rows + count, more->rows, more->count * sizeof *rows);
+    *to = (struct offers){ rows, count + more->count };
 }
 
 double offers_price(const struct offer *offer, enum offers_kind kind)
@@ -162,6 +185,8 @@ static void put_member(struct out *out, const struct field *f, const struct offe
         return;
     if (f->kind == FIELD_TEXT || f->kind == FIELD_DATE)
         put_cell(out, *(const char *const *)at);
+    else if (f->kind == FIELD_CHOICE)
+        put_cell(out, f->choices[*(const int *)at]);
     else if (f->kind == FIELD_COUNT)
         out_put(out, "%lld", (long long)*(const int64_t *)at);
     else

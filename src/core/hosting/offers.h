@@ -55,15 +55,16 @@ struct offers_source {
     struct text text;
     const char *name;     // of the file, for messages; gives the provider if there is none
     const char *provider; // NULL: from the name
-    const char *as_of;    // date of prices that have none
+    const char *as_of;    // date of prices that have none; NULL: not known
     bool all_regions;     // also outside the United States
 };
 
 struct offers_report {
     size_t rows, kept, merged; // merged: further zones of one region
-    size_t without_gpu, unknown_gpu, unpriced, absurd, abroad; // left out
-    const char *unknown_name;                                  // the first unknown GPU
-    double absurd_usd; // the first implausible price, USD per GPU hour
+    size_t without_gpu, unknown_gpu, unpriced, absurd, abroad, slices, hostless; // left out
+    size_t unplaced, undated; // kept, but never recommended
+    const char *unknown_name; // the first unknown GPU
+    double absurd_usd;        // the first implausible price, USD per GPU hour
     int absurd_line;
 };
 
@@ -77,7 +78,8 @@ enum { OFFERS_COLUMNS = 48 };
 void offers_columns(struct field *fields); // with room for OFFERS_COLUMNS
 
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog);
-void offers_append(struct offers *to, struct arena *arena, const struct offers *more);
+// Adds rows; each replaces those of the same provider, instance and region.
+void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
 
 // USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.
@@ -95,10 +97,14 @@ const struct billing *offers_terms(const struct billing *rows, size_t count, con
                                    const char *instance);
 
 // "us-east", "us-central", "us-south", "us-west"; "us" if nothing more precise is known; NULL
-// outside the United States.
+// outside the United States, or if the country is not stated.
 const char *offers_area(const char *region);
+
+// Whether a region says in which country it is: not "", "global" or OFFERS_NO_REGION.
+bool offers_is_placed(const char *region);
+#define OFFERS_NO_REGION "not-stated"
 
 // Whether the offer is in the region, given as its name, a prefix of it, its area, or "us".
 bool offers_in_region(const struct offer *offer, const char *region);
 
-enum { OFFERS_USD_LEAST_CENTS = 1, OFFERS_USD_MOST = 200 }; // per GPU hour; others are implausible
+enum { OFFERS_USD_LEAST_CENTS = 5, OFFERS_USD_MOST = 200 }; // per GPU hour; others are implausible

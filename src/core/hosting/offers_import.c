@@ -22,9 +22,15 @@ struct import {
     size_t slot_count;
 };
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 // One row of a foreign table. Prices are NAN where it has none.
 struct foreign {
     struct text provider, instance, gpu, region;
+    struct text card; // further words about the GPU
     double gpus, cores, memory_bytes, gpu_memory_bytes, on_demand, spot;
     int line;
 };
@@ -38,14 +44,53 @@ static const struct {
     const char *meant;
 } meanings[] = {
     { "A100", 60, 1000, "a100-sxm-80gb" }, // must precede the next: SkyPilot's plain A100 has 40 GB
-    { "A100", 0, 0, "a100-sxm-40gb" },           { "H100", 90, 1000, "h100-nvl" },
+    { "A100", 0, 0, "a100-sxm-40gb" },
+    { "H100", 90, 100, "h100-nvl" },
+    { "RTX6000", 60, 1000, "rtx-pro-6000-se" }, // the Quadro of that name has 24 GB
+    { "RTX PRO 6000 96GB", 0, 0, "rtx-pro-6000-se" },
+    { "RTXPro6000", 0, 0, "rtx-pro-6000-se" },
     { "RTXPRO6000", 0, 0, "rtx-pro-6000-se" }, // clouds have the server edition
     { "RTX-PRO-6000", 0, 0, "rtx-pro-6000-se" },
 };
 
+// Whether the text contains this part, in upper or lower case.
+static bool has_part(struct text text, const char *part)
+{
+    size_t size = strlen(part);
+    for (size_t i = 0; i + size <= text.size; i++) {
+        size_t k = 0;
+        while (k < size && (text.at[i + k] | 32) == (part[k] | 32))
+            k++;
+        if (k == size)
+            return true;
+    }
+    return false;
+}
+
+// "pcie" or "nvl" where the instance or the description of the card tells; else NULL. Azure's NC
+// series has cards in slots, its ND series modules.
+static const char *form_of(const struct foreign *row)
+{
+    bool slots = has_part(row->instance, "Standard_NC");
+    if (has_part(row->instance, "pcie") || has_part(row->card, "pcie") ||
+        has_part(row->gpu, "pcie") || (slots && has_part(row->gpu, "A100")))
+        return "pcie";
+    bool nvlink = has_part(row->card, "nvlink") || has_part(row->gpu, "nvlink");
+    if ((has_part(row->card, "nvl") && !nvlink) || (has_part(row->gpu, "nvl") && !nvlink) ||
+        (slots && has_part(row->gpu, "H100")))
+        return "nvl";
+    return NULL;
+}
+
 static struct text meant(const struct foreign *row)
 {
     double gib = row->gpu_memory_bytes / (1024.0 * 1024 * 1024);
+    const char *form = form_of(row);
+    bool large = gib > 60 || has_part(row->gpu, "80G");
+    if (form && has_part(row->gpu, "A100") && !strcmp(form, "pcie"))
+        return text_of(large ? "a100-pcie-80gb" : "a100-pcie-40gb");
+    if (form && has_part(row->gpu, "H100"))
+        return text_of(!strcmp(form, "nvl") ? "h100-nvl" : "h100-pcie");
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
         if (text_is(row->gpu, meanings[i].name) &&
             (meanings[i].most_gib == 0 ||
@@ -88,7 +133,8 @@ static uint64_t hash(uint64_t seed, const char *at, size_t size)
 static bool is_row(const struct offer *offer, const struct foreign *row, const struct gpu *gpu,
                    struct text provider)
 {
-    return text_is(row->instance, offer->instance) && text_is(row->region, offer->region) &&
+    struct text region = row->region.size ? row->region : text_of(OFFERS_NO_REGION);
+    return text_is(row->instance, offer->instance) && text_is(region, offer->region) &&
            text_is(provider, offer->provider) && !strcmp(gpu->name, offer->gpu) &&
            (double)offer->gpus == row->gpus;
 }
@@ -98,7 +144,8 @@ static uint32_t *find_slot(struct import *in, const struct foreign *row, const s
                            struct text provider)
 {
     uint64_t at = hash(14695981039346656037u, row->instance.at, row->instance.size);
-    at = hash(at, row->region.at, row->region.size) ^ (uint64_t)row->gpus;
+    struct text region = row->region.size ? row->region : text_of(OFFERS_NO_REGION);
+    at = hash(at, region.at, region.size) ^ (uint64_t)row->gpus;
     for (;; at++) {
         uint32_t *slot = &in->slots[at & (in->slot_count - 1)];
         if (!*slot || is_row(&in->out->rows[*slot - 1].offer, row, gpu, provider))
@@ -153,13 +200,32 @@ static struct offers_row *new_row(struct import *in)
     return row;
 }
 
+// Whether a name has this word between signs: "8x_PRO-6000-MIG-24GB" has MIG.
+static bool has_word(struct text name, const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= name.size; i++)
+        if (!strncmp(name.at + i, word, size) && (i == 0 || !is_letter(name.at[i - 1])) &&
+            (i + size == name.size || !is_letter(name.at[i + size])))
+            return true;
+    return false;
+}
+
 // Whether the row is a usable offer; if not, counts the reason in the report.
 static bool is_good(struct import *in, const struct foreign *row, const struct gpu **gpu)
 {
     struct offers_report *report = in->report;
     report->rows++;
+    if (has_word(row->gpu, "MIG") || has_word(row->instance, "MIG")) {
+        report->slices++;
+        return false;
+    }
     if (!row->gpu.size || !(row->gpus >= 1)) {
         report->without_gpu++;
+        return false;
+    }
+    if (!row->instance.size) {
+        report->hostless++;
         return false;
     }
     *gpu = find_gpu(in, row);
@@ -180,12 +246,28 @@ static bool is_good(struct import *in, const struct foreign *row, const struct g
         report->unpriced++;
         return false;
     }
-    if (!in->source->all_regions && row->region.size &&
-        !offers_area(text_copy(in->arena, row->region))) {
+    const char *region = text_copy(in->arena, row->region);
+    bool placed = offers_is_placed(region);
+    if (!in->source->all_regions && placed && !offers_area(region)) {
         report->abroad++;
         return false;
     }
+    report->unplaced += !placed;
+    report->undated += !in->source->as_of;
     return true;
+}
+
+// What the catalog says of the prices of this provider's instance: other tools do not tell.
+static int price_kind_of(const struct import *in, struct text provider, struct text instance)
+{
+    const struct catalog *catalog = in->source->catalog;
+    for (size_t i = 0; i < catalog->offer_count; i++) {
+        const struct offer *o = &catalog->offers[i];
+        if (o->price_kind != OFFER_FIRM && text_is(provider, o->provider) &&
+            text_is(instance, o->instance))
+            return o->price_kind;
+    }
+    return OFFER_FIRM;
 }
 
 static void add(struct import *in, const struct foreign *row)
@@ -204,11 +286,12 @@ static void add(struct import *in, const struct foreign *row)
     }
     struct offer *offer = &new_row(in)->offer;
     *slot = (uint32_t)in->out->count;
+    const char *region = row->region.size ? text_copy(in->arena, row->region) : OFFERS_NO_REGION;
     *offer = (struct offer){
         .provider = text_copy(in->arena, provider),
         .instance = text_copy(in->arena, row->instance),
         .gpu = gpu->name,
-        .region = text_copy(in->arena, row->region),
+        .region = region,
         .region_scope = row->region.size ? "region" : "list",
         .gpus = (int64_t)row->gpus,
         .host_cores = row->cores > 0 ? (int64_t)row->cores : 0,
@@ -218,6 +301,7 @@ static void add(struct import *in, const struct foreign *row)
         .spot_high_usd_per_hour = NAN,
         .reserved_1y_usd_per_hour = NAN,
         .reserved_3y_usd_per_hour = NAN,
+        .price_kind = price_kind_of(in, provider, row->instance),
         .source = in->source->name,
         .as_of = in->source->as_of,
     };
@@ -286,6 +370,7 @@ static void read_skypilot(struct import *in, const struct csv *csv)
             &(struct foreign){
                 .instance = csv_cell(csv, i, instance),
                 .gpu = text_trim(csv_cell(csv, i, gpu)),
+                .card = csv_cell(csv, i, info),
                 .region = csv_cell(csv, i, region),
                 .gpus = number_or_nan(csv_cell(csv, i, gpus)),
                 .cores = number_or_nan(csv_cell(csv, i, cores)),
@@ -428,6 +513,7 @@ static enum err complete(struct import *in, struct offers_row *row)
     offer->region_scope = offer->region_scope ? offer->region_scope : "list";
     offer->source = offer->source ? offer->source : in->source->name;
     offer->as_of = offer->as_of ? offer->as_of : in->source->as_of;
+    in->report->undated += !offer->as_of;
     return OK;
 }
 
@@ -516,6 +602,9 @@ enum err offers_read(struct offers *out, struct offers_report *report, struct ar
         return fail(ERR_INPUT,
                     "%s: is empty; expected a SkyPilot or gpuhunt catalog, or our own CSV",
                     source->name);
+    if (text.size > 2 && (!memcmp(text.at, "\x1f\x8b", 2) || !memcmp(text.at, "PK", 2)))
+        return fail(ERR_INPUT, "%s: is compressed; unpack it with gunzip or unzip first",
+                    source->name);
     return text.at[0] == '[' || text.at[0] == '{' ? read_gpuhunt(in, text) : read_csv(in);
 }
 
@@ -535,8 +624,17 @@ const char *offers_report_spell(const struct offers_report *r, struct arena *are
     if (r->unknown_gpu)
         out_put(&out, "; left out: %zu with a GPU that is not in the catalog (\"%s\")",
                 r->unknown_gpu, r->unknown_name);
+    if (r->hostless)
+        out_put(&out, "; left out: %zu GPUs without an instance, whose host has a price of its own",
+                r->hostless);
+    if (r->slices)
+        out_put(&out, "; left out: %zu slices of a GPU (MIG)", r->slices);
     if (r->abroad)
         out_put(&out, "; left out: %zu outside the United States (--all-regions keeps them)",
                 r->abroad);
+    if (r->unplaced)
+        out_put(&out, "; %zu do not state their country: never recommended", r->unplaced);
+    if (r->undated)
+        out_put(&out, "; %zu prices have no date: never recommended (column as_of)", r->undated);
     return out_string(&out);
 }

@@ -57,6 +57,21 @@ static const struct {
     { "utah", "us-west" },
 };
 
+// Codes of cities, which a number may follow: "nyc2". Parts of longer words mean nothing.
+static const struct {
+    const char *part, *area;
+} codes[] = {
+    { "nyc", "us-east" }, { "ewr", "us-east" },    { "iad", "us-east" },  { "atl", "us-east" },
+    { "mia", "us-east" }, { "ord", "us-central" }, { "dfw", "us-south" }, { "lax", "us-west" },
+    { "sfo", "us-west" }, { "sjc", "us-west" },    { "sea", "us-west" },
+};
+
+static bool is_code(const char *flat, const char *code)
+{
+    size_t size = strlen(code);
+    return !strncmp(flat, code, size) && flat[size + strspn(flat + size, "0123456789")] == 0;
+}
+
 // Lower case, blanks left out.
 static void flatten(char *out, size_t room, const char *text)
 {
@@ -74,12 +89,20 @@ const char *offers_area(const char *region)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (strstr(flat, places[i].part))
             return places[i].area;
-    bool any = !*flat || !strcmp(flat, "us") || !strcmp(flat, "usa") || !strcmp(flat, "global") ||
-               !strcmp(flat, "unitedstates") || !strcmp(flat, "northamerica");
-    bool named = !strncmp(flat, "us-", 3) || strstr(flat, "-usa-") ||
-                 (strlen(flat) > 4 && !strcmp(flat + strlen(flat) - 4, ",us")) ||
-                 (strlen(flat) > 3 && !strcmp(flat + strlen(flat) - 3, ",us"));
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (is_code(flat, codes[i].part))
+            return codes[i].area;
+    bool any = !strcmp(flat, "us") || !strcmp(flat, "usa") || !strcmp(flat, "unitedstates") ||
+               !strcmp(flat, "northamerica");
+    bool named = !strncmp(flat, "us-", 3) || strstr(flat, "-usa-") || strstr(flat, ",us,") ||
+                 (strlen(flat) > 2 && !strcmp(flat + strlen(flat) - 3, ",us"));
     return any || named ? "us" : NULL;
+}
+
+bool offers_is_placed(const char *region)
+{
+    return region && *region && strcmp(region, "global") && strcmp(region, "default") &&
+           strcmp(region, OFFERS_NO_REGION);
 }
 
 bool offers_in_region(const struct offer *offer, const char *region)
@@ -89,9 +112,7 @@ bool offers_in_region(const struct offer *offer, const char *region)
     flatten(own, sizeof own, offer->region ? offer->region : "");
     flatten(wanted, sizeof wanted, region);
     if (!area)
-        return *own && !strncmp(own, wanted, strlen(wanted));
-    if (!*own || !strcmp(own, "global")) // may be anywhere
-        return false;
+        return offers_is_placed(own) && !strncmp(own, wanted, strlen(wanted));
     // A price for all regions is also a price for this one.
     if (!strcmp(wanted, "us") || !strcmp(area, "us"))
         return !strncmp(wanted, "us", 2) || offers_area(region) != NULL;

@@ -83,6 +83,10 @@ const struct field fact_fields[] = {
     { 0 },
 };
 
+const char *const offer_price_kinds[] = {
+    "firm", "auction", "median", "reservation", "block", NULL
+};
+
 const struct field offer_fields[] = {
     FIELD_NEEDED(offer, provider, TEXT, "provider"),
     FIELD_NEEDED(offer, instance, TEXT, "instance type, by the provider's name"),
@@ -97,6 +101,8 @@ const struct field offer_fields[] = {
     FIELD(offer, spot_high_usd_per_hour, USD, "spot price in the most expensive zone"),
     FIELD(offer, reserved_1y_usd_per_hour, USD, "price with a one-year commitment"),
     FIELD(offer, reserved_3y_usd_per_hour, USD, "price with a three-year commitment"),
+    FIELD_OF(offer, price_kind, offer_price_kinds,
+             "what the on-demand price is: firm unless given"),
     FIELD_NEEDED(offer, source, TEXT, "where the figures come from"),
     FIELD_NEEDED(offer, as_of, DATE, "date of the figures"),
     FIELD(offer, spot_as_of, DATE, "date of the spot price"),
@@ -361,6 +367,18 @@ enum err catalog_model(const struct model **out, const struct catalog *catalog, 
     cut->parameters = cut->active_parameters = 0;
     *out = cut;
     return model_check(cut, cut->name);
+}
+
+const struct node *catalog_offer_node(const struct catalog *catalog, const struct offer *offer)
+{
+    size_t size = strlen(offer->provider);
+    for (size_t i = 0; i < catalog->node_count; i++) {
+        const char *name = catalog->nodes[i].name;
+        if (!strncmp(name, offer->provider, size) && name[size] == '/' &&
+            !strcmp(name + size + 1, offer->instance))
+            return &catalog->nodes[i];
+    }
+    return NULL;
 }
 
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu)

@@ -56,12 +56,19 @@ struct fact {
     const char *source, *as_of, *note;
 };
 
+// What a price is. Only a firm price can be had by asking for it. An auction's floor and a median
+// of other offers are no prices of this offer at all; a price for reservations or prepaid blocks is
+// not one on demand, while the offer's spot and committed prices hold.
+enum offer_price { OFFER_FIRM, OFFER_AUCTION, OFFER_MEDIAN, OFFER_RESERVATION, OFFER_BLOCK };
+extern const char *const offer_price_kinds[]; // "firm", …; ended by NULL
+
 struct offer {
     const char *provider, *instance, *gpu, *region, *region_scope;
     int64_t gpus, host_cores;
     double host_memory_bytes;
     double on_demand_usd_per_hour, spot_usd_per_hour, spot_high_usd_per_hour;
     double reserved_1y_usd_per_hour, reserved_3y_usd_per_hour; // for the whole instance
+    int price_kind;                                            // enum offer_price
     const char *source, *as_of, *spot_as_of, *reserved_as_of, *note;
 };
 
@@ -95,6 +102,8 @@ enum err catalog_node(const struct node **out, const struct catalog *catalog, co
 enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name);
 
 // The first node in the file that holds this GPU, or NULL. Reference builds come first.
+// The node of an offer, "provider/instance"; NULL: its links and network are not known.
+const struct node *catalog_offer_node(const struct catalog *catalog, const struct offer *offer);
 const struct node *catalog_node_of(const struct catalog *catalog, const struct gpu *gpu);
 
 // The fact of that topic and item, or NULL.

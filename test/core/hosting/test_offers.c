@@ -193,7 +193,18 @@ TEST(offers_lie_in_the_area_that_the_providers_name_says)
         { "us-central1", "us-central" },
         { "North Carolina", "us-east" },
         { "US", "us" },
-        { "global", "us" },
+        { "global", NULL },
+        { "", NULL },
+        { OFFERS_NO_REGION, NULL },
+        { "nyc2", "us-east" },
+        { "atl1", "us-east" },
+        { "ewr", "us-east" },
+        { "ord", "us-central" },
+        { "lax", "us-west" },
+        { "tor1", NULL },
+        { ", US, NA", "us" },
+        { "Oregon, US, NA", "us-west" },
+        { "Sverdlovsk Oblast, RU, EU", NULL },
         { "eu-west-1", NULL },
         { "jerusalem-israel-1", NULL },
         { "australiaeast", NULL },
@@ -223,4 +234,88 @@ TEST(offers_are_billed_by_the_providers_terms_or_by_the_cautious_ones)
                          text_of("provider,granularity_seconds,minimum_seconds,egress_usd_per_gb,"
                                  "confidence,source,as_of\nx,0,0,0,low,y,2026\n"),
                          "mine.csv") == ERR_INPUT);
+}
+
+static const char *card_of(const char *row)
+{
+    struct offers offers;
+    struct offers_report report;
+    const char *csv = text_format(&test_arena,
+                                  "InstanceType,AcceleratorName,AcceleratorCount,Price,Region,"
+                                  "GpuInfo\n%s\n",
+                                  row);
+    CHECK(!read(&offers, &report, "x.csv", csv));
+    return offers.count ? offers.rows[0].offer.gpu : report.slices ? "slice" : "none";
+}
+
+TEST(offers_of_a_slice_of_a_gpu_are_no_whole_cards) // I1
+{
+    CHECK(!strcmp(card_of("8x_PRO-6000-MIG-24GB,PRO-6000-MIG-24GB,8,2,US,"), "slice"));
+    CHECK(!strcmp(card_of("MIGHTY-8x,H100,8,20,US,"), "h100-sxm"));
+}
+
+TEST(offers_of_a_cent_for_a_gpu_hour_are_not_believed) // I3
+{
+    CHECK(!strcmp(card_of("a100.8x,A100,8,0.08,us-central2,"), "none"));
+    CHECK(!strcmp(card_of("t4.1x,T4,1,0.06,us-central2,"), "t4"));
+}
+
+TEST(offers_keep_cards_and_modules_apart) // I4
+{
+    CHECK(!strcmp(card_of("Standard_NC24ads_A100_v4,A100-80GB,1,3,eastus,"), "a100-pcie-80gb"));
+    CHECK(!strcmp(card_of("Standard_ND96amsr_A100_v4,A100-80GB,8,30,eastus,"), "a100-sxm-80gb"));
+    CHECK(!strcmp(card_of("Standard_NC40ads_H100_v5,H100,1,7,eastus,"), "h100-nvl"));
+    CHECK(!strcmp(card_of("gpu_1x_h100_pcie,H100,1,2,us-east-1,"), "h100-pcie"));
+    CHECK(!strcmp(card_of("gpu_1x_h100_sxm5,H100,1,3,us-east-1,"), "h100-sxm"));
+    CHECK(!strcmp(card_of("h100::8,H100-NVLINK,8,23,US,"), "h100-sxm"));
+    CHECK(!strcmp(card_of("a,A100-80GB,1,2,US,\"{'Gpus': [{'Name': 'A100 PCIe'}]}\""),
+                  "a100-pcie-80gb"));
+    CHECK(!strcmp(card_of("gpu-rtx6000_1gpu,RTX6000,1,2,us-central1,\"{'SizeInMiB': 98304}\""),
+                  "rtx-pro-6000-se"));
+    CHECK(!strcmp(card_of("ECS1GPU,RTX6000,1,0.3,US,\"{'SizeInMiB': 24576}\""), "quadro-rtx-6000"));
+    // A size that is that of all eight tells nothing of one.
+    CHECK(!strcmp(card_of("l__8xH100_80GB,H100,8,20,US,\"{'SizeInMiB': 655360}\""), "h100-sxm"));
+}
+
+TEST(offers_without_a_country_or_a_date_get_none) // I5, I8
+{
+    struct offers offers;
+    struct offers_report report;
+    struct offers_source source = {
+        .catalog = catalog(),
+        .text = TEXT("InstanceType,AcceleratorName,AcceleratorCount,Price,Region\n"
+                     "ECS2,L4,1,0.5,\nx,L4,1,0.5,default\n"),
+        .name = "seeweb.csv",
+    };
+    CHECK(!offers_read(&offers, &report, &test_arena, &source) && offers.count == 2);
+    CHECK(report.unplaced == 2 && report.undated == 2);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(!offers.rows[i].offer.as_of && !offers_area(offers.rows[i].offer.region));
+        CHECK(!offers_is_placed(offers.rows[i].offer.region));
+        CHECK(!offers_in_region(&offers.rows[i].offer, "us"));
+    }
+    // The same after it was written and read as our own.
+    struct out out = { .arena = &test_arena };
+    offers_write(&offers, &out);
+    source.text = out_view(&out);
+    CHECK(!offers_read(&offers, &report, &test_arena, &source) && offers.count == 2);
+    CHECK(!offers.rows[0].offer.as_of && !offers_is_placed(offers.rows[0].offer.region));
+}
+
+TEST(offers_of_an_auction_stay_one_when_imported)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "mithril.csv",
+                "InstanceType,AcceleratorName,AcceleratorCount,Price,SpotPrice,Region\n"
+                "h200.8x,H200,8,8,8,us-central2-a\n"));
+    CHECK(offers.count == 1 && offers.rows[0].offer.price_kind == OFFER_AUCTION);
+}
+
+TEST(offers_in_a_compressed_file_say_how_to_unpack_it) // I9
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(read(&offers, &report, "catalog.zip", "PK\x03\x04 and so on") == ERR_INPUT);
+    CHECK(strstr(error_text(), "unzip"));
 }
