@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of reading rows and rendering conversations on one core.
 //
 //     bench_chat [TEMPLATE [FILE.jsonl]]

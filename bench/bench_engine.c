@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of the engine on a GPU, as a trainer runs them: tokens/s, executed FLOP/s, memory.
 //
 //     build/fast/bench/engine llama-3.1-8b lora bf16 4096 4 [steps] [accumulation] [level] [limit]

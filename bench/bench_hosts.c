@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time to rank all offers for a plan and to read a SkyPilot catalog of 100,000 rows; fails above
 // 200 ms and 1 s.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time that a command spends to write to the ledger, against a limit of 5 ms.
 
 #include "core/measured/history.h"

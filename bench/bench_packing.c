@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time to simulate an epoch of a million examples with lengths like those of instruction data, for
 // each packer. Each line: the case, milliseconds of CPU time, their share of the limit of 100 ms
 // for packing a whole set, and how full the rows are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time of plans and searches against their limits, and configurations per second.
 
 #include "core/plan/plan.h"

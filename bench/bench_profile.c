@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole chain on 100 MB of chat records: read, render, tokenise, count labels, simulate
 // batches.
 //

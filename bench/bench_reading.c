@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of reading rows and fields of JSON Lines, lists, CSV, gzip and zstd, compared with memchr.
 // Each line: the case, GB of plain text per second (best of five), and its share of memchr's speed.
 // CPU time, so that other load does not count; wall time for the line of all cores.

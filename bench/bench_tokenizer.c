@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench_tokenizer [TEXT...]: speed of counting tokens, one line for each case.
 //
 // Texts are files with one record per line (default: the licences and Python's library of a Debian

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of a training step on the CPU, as a share of the speed of its own matrix product.
 //
 //     bench_train [TOKENS [STEPS]]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page.mjs: the page's speed in a headless Chromium, from file:.
 //
 //     make check-page && node bench/page.mjs

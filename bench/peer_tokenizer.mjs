@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // peer_tokenizer.mjs [TEXT...]: Hugging Face's library, as npm has it, on the first 4 MB of the same kind of records as
 // bench_tokenizer: MB/s of text, special tokens off, one thread.
 

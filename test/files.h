@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // files: small files for tests, in a folder of their own that goes when the tests end.
 
 #pragma once

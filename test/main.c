@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the tests whose name or file holds the word given, or all: those written in C, then the
 // scripts test/*/*.sh but those of test/oracles, which install what they compare with. A script
 // passes when it prints what stands in <name>.out (where there is one) and exits as <name>.exit

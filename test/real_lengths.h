@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // real_lengths: reads the lists of real example lengths in test/data.
 
 #pragma once

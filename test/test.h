@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // test: a test is a sentence and its body.
 //
 //     TEST(packing_keeps_every_token) { CHECK(total == 12); }

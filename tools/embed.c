@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embed FILE...: prints C source with the content of the files, which base/embedded finds by name.
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 # example: writes data/example.jsonl, the small dataset that ships with the program.
 #
 # 300 conversations of a bicycle shop's assistant, put together from sentences written for it: one to

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """goldens.py FOLDER: what transformers and PEFT compute on tiny models, for test/train/test_goldens.c.
 
 Needs torch, transformers, peft and safetensors; a CPU is enough. For each kind of model FOLDER gets

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page MARKUP STYLE SCRIPT MODULE: prints the web page as one self-contained file: the markup, the
 // styles of report and page, the script, and the module in base64.
 

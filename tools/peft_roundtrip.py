@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """peft_roundtrip.py FOLDER: do PEFT, transformers and bitsandbytes understand our files, and we theirs?
 
 Needs torch, transformers, peft and safetensors, and for the NF4 part bitsandbytes; a CPU is enough

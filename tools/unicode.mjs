@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unicode.mjs FOLDER PACKAGE: prints src/base/unicode_tables.h.
 //
 // FOLDER holds UnicodeData.txt, DerivedAge.txt, DerivedNormalizationProps.txt and CompositionExclusions.txt

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vocabulary MERGES FILE...: trains a byte-level BPE on text and writes its merges to standard
 // output.
 //

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # vocabulary.sh PROGRAM: learns data/vocabulary.bin from texts of Debian packages; PROGRAM is tools/vocabulary.c built.
 set -eu
 tools/deps fortunes-min fortunes vim-runtime perl-doc python3

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts dropped files: tokenizer and template, rows, chunks.
 
 #include "web/dropped.h"

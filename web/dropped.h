@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dropped: counts files dropped onto the page, chunk by chunk, with the same result as the program.
 //
 //     TRY(dropped_open(&dropped, &options));           // tokenizer, template

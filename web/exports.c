@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that the page calls: text in, text out, the same documents as the command line.
 //
 //     at = allocate(size); … write the request there …

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // live: the form, its requests to the core, and the display. All numbers, sentences and charts come
 // from the core; nothing is computed here. Used twice: as the page, and as the what-if of a report,
 // where <script id="report-plan"> contains the initial plan.

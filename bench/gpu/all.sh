@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every bar of the CUDA engine on one GPU, peers in the same run; ends in a table of measured, bar, met.
 #
 #     SKIP="peers curves" OUT=folder bench/gpu/all.sh      parts: build parity engine peers parity_hf curves costs sanitizer

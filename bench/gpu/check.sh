@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the program, its CUDA library and the benches on a GPU machine without network; libraries that it lacks
 # may lie in .amd64. The log goes to $OUT (or the folder build/gpu).
 set -u

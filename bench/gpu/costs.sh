@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Packing against padding on the lengths of real data sets (test/data/*_lengths.csv), by the engine itself: LoRA r=16 on
 # the 1B shape, tokens/s of real tokens. Packed rows and padded micro-batches hold at most the same number of tokens.
 set -u

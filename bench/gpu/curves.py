@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loss curves of 200 steps: the engine on the CPU in fp32, on the GPU in bf16 (and fp8), and PyTorch in fp32.
 
     python3 bench/gpu/curves.py [OUT.jsonl] [SECONDS]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The engine's speed and memory on a GPU, one configuration a line; peers are timed by bench/gpu/peers.py.
 set -u
 cd "$(dirname "$0")/../.."

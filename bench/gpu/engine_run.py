@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scripts beside this one share: model folders, documents, and runs of build/gpuhours.
 
 The tokenizer is test/data/tiny_model's: a token per byte, and 256 behind every document; so PyTorch can be given the

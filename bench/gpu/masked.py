@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an attention mask costs in transformers: layers forward and backward, with padding hidden by a mask and without.
 
     python3 bench/gpu/masked.py [OUT.jsonl]

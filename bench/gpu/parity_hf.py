@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One training step of the engine on a GPU against transformers and PEFT: every gradient, tensor by tensor.
 
     python3 bench/gpu/parity_hf.py [OUT.jsonl] [SECONDS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times transformers (with PEFT for LoRA) on random weights of real shapes: what the engine is held against.
 
     python3 bench/gpu/peers.py [OUT.jsonl] [SECONDS]

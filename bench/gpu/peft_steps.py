@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times training steps of transformers with PEFT on random weights of real shapes, as a user of both gets them.
 
     python3 bench/gpu/peft_steps.py OUT.jsonl [SECONDS]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # pilot_engine.sh [pilot|start|finish] [OUT]: a pilot of the built-in engine on short rows forecasts a run of it on long rows.
 #
 #     pilot     PILOT_SECONDS (180) of gpuhours pilot on short rows; gpuhours plan --pilot on long ones, as many as make one

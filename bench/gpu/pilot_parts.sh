@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # pilot_parts.sh: what pilot_engine.sh and pilot_wrapped_run.sh share. Read by them in the repository's root, not run.
 #
 # They go in phases, since a lent machine may take no command of ten minutes: what one phase leaves in $out the next reads,

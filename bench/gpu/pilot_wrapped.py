@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fine-tune with transformers' Trainer and PEFT that writes when each of its steps ended; for pilot_wrapped.sh.
 
     python3 bench/gpu/pilot_wrapped.py train SHAPE ROWS WIDTH STEPS STAMPS.jsonl

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # pilot_wrapped.sh [OUT]: transformers' Trainer with PEFT under gpuhours pilot, on the 1B and the 8B shape.
 #
 # For each: the pilot's sustained tokens/s against the trainer's own time stamps, its peak memory against what

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # pilot_wrapped_run.sh [pilot|start|finish] [OUT]: a wrapped pilot on short rows forecasts a bare run of that trainer on long ones.
 #
 #     pilot     PILOT_SECONDS (180) of transformers' Trainer with PEFT (rows_trainer.py) under gpuhours pilot, on rows of 64

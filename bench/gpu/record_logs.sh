@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # record_logs.sh [OUT]: what transformers' Trainer really prints and writes, for test/data/logs.
 #
 # A tiny model for 60 steps on a terminal of 100 columns: a line every 5 steps, an evaluation every 20, a save every 30.

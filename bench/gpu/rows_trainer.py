@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fine-tunes rows with transformers' Trainer and PEFT, as a user's own script does; for the pilots' scripts and record_logs.sh.
 
     python3 bench/gpu/rows_trainer.py --rows rows.jsonl --out FOLDER [--shape llama-3.2-1b] [--micro-batch 8] …

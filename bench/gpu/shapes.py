@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models that the scripts beside this one run in PyTorch: real shapes, random weights.
 
     from shapes import SHAPES, build

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of six_pilots.sh, which says what they are for.
 
     six_pilots.py rows ROWS                      JSON lines whose texts have GSM8K's first lengths, in tokens of a byte

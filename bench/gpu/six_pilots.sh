@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # six_pilots.sh [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs, in six configurations.
 #
 # They differ in model, order of rows, accumulation, checkpointing and evaluation; rows have GSM8K's lengths and are padded to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bars of the CUDA engine, from what bench/gpu/all.sh and the pilots left in a folder: measured, bar, met.
 
     python3 bench/gpu/summary.py FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times Python's tokenizers and tiktoken on the records of a file, one a line, with one thread and with all.
 
     python3 bench/gpu/tokenizer_peers.py TOKENIZER.json RANKS.tiktoken TEXT

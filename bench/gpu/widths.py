@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the first sight of a padded width costs transformers with PEFT, beside its second and third sight.
 
     python3 bench/gpu/widths.py [OUT.jsonl]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arenas: blocks of zeroed memory that are freed together or rewound to a mark.
 
 #include "base/arena.h"

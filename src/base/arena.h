@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arena: memory that is freed together.
 //
 // A function that returns memory takes the arena as an argument; single pieces are never freed.

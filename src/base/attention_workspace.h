@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_workspace: the bytes that the CUDA engine reserves for the backward pass of attention.
 //
 // One source for two readers: the engine allocates this many bytes (train/cuda/attention.cu) and a

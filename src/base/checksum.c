@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // XXH64, after its specification (https://github.com/Cyan4973/xxHash): four lanes of 8 bytes, then
 // the rest, then a final mix.
 

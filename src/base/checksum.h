@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checksum: a fast 64-bit hash (XXH64) that notices damaged files. It keeps no attacker out.
 
 #pragma once

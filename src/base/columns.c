@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lays out a table: natural widths first, then cuts and spare columns until it fits.
 
 #include "base/columns.h"

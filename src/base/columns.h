@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // columns: a table for people, fitted to the width of the out that it is written to.
 //
 //     struct columns columns = { .arena = arena, .align = "Lrrl", .spare = "0021" };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads comma- or tab-separated values, record by record or as a table.
 
 #include "base/csv.h"

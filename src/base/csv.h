@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // csv: reads a table of comma- or tab-separated values with a header line.
 //
 //     struct csv csv;

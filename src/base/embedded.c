@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds a file of data/ that is compiled in.
 
 #include "base/embedded.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // embedded: the files of data/, compiled into the program by tools/embed.c.
 
 #pragma once

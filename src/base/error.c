@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sentence of the last failure on each thread, and the table of exit codes.
 
 #include "base/error.h"

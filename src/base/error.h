@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // error: how a failure is reported.
 //
 // A function that can fail because of the world returns an enum err, OK being zero, and says what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables that describe structs: reading, writing and spelling their members.
 
 #include "base/field.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // field: tables that describe structs; options, JSON keys and catalog columns are their rows.
 //
 //     static const struct field gpu_fields[] = {

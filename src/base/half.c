@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between fp32, fp16, bf16 and e4m3, bit by bit.
 
 #include "base/half.h"

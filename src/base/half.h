@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // half: converts fp32 to and from bf16, IEEE fp16 and fp8 (e4m3).
 //
 //     uint16_t stored = half_to_bf16(0.1f);

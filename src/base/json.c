@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads JSON as a stream or a tree, and writes it.
 
 #include "base/json.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // json: reads JSON as a stream or as a tree, and writes it.
 //
 // The reader takes values one after another and records the first error, so that callers check only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the ends of rows in chunks of JSON, CSV or plain text, and guesses the format.
 
 #include "base/lines.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lines: cuts a stream of text into rows: JSON Lines, a JSON list, CSV records, plain lines.
 //
 // A stream arrives in chunks. lines_cut() returns how much of a chunk is complete rows; the caller

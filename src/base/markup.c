@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Escapes text for HTML, Markdown, CSV and terminals, one character at a time.
 
 #include "base/markup.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // markup: escapes untrusted text for HTML, Markdown, CSV and terminals.
 //
 // Names of files and models, and warnings, may contain anything. Each output format shows them as

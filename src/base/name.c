@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits names into words and matches them; suggests names in errors.
 
 #include "base/name.h"

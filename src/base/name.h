@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // name: finds an entry by a loosely spelled name.
 //
 //     struct name_list list = { .arena = arena, .noise = words };

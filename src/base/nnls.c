@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Non-negative least squares by trying all subsets of columns.
 
 #include "base/nnls.h"

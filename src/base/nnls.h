@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nnls: non-negative least squares.
 //
 //     double rows[] = { 1, 2,  1, 3,  1, 5 }, values[] = { 5, 7, 11 }, x[2];

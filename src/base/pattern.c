@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a pattern's program on a backtracking machine.
 //
 // The machine has a position in the program (op) and in the text (at). An op that has alternatives

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pattern: a small regular-expression engine for pre-tokenizers that have no scanner.
 //
 // Supports what tokenizer files use, with the semantics of Oniguruma, the engine of Hugging Face's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pattern_internal: the program of a pattern.
 //
 // pattern_read.c parses a pattern into a tree and compiles the tree into a program of small

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses a pattern into a tree and compiles the tree into a program.
 
 #include "base/pattern_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // xoshiro256** and the distributions that are sampled with it.
 
 #include "base/rng.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rng: a seeded random number generator with the same numbers on every machine.
 //
 // xoshiro256** by Blackman and Vigna, seeded by splitmix64. All samples of the forecast,

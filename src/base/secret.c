@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises secrets by words in the key and by well-known prefixes of the value.
 
 #include "base/secret.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // secret: tells which settings hold a password, an access token or a key.
 //
 // What a user's configuration says is copied into documents, reports and the ledger, which people

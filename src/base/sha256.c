@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 of a text, written in base64.
 
 #include "base/sha256.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sha256: SHA-256 (FIPS 180-4), which content security policies use to identify inline scripts.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantiles and summaries of samples; the normal and Student's t distribution.
 
 #include "base/stats.h"

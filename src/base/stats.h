@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stats: quantiles, normal probabilities and robust summaries of samples.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folds long lines and spells characters in ASCII, without moving what is already laid out.
 
 #include "base/terminal.h"

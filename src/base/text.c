@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of strings, string building, spelling and reading numbers; see text_columns.c for widths.
 
 #include "base/text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // text: views of strings, string building, and numbers as people write them.
 //
 // A struct text points into what someone else owns. A struct out grows a string in an arena:

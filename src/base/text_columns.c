@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How text fills a terminal: characters and their columns, cuts, lines and styles.
 
 #include "base/text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8, character classes, case and normal forms, by lookup in generated tables.
 
 #include "base/unicode.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unicode_tables: classes, decompositions and case mappings; made by tools/unicode.mjs.
 //
 // Long because it is a table. Classes and case mappings are Unicode 16.0, decompositions 12.0: as

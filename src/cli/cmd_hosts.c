@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours hosts: where a planned job could run, and what it costs there.
 
 #include "base/embedded.h"
 #include "cli/data.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "core/hosting/hosting.h"
 #include "host/folder.h"
 

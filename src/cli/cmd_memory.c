@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours memory: the byte plan by part, and the largest micro-batch and context that fit.
 
 #include "cli/data.h"
 #include "cli/from.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "core/plan/fit.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours merge: merges an adapter into its base model and writes the result.
 
 #include "cli/command.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "train/merge.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours pack: writes a dataset as rows of token ids, ready for the engine.
 //
 // Two passes: the tokens of all examples are written to a file in order, then rows are packed by
@@ -7,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/data.h"
 #include "cli/dataset.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/file.h"
 #include "host/npy.h"
 

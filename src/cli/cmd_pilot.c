@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours pilot: measures the throughput of a training run in a few minutes.
 //
 // After -- comes the command line of any trainer: it runs as on a terminal until its throughput is
@@ -8,7 +9,7 @@
 #include "cli/pilot_forecast.h"
 #include "cli/pilot_from.h"
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/wrapped_pilot.h"
 #include "core/measured/plausible.h"
 #include "host/file.h"

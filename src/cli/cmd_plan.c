@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours plan: the whole chain, from data or a token count to hours, cost and warnings.
 
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/from.h"
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/file.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours profile: counts the tokens of a dataset and simulates its batches.
 
 #include "cli/command.h"
 #include "cli/data.h"
 #include "cli/dataset.h"
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/file.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours report: documents as a page with charts, or as text, Markdown or CSV.
 
 #include "base/embedded.h"
 #include "cli/command.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "core/step/catalog.h"
 #include "core/report/report.h"
 #include "host/file.h"

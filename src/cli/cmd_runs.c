@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours runs: the ledger of past plans, pilots and runs, and how often their ranges held.
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/data.h"
 #include "cli/runs.h"
 #include "core/measured/plausible.h"

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours show: the catalogs, whole or one row in full.
 
 #include "base/columns.h"
 #include "cli/data.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "core/hosting/offers.h"
 #include "host/file.h"
 

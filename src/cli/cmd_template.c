@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours template: renders a chat template, to show the text that a model is trained on.
 
 #include "cli/command.h"

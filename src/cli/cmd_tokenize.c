@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours tokenize: token ids of each line of a file.
 
 #include "cli/command.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours train: fine-tunes a model on this machine: full, LoRA or QLoRA.
 //
 // Reads and packs the data, lays the model out in planned memory, resumes from the newest
@@ -7,8 +8,8 @@
 #include "cli/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
-#include "cli/stop.h"
+#include "cli/terminal/print.h"
+#include "cli/terminal/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"

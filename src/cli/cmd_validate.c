@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours validate: how far the forecast is from measured runs, each without its own source.
 
 #include "base/columns.h"
 #include "base/embedded.h"
 #include "cli/data.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "core/measured/validate.h"
 #include "host/file.h"
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours watch: runs a trainer to its end, with a live forecast of the whole run.
 
 #include "cli/command.h"
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/wrapped_pilot.h"
 #include "host/clock.h"
 #include "host/file.h"

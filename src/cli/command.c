@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a command line into the fields of a command's option groups.
 
 #include "cli/command.h"

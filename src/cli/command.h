@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // command: what main.c knows about each command, and how a command reads its options.
 //
 // A command is one file cmd_<name>.c with one struct command in it, listed in commands.c:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of commands, in the order of the guide.
 
 #include "cli/command.h"

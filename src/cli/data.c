@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens the catalogs, and the model and stack that a command line names.
 
 #include "cli/data.h"

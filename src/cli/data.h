@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data: the catalogs and the model that a command line names.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the tokenizer and the chat template of a dataset.
 
 #include "cli/dataset.h"

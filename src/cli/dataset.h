@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dataset: examples of tokens from data files, read, rendered and tokenised on all cores.
 //
 //     struct dataset dataset;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the examples of a dataset into a profile.
 
 #include "cli/dataset.h"

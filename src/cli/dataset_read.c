@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a dataset: blocks of rows go to worker threads, examples come back in order.
 
 #include "cli/dataset.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 
 #include "base/embedded.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "host/pool.h"
 #include "host/source.h"
 

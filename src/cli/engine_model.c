@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens the model of --model for the engine: decoder, and weights where there are some.
 
 #include "cli/engine_model.h"

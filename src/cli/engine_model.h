@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // engine_model: the model that the engine runs: a folder, a config.json or a catalog name.
 //
 //     struct engine_model model;

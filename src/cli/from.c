@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // --from: reads a trainer's configuration files and command line into a request.
 
 #include "cli/from.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 
 #include "host/file.h"
 #include "host/folder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // from: fills the options of a command from configurations of trainers, before its own are read.
 //
 //     struct from from = { 0 };

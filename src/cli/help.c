@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the guide, the help of a command and the version.
 
 #include "cli/help.h"

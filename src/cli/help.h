@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // help: what gpuhours help, --help and --version print, from the tables of the commands.
 //
 //     struct out out = { .arena = arena };

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens the ledger for commands, adds their documents, and reads the runs that plans learn from.
 
 #include "cli/ledger_entry.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 
 #include "core/measured/plausible.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ledger_entry: adds the results of commands to the ledger, and gives its runs to the next plan.
 //
 //     ledger_entry_document(line, out_view(&document));   // at the end of a command

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the command, answers help and --version, and is the only place that exits.
 
 #include "cli/help.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/pages.h"
 #include "train/cpu/product.h"
 

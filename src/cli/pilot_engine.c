@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in pilot: reads the plan, sets up the engine, times steps and probes, fills the
 // document.
 
@@ -7,8 +8,8 @@
 #include "cli/data.h"
 #include "cli/engine_model.h"
 #include "cli/pilot_rows.h"
-#include "cli/print.h"
-#include "cli/stop.h"
+#include "cli/terminal/print.h"
+#include "cli/terminal/stop.h"
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot_engine: the built-in pilot: runs a plan's configuration on the built-in engine.
 //
 //     struct pilot_engine_request request = pilot_engine_default();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a plan again from its document, with the pilot, and prints before and after.
 
 #include "cli/pilot_forecast.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot_forecast: shows how a pilot changes the forecast of its plan.
 //
 //     pilot_forecast_put(&out, line, "plan.json", &pilot, "pilot.json");

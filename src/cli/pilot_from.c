@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills a plan for a wrapped pilot from the trainer's configuration.
 
 #include "cli/pilot_from.h"
 
 #include "cli/data.h"
 #include "cli/pilot_rows.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 
 #include <math.h>
 #include <stdio.h>

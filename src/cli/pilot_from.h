@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot_from: reads the configuration of a wrapped trainer: its settings and tokens per step.
 //
 //     struct pilot_from request = { .from = &from, .profile = "profile.json", .gpus = 8 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads rows for a pilot, or makes random ones of the right lengths.
 
 #include "cli/pilot_rows.h"

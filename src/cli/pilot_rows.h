@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot_rows: loads the training rows of a pilot: the user's data, or random tokens of its lengths.
 //
 //     struct pilot_rows rows = { .words = line->positional, .count = line->positional_count, … };

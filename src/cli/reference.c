@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Environment variables and files, each described once.
 
 #include "cli/reference.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reference: environment variables and files of the program, as tables.
 //
 // gpuhours help, the manual pages and docs/reference.md print them; a test compares the variables

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // runs: shared by the files of `gpuhours runs`.
 
 #pragma once

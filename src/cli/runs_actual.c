@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpuhours runs actual: the document of a finished run, from numbers or a trainer's log.
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/runs.h"
 
 #include "core/trainers/step_series.h"

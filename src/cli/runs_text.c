@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `gpuhours runs` prints: the list, one entry in full, several side by side, and coverage.
 
 #include "base/columns.h"

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the plan of a training run, its progress line and its result.
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/train_progress.h"
 
 #include "host/clock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train_progress: what train prints: the plan of the run, a progress line, the result.
 //
 //     step 12/300  loss 1.284  16,400 tok/s  558 TFLOP/s, 71 %  89.5 GiB  690 W  1,410 MHz

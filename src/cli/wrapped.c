@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a trainer, feeds its output and files to the log readers, and measures its steps.
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "cli/wrapped.h"
 
 #include "core/trainers/trainer_files.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wrapped: runs a trainer, turns its output and files into steps, and samples its GPUs.
 //
 //     struct wrapped run;
@@ -15,7 +16,7 @@
 
 #pragma once
 
-#include "cli/status_line.h"
+#include "cli/terminal/status_line.h"
 #include "core/data/packing.h"
 #include "core/trainers/step_series.h"
 #include "host/follow.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rate, step times, stalls and GPU figures of a wrapped run, as a pilot.
 
 #include "cli/wrapped_pilot.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wrapped_pilot: makes the document of a pilot from a wrapped run.
 
 #pragma once

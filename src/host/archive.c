@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads plain, gzip and zstd files as one stream, and refuses archives that unpack to too much.
 
 #include "host/archive.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // archive: reads a file as a stream, unpacking gzip and zstd on the way.
 //
 //     struct archive in;

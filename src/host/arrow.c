@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads Arrow IPC: flatbuffer metadata, then record batches, then rows as JSON text.
 
 #include "host/arrow.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arrow: rows of Arrow IPC files (.arrow, .feather), as dataset libraries keep them, as JSON text.
 //
 // Reads the stream and the file format, batch by batch: memory is one batch. Columns of numbers,

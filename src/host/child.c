@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts a command on pseudo-terminals, forwards its output and our signals, and stops it in
 // stages: SIGINT, SIGTERM, SIGKILL.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // child: runs a command as on a terminal, passes its output on, and stops all of its processes.
 //
 //     struct child child;

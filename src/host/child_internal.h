@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // child_internal: what the files of child share: output relays, the warden, the process tree.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes the command's output on from a thread of its own, so that a slow reader does not stop it.
 
 #include "host/child_internal.h"

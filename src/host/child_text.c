@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the command printed last and how it ended, as text for people.
 
 #include "host/child_internal.h"

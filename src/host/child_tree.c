@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds all descendants of a process through /proc.
 
 #include "host/child_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The warden: a process between this one and the command. It adopts orphans of the command and
 // survives when this process is killed; it then stops everything, so that no process keeps a GPU
 // busy unnoticed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // clock: a monotonic clock in seconds, to measure how long something took.
 //
 //     double began = clock_seconds();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads small files and maps large ones; writes through a temporary name and a rename.
 
 #define _GNU_SOURCE // realpath

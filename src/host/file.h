@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // file: reads or maps files, and writes them atomically.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and maps the files of a folder that share an ending.
 
 #include "host/folder.h"

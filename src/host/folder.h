@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // folder: the files of a folder with a given ending, mapped and sorted by name.
 //
 //     struct folder folder = { 0 };

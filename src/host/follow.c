@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows growing log files: finds them, reads what was added, notices rotation and truncation.
 
 #include "host/follow.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // follow: reads what is added to log files while another process writes them.
 //
 //     struct follow follow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads NVML at run time and samples every GPU from a thread of its own.
 
 #include "host/gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpu: memory, power, clocks and throttling of NVIDIA GPUs, sampled while a command runs.
 //
 // NVML (libnvidia-ml.so.1) is loaded on demand, so the same program runs without it.

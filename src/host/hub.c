@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks model files up in a folder or in the local Hugging Face cache.
 
 #include "host/hub.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hub: finds a model's files in a folder or in the local Hugging Face cache, never on the network.
 //
 // A model is a folder ("./llama"), or a name ("meta-llama/Llama-3.1-8B", optionally "@revision")

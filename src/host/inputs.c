@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expands the words of a command line (files, folders, patterns, addresses) into data files.
 
 #include "host/inputs.h"

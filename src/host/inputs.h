@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inputs: the data files that the words of a command line name.
 //
 // A word is a file, a folder (all data files in it and below, in order of their names), a pattern

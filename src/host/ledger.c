@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SQLite behind the ledger: schema and upgrades, failures, damaged files, reading and writing.
 
 #include "host/ledger.h"

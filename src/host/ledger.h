@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ledger: stores plans, pilots and runs in one SQLite file.
 //
 //     struct ledger *ledger;

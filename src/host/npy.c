@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes and reads one-dimensional arrays in numpy's .npy format, version 1.0.
 
 #include "host/npy.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // npy: one-dimensional arrays in numpy's file format, written as a stream and read in place.
 //
 //     struct npy ids;

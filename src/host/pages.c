@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks the kernel for huge pages under large blocks of memory.
 
 #define _DEFAULT_SOURCE // madvise

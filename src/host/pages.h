@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pages: huge pages for large blocks of memory, where the system offers them on request.
 //
 // Random lookups in a table of millions of slots spend much of their time on TLB misses. With huge

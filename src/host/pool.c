@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a stream of items over threads and returns the results in order.
 
 #include "host/pool.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pool: threads that work on a stream of items and return the results in order.
 //
 //     struct pool_job job = { .context = &run, .item_size = sizeof(struct item),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads data files as blocks of whole rows: opens, cuts, skips rows that are too long.
 
 #include "host/source.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // source: datasets as blocks of whole rows, from files of any supported format.
 //
 //     struct source source;

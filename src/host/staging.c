@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills a folder under a temporary name and renames it when it is complete.
 
 #include "host/staging.h"

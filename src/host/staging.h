@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // staging: a folder that appears complete or not at all.
 //
 //     struct staging staging;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads DuckDB at run time and reads Parquet, Arrow and remote files through it.
 
 #include "host/table.h"

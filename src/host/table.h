@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table: Parquet, Arrow and remote files, row by row as JSON text.
 //
 // Local Arrow files are read by host/arrow; all else goes through DuckDB, whose C library is loaded

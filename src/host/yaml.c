@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads YAML 1.1 with libyaml into the tree of base/json, as PyYAML would read it.
 
 #include "host/yaml.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // yaml: reads YAML into the same tree as JSON, so that callers handle one format.
 //
 //     struct json tree;

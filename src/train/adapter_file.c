@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads PEFT adapters: config, then pairs of factors.
 
 #include "train/adapter_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // adapter_file: LoRA adapters on disk, in PEFT's format.
 //
 // A folder holds adapter_config.json and adapter_model.safetensors with two factors per adapted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes adapters in PEFT's format.
 
 #include "train/adapter_file.h"

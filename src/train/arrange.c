@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Searches micro-batch, recomputation and precision of the base until a run fits into memory.
 
 #include "train/arrange.h"

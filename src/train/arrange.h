@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arrange: makes a run fit into memory: micro-batch, recomputation, precision of the base.
 //
 //     struct arrangement best = { .setup = setup, .context = 4096, .micro_batch = 0 }; // 0: choose

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // backend: the operations that a device must offer for training, as a table of functions.
 //
 // Outputs come first, then inputs, then numbers. Tensors carry their element type, so an operation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds up the engine's memory by kind, allocates one block per kind, and hands out addresses.
 
 #include "train/blocks.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blocks: the engine's memory, planned to the byte before it is allocated, one block per kind.
 //
 // The code that lays out a model's tensors runs twice: once to add up, once to hand out addresses.

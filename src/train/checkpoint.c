@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes and reads checkpoints: state.safetensors, state.json and DONE in a folder per step.
 
 #include "train/checkpoint.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // checkpoint: the state of a run between two steps, in a folder that is complete or absent.
 //
 //     TRY(checkpoint_write("out", &t, &state, 2));            // keeps the newest two

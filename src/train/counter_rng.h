@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // counter_rng: random numbers by position: a hash of a key and a position, equal on every device.
 //
 //     double u = counter_rng_uniform(key, position); // 0 ≤ u < 1

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the part of config.json that the engine needs, and refuses models it cannot train.
 
 #include "train/decoder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // decoder: a model that the engine can train: shape, positions and norms, from config.json.
 //
 //     struct decoder decoder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens the CPU backend, or loads the CUDA backend at run time.
 
 #define _GNU_SOURCE // memrchr

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device: opens the CPU, or a GPU through a library that is loaded at run time.
 //
 //     struct device device;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // group: the processes that train one model together: a single one, or those of mpirun.
 //
 //     struct group group;

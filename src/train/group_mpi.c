@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Process groups with MPI. Without a launcher MPI is not started, so that plain commands stay fast.
 
 #include "train/group.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group of one process: every value is already the sum.
 
 #include "train/group.h"

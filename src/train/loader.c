@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packs examples into rows and fills micro-batches from them.
 
 #include "train/loader.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader: micro-batches from examples, packed as the forecast packs them, shuffled by seed and
 // epoch.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges a LoRA adapter into its base: W + scale · B A, row by row, into a new model folder.
 
 #include "train/merge.h"

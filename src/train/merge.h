@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // merge: merges an adapter into the weights it was trained on.
 //
 //     struct merge_report report;

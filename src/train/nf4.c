@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantizes to NF4 and back, with the same codes as bitsandbytes.
 
 #include "train/nf4.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nf4: 4-bit weights with 8-bit scales, in the layout of bitsandbytes.
 //
 // The weights, in row order, are cut into blocks of 64. The scale of a block is its largest

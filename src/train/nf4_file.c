@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes NF4 weights in safetensors files, with the part names of bitsandbytes.
 
 #include "train/nf4.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nf4_tables: the constants of NF4, shared by CPU and GPU.
 //
 //     static const float levels[] = { NF4_LEVEL_TABLE };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times the steps of a run, and micro-batches of varied composition between them.
 
 #include "train/pilot_steps.h"

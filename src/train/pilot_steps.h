@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot_steps: times the steps of a run, and between them micro-batches of varied composition.
 //
 //     struct pilot_steps steps;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads .safetensors files and their index, checking everything before it is used.
 
 #include "train/safetensors.h"

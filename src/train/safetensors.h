@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // safetensors: weight files, memory-mapped for reading and written as a stream.
 //
 //     struct safetensors in;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes .safetensors files, split into shards, with an index.
 
 #include "train/safetensors.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schedule: the learning rate of each step: warm-up, then constant, linear or cosine decay.
 //
 // As transformers' get_scheduler: step s (from 0) has rate · s / warmup_steps during the warm-up;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between the number types of weight files and fp32.
 
 #include "train/storage.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // storage: the number types of weight files, and their values as fp32.
 //
 //     storage_read(values, tensor->type, tensor->at, count);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of matrices, and their elements as doubles.
 
 #include "train/tensor.h"

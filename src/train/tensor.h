@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensor: a matrix somewhere in memory, with its element type.
 //
 // Everything the engine computes on is rows × columns: tokens by width, outputs by inputs. A tensor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a training: plans its steps, resumes, steps, evaluates, saves.
 
 #include "train/training.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training: a whole training run: steps, schedule, evaluation, metrics, checkpoints, resuming.
 //
 //     struct training training = { .settings = training_default(), .transformer = &t,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends one JSON object per step to metrics.jsonl, and cuts the file back on resume.
 
 #include "train/training_metrics.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training_metrics: metrics.jsonl, one object per step, consistent across kills and resumes.
 
 #pragma once

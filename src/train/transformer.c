@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans and allocates a transformer; loss, gradient clipping and sums of a step.
 
 #include "train/transformer_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transformer: a decoder laid out in planned memory, run forward and backward over a backend.
 //
 //     struct transformer t;

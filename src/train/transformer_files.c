@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and saves weights and adapters of a transformer.
 
 #include "train/transformer_files.h"

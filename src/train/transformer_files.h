@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transformer_files: a transformer's weights from a model folder; adapters or weights back to one.
 
 #pragma once

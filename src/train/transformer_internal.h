@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transformer_internal: what the files of the transformer share.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the weights of a transformer, which linears share a product, and which weights lie
 // together.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives every tensor of a transformer its place in the planned memory (blocks.h).
 //
 // The stacked block. Linears that read the same input x, such as q, k and v, are one projection:

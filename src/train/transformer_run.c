@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the layers: forward and backward are two plain lists of calls on the backend.
 
 #include "train/transformer_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The optimizer step. Parameter groups that are neighbours in every kind of memory, and that decay
 // alike, are updated by one call:
 //

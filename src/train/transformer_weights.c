@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets the weights of a transformer from files, at random or from masters, and reads them back.
 
 #include "train/transformer_internal.h"

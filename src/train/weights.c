@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps the weights of a model folder and checks them against config.json.
 
 #include "train/weights.h"

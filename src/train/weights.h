@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // weights: the weights of a model folder in the layout of transformers, by the engine's names.
 //
 // A slot is one weight that the model has: its name here ("layers.3.q", see core/step/model.h), its

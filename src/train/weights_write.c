@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a model folder: weights, config.json and tokenizer.
 
 #include "train/weights.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arenas: alignment, zeroing, rewinding and growing.
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CSV: quotes, line ends, comments and errors with file and line.
 
 #include "base/csv.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every bf16 and fp16 value against its definition, and rounding between neighbours.
 
 #include "base/half.h"

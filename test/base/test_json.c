@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON: values, errors with line and column, hostile input, and reading back what was written.
 
 #include "base/json.h"

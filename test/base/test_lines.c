@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of JSON, CSV and text, however a stream is divided into chunks.
 
 #include "base/json.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Escaping of untrusted text for HTML, Markdown, CSV and terminals.
 
 #include "base/markup.h"

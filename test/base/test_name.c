@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loosely spelled names and what they match.
 
 #include "base/name.h"

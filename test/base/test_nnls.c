@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Non-negative least squares against known solutions and the optimality conditions.
 
 #include "base/nnls.h"

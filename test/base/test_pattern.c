@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns with the semantics of Oniguruma; test_tokenizer.c compares more of them with it.
 
 #include "base/pattern.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The random number generator against published values and moments.
 
 #include "base/rng.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 against the published digests.
 
 #include "base/sha256.h"

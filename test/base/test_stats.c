@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantiles and distributions against definitions and published tables.
 
 #include "base/rng.h"

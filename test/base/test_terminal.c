@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/columns.h"
 #include "base/terminal.h"
 #include "test/test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unicode properties against the standard's own examples (UAX 15) and tables.
 
 #include "base/unicode.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Real shells complete four lines from the generated scripts, and agree with the program's own lists.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The package has every dependency of the program, installs into an empty root, runs there and leaves
 # nothing when purged. (tools/try-deb does the same in a whole Debian; it needs the network.)
 command -v dpkg-shlibdeps > /dev/null || { echo "dpkg-dev is not installed"; exit 77; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every relative link of the documents leads to a file, and every link to a section to a heading.
 slug() { sed 's/^#* //' | tr 'A-Z' 'a-z' | sed "s/[^a-z0-9 _-]//g; s/ /-/g"; }
 for document in *.md docs/*.md; do

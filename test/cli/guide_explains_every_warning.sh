@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each code that a plan can warn with has a section in the guide, and the guide has no others.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Built from docs/guide.md: man has no warnings, mandoc no errors; headings and code are there.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # help, help COMMAND, COMMAND --help and --version; a mistyped command names the nearest.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every example of every command's help runs, one after another in one folder, as a reader would type
 # them. The folder holds the files that the examples take for granted; torchrun is a stand-in.
 program=$(cd "$(dirname "$GPUHOURS")" && pwd)/$(basename "$GPUHOURS")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --offers may be given twice: rows of both files compete, and a row of the second replaces one of the first.
 folder=$(mktemp -d)
 head="provider,instance,region,gpu,gpus,on_demand_usd_per_hour,as_of"

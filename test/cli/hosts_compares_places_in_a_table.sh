@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A table within 100 columns, a recommendation with its reason, and what would change it.
 table=$(mktemp)
 "$GPUHOURS" hosts --model llama-3.1-8b --tokens 21.4M --epochs 3 --gpus 8 --region us-east \

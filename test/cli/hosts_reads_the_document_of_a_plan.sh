@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # plan --json and hosts --plan: the same job, on the plan's own GPUs for the plan's own hours.
 command -v node >/dev/null || { echo "there is no node to read it"; exit 77; }
 folder=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each wrong request ends with one sentence that says the way out, and the exit code of its kind.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 try() {

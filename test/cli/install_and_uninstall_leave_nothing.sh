@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything that install creates, uninstall removes; files of others stay. The installed program runs
 # from its folder, and an older version's files go when a newer one is installed.
 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every key that the program prints is in the table of its document, and every key of a table is
 # printed by one of these commands, or marked as printed only sometimes.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `make` does where nvcc is found: run the program, say what comes next, then start nvcc. Every
 # CUDA object waits for the forecast, also with several jobs.
 [ "$GPUHOURS" = build/gpuhours ] || { echo "plain make builds the plain program"; exit 77; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A page for the program and for each command; groff's and mandoc's warnings are failures.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

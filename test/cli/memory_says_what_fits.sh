@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The answer is the exit code: a 70B model under full training does not fit one card.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 "$GPUHOURS" memory --model llama-3.1-8b --method qlora --gpu rtx-4090 | grep -o 'fits'

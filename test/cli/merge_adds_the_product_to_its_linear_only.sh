@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # 4/2 · B A of ones at rank 2 is 4: sixteen weights become 4.0 (bf16 4080), all others stay 0.
 here=build/merge-adds
 . test/cli/tiny_model.inc

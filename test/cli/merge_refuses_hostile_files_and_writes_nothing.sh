@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each broken file ends with one sentence and exit code 3 or 4; no folder and no file is left.
 here=build/merge-hostile
 . test/cli/tiny_model.inc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Names in files and of files reach standard output as text: no control, no character that turns it.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A libduckdb.so in a folder above the program, or in one that others can write, is not opened.
 unset GPUHOURS_DUCKDB
 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Does not fit, misses the deadline, exceeds the budget: exit code 1 of every command; 0 where it is met.
 job="--model llama-3.1-8b --tokens 100M --gpu h100 --gpus 1 --search off"
 try() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A full disk: one sentence and exit code 3. A closed pipe: SIGPIPE, and no sentence.
 # Around a trainer the exit code stays the trainer's.
 . test/cli/every_command.inc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 pack() {

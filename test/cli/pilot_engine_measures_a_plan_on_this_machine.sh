@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The built-in engine: plan, pilot on the CPU with data, with a profile and with nothing, and what plan makes of it.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

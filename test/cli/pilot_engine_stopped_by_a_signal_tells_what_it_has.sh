@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # SIGTERM ends a built-in pilot that would go on for minutes; its result stands. A busy machine gets more time.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Nothing is printed; the log becomes another file in the middle. Lines of an earlier run are not
 # counted.
 . test/cli/wrapped.inc

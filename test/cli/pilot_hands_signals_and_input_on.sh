@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What stands on standard input is the trainer's; its terminals are apart as ours are. SIGTERM to us
 # stops the trainer and is told.
 . test/cli/wrapped.inc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # SIGKILL to us: what the trainer started, also what detached itself, is gone a moment later.
 . test/cli/wrapped.inc
 env GPUHOURS_TEST_MARK="$mark" "$GPUHOURS" pilot --quiet --grace 0.2 --out "$work/pilot.json" \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One that detached itself before the pilot is over, and one that the trainer leaves at its end.
 . test/cli/wrapped.inc
 for mode in 'daemon 6000 10' 'leaves 4 10'; do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A limit of 512 bytes a file stands for a full disk.
 . test/cli/wrapped.inc
 trap '' XFSZ

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tokens of a step from transformers' state, where its bar has none; steps and their times from an
 # event file, where nothing is printed. Files of an earlier run do not count.
 . test/cli/wrapped.inc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . test/cli/wrapped.inc
 try() {
     "$GPUHOURS" pilot --out "$work/pilot.json" "$@" 2>&1 | sed "s|$work|WORK|g"

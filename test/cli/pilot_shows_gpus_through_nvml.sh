@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The stand-in for NVML has two GPUs of which one works: 4 GiB at most, 90 % busy, 650 of 700 W.
 . test/cli/wrapped.inc
 GPUHOURS_NVML=${STAND_INS:-build/fast/stand_in}/nvml.so "$GPUHOURS" pilot --quiet --json --tokens-per-step 10 \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The trainer would go on for a minute. The document is a file, whole, and what was passed through is
 # what the trainer printed.
 . test/cli/wrapped.inc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # 60 MB come through whole and in order, and the steps behind them are seen.
 . test/cli/wrapped.inc
 marked "$GPUHOURS" pilot --quiet --tokens-per-step 10 --out "$work/pilot.json" \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Packed rows of 4,096 tokens, 2 × 4 of them on each of 2 GPUs: 65,536 tokens a step. Rows padded to
 # their batch's longest are simulated on a profile.
 . test/cli/wrapped.inc

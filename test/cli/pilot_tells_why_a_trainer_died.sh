@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . test/cli/wrapped.inc
 died() {
     marked "$GPUHOURS" pilot --quiet --tokens-per-step 10 --at-least 0 --out "$work/pilot.json" -- "$@" \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A trainer that prints steps but no tokens: the pilot warns before it starts, writes what it measured,
 # does not recommend a document that plan refuses, and plan says what to add.
 . test/cli/wrapped.inc

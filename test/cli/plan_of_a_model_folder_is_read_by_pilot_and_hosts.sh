@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A plan of a folder holds the model's name and shape: hosts and pilot read it, also where the folder is gone.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A model from its config.json and a stack from its file stand where catalog names do.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 for model in test/data/plan/tiny test/data/plan/tiny/config.json; do

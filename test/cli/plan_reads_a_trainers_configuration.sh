@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What a trainer is configured with becomes options; the command line beats it; contradictions are
 # said on standard error; files that a file names are read from beside it.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process

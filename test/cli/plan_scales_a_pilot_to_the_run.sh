@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A pilot in the place of the stack's speed: for the same run, for other lengths, for eight GPUs, and refused.
 pilot=test/data/pilot/h200_8b_lora.json
 plan() { "$GPUHOURS" plan --tokens 21.4M --pilot "$pilot" --search off "$@"; }

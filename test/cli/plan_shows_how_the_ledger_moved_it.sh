@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the user's own runs change is shown beside the hours, in --explain and in the document, and --ledger off
 # forecasts without them. A small model on one GPU says nothing about a large one on eight.
 command -v node >/dev/null || { echo "there is no node to read it"; exit 77; }

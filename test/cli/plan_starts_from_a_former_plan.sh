@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # plan --plan takes all options of a former plan, and the batches that were simulated on its data; the
 # command line overrides them. --explain says who gave what.
 program=$(realpath "$GPUHOURS")

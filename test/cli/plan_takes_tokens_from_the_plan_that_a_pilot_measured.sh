@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A pilot's document keeps how many tokens its plan had, so that plan --pilot needs no other option; one
 # that was made without a plan says what to add.
 program=$(realpath "$GPUHOURS")

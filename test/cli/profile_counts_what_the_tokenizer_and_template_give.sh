@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tokens and labelled tokens as Hugging Face tokenizers 0.23.2 counts them for the same template.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The model is not on this machine: its family's factor and template are used, and it says so.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat data/example.jsonl; done > "$folder/many.jsonl"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # All but the batches, which know the order of the files only in one run, and the place of rows.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT

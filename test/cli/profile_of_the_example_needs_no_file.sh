@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The word "example" is the dataset that ships inside the program.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 { head -3 data/example.jsonl; echo '{"messages": "hello"}'; echo '{"messages": ['; tail -2 data/example.jsonl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A tokenizer file without a template beside it: the model's template is used as without the file.
 # Without a model no template is known, and the error says how to name one.
 folder=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # 256 colours on a terminal that has them, none with NO_COLOR, none on others, none in a pipe.
 command -v script >/dev/null || { echo "there is no script to make a terminal"; exit 77; }
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Other kinds, broken and missing documents end with one sentence and the exit code of their kind.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 folder=$(mktemp -d)

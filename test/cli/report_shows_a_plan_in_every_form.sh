@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One plan and a profile as a page, text, Markdown, a table and JSON; the page is one small file.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 folder=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every line of a terminal report has at most 80 columns, and two plans are compared differences first.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 export LC_ALL=C.UTF-8

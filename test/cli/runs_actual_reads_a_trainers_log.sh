@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What a real trainer printed (test/data/logs says which) answers a plan: rate, hours, warm-up.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A name stands for its newest plan; show and compare take names too. A run on a CPU has no GPU hours, and shows its loss.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

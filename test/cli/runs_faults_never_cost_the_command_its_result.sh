@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Whatever is wrong with the ledger, a plan is printed and exits as it would without.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

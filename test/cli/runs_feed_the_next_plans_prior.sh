@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Three like runs that were a fifth slower than foreseen: the next plan is slower and surer.
 command -v node >/dev/null || { echo "there is no node to read it"; exit 77; }
 plan() { "$GPUHOURS" plan --model llama-3.1-8b --gpu h100 --gpus 8 --json "$@"; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A mistyped rate is refused with the arithmetic, wherever it comes in: runs actual, runs import, plan --pilot.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 try() { "$GPUHOURS" runs "$@" 2>&1; echo "exit $?"; }
 "$GPUHOURS" plan --model llama-3.1-8b --tokens 5M --gpu h100 >/dev/null
 "$GPUHOURS" runs actual 1 --gpu-hours 2 >/dev/null

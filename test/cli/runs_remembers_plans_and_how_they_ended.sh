@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Plans record themselves; an actual answers one; the range is held against it.
 plan() { "$GPUHOURS" plan --model llama-3.1-8b --tokens 21.4M --gpu h100 --gpus 8 "$@" >/dev/null; }
 dated() { sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:]+Z)?/DATE/g; /^(program|  program) /d'; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Export and import, twice: nothing is doubled, nothing lost; a whole ledger can be imported, too.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A token, a password and an address with a password stay out of documents, reports and the ledger,
 # whether they stand in a file or on the trainer's command line.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"

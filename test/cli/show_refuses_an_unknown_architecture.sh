@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
 printf %s "{\"model_type\":\"mamba\"}" >build/mamba.json
 $GPUHOURS show models build/mamba.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A copy of a stack in a file gives the documents of the original: batches, speed, splits.
 cat > build/copy.json <<'END'
 {"name": "copy", "like": "axolotl", "source": "a copy", "as_of": "2026-11"}

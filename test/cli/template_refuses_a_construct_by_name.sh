@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 printf '{%% for m in messages %%}\n{%% include "x" %%}{%% endfor %%}' > "${TMPDIR:-/tmp}/include.$$.jinja"
 cd "${TMPDIR:-/tmp}" || exit 1
 program=$GPUHOURS

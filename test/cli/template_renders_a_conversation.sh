@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A built-in template, and one of a file with its generation blocks.
 cat > "${TMPDIR:-/tmp}/chat.$$" <<END
 [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # On terminals of 60 to 200 columns no line is longer; colours only on a terminal that wants them; ASCII without UTF-8.
 command -v script >/dev/null || { echo "there is no script to make a terminal"; exit 77; }
 . test/cli/every_command.inc

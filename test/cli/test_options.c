@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of options, over all commands: what --help, the manual and the completions show.
 
 #include "cli/help.h"

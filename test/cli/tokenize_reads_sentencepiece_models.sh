@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The models were trained by Debian's spm_train (0.1.97) on the GPL and Vim's tutors: pieces_bpe with
 # --model_type=bpe --vocab_size=700 --byte_fallback=true --remove_extra_whitespaces=false
 # --user_defined_symbols='<tool>', pieces_unigram with --model_type=unigram --vocab_size=600; both with

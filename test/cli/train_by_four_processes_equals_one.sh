@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The same global batch in one process and, by MPI, in four: losses within 1e-6.
 command -v mpirun >/dev/null || { echo "mpirun is not installed"; exit 77; }
 ldd "$GPUHOURS" | grep -q libmpi || { echo "this build is without MPI"; exit 77; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Whatever happened to the newest checkpoint, the run goes on from the newest good one, says so, and
 # ends with the bits of an undisturbed run.
 work=$(mktemp -d)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Files may not grow beyond a limit, as on a full disk: the run ends, what was saved is whole.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every number of OpenMP's threads ends with the same bits: what runs where never changes a sum.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A run that is killed at random moments, also while it writes, and started again each time.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

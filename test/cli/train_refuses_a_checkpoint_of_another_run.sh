@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A folder that holds another run's checkpoints is not written over: the options that differ are named.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each wrong request ends with one sentence, and nothing is written.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A resumed run has the same base weights, wherever they lie; others under the same path are refused.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An OpenBLAS older than the processor takes it for one that has SSE alone: train begins again with better kernels. What the
 # user set stays, and the trainer under a pilot sees nothing of it.
 skip() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The result names the loss at the first and at the last step, and the hours of a CPU are not called GPU hours.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

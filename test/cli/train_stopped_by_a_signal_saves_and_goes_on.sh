@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # SIGTERM in the middle: exit 1 with a sentence, a whole checkpoint, and the same adapter in the end.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

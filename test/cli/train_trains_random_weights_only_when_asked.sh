@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A model without weights on disk is refused and nothing is written; --random-weights trains it as a test, and says so.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

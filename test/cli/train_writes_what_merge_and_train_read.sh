@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A model trained in full, an adapter on it, the two merged: the loss at each end is the same.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

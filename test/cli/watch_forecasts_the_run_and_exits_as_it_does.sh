@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A plan of hours for a run of a second: it is said that the range does not hold. The record is what
 # the run was, and the exit code is the trainer's.
 . test/cli/wrapped.inc

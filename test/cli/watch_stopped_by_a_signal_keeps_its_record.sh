@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # SIGTERM is the trainer's as it is ours; what it did by then is recorded.
 . test/cli/wrapped.inc
 "$GPUHOURS" plan --model llama-3.2-1b --tokens 2M --gpu h100 --stack hf-peft --json --quiet >"$work/plan.json"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // knowledge: catalogs and stacks for the tests of the core, opened in the test's arena.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // planning: a plan of a request that a test writes as JSON.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wellformed: a small strict reader of XML, and of HTML that is written like it.
 //
 // Wants every element closed in order, quoted attributes given once, known entities only, no bare

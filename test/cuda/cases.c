@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of all operations but products and attention.
 
 #include "test/cuda/parity.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda-parity [--time] [--self] [--trace] [--small] [--library FILE] [WORD]: each operation of the
 // CUDA backend against the CPU's, on ragged and strided shapes; two runs must give the same bits.
 // --time prints speeds at the shape of an 8B model instead. --self holds the CPU against itself,

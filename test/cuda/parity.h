@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parity: runs a case on the CPU, then twice on the GPU, and compares what it leaves.
 //
 //     static void add(struct parity *p)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: correctness and speed of cuDNN's graphs and of the built-in kernels.
 //
 //     nvcc -arch=sm_90 -O3 -std=c++17 -Isrc -o /tmp/probe test/cuda/probe_attention.cu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of matrix products and of attention.
 
 #include "test/cuda/parity.h"

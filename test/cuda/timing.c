@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speeds of the operations at the shape of Llama-3.1-8B, against what the card was measured to do.
 
 #include "test/cuda/parity.h"

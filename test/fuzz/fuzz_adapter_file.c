@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as an adapter: a config up to the first zero byte, then a safetensors file. What is
 // accepted has whole factors of the config's rank.
 

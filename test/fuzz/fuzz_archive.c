@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a packed file: unpacked within bounds, or refused.
 
 #include "host/archive.h"

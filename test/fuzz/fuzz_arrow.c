@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as an Arrow file: rows, or a refusal; no row longer than the file could make it.
 
 #include "host/arrow.h"

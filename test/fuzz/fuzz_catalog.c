@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the text, a table of GPUs is read or refused, and as a name it finds a row or a
 // sentence.
 

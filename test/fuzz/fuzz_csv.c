@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as CSV, separated by the first of them.
 
 #include "base/csv.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as one of our documents, or as an export. What is read writes and reads back the same.
 
 #include "core/measured/history.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the text, a plan's document is read as a request or refused with a sentence.
 
 #include "core/hosting/hosting.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as JSON: the tree and the stream agree on what is JSON, and what was read can be
 // written and read again.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a stream of rows in any format: rows are inside, in order, and the same however the
 // stream was cut. The first two bytes choose format and chunk size.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the text, a config.json is read or refused, and what is read has totals that add up.
 
 #include "core/step/model.h"

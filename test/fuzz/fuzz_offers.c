@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the text, offers are read or refused; what is read has prices above nothing, is written
 // as CSV, and that is read back as the same offers.
 

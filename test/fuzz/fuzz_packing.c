@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes as lengths, a trainer, a window and batch sizes: nothing is packed twice or over capacity,
 // and every token is used, lost or unseen.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first line is a pattern, the rest the text it is run on.
 
 #include "base/pattern.h"

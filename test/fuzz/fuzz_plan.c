@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the request, it becomes a plan whose ranges are in order, or is refused.
 
 #include "core/plan/plan.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a profile. What is read finishes, prints, writes and reads back to the same sums.
 
 #include "core/data/profile.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a row of each format, rendered with and without a template under each labelling.
 
 #include "core/data/chat.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever the document, a report of it is made in every form, or it is refused with a sentence.
 
 #include "core/report/report.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a safetensors file: each tensor that is handed out lies inside the file, no two
 // share a byte, all data belongs to one; quantized weights decode without reading beyond.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a template, rendered with a small conversation under tight limits.
 
 #include "core/template/template.h"

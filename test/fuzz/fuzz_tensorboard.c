@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An event file: the bytes as they are, and as the content of a record whose checksums are right.
 
 #include "core/trainers/tensorboard.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a number that people write: refused, or finite and within its kind; and spelled
 // again without nan or inf.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads any bytes as a tokenizer; if they are one, encodes the same bytes with it.
 
 #include "core/tokenizer/tokenizer.h"

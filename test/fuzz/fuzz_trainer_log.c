@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trainer's output; the first line is a pattern if it begins with '/'. However it is cut, the
 // events are the same, steps go up between two begins, and the statistics end in numbers or NAN.
 

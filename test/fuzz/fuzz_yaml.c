@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as YAML, and as a trainer's configuration: read or refused, never more than the limits.
 
 #include "core/plan/plan_from.h"

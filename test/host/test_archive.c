@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host/archive.h"
 #include "test/files.h"
 #include "test/test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host/child.h"
 #include "host/clock.h"
 #include "host/gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host/pool.h"
 #include "host/source.h"
 #include "test/files.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host/file.h"
 #include "host/staging.h"
 #include "test/files.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What PyYAML 6.0.3 makes of the same words, and what no configuration may do to us.
 
 #include "host/yaml.h"

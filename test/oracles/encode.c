@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode TOKENIZER: the file, or "built-in". Reads texts from standard input, each ended by the
 // byte 1E, and prints the token ids of each on a line, with the places they stand for as
 // id:start-end. For tokenizers.mjs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // families.mjs ENCODE TEXT...: measures data/families.csv and prints it: tokens of each real tokenizer for one of the
 // built-in vocabulary, and how far single texts are from that. A text is a line of a file, or 2 kB of it.
 //

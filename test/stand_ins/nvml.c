@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library that answers as NVML does, with known numbers: two GPUs, of which the first works.
 //
 // Each call for memory moves it on a sample: 1 GiB, then 2, 3, 4, 3, 2 and so on.

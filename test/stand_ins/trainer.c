@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer MODE [STEPS [MILLISECONDS [FILE]]]: stands for a trainer in tests of pilot and watch.
 //
 // Prints tqdm's bar on standard error, the first steps slower than the rest, and misbehaves as its

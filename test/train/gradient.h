@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gradient: holds a gradient against differences of the function, in fp64.
 //
 //     gradient_check(x, dx, loss, &context); // loss(&context) is a function of x's elements

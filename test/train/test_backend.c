@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation with a gradient against differences in fp64, and the others against their words.
 
 #include "test/train/gradient.h"

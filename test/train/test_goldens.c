@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine against transformers and PEFT: logits, losses, gradients and three AdamW steps in
 // fp32. tools/goldens.py made the files; without them the tests are skipped.
 

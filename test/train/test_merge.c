@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/half.h"
 #include "base/rng.h"
 #include "test/files.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pilot on the tiny model: what is timed, never how long it took.
 
 #include "test/train/tiny.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Our half of tools/peft_roundtrip.py, which sets ROUNDTRIP to the folder it made and judges what
 // is written here. Without it there is nothing to do.
 

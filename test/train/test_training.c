@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole runs on the tiny model, in memory; files and signals are the business of test/cli.
 
 #include "test/train/tiny.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole model against differences, against itself at other levels, and against its plan.
 
 #include "test/core/knowledge.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tiny: a model small enough to differentiate by differences, and packs to feed it.
 
 #pragma once

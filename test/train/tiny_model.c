@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/train/tiny_model.h"
 
 #include "base/half.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tiny_model: model folders of a few thousand weights, for tests.
 
 #pragma once

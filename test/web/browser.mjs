@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // browser.mjs page PROGRAM, browser.mjs report PROGRAM REPORT: tests the page, and a report's what-if,
 // in a headless Chromium: it loads from file: without console messages or requests, each control
 // gives the numbers of the command it shows, the keyboard reaches everything, axe finds no serious

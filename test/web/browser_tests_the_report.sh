@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A report's what-if in a headless Chromium, from file: no complaint, no request, the program's numbers.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 for tool in node chromium; do command -v $tool >/dev/null || { echo "there is no $tool"; exit 77; }; done

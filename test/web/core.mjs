@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core.mjs: loads the page's module as the page does, outside a browser.
 
 import { readFileSync } from "node:fs";

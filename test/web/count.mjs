@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // count.mjs PROGRAM FOLDER: files as dropped onto the page give the profile, and the plan, that the
 // program makes of the same files in that folder.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Files dropped onto the page give the profile and the plan that the program makes of them.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 command -v node >/dev/null || { echo "there is no node"; exit 77; }

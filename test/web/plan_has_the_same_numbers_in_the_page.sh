@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The module that the page loads gives the documents of the program, for 200 random requests.
 export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" # the search for leaks takes seconds a process
 command -v node >/dev/null || { echo "there is no node"; exit 77; }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // same.mjs PROGRAM COUNT: sends random requests through the page's module and the command that the
 // page would copy through the program, and fails where the documents differ.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page's reader of dropped files, compiled natively so that sanitizers see it too.
 #include "web/dropped.c"
 

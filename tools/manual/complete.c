@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completions for bash, zsh and fish.
 
 #include "tools/manual/manual.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/json.md and docs/reference.md, and the comparison of documents with their tables.
 
 #include "tools/manual/manual.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of the documents. Long because every key of every document stands here once.
 
 #include "tools/manual/documents.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // documents: what each JSON document of the program holds, one table per document.
 //
 // A row is a path ("rows[].gpu": the key gpu of each object in the array rows), its type and what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the files, and lists what pages and completions share.
 
 #include "tools/manual/manual.h"

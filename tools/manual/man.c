@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manual pages in man(7) macros, which groff and mandoc read.
 
 #include "tools/manual/manual.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // manual: writes manual pages, shell completions and reference documents from the command tables.
 //
 //     manual share DIR DATE    man pages and completions under DIR, in the folders of /usr/share

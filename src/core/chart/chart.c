@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all charts share: their data, alternative texts, labels and their widths in pixels.
 
 #include "core/chart/chart_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chart: draws a chart as SVG or as text, from one description.
 //
 // Kinds with rows (bars, stacked, tornado, fan) have one category per row and values along x; kinds

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chart_internal: what the files of chart share: a drawing is a list of marks with coordinates.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charts on a plane with two axes: histograms, lines, scatter and roofline plots.
 
 #include "core/chart/chart_internal.h"

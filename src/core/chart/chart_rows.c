@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charts with one category per row: bars, stacked bars, tornadoes, fans.
 
 #include "core/chart/chart_internal.h"

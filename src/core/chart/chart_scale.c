@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses ticks and spells the values of axes.
 
 #include "core/chart/chart_internal.h"

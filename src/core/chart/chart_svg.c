@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a drawing as an SVG element.
 
 #include "core/chart/chart_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws a chart as text: block characters, at most so many columns, in colour on request.
 
 #include "core/chart/chart_internal.h"

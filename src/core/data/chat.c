@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns a record into the text that a trainer tokenises: through the chat template, or without one
 // as the Alpaca prompt or the plain strings. chat_labels.c decides which bytes carry loss.
 

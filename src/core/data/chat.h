@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chat: turns a record into the text that a trainer tokenises, and labels the bytes that carry
 // loss.
 //

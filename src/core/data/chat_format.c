@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads chat templates and special tokens from a tokenizer's files; holds the built-in templates.
 
 #include "core/data/chat_format.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chat_format: a model's chat template and its special tokens.
 //
 // Read from a tokenizer_config.json or a chat_template.jinja, or built in by name:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chat_internal: what chat.c (text) and chat_labels.c (which bytes carry loss) share.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which bytes of a rendered conversation carry loss, and which belong to which message.
 //
 // A template is a program: nothing in its output says which bytes came from which message. The

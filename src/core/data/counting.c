@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds examples to a profile, detects duplicates by hash, and bounds the memory that this takes.
 
 #include "core/data/counting.h"

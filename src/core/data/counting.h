@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // counting: adds up examples, one by one, into a profile: sums, and the rows to inspect.
 //
 //     struct counting counting = { .profile = &profile, .lengths = &lengths };

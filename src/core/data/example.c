@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one row as examples and counts their tokens: exactly with the model's tokenizer, or as an
 // estimate with the built-in vocabulary.
 

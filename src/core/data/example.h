@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // example: reads the rows of a dataset and counts their tokens as a trainer would.
 //
 //     TRY(example_detect(&schema, arena, &rows, names, name_count, RECORD_AUTO, fields));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and tallies of example lengths: sorting, merging, sampling, quantiles, JSON.
 
 #include "core/data/lengths.h"

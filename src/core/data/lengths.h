@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lengths: the number of tokens of each example, and how many of them carry loss.
 //
 // Two forms. A list keeps the examples in order, which the simulation of batches needs:

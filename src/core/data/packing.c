@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes rows from examples: cuts or drops long ones, packs or groups, and orders the rows as the
 // trainer does. packing_batches.c makes batches of them, packing_bins.c has the algorithms.
 

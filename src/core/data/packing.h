@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // packing: simulates the batches that a trainer makes from examples of given lengths.
 //
 // Padding, grouping by length and packing are simulated example by example, as the named trainer

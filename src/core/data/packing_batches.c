@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups rows into micro-batches and steps as the trainer does, and sums up an epoch.
 
 #include "core/data/packing_internal.h"

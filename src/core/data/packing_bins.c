@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bin-packing algorithms of the trainers. Each gives exactly the trainer's result; all but the
 // last take near-linear time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // packing_internal: shared by the files of packing: a job, and the bin-packing algorithms.
 //
 // Each algorithm takes sizes in the trainer's order and appends placements: which item goes into

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts how many shapes of micro-batches have been met after each of them.
 
 #include "core/data/packing_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How each trainer pads and packs, from its source (snapshots of 2026-05 to 2026-08). Stacks name a
 // row of this table as their "trainer" (data/stacks.json).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completes and merges profiles: sums, the table of contexts and the simulated batches.
 
 #include "core/data/profile.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // profile: a dataset's statistics in tokens; a document without any of its text, safe to share.
 //
 // The code that reads the data adds counts, notes rows to inspect, then finishes the profile:

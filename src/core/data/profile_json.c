@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a profile as JSON and reads it back.
 
 #include "core/data/profile.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the profile as text: counts, a histogram of lengths, the table of contexts, the batches of
 // an epoch and the rows to inspect.
 

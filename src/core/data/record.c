@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a row into messages or text, as its schema says. record_detect.c finds the schema.
 
 #include "core/data/record.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // record: reads one row of a dataset, in any common format, into messages or text.
 //
 //     struct record_schema schema;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects the format of a dataset from the columns of its first rows.
 
 #include "core/data/record.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes what each candidate context cuts and costs, and recommends one.
 
 #include "core/data/window.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // window: compares context lengths by what they cut and cost, and recommends one.
 //
 //     struct window_plan plan;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assumptions: how a given value replaces one, how one is sampled and written.
 
 #include "core/forecast/assumption.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // assumption: a number with its range and where it comes from.
 //
 // Everything that a forecast rests on is one of these. --explain, the document and the page list

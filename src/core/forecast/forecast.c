@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Monte Carlo over the unknowns of a run: samples them, runs the overhead model on each sample, and
 // takes quantiles. Also finds which unknown widens the range most.
 

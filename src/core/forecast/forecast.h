@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // forecast: a run's hours as a range, and what drives the range.
 //
 // Samples the unknowns (efficiency, lengths, overheads, failures, repeated runs, prices) some

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a plan's document, and extrapolates a measured run to its end.
 
 #include "core/forecast/outlook.h"

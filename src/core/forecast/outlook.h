@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // outlook: forecasts the end of a run that is under way, and compares it with its plan.
 //
 //     struct outlook_plan plan;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overhead model: assumptions with their sources, and one run with given values.
 
 #include "core/forecast/overhead.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // overhead: the time that a run takes besides its training steps.
 //
 // Start-up and compilation, loading weights, evaluation, saves, stalls of the data loader, failures

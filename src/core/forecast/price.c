@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds prices per GPU hour in the catalog's offers.
 
 #include "core/forecast/price.h"

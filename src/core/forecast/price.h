@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // price: what a GPU hour costs in the catalog's offers.
 //
 // A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as

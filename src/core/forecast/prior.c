@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kriging over the runs of a ledger: which are near, how they correlate, what they predict.
 
 #include "core/forecast/prior.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // prior: what the user's own pilots and runs say about the efficiency of the next configuration.
 //
 // The catalog's row of a stack says where a new site lies among all sites. Each measured run of the

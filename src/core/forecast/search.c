@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search walks a tree of configurations and prunes it. For each number of GPUs:
 //
 //     layout            ddp, zero2, fsdp, tensor, pipeline, context, expert, offloaded

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search: every sensible configuration of a run, which of them fit, and the best per GPU and count.
 //
 // The search covers GPU type and count, parallel layout, activation checkpointing and micro-batch.

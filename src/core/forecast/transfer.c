@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the pilot's configuration in the catalogs, its efficiency, and what is left of it
 // elsewhere.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transfer: applies a pilot's measurement to a run that differs from it, with its uncertainty.
 //
 // The step list also predicts the pilot's own configuration. The ratio of measured to predicted

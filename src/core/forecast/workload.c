@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a rule to a workload: padding, batches and steps for one micro-batch and layout.
 
 #include "core/forecast/workload.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // workload: the training data as the batches that a step sees.
 //
 // From a token count alone the lengths are unknown. Every row is then assumed to fill the context,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // workload_measure: simulates the micro-batches that a trainer makes of the user's own examples.
 
 #include "core/data/packing.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluates every offer for the job: which ones are compared, with how many instances.
 
 #include "core/hosting/hosting_internal.h"

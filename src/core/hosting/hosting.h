@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hosting: where a planned job could run, what it costs there, and which offer to take.
 //
 // Evaluates the job on every offer: whole instances, the job estimated for that GPU, count and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advice: what would change the recommendation, and why no offer was found.
 
 #include "core/hosting/hosting_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the comparison rests on, with its origin.
 
 #include "core/hosting/hosting_internal.h"

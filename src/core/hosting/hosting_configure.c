@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best configuration of the job for groups of machines: one search serves all groups that have
 // the same number of GPUs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can be recommended: the rules, one per row of a table of tests.
 //
 // A row is shown whatever its price is. It is recommended only if one would sign for it: the price

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups of offers that have GPU, count and links in common: the job is estimated once per group.
 
 #include "core/hosting/hosting_internal.h"

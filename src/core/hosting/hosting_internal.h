@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hosting_internal: declarations shared by the files of hosting.
 
 #pragma once

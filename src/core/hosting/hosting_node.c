@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The node that an offer describes: its GPUs, links, network and storage.
 
 #include "core/hosting/hosting_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an owned server costs per month, and the utilization at which it beats renting.
 
 #include "core/hosting/hosting.h"

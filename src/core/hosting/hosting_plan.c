@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a plan's JSON document back as a request.
 
 #include "core/hosting/hosting.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preempted runs: how often spot instances are taken away, and the run times that follow.
 //
 // A run on spot instances is cut into n equal intervals of work, each followed by a checkpoint. A

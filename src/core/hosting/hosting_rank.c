@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of the rows, and which of them to recommend.
 
 #include "core/hosting/hosting_internal.h"

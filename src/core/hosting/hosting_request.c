@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of the comparison, their checks, and the offer that --price adds.
 
 #include "core/hosting/hosting_internal.h"

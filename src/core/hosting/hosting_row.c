@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic of a row: run time, billing, preemption, commitments, ownership, data transfer.
 
 #include "core/hosting/hosting_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples of what is unknown, shared by all offers, and the run times that follow from them.
 //
 // A comparison has about fifteen unknowns: the speed of the stack, the lengths of the examples,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spot instances: the checkpoint interval that costs least, and the expected run time with it.
 
 #include "core/hosting/hosting.h"

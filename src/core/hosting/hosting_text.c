@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of offers and the arithmetic of one row, as text.
 
 #include "core/hosting/hosting_internal.h"

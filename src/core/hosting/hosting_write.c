@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON document of a comparison: every term of every row.
 
 #include "core/hosting/hosting_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of offers: prices by kind, their age, billing terms, and our own CSV.
 
 #include "core/hosting/offers.h"

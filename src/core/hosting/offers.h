@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // offers: GPU instances for rent with price and date; reads the catalogs of other tools.
 //
 // A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,

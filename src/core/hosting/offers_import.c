@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads offers from SkyPilot's and gpuhunt's catalogs and from our own CSV.
 
 #include "core/hosting/offers.h"

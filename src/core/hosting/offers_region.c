@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The area of the United States that a provider's region is in, by its name.
 
 #include "core/hosting/offers.h"

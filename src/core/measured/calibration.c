@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits each stack's efficiency by hierarchical shrinkage of medians, and its spread by leaving out
 // each source in turn.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // calibration: how fast stacks run against their own step list's roofline, fitted on measured runs.
 //
 // A run's residual is the logarithm of measured over predicted tokens/s. Rows of one source are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries of the ledger: read from documents, linked to plans, exported, and counted.
 
 #include "core/measured/history.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // history: past plans, pilots and runs: what was forecast, and what was measured.
 //
 // An entry is the ledger's summary of a document: its configuration, the forecast, the measurement.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pilot document: its fields as tables, written, read and checked.
 
 #include "core/measured/pilot.h"

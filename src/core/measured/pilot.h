@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pilot: what a short run measured, as a document that plans, the ledger and the page read.
 //
 //     struct pilot pilot;

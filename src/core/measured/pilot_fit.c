@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits the seconds of a micro-batch to its tokens, squared lengths and labelled tokens.
 
 #include "base/stats.h"

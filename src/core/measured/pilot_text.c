@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The summary of a pilot for a person.
 
 #include "core/measured/pilot.h"

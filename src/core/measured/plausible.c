@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lower bound of the FLOPs of a token, held against the peak of the GPUs.
 
 #include "core/measured/plausible.h"

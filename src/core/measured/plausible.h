@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plausible: refuses a measured rate that its GPUs cannot reach.
 //
 // A token costs at least the forward and backward products of the layers; tokens/s times that may

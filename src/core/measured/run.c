@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads measured runs from a CSV file, and says which reading of memory a row quotes.
 
 #include "core/measured/run_internal.h"

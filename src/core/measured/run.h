@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // run: measured runs, as published, and the setups they correspond to.
 //
 // A row of a runs file says what was trained, how, on which hardware, and what was measured.

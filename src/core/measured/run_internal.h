@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // run_internal: what the files of run share.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derives the setup of a measured run: model, recipe, stack, layout, batch.
 //
 // Sources state much of it in prose, so phrases of the notes are recognised here. A column in

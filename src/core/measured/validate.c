@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts every measured run with efficiencies fitted on other sources, and counts the errors.
 
 #include "core/measured/validate.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // validate: compares predictions with measured runs, leaving out each run's own source.
 //
 // Each row is predicted with stack efficiencies fitted on the reference runs without those of the

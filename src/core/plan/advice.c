@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The warnings of a plan: a table of codes, and for each the function that finds it.
 
 #include "core/plan/advice.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // advice: warnings about a plan, each with how to fix it.
 //
 // A warning is a row of a table: a code, and a function that looks at the finished plan and returns

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes what `gpuhours memory` answers: whether a configuration fits, and the largest that do.
 
 #include "core/plan/fit.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fit: the byte plan of a request, and the largest micro-batch and context that fit.
 //
 //     struct fit fit;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `gpuhours memory` prints: the byte plan as bars, and the largest sizes that fit.
 
 #include "core/plan/fit.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The document that `gpuhours memory --json` writes.
 
 #include "core/plan/fit.h"

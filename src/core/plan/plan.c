@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a plan: searches, chooses a configuration by the stated goal, and forecasts it.
 
 #include "core/plan/plan_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan: the whole chain, from a request to hours, cost, alternatives and warnings.
 //
 // The command line, the page and the tests call this. It is pure: the caller opens files. A request

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists what the forecast rests on. Every value is read from the variable that the computation
 // used, and every origin says who set it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says what one configuration changes against the plan's, so that rows of a table compare like with
 // like or tell why they do not.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alternatives to a plan and its scaling over GPU counts.
 //
 // A row is like for like: the same data, epochs, context and rows per optimizer step. A global

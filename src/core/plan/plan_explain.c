@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `gpuhours plan --explain` prints: each number with how it was computed, section by section.
 
 #include "core/plan/plan_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns the facts of a trainer's configuration into options: what several keys decide together, and
 // which of them contradict each other.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan_from: the options of a plan, filled from a trainer's configuration.
 //
 //     struct trainer_config config = { .arena = arena };

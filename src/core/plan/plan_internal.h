@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan_internal: what the files of plan share.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the user's own past runs changed a plan, as a sentence and in the document.
 
 #include "core/plan/plan_internal.h"

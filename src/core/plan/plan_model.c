@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The member "model" of a plan's document: the model as it was named, and its shape, so that the
 // document can be read where that folder or catalog entry does not exist.
 

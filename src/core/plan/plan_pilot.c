@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pilot does to a plan: the options that it sets, the batches it had, and how it is
 // reported.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks configurations by what a reader sees: medians over the plan's samples.
 //
 // The search compares configurations with every unknown at its middle value, which is fast and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads, checks and writes requests: the options of `gpuhours plan` as a struct.
 
 #include "base/embedded.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a request: finds model and stack, makes the workload's rule, the overheads and the space to
 // search. `plan` and `memory` both begin here, so that both take the same defaults.
 

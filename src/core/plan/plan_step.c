@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the time of a step goes and how the hours spread, as members of the plan's document.
 
 #include "core/plan/plan_internal.h"

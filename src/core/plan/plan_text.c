@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `gpuhours plan` prints: the answer, what drives it, alternatives and warnings.
 
 #include "core/plan/plan_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The document that `gpuhours plan --json` writes.
 
 #include "core/plan/plan_internal.h"

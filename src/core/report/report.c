@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads documents and builds the page of sections from them.
 
 #include "core/report/report_internal.h"

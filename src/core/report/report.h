@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report: gpuhours documents as HTML, terminal text, Markdown or CSV.
 //
 // Shows any number of plan, profile, pilot, hosts and run documents: the answer with its range,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two or more plans side by side, differences first.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The documents as CSV, and the page as JSON.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sections of profiles, pilots and finished runs.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page as HTML that is also well-formed XML, except for its first line.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report_internal: declarations shared by the files of report: a page as a list of sections.
 //
 // Texts in it are unescaped and may be hostile: each output format escapes what it writes.

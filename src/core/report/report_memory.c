@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of a plan: whether it fits, and what takes it, in the words that plan and memory use.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The offers of a hosts document: the recommendation, a chart of time and cost, a table.
 
 #include "core/report/report_internal.h"

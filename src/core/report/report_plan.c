@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sections of a plan: the answer, its range, GPU counts, alternatives, assumptions, warnings.
 
 #include "core/report/report_internal.h"

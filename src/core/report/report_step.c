@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the time of a step and of the whole run goes.
 
 #include "core/report/report_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page as terminal text and as Markdown.
 
 #include "core/report/report_internal.h"

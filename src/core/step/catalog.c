@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and checks the CSV tables of models, GPUs, nodes, offers and facts, and finds their rows.
 
 #include "core/step/catalog.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // catalog: the embedded tables of models, GPUs, nodes, offers and operational facts.
 //
 //     struct catalog catalog;

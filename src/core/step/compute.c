@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times each operation by the roofline and adds communication, pipeline bubbles and the update.
 
 #include "core/step/compute.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // compute: seconds of a step by the roofline: the slower of arithmetic and memory, per operation.
 //
 // A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills in a recipe from the stack, lists the step, and adds up its bytes and seconds.
 
 #include "core/step/estimate.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // estimate: one configuration → its step list, byte plan and roofline time.
 //
 // Plan, search, validate and the page all call this. What a recipe leaves on "auto" is filled in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads how a model is split over GPUs, in the words that people and papers use, and spells it.
 
 #include "core/step/layout.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layout: how one model is spread over GPUs.
 //
 // A layout is read from what people write ("fsdp8", "tp4pp2 dp4", "zero3 + cpu offload") or made by

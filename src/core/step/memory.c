@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds up the bytes of a step list by part, finds the moment of the peak, and adds what the
 // allocator and CUDA hold beside them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory: the byte plan of a step on the GPU that needs most, by part, as the usual tools show it.
 //
 // The peak is the largest of three moments of a step (the loss, backward, the update), not a sum of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the weights of a decoder from its shape, linear by linear, and checks the shape.
 
 #include "core/step/model.h"

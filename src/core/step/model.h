@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model: the shapes of a decoder, every weight in it, and how many there are.
 //
 //     struct model model;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads Hugging Face config.json files. An architecture is a row of the table: what its config
 // class has by default, which groups of keys it knows, and a function for what is its own.
 

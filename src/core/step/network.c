@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seconds of the collectives that a layout needs, over rings inside a node and between nodes.
 //
 // A ring of n GPUs: each sends 1/n of the bytes to its neighbour, n − 1 times. After one round

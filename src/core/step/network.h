@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // network: seconds of communication of a layout over the links of a node and between nodes.
 //
 // Collectives follow the ring: an all-reduce moves 2·(n−1)/n of the bytes through each GPU's link,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of a recipe, which linears LoRA adapts, and bytes per weight and optimizer state.
 
 #include "core/step/recipe.h"

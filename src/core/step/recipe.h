@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recipe: how a model is trained: method, precision, optimizer, recomputation.
 //
 // A recipe says what the user decides, independent of the hardware and of the training stack; what

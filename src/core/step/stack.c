@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads stacks from JSON and finds them by the names that people use.
 
 #include "core/step/stack.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stack: what a training stack keeps, fuses and upcasts, and how fast it runs against the roofline.
 //
 // Stacks are rows of data (data/stacks.json), because they differ more than GPUs do: one norm

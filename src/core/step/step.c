@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // step: the operations of one training step on one GPU: what runs, FLOPs, bytes moved, bytes kept.
 //
 // One description, two readers: memory adds up what is kept, compute times what runs. Our own

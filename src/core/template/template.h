@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // template: a Jinja engine for chat templates; compile once, render many times.
 //
 //     const struct template *template;

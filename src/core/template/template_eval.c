@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluates the expressions of a template.
 
 #include "core/template/template_internal.h"

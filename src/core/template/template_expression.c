@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the expressions of a template, with the precedence that jinja2 gives its operators.
 
 #include "core/template/template_parser.h"

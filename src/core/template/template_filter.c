@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the filters of templates; the table at the end names them.
 
 #include "core/template/template_internal.h"

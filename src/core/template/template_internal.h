@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // template_internal: shared by the files of the template engine: tokens, syntax tree, a render.
 
 #pragma once

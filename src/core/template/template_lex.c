@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts a template's source into tokens and applies its white space control.
 
 #include "core/template/template_internal.h"

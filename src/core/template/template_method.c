@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The methods of strings, lists and dicts that templates call.
 
 #include "core/template/template_internal.h"

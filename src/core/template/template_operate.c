@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements operators, indexing, slicing, comparison and iteration of values.
 
 #include "core/template/template_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the statements of a template, and gives every variable of every scope its slot.
 
 #include "core/template/template_parser.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // template_parser: shared by the two halves of the parser, statements and expressions.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints values as Python's str(), repr() and json.dumps() do.
 
 #include "core/template/template_value.h"

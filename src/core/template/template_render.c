@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the statements of a template into an output.
 
 #include "core/template/template_internal.h"

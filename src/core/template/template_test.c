@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the tests ("x is string") and the global functions of templates.
 
 #include "core/template/template_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // String operations by code point over UTF-8: length, search, strip, case.
 
 #include "core/template/template_text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // template_text: strings as Python sees them, over UTF-8 bytes.
 //
 // Positions and lengths count code points. A byte that is not valid UTF-8 counts as one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of templates: lists and dicts, reading JSON, truth and equality as in Python.
 
 #include "core/template/template_value.h"

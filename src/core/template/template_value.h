@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // template_value: the values of templates, with the semantics of Python's.
 //
 // A value is 24 bytes and is passed by copy. Strings are views; lists and dicts point into an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the stages of a tokenizer over a text, to count its tokens or to list them with their
 // places.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer: turns text into the same token ids as a model's own tokenizer.
 //
 // Reads tokenizer.json, tiktoken rank files and SentencePiece models. The ids equal those of

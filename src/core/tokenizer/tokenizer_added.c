@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds added tokens in text: the leftmost, and of those the longest, with the white space that
 // some of them strip.
 

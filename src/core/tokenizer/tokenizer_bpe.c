@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding of a word.
 //
 // A word starts as one symbol per byte or character. Then the adjacent pair with the lowest rank

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in vocabulary, for estimates without a model's tokenizer, and its factors for known
 // model families (data/families.csv).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The word cache of a thread: the number of tokens of words seen before.
 //
 // Text repeats its words, so most words are found here and need no merging. An entry is the word

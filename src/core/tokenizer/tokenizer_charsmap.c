@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's compiled normalization (precompiled_charsmap): a map from strings to
 // replacements.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer_internal: shared by the files of the tokenizer.
 //
 // A text passes these stages; tokenizer.c runs them:

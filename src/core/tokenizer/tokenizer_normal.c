@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalizes a stretch of text, step by step, and tracks the origin of every character.
 
 #include "core/tokenizer/tokenizer_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads SentencePiece models: a protocol buffer with pieces, training settings and normalization.
 //
 // In a BPE model, two pieces merge if their concatenation is a piece, best score first. A Unigram

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads tiktoken rank files: each line is a token in base64 and its rank.
 //
 // The file has neither the pattern that cuts text into words nor the special tokens. The number of

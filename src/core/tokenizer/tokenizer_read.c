@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads tokenizer.json: the model's vocabulary and merges, and the added tokens.
 
 #include "core/tokenizer/tokenizer_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts text into words, with hand-written scanners for the patterns that most models use.
 //
 // A scanner finds the end of the word at `at` exactly as its regular expression would;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts text into words for pre-tokenizers that have no scanner. As in the library, each step cuts
 // the pieces of the step before, and a pattern sees one piece at a time.
 

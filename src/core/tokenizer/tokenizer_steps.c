@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the normalizer, the pre-tokenizer and the post-processor of tokenizer.json.
 
 #include "core/tokenizer/tokenizer_internal.h"

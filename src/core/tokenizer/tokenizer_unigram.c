@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unigram: the segmentation of a text into tokens with the highest sum of scores. Viterbi: from
 // left to right, keeps the best segmentation up to each position, then follows it back from the
 // end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two hash tables of all models: tokens by their bytes, and pairs of tokens that merge.
 
 #include "core/tokenizer/tokenizer_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WordPiece: takes the longest token from the left, again and again; tokens inside a word have a
 // prefix (##). If that fails the whole word is unknown. WordLevel: a word is a token or unknown.
 

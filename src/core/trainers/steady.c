@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joins reports that came in bursts, cuts off the warm-up, separates slow steps, averages the rest
 // and tests it for drift. docs/formulas.md has the sources.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // steady: the sustained throughput of a series of measured steps, with its confidence interval.
 //
 // Takes steps as a trainer reported them; finds the warm-up, the steps slowed by an evaluation, a

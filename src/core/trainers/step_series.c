@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects steps from events, and assigns tokens to them by counters, rates or a given number.
 
 #include "core/trainers/step_series.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // step_series: turns the events of a trainer into a series of steps with seconds and tokens.
 //
 // Takes the events of trainer_log (or of trainer_files) in order, drops bars that turn out not to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records, and the few protocol buffer fields of scalars inside them.
 
 #include "core/trainers/tensorboard.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tensorboard: reads the scalars of a TensorBoard event file, which may still be growing.
 //
 // Reads complete records and returns how many bytes they took; the caller passes the rest again

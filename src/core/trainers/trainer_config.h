@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer_config: reads the configuration of a trainer, key by key; plan_from makes options of it.
 //
 //     struct trainer_config config = { .arena = arena };

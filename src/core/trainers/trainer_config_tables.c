@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration keys of each trainer. A new trainer is a table here, and a fixture in
 // test/data/from.
 

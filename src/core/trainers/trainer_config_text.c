@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists what was understood, ignored and contradictory in a configuration, as text and as JSON.
 
 #include "core/trainers/trainer_facts.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer_facts: the meaning of the keys in trainers' configurations, as one table per trainer.
 
 #pragma once

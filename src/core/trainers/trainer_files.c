@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns trainer_state.json, CSV tables and TensorBoard events into lines for trainer_log.
 //
 // Never rewinds the arena: the callback may have allocated from it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer_files: reads training steps from the files that trainers write.
 //
 // Each reader turns its file into lines for a trainer_log, so that the same tables recognise files

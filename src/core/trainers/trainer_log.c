@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits the output into lines, reads the values of each, and decides what is training: which bar
 // counts steps, which one is an evaluation, which rank counts.
 

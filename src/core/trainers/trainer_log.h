@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer_log: recognises training steps in the output of trainers.
 //
 // Takes a trainer's output byte by byte, with the caller's clock, and calls back for each event:

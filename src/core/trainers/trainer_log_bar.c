@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress bars as tqdm and rich draw them:
 //
 //     Epoch 0:  12%|█▏        | 12/100 [00:12<01:23,  1.05it/s, loss=0.5]

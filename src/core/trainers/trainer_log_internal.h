@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trainer_log_internal: shared by the files of trainer_log: tables, bars, numbers in a line.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The user's pattern. base/pattern.h finds matches but no groups, so the group B of A(B)C is found
 // by two more patterns at the position of the match: A(?=BC) ends where the group begins, AB(?=C)
 // where it ends. All three try their choices in the same order.

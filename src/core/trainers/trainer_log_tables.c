@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys, bars and phrases of trainers. A new format is a row here, and a fixture in
 // test/data/logs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers with their names and units in a line, and in dictionaries.
 
 #include "core/trainers/trainer_log_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits steps, tokens and first sights of widths to measured seconds: iteratively reweighted least
 // squares with Huber's weights, coefficients not negative, and a prior on the cost of a width.
 

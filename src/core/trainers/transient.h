@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transient: separates the cost of widths that are met for the first time from the steady step.
 //
 // A trainer that pads batches meets new widths all the time at first and hardly any later. Each one

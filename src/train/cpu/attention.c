@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Causal attention of each document on itself, with grouped key/value heads and sliding windows.
 //
 //     p = softmax(q kᵀ / √D) over the keys that a query sees,  out = p v

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU backend: its memory, and the table of its operations.
 
 #include "train/cpu/cpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cpu: the operations of the CPU backend, one file each; backend.h defines them.
 
 #pragma once

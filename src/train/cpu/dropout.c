@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout: the mask is a function of key and position.
 
 #include "train/cpu/cpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Zeroing, casting, filling, adding, biases, gather and scatter.
 
 #include "train/cpu/cpu.h"

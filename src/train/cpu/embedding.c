@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The embedding table: rows by token, and their gradient.
 
 #include "train/cpu/cpu.h"

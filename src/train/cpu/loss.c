@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-entropy and its gradient, which takes the place of the logits.
 //
 //     loss = log Σⱼ exp xⱼ − x_target,  dxⱼ = scale · (exp(xⱼ) / Σ − [j = target])

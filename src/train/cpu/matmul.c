@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products of any element types: workers share the tiles of the result. A tile is one
 // product if all three matrices have the same type, otherwise it is computed in fp32.
 

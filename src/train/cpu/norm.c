@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm with the addition before it, of whole rows or of pieces of them.
 //
 //     s = a + b,  r = 1 / √(mean s² + ε),  out = s · r · w

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW and SGD on whole tensors, and the sums that loss and clipping need.
 //
 //     w ← w (1 − rate · decay),  m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²

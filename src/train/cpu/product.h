@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // product: matrix products for the CPU backend, by OpenBLAS or in plain C.
 //
 // c = alpha · op(a) × op(b) + beta · c, row-major; op is the matrix or its transpose; op(a) is

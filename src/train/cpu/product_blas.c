@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products by OpenBLAS.
 
 #include "train/cpu/product.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products in plain C, for machines without OpenBLAS: rows of c are built from rows of b.
 
 #include "train/cpu/product.h"

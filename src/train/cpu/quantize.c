@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantization and dequantization: NF4 with nested scales, fp8 with a scale per row.
 
 #include "train/cpu/cpu.h"

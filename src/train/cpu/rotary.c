@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RoPE, in place: (x, y) → (x cos − y sin, y cos + x sin) for pairs half a head apart.
 
 #include "train/cpu/cpu.h"

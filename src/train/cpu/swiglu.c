@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gated activation: out = g · σ(g) · u, with σ the logistic function.
 //
 //     dg = dout · u · σ(g) · (1 + g · (1 − σ(g))),  du = dout · g · σ(g)

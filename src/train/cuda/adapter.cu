@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backward through the second factors of adapters: dz = s · dy B and dB += dyᵀ z, in one pass over
 // dy, which is the only large operand: T × out against T × rank and out × rank.
 //

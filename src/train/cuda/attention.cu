@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention: chooses between cuDNN and the built-in kernels, and lays out their workspace.
 //
 // A cuDNN plan is compiled for a number of documents of a maximal length. The forward pass takes

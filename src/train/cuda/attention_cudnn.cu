@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention as a cuDNN graph; see attention_cudnn.h. The pattern of nodes is the one that NVIDIA's
 // cudnn-frontend emits for flash attention with a padding mask, a causal mask and ragged rows:
 // other patterns compute the same and are not recognised.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_cudnn: attention of packed documents as a cuDNN graph; cuDNN is loaded at run time.
 //
 // cuDNN fuses a graph of small operations into one kernel if it recognises the pattern: products, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, in tiles of 64 keys: the scores of a tile stay in registers, with an
 // online softmax. See attention_kernel.h for the mask.
 //

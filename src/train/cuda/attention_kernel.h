@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_kernel: built-in attention kernels, for what cuDNN does not support, or without it.
 //
 // The mask is two numbers per token, low and high, for documents and sliding windows alike. A query

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention with plain loops: a warp per row, its lanes share the columns of a head. See
 // attention_kernel.h.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: memory, stream and errors of the device, and the table of its operations.
 
 #include "train/cuda/cuda.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda: what the files of the CUDA backend share: the device's state, launches, errors.
 //
 // An operation queues kernels on one stream and returns. The first error is stored on the device,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and casts, filling, sums, biases and dropout: one pass over memory each.
 
 #include "train/cuda/kernels.cuh"

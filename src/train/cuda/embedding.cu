@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The embedding table: rows by token, and their gradient, added in the order of the tokens.
 //
 // Positions with the same id form a chain: each one knows the next. A thread block starts at the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantizes rows to fp8 (e4m3), each with its own scale.
 
 #include "train/cuda/kernels.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels: what the kernels share: vector loads and stores, maps over rows, sums.
 //
 // A kernel takes addresses and whole numbers. It computes in fp32 and moves 16 bytes at a time

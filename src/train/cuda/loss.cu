@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-entropy, and its gradient in place of the logits: a thread block per row.
 //
 // One pass finds the largest logit and the sum of exponentials together, a second writes the

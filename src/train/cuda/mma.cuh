@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mma: tensor-core products of bf16 tiles in shared memory, for compute capability 8.0 and later.
 //
 // Tiles arrive by asynchronous copies of 16 bytes, in groups that complete in order. A fragment is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // To and from NF4, as train/nf4.h defines it. Codes equal those of train/nf4.c byte for byte.
 
 #include "train/cuda/kernels.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm with the addition before it; cpu/norm.c has the formulas.
 //
 // A piece (a row, or a head of it) stays in the registers of the threads that share it: a thread

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // operations: the operations of the CUDA backend, one file each; backend.h defines them.
 
 #pragma once

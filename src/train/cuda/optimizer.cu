@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW and SGD on whole tensors, sums in a fixed order, and the clipping factor.
 
 #include "train/cuda/kernels.cuh"

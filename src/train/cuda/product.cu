@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by cuBLASLt: one plan per shape, kept with its algorithm.
 //
 // cuBLASLt's matrices are column-major, so a row-major matrix is its transpose: the product c = a ×

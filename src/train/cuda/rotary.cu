@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RoPE, in place. A thread block rotates one token: it computes the angles once for all heads.
 
 #include "train/cuda/kernels.cuh"

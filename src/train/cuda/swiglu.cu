@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gated activation, forward and in place backward; cpu/swiglu.c has the formulas.
 
 #include "train/cuda/kernels.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversations rendered as text, and the bytes that carry loss.
 
 #include "core/data/chat.h"

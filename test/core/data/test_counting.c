@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums, duplicates and rows to inspect of a stream of examples.
 
 #include "core/data/counting.h"

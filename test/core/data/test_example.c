@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows counted with the built-in vocabulary, and names of templates.
 
 #include "core/data/example.h"

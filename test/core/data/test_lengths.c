@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and tallies of lengths: sums, merging, sampling, cutting, JSON.
 
 #include "core/data/lengths.h"

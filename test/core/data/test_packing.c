@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each trainer's packing against a second, slow and direct implementation of the trainer's
 // behaviour: lists of lists, linear searches, no trees.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles: written and read back, merged, printed.
 
 #include "core/data/profile.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of every format, good and bad.
 
 #include "core/data/record.h"

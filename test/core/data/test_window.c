@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Context candidates and the recommendation.
 
 #include "core/data/window.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The user's own runs as evidence: closed forms, distances, and published runs as a ledger.
 
 #include "base/embedded.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comparing: asks for a comparison of places in a test, and finds rows and advice in it.
 
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hosting: the arithmetic by hand, and comparisons of the usual plan with all offers.
 
 #include "test/core/hosting/comparing.h"

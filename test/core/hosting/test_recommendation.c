@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is recommended and what never is: one test per defect of a recommendation.
 
 #include "test/core/hosting/comparing.h"

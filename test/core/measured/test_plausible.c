@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/embedded.h"
 #include "core/measured/plausible.h"
 #include "core/measured/validate.h"

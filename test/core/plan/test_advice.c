@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/planning.h"
 
 static const char *warning_of(const struct plan *plan, const char *code)

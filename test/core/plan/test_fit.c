@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/planning.h"
 
 static struct fit fit_of(const char *json)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configurations of every trainer become options (test/data/from/SOURCES.md says where formats are
 // from).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report: what is shown of each document, hostile and odd documents, comparisons, CSV.
 
 #include "core/report/report.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/knowledge.h"
 
 TEST(estimate_fills_in_from_the_stack_what_the_recipe_leaves_open)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/knowledge.h"
 
 static const double gib = 1073741824.0;

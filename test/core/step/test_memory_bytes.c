@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every constant of the byte plan against a closed form, derived by hand from the architecture.
 // tools/mutate src/core/step/memory.c core/step/test_memory lists the constants that no test holds.
 

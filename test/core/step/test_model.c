@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/step/catalog.h"
 #include "host/file.h"
 #include "test/test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/knowledge.h"
 
 static double adapters(const char *model, const char *targets, int64_t rank)

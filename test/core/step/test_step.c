@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "test/core/knowledge.h"
 
 static double forward_attention(const struct setup *setup)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Templates, compared with the output of jinja2 (test/data/templates/README.md).
 
 #include "core/template/template.h"

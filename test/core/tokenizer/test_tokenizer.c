@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the tokenizer with test/data/tokenizers: small tokenizers of every kind, and the tokens
 // of test/data/nasty.json by Hugging Face's library (both written by test/oracles/fixtures.mjs).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in vocabulary, and the model families it estimates.
 
 #include "core/tokenizer/tokenizer.h"

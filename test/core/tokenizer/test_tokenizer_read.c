@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Broken tokenizer files and their errors.
 
 #include "core/tokenizer/tokenizer.h"
@@ -41,7 +42,7 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
         { "{\"model\":{\"type\":\"Chars\",\"vocab\":{}}}",
           "t.json: the model is a \"Chars\"; BPE, Unigram, WordPiece and WordLevel are known" },
         { "{\"model\":{\"type\":\"BPE\",\"merges\":[\"a b\"]}}",
-          "t.json: the BPE model has no vocabulary of its kind" },
+          "t.json: the BPE model has no vocabulary of its type" },
         { "{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}",
           "t.json: the Unigram model has no vocabulary of its type" },
         { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1]]}}",

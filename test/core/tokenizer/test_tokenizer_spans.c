@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens within spans, against a slow count of every token by its place.
 
 #include "core/tokenizer/tokenizer.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated series whose truth is known: the rate of the ordinary steps in the long run.
 
 #include "core/trainers/steady.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What real trainers print, recorded or written to their formats (test/data/logs/SOURCES.md says
 // which).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of first sights of widths, told from steady steps: recorded series and simulated ones.
 
 #include "core/trainers/transient.h"

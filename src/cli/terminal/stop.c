@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notes SIGINT and SIGTERM in a flag that the work looks at.
 
-#include "cli/stop.h"
+#include "cli/terminal/stop.h"
 
 #include <stddef.h>
 

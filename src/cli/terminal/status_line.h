@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // status_line: one line at the bottom of the terminal while a trainer writes above it.
 //
 //     struct status_line status = status_line_start(&child, line->common.quiet);

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides once what the terminal can show, and writes and checks everything that commands print.
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 
 #include "base/terminal.h"
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws the bottom row of the terminal, which the trainer's output does not scroll over.
 
-#include "cli/status_line.h"
+#include "cli/terminal/status_line.h"
 
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/clock.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // progress: a bar on standard error while a command reads: how much, how fast, how long it will
 // still take.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stop: whether SIGINT or SIGTERM arrived; long work checks it between two steps.
 //
 //     stop_listen();

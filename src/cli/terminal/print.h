@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // print: how a command's output reaches standard output and standard error.
 //
 // main.c calls print_start() once. It decides what the terminal can show; nothing else asks:

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws the bar of a long read on standard error.
 
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 
 #include "base/text.h"
-#include "cli/print.h"
+#include "cli/terminal/print.h"
 #include "host/clock.h"
 
 static const double QUIET_SECONDS = 0.5; // before the bar appears
