@@ -621,3 +621,22 @@ void json_put_raw(struct json_writer *w, const char *key, struct text value)
     before(w, key);
     out_bytes(w->out, value.at, value.size);
 }
+
+// --- ranges ------------------------------------------------------------------
+
+void json_put_range(struct json_writer *w, const char *key, const struct range *range)
+{
+    json_open(w, key, '{');
+    json_put_number(w, "p10", range->low);
+    json_put_number(w, "p50", range->mid);
+    json_put_number(w, "p90", range->high);
+    json_close(w, '}');
+}
+
+struct range json_get_range(const struct json *tree, const char *key)
+{
+    const struct json *in = tree ? json_get(tree, key) : NULL;
+    return in ? (struct range){ json_get_number(in, "p10", NAN), json_get_number(in, "p50", NAN),
+                                json_get_number(in, "p90", NAN) }
+              : (struct range){ NAN, NAN, NAN };
+}

@@ -18,6 +18,7 @@
 
 #pragma once
 
+#include "base/stats.h"
 #include "base/text.h"
 
 #ifdef __cplusplus
@@ -92,6 +93,7 @@ struct json json_tree(struct json_reader *in, struct arena *arena); // one value
 
 const struct json *json_get(const struct json *object, const char *key); // NULL if absent or null
 double json_get_number(const struct json *object, const char *key, double otherwise);
+struct range json_get_range(const struct json *tree, const char *key); // NAN for what it lacks
 bool json_get_bool(const struct json *object, const char *key, bool otherwise);
 struct text json_get_text(const struct json *object, const char *key); // .at NULL if absent
 
@@ -111,6 +113,8 @@ void json_put_text(struct json_writer *w, const char *key, struct text value);
 void json_put_string(struct json_writer *w, const char *key,
                      const char *value); // NULL is written as null
 void json_put_number(struct json_writer *w, const char *key, double value);
+void json_put_range(struct json_writer *w, const char *key,
+                    const struct range *range); // p10, p50, p90
 void json_put_count(struct json_writer *w, const char *key, int64_t value);
 void json_put_bool(struct json_writer *w, const char *key, bool value);
 void json_put_raw(struct json_writer *w, const char *key, struct text value); // value is JSON

@@ -2,8 +2,8 @@
 // terminal: text for people, made ready for the terminal that shows it.
 //
 // Tables, charts and paragraphs are laid out by those who write them. What is left to do stands
-// here, and is done once for all output (cli/terminal/print.c): lines that are still too long are broken,
-// and where the locale has no UTF-8 every other character is spelled in ASCII.
+// here, and is done once for all output (cli/terminal/print.c): lines that are still too long are
+// broken, and where the locale has no UTF-8 every other character is spelled in ASCII.
 //
 //     terminal_fold(&folded, text, columns);
 //     terminal_ascii(&ascii, out_view(&folded));

@@ -176,15 +176,6 @@ static void loop(struct watch *watch)
 
 // --- the record --------------------------------------------------------------
 
-static void put_range(struct json_writer *w, const char *key, const struct range *range)
-{
-    json_open(w, key, '{');
-    json_put_number(w, "p10", range->low);
-    json_put_number(w, "p50", range->mid);
-    json_put_number(w, "p90", range->high);
-    json_close(w, '}');
-}
-
 static bool is_complete(const struct watch *watch, const struct outlook *end)
 {
     return !watch->run.child.code && wrapped_steps(&watch->run) >= end->total;
@@ -221,10 +212,10 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     json_put_number(&w, "high", pilot->tokens_per_s.high);
     json_close(&w, '}');
     json_open(&w, "planned", '{');
-    put_range(&w, "tokens_per_second", &watch->plan.tokens_per_s);
-    put_range(&w, "wall_hours", &watch->plan.wall_hours);
-    put_range(&w, "gpu_hours", &watch->plan.gpu_hours);
-    put_range(&w, "cost_usd", &watch->plan.cost_usd);
+    json_put_range(&w, "tokens_per_second", &watch->plan.tokens_per_s);
+    json_put_range(&w, "wall_hours", &watch->plan.wall_hours);
+    json_put_range(&w, "gpu_hours", &watch->plan.gpu_hours);
+    json_put_range(&w, "cost_usd", &watch->plan.cost_usd);
     json_close(&w, '}');
     json_put_number(&w, "peak_bytes", pilot->peak_bytes);
     json_put_number(&w, "loss", watch->run.source->series.loss);

@@ -11,14 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static struct range read_range(const struct json *tree, const char *key)
-{
-    const struct json *in = json_get(tree, key);
-    return in ? (struct range){ json_get_number(in, "p10", NAN), json_get_number(in, "p50", NAN),
-                                json_get_number(in, "p90", NAN) }
-              : (struct range){ NAN, NAN, NAN };
-}
-
 static const char *spell(const struct range *gpu_hours, const struct range *wall_hours,
                          struct arena *arena)
 {
@@ -27,31 +19,6 @@ static const char *spell(const struct range *gpu_hours, const struct range *wall
         text_hours(arena, gpu_hours->mid), text_hours(arena, gpu_hours->low),
         text_hours(arena, gpu_hours->high), text_seconds(arena, 3600 * wall_hours->mid),
         text_seconds(arena, 3600 * wall_hours->low), text_seconds(arena, 3600 * wall_hours->high));
-}
-
-// The mean batch that the plan simulated, as a shape.
-static struct workload_shape *read_shape(const struct json *workload, double accumulation,
-                                         struct arena *arena)
-{
-    const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
-    double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
-    double rows = batch ? json_get_number(batch, "rows", NAN) : NAN;
-    double fill = 1 - json_get_number(workload, "padding_share", NAN);
-    if (!worst || !(tokens > 0) || !(rows > 0) || !(fill > 0))
-        return NULL;
-    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
-    *shape = (struct workload_shape){
-        .micro_batch = rows,
-        .fill = fill,
-        .width = tokens / rows,
-        .attended = json_get_number(batch, "squares", NAN) / tokens,
-        .worst_width = json_get_number(worst, "width", NAN),
-        .rows = json_get_number(workload, "processed_tokens", NAN) /
-                json_get_number(workload, "epochs", NAN) / (tokens / rows),
-    };
-    workload_read_widths(&shape->sights, workload, accumulation);
-    bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
-    return whole ? shape : NULL;
 }
 
 // The plan's request from its document, with exactly the configuration that it chose.
@@ -66,7 +33,7 @@ static enum err read_request(struct plan_request *request, struct arena *arena,
     request->parallel = c.parallel;
     if (c.micro_batch >= 1)
         request->micro_batch = text_format(arena, "%.0f", c.micro_batch);
-    request->shape_known = read_shape(json_get(tree, "workload"), c.accumulation, arena);
+    request->shape_known = plan_read_shape(json_get(tree, "workload"), c.accumulation, arena);
     return OK;
 }
 
@@ -109,8 +76,8 @@ static enum err put(struct out *out, struct command_line *line, const char *plan
     request.pilot_name = pilot_name;
     struct plan *after = ARENA_NEW(arena, struct plan, 1);
     TRY(plan_make(after, arena, &data, &request));
-    struct range gpu_hours = read_range(&tree, "gpu_hours"),
-                 wall_hours = read_range(&tree, "wall_hours");
+    struct range gpu_hours = json_get_range(&tree, "gpu_hours"),
+                 wall_hours = json_get_range(&tree, "wall_hours");
     out_labelled(out, "before", spell(&gpu_hours, &wall_hours, arena));
     out_labelled(out, "after",
                  spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));

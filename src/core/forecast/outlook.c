@@ -10,13 +10,6 @@ static const double Z90 = 1.6448536269514722; // half a 90 % interval, in standa
 
 // --- the plan ----------------------------------------------------------------
 
-static struct range read_range(const struct json *in, const char *key)
-{
-    const struct json *range = json_get(in, key);
-    return (struct range){ json_get_number(range, "p10", NAN), json_get_number(range, "p50", NAN),
-                           json_get_number(range, "p90", NAN) };
-}
-
 static void read_overheads(struct outlook_plan *out, const struct json *list)
 {
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
@@ -63,10 +56,10 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     out->processed_tokens = json_get_number(workload, "processed_tokens", NAN);
     out->steps = json_get_number(workload, "steps", NAN);
     out->gpus = out->configuration.gpus > 0 ? (double)out->configuration.gpus : 1;
-    out->tokens_per_s = read_range(&tree, "tokens_per_second");
-    out->wall_hours = read_range(&tree, "wall_hours");
-    out->gpu_hours = read_range(&tree, "gpu_hours");
-    out->cost_usd = read_range(&tree, "cost_usd");
+    out->tokens_per_s = json_get_range(&tree, "tokens_per_second");
+    out->wall_hours = json_get_range(&tree, "wall_hours");
+    out->gpu_hours = json_get_range(&tree, "gpu_hours");
+    out->cost_usd = json_get_range(&tree, "cost_usd");
     out->usd_per_gpu_hour = out->cost_usd.mid / out->gpu_hours.mid;
     if (!(out->gpu_hours.low <= out->gpu_hours.high) || !(out->processed_tokens > 0))
         return fail(ERR_INPUT,

@@ -5,15 +5,6 @@
 
 #include <math.h>
 
-static void put_range(struct json_writer *w, const char *key, const struct range *range)
-{
-    json_open(w, key, '{');
-    json_put_number(w, "p10", range->low);
-    json_put_number(w, "p50", range->mid);
-    json_put_number(w, "p90", range->high);
-    json_close(w, '}');
-}
-
 static void put_bounds(struct json_writer *w, const char *key, const struct range *range)
 {
     json_open(w, key, '{');
@@ -178,16 +169,16 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_bool(w, "in_budget", row->in_budget);
     json_put_bool(w, "pareto", row->pareto);
     json_put_number(w, "chance_in_time", row->chance_in_time);
-    put_range(w, "run_hours", &row->run_hours);
+    json_put_range(w, "run_hours", &row->run_hours);
     struct range gpu_hours = { row->run_hours.low * (double)row->gpus,
                                row->run_hours.mid * (double)row->gpus,
                                row->run_hours.high * (double)row->gpus };
-    put_range(w, "gpu_hours", &gpu_hours);
-    put_range(w, "billed_hours", &row->billed_hours);
-    put_range(w, "queue_hours", &row->queue_hours);
-    put_range(w, "elapsed_hours", &row->elapsed_hours);
-    put_range(w, "compute_usd", &row->compute_usd);
-    put_range(w, "cost_usd", &row->cost_usd);
+    json_put_range(w, "gpu_hours", &gpu_hours);
+    json_put_range(w, "billed_hours", &row->billed_hours);
+    json_put_range(w, "queue_hours", &row->queue_hours);
+    json_put_range(w, "elapsed_hours", &row->elapsed_hours);
+    json_put_range(w, "compute_usd", &row->compute_usd);
+    json_put_range(w, "cost_usd", &row->cost_usd);
     if (row->group)
         put_time(w, row->group, arena);
     if (row->offer) {

@@ -153,6 +153,11 @@ enum err plan_verdict(const struct plan *plan);
 
 void plan_write(const struct plan *plan, struct arena *arena, struct out *out); // JSON
 
+// The batches that a plan simulated on its data, as the one shape that the member "workload" of its
+// document keeps of them; NULL where it keeps none.
+struct workload_shape *plan_read_shape(const struct json *workload, double accumulation,
+                                       struct arena *arena);
+
 // The model of a plan's document: its shape, and its name as it was given. NULL: an old document.
 enum err plan_read_model(const struct model **shape, const char **given, struct arena *arena,
                          const struct json *document, const char *name);

@@ -24,15 +24,6 @@ const char *plan_ledger_words(const struct plan *plan, struct arena *arena)
                        runs == 1 ? "it" : "them");
 }
 
-static void put_range(struct json_writer *w, const char *key, const struct range *range)
-{
-    json_open(w, key, '{');
-    json_put_number(w, "p10", range->low);
-    json_put_number(w, "p50", range->mid);
-    json_put_number(w, "p90", range->high);
-    json_close(w, '}');
-}
-
 void plan_put_ledger(struct json_writer *w, const struct plan *plan)
 {
     if (!plan->efficiency.own)
@@ -42,6 +33,6 @@ void plan_put_ledger(struct json_writer *w, const struct plan *plan)
     json_put_number(w, "speed_factor", speed_factor(plan));
     json_put_number(w, "log_spread_before", plan->prior.log_spread);
     json_put_number(w, "log_spread_left", plan->efficiency.log_spread);
-    put_range(w, "gpu_hours_without", &plan->gpu_hours_without_ledger);
+    json_put_range(w, "gpu_hours_without", &plan->gpu_hours_without_ledger);
     json_close(w, '}');
 }

@@ -181,9 +181,8 @@ enum err plan_request_read(struct plan_request *out, struct arena *arena, struct
 
 // --- a former plan -----------------------------------------------------------
 
-// The batches that a plan simulated on its data, as the one shape that its document keeps of them.
-static struct workload_shape *read_shape(const struct json *workload, double accumulation,
-                                         struct arena *arena)
+struct workload_shape *plan_read_shape(const struct json *workload, double accumulation,
+                                       struct arena *arena)
 {
     const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
@@ -218,7 +217,7 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
     TRY(read_members(out, arena, request, text_format(arena, "%s: request", name)));
     if (json_get_bool(workload, "measured", false)) {
-        out->shape_known = read_shape(
+        out->shape_known = plan_read_shape(
             workload, json_get_number(json_get(&tree, "configuration"), "accumulation", 1), arena);
         out->token_spread = json_get_number(workload, "token_spread", 0);
         out->tokens = (int64_t)json_get_number(workload, "tokens", (double)out->tokens);

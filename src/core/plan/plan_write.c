@@ -6,15 +6,6 @@
 
 #include <math.h>
 
-static void put_range(struct json_writer *w, const char *key, const struct range *range)
-{
-    json_open(w, key, '{');
-    json_put_number(w, "p10", range->low);
-    json_put_number(w, "p50", range->mid);
-    json_put_number(w, "p90", range->high);
-    json_close(w, '}');
-}
-
 static void put_batch(struct json_writer *w, const char *key, const struct step_batch *batch)
 {
     json_open(w, key, '{');
@@ -57,7 +48,7 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
     json_put_number(w, "device_bytes", memory->device_bytes);
     json_put_number(w, "host_bytes", memory->host_bytes);
     struct range range = memory_range(memory);
-    put_range(w, "total_range_bytes", &range);
+    json_put_range(w, "total_range_bytes", &range);
     json_put_string(w, "moment", memory->moment);
     json_open(w, "parts", '[');
     for (int i = 0; i < MEMORY_PARTS; i++) {
@@ -117,7 +108,7 @@ static void write_drivers(const struct plan *plan, struct json_writer *w)
         json_put_string(w, "name", driver->name);
         json_put_number(w, "gpu_hours_low", driver->low);
         json_put_number(w, "gpu_hours_high", driver->high);
-        put_range(w, "gpu_hours_if_known", &driver->gpu_hours_known);
+        json_put_range(w, "gpu_hours_if_known", &driver->gpu_hours_known);
         json_put_string(w, "measurement", driver->measurement);
         json_close(w, '}');
     }
@@ -166,11 +157,11 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     plan_request_write(plan->request, arena, "request", &w);
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
-    put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
+    json_put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
     json_put_number(&w, "roofline_tokens_per_second", plan->estimate.tokens_per_s);
-    put_range(&w, "wall_hours", &plan->forecast.wall_hours);
-    put_range(&w, "gpu_hours", &plan->forecast.gpu_hours);
-    put_range(&w, "cost_usd", &plan->forecast.cost_usd);
+    json_put_range(&w, "wall_hours", &plan->forecast.wall_hours);
+    json_put_range(&w, "gpu_hours", &plan->forecast.gpu_hours);
+    json_put_range(&w, "cost_usd", &plan->forecast.cost_usd);
     json_open(&w, "configuration", '{');
     put_configuration(&w, plan, &plan->chosen, arena);
     json_close(&w, '}');
