@@ -40,8 +40,8 @@ enum err workload_check(const struct workload_rule *rule)
     if (!(rule->context >= 1 && rule->context <= 1 << 24))
         return fail(ERR_USAGE, "--context is %.0f, must be from 1 to %d tokens", rule->context,
                     1 << 24);
-    if (rule->mean_length <= 0)
-        return fail(ERR_USAGE, "--mean-length is %g, must be above 0", rule->mean_length);
+    if (rule->mean_length < 1)
+        return fail(ERR_USAGE, "--mean-length is %g, must be at least 1 token", rule->mean_length);
     if (rule->examples > rule->tokens)
         return fail(ERR_USAGE,
                     "--examples is %.0f, more than the %.0f tokens; an example has one or more",

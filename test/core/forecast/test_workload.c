@@ -199,6 +199,10 @@ TEST(workload_refuses_what_no_run_has)
     rule.context = 2048;
     rule.examples = 2e6;
     CHECK(workload_check(&rule) == ERR_USAGE);
+    rule = workload_rule();
+    rule.tokens = 1e6;
+    rule.mean_length = 5e-324; // was planned, with "nan %" of the peak
+    CHECK(workload_check(&rule) == ERR_USAGE);
 }
 
 TEST(workload_counts_new_widths_by_steps_and_reads_them_back_from_its_document)
