@@ -151,12 +151,16 @@ TEST(a_default_in_words_may_name_the_value_of_the_computation)
     CHECK(!strcmp(field_default(&context, &object, &test_arena), "512"));
     context.fallback = "";
     CHECK(!field_default(&context, &object, &test_arena));
-    struct field share = { "share", FIELD_SHARE, offsetof(__typeof__(object), share) };
+    struct field share = { .name = "share",
+                           .kind = FIELD_SHARE,
+                           .offset = offsetof(__typeof__(object), share) };
     CHECK(!field_default(&share, &object, &test_arena));
     struct field choice = { "choice", FIELD_CHOICE, offsetof(__typeof__(object), choice),
                             .choices = (const char *const[]){ "a", NULL } };
     CHECK(!field_default(&choice, &object, &test_arena));
-    struct field flag = { "flag", FIELD_FLAG, offsetof(__typeof__(object), flag) };
+    struct field flag = { .name = "flag",
+                          .kind = FIELD_FLAG,
+                          .offset = offsetof(__typeof__(object), flag) };
     CHECK(!field_default(&flag, &object, &test_arena));
     object.flag = true;
     CHECK(!strcmp(field_default(&flag, &object, &test_arena), "on"));
