@@ -15,4 +15,4 @@ plan --method qlora --name night
 "$GPUHOURS" runs show 1 --document | head -c 27
 echo
 echo "--- compared"
-"$GPUHOURS" runs compare 1 3 | dated | sed '/^at /d; /^identical/q' # at: the second may be the same
+"$GPUHOURS" runs compare 1 3 | dated | tr -s ' ' | sed '/^at /d; /^identical/q' # at: two entries may share a second, which changes widths
