@@ -128,12 +128,12 @@ TEST(a_quantized_model_says_so)
 static bool refused(const char *folder, enum err code, const char *words)
 {
     struct weights w;
-    enum err err = weights_open(&w, &test_arena, folder);
-    err = err ? err : weights_check_finite(&w);
+    enum err opened = weights_open(&w, &test_arena, folder);
+    enum err err = opened ? opened : weights_check_finite(&w);
     bool good = err == code && strstr(error_text(), words);
     if (!good)
         printf("wanted \"%s\", got %d: %s\n", words, err, err ? error_text() : "");
-    if (!err)
+    if (!opened)
         weights_release(&w);
     return good;
 }
