@@ -6,7 +6,6 @@
 For each configuration: 48 widths in random order, each a micro-batch forward and backward under bf16 autocast as the Trainer
 runs it; the same widths in the same order twice more. A line per micro-batch: seconds, how many blocks the allocator took
 from the driver, how often it had to give cached blocks back and try again, and what it had reserved.
-Then Trainer runs on GSM8K's lengths with the time and the widths of each step.
 """
 import json
 import random
@@ -41,7 +40,7 @@ def micro_batch(model, rows, width, mask):
     return middle - begin, time.perf_counter() - middle
 
 
-def sights(shape, rows, mask, checkpointing, multiple=1, low=90, high=420):
+def sights(shape, rows, mask, checkpointing, low=90, high=420):
     model = build(shape)
     model.train()
     if checkpointing:
@@ -49,13 +48,13 @@ def sights(shape, rows, mask, checkpointing, multiple=1, low=90, high=420):
         model.enable_input_require_grads()
     for _ in range(4):
         micro_batch(model, rows, 64, mask)
-    widths = random.Random(1).sample(range(low, high, multiple), 48)
+    widths = random.Random(1).sample(range(low, high), 48)
     for sight in (1, 2, 3):
         for i, width in enumerate(widths):
             before = torch.cuda.memory_stats()
             forward, backward = micro_batch(model, rows, width, mask)
             after = torch.cuda.memory_stats()
-            put(kind="sight", shape=shape, rows=rows, mask=mask, checkpointing=checkpointing, multiple=multiple, sight=sight,
+            put(kind="sight", shape=shape, rows=rows, mask=mask, checkpointing=checkpointing, sight=sight,
                 i=i, width=width, forward=round(forward, 5), backward=round(backward, 5),
                 blocks=after.get("num_device_alloc", 0) - before.get("num_device_alloc", 0),
                 retries=after["num_alloc_retries"] - before["num_alloc_retries"],
