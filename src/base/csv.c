@@ -91,9 +91,8 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
                   char separator)
 {
     *out = (struct csv){ .name = name };
+    in = text_after_mark(in);
     struct csv_reader reader = { in.at, in.at + in.size, separator, 1, NULL };
-    if (in.size >= 3 && !memcmp(in.at, "\xEF\xBB\xBF", 3))
-        reader.at += 3; // a byte order mark
     while (reader.at < reader.end && *reader.at == '#') {
         const char *end = memchr(reader.at, '\n', (size_t)(reader.end - reader.at));
         reader.at = end ? end + 1 : reader.end;

@@ -473,9 +473,7 @@ struct json json_tree(struct json_reader *in, struct arena *arena)
 
 enum err json_read(struct json *out, struct arena *arena, struct text in, const char *name)
 {
-    struct json_reader reader = json_reader(in);
-    if (reader.end - reader.at >= 3 && !memcmp(reader.at, "\xEF\xBB\xBF", 3))
-        reader.at += 3; // a byte order mark
+    struct json_reader reader = json_reader(text_after_mark(in));
     *out = json_tree(&reader, arena);
     return json_end(&reader, name);
 }

@@ -19,6 +19,13 @@ struct text text_of(const char *string)
     return (struct text){ string ? string : "", string ? strlen(string) : 0 };
 }
 
+struct text text_after_mark(struct text text)
+{
+    if (text.size < 3 || memcmp(text.at, "\xEF\xBB\xBF", 3))
+        return text;
+    return (struct text){ text.at + 3, text.size - 3 };
+}
+
 bool text_is(struct text text, const char *string)
 {
     return text_equal(text, text_of(string));

@@ -41,6 +41,9 @@ struct text {
 int text_precision(size_t size, int most);
 struct text text_of(const char *string);
 bool text_is(struct text text, const char *string);
+
+// What follows one byte order mark; all of it if there is none.
+struct text text_after_mark(struct text text);
 bool text_equal(struct text a, struct text b);
 bool text_ends(struct text text, const char *ending);
 struct text text_trim(struct text text);

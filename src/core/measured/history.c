@@ -177,9 +177,8 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
     struct json tree;
     history_clear(out);
     TRY(check_bytes(document, name));
-    if (document.size >= 3 && !memcmp(document.at, "\xEF\xBB\xBF", 3)) // a byte order mark
-        document = (struct text){ document.at + 3, document.size - 3 };
     TRY(json_read(&tree, arena, document, name));
+    document = text_after_mark(document); // as json_read() did
     if (tree.kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(tree.kind));
     TRY(read_kind(&out->kind, &tree, name));

@@ -43,6 +43,17 @@ TEST(history_refuses_a_document_with_a_zero_byte)
     CHECK(strstr(error_text(), "zero byte"));
 }
 
+// Two marks were once read as none: the entry could then not be read again from an export.
+TEST(history_drops_one_byte_order_mark_and_refuses_two)
+{
+    struct history_entry entry;
+    struct text once = text_of("\xEF\xBB\xBF{\"kind\":\"pilot\"}");
+    struct text twice = text_of("\xEF\xBB\xBF\xEF\xBB\xBF{\"kind\":\"pilot\"}");
+    CHECK(!history_read(&entry, &test_arena, once, "pilot.json"));
+    CHECK(entry.document[0] == '{');
+    CHECK(history_read(&entry, &test_arena, twice, "pilot.json") == ERR_INPUT);
+}
+
 TEST(history_of_the_same_document_is_the_same_and_of_another_is_not)
 {
     struct history_entry a = read_text(plan_text), b = read_text(plan_text);
