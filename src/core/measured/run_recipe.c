@@ -13,13 +13,16 @@
 
 static void read_precision(struct recipe *recipe, const char *precision)
 {
-    if (run_mentions(precision, "fp8") || run_mentions(precision, "nvfp4"))
+    if (run_mentions(precision, "nvfp4"))
+        recipe->precision = RECIPE_FP4;
+    else if (run_mentions(precision, "fp8"))
         recipe->precision = RECIPE_FP8;
     else if (run_mentions(precision, "fp16") && !run_mentions(precision, "bf16"))
         recipe->precision = RECIPE_FP16;
     else if (run_mentions(precision, "fp32"))
         recipe->precision = RECIPE_FP32;
-    if (run_mentions(precision, "nf4") || run_mentions(precision, "fp4+"))
+    if (run_mentions(precision, "nf4") ||
+        (run_mentions(precision, "fp4+") && !run_mentions(precision, "nvfp4")))
         recipe->quantization = run_mentions(precision, "double") ? RECIPE_NF4_NESTED : RECIPE_NF4;
     else if (run_mentions(precision, "gptq8") || run_mentions(precision, "int8"))
         recipe->quantization = RECIPE_INT8;

@@ -84,7 +84,7 @@ static double weights_gather(const struct step *step, const struct step_request 
 
 static double gradient_bytes(const struct step *step, const struct step_request *r)
 {
-    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->gradients : r->recipe->adapter_dtype;
+    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->reduces : r->recipe->adapter_dtype;
     return step->trained_weights * recipe_dtype_bytes(dtype);
 }
 
@@ -97,7 +97,8 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     if (!r->layout->offload_optimizer)
         return;
     double weights = step->trained_weights / (double)layout_shards(r->layout);
-    double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
+    // A host streams about 32 GB/s through its optimizer; the GPUs in it share that.
+    double host_bytes_per_s = 32e9 / fmin((double)layout_gpus(r->layout), links->node_gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
     if (!fast)
@@ -148,5 +149,6 @@ struct network_seconds network_time(const struct step *step, const struct step_r
         out.per_step = hierarchical(gradients, shards, 1, links) +
                        hierarchical(gradients / shards, data / shards, 2, links);
     add_offload(&out, step, r, links);
+    out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
     return out;
 }
