@@ -9,27 +9,28 @@
 // Shares that hold for a generation of cards. Hopper's are measured (bench/results/h200.md):
 // products of training shapes sustain 0.86 of the best short run under the power limit; attention
 // as a share of that rate. The other rows are assumptions of the same kind, corrected by what
-// stacks reach. A long run also has to live on the board's power: cards of one chip differ by it
-// (MI300X and MI325X, L40S and RTX 6000 Ada, H100 of 700 and 500 W), short products do not show it.
+// stacks reach. A long run also has to live on the board's power, which a short product does not
+// show: cards of one chip differ by it.
 static const struct generation {
     const char *begins;     // the compute capability, or the architecture where there is none
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
     double measured_share;  // of the best measured product
-    double flops_per_joule; // of bf16 products, at most; 0: not known to bind
-    double flash2, modern;  // attention forward against products: FlashAttention-2; cuDNN, FA3
+    double power_flops_per_s,
+        power_watts;       // bf16, that a board of that power sustains; 0: not known
+    double flash2, modern; // attention forward against products: FlashAttention-2; cuDNN, FA3
 } generations[] = {
-    { "9.0", 0.68, 0.86, 1.14e12, 0.48, 0.92 },    // Hopper
-    { "10.", 0.58, 0.76, 0, 0.35, 0.80 },          // Blackwell for data centres
-    { "12.", 0.80, 0.95, 0, 0.78, 0.80 },          // Blackwell for workstations
-    { "8.9", 0.72, 0.92, 0.62e12, 0.78, 0.80 },    // Ada
-    { "8.", 0.78, 0.92, 0, 0.78, 0.80 },           // Ampere
-    { "7.", 0.65, 0.92, 0, 0.40, 0.40 },           // Volta, Turing
-    { "gfx942", 0.55, 0.90, 0.70e12, 0.50, 0.60 }, // CDNA 3
-    { "gfx950", 0.55, 0.95, 1.20e12, 0.50, 0.60 }, // CDNA 4
-    { "gfx", 0.46, 0.76, 0, 0.50, 0.60 },          // CDNA 2, RDNA
-    { "Gaudi2", 0.71, 0.90, 0, 0.50, 0.60 },       // a published linear layer: 309 of 432 TFLOP/s
-    { "Gaudi3", 0.30, 0.90, 0, 0.50, 0.60 },       // trains at 1.4 to 1.7 times a Gaudi 2
-    { "", 0.60, 0.90, 0, 0.50, 0.60 },             // anything else
+    { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92 },      // Hopper
+    { "10.", 0.58, 0.76, 0, 0, 0.35, 0.80 },             // Blackwell for data centres
+    { "12.", 0.92, 0.95, 410e12, 600, 0.78, 0.80 },      // Blackwell for workstations
+    { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80 },      // Ada
+    { "8.", 0.78, 0.92, 0, 0, 0.78, 0.80 },              // Ampere
+    { "7.", 0.65, 0.92, 0, 0, 0.40, 0.40 },              // Volta, Turing
+    { "gfx942", 0.55, 0.90, 700e12, 1000, 0.50, 0.60 },  // CDNA 3
+    { "gfx950", 0.60, 0.95, 1500e12, 1400, 0.50, 0.60 }, // CDNA 4
+    { "gfx", 0.46, 0.76, 0, 0, 0.50, 0.60 },             // CDNA 2, RDNA
+    { "Gaudi2", 0.71, 0.90, 0, 0, 0.50, 0.60 }, // a published linear layer: 309 of 432 TFLOP/s
+    { "Gaudi3", 0.30, 0.90, 0, 0, 0.50, 0.60 }, // trains at 1.4 to 1.7 times a Gaudi 2
+    { "", 0.60, 0.90, 0, 0, 0.50, 0.60 },       // anything else
 };
 
 static const struct generation *generation_of(const struct gpu *gpu)
@@ -56,17 +57,25 @@ double compute_peak_flops_per_s(const struct gpu *gpu, int precision)
     }
 }
 
+// What the board's power feeds for long. Power grows with the clock times the square of a voltage
+// that falls with it, so the rate with the power of 2/3: from the H100 of 700 W this gives 441
+// TFLOP/s at 350 W, where 430 are measured, and 559 at 500 W.
+static double powered_flops_per_s(const struct gpu *gpu, const struct generation *g)
+{
+    if (!(g->power_watts > 0) || !(gpu->tdp_watts > 0))
+        return INFINITY;
+    return g->power_flops_per_s * pow(gpu->tdp_watts / g->power_watts, 2.0 / 3);
+}
+
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
 {
     const struct generation *g = generation_of(gpu);
     double peak = compute_peak_flops_per_s(gpu, precision),
            half = compute_peak_flops_per_s(gpu, RECIPE_BF16);
-    double sustained = gpu->measured_bf16_flops_per_s > 0
-                           ? g->measured_share * gpu->measured_bf16_flops_per_s
-                           : g->datasheet_share * half;
-    if (g->flops_per_joule > 0 && gpu->tdp_watts > 0)
-        sustained = fmin(sustained, g->flops_per_joule * gpu->tdp_watts);
-    return sustained * peak / half;
+    double rate = gpu->measured_bf16_flops_per_s > 0
+                      ? g->measured_share * gpu->measured_bf16_flops_per_s
+                      : g->datasheet_share * half;
+    return fmin(rate, powered_flops_per_s(gpu, g)) * peak / half;
 }
 
 double compute_memory_bytes_per_s(const struct gpu *gpu)
@@ -177,7 +186,7 @@ static double launch_seconds(enum step_phase phase, const struct stack *stack)
 // ZeRO-3 of DeepSpeed fetches and releases each linear's weights in Python, in every pass.
 static double fetch_seconds(const struct step *step, const struct step_request *r)
 {
-    if (r->layout->zero != 3 || layout_shards(r->layout) < 2)
+    if (r->layout->zero != 3)
         return 0;
     double fetches = 0;
     for (size_t i = 0; i < step->count; i++)

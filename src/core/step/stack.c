@@ -40,6 +40,7 @@ const struct field stack_fields[] = {
     FIELD(stack, recompute_launches, NUMBER, "host time of a recomputed operation, in launches"),
     FIELD(stack, fetch_seconds, SECONDS, "of the host per weight fetched under ZeRO-3"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
+    FIELD(stack, host_bytes_per_s, RATE, "of its optimizer in host memory, over the GPUs of a host"),
     FIELD(stack, first_width_seconds, SECONDS, "at the first sight of a width, on Hopper or newer"),
     FIELD(stack, first_steps_seconds, SECONDS, "of the first steps, per layer: kernels are loaded"),
     FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),

@@ -47,6 +47,7 @@ struct stack {
     double launch_seconds;      // of the host per operation launched
     double recompute_launches;  // host time of a recomputed operation, in launches
     double fetch_seconds;       // of the host per weight fetched under ZeRO-3
+    double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double first_steps_seconds; // of the first steps of a process, per layer: kernels are loaded
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
