@@ -50,7 +50,9 @@ static const char *const optimizers[] = { "unknown",
                                           AFTER(RECIPE_ADAFACTOR) = "adafactor",
                                           [RUN_ADAMW_PAGED_8BIT] = "adamw-paged-8bit",
                                           NULL };
-static const char *const expert_kernels[] = { "unknown", "loop", "grouped", "fused", NULL };
+static const char *const expert_kernels[] = {
+    "unknown", "loop", "grouped", "fused", "dense", NULL
+};
 static const char *const covers[] = { "unknown", "steps", "run", NULL };
 static const char *const counts[] = { "unknown", "padded", "real", NULL };
 static const char *const outcomes[] = { "unknown", "fits", "out-of-memory", NULL };
