@@ -80,7 +80,7 @@ static const struct {
     { "fp32", RECIPE_FP32, UNSAID },
     { "fp8", RECIPE_FP8, UNSAID },
     { "mxfp8", RECIPE_FP8, UNSAID },
-    { "nvfp4", RECIPE_FP8, UNSAID },
+    { "nvfp4", RECIPE_FP4, UNSAID },
     { "16bit", UNSAID, UNSAID },
     { "bf16-or-fp16", UNSAID, UNSAID },
     { "not stated", UNSAID, UNSAID },
