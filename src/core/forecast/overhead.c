@@ -225,7 +225,8 @@ static const double SAVE_SECONDS = 0.25;
 static void add_saves(struct overhead_times *out, const struct overheads *o,
                       const struct overhead_draw *draw, double working_seconds)
 {
-    double save_seconds = SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s;
+    double save_seconds =
+        o->save_bytes > 0 ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s : 0;
     double interval = o->save_interval_seconds.value.mid;
     if (isnan(interval)) {
         double failures_per_s = draw->failures_per_gpu_hour * o->gpus / 3600;
