@@ -15,6 +15,8 @@ TEST(layout_reads_what_people_write)
 {
     struct layout l = read("tp4pp4vp5 dp2", 32);
     CHECK(l.tensor == 4 && l.pipeline == 4 && l.interleave == 5 && l.data == 2 && l.zero == 0);
+    l = read("fsdp8 tp8 pp8 interleaved", 512);
+    CHECK(l.pipeline == 8 && l.interleave == 2 && l.data == 8);
     l = read("fsdp8 (FULL_SHARD)", 8);
     CHECK(l.data == 8 && l.zero == 3);
     l = read("zero3 dp8 + cpu optimizer offload", 8);

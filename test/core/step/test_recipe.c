@@ -41,3 +41,13 @@ TEST(recipe_optimizer_states_have_the_bytes_people_quote)
     recipe.optimizer = RECIPE_SGD;
     CHECK(recipe_state_bytes(&recipe, RECIPE_FP32) == 4);
 }
+
+TEST(recipe_fp4_is_for_products_alone)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 64);
+    setup.recipe.precision = RECIPE_FP4;
+    CHECK(!recipe_check(&setup.recipe, setup.model));
+    setup.recipe.states = RECIPE_FP4;
+    CHECK(recipe_check(&setup.recipe, setup.model) == ERR_USAGE);
+}
