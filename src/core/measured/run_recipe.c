@@ -287,31 +287,12 @@ double run_tokens_per_s(const struct run *run)
 
 // --- hardware, stack and layout ----------------------------------------------
 
-// "Qwen3-30B-A3B", "Mixtral-8x7B": a mixture of experts, by the way they are named.
-static bool names_experts(const char *model)
-{
-    for (const char *c = model; *c; c++) {
-        size_t digits = strspn(c + 1, "0123456789.");
-        bool active = *c == 'A' && c > model && c[-1] == '-' && digits &&
-                      (c[1 + digits] == 'B' || c[1 + digits] == 'M');
-        bool times = *c == 'x' && c > model && c[-1] >= '0' && c[-1] <= '9' && digits;
-        if (active || times)
-            return true;
-    }
-    return false;
-}
-
-// A dense model that the catalog does not have is replaced by the one nearest in size, within 20 %.
+// A model that the catalog does not have is replaced by the dense one nearest in size, within 20 %.
 static enum err find_model(const struct model **out, const struct run *run,
                            const struct catalog *catalog)
 {
     if (!catalog_model(out, catalog, run->model))
         return OK;
-    if (names_experts(run->model))
-        return fail(ERR_INPUT,
-                    "the catalog has no model \"%s\"; a mixture of experts is not taken for a "
-                    "dense model of equal size",
-                    run->model);
     double wanted = run->params_b * 1e9, best = log(1.2);
     *out = NULL;
     for (size_t i = 0; i < catalog->model_count; i++) {

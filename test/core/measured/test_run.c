@@ -194,21 +194,6 @@ TEST(run_framework_without_compile_is_not_the_compiled_stack)
     }
 }
 
-TEST(run_does_not_take_an_unknown_mixture_of_experts_for_a_dense_model)
-{
-    struct knowledge k = knowledge_open();
-    struct setup setup;
-    struct run run = { .id = "X", .source = "o/r", .method = "full", .params_b = 8 };
-    run.model = "Nosuch-8B";
-    CHECK(!run_setup(&setup, &test_arena, &run, &k.catalog, k.stacks, k.stack_count));
-    static const char *const mixtures[] = { "Nosuch-8B-A1B", "Nosuch-7x1B", "Nosuch-8B-A800M" };
-    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
-        run.model = mixtures[i];
-        CHECK(run_setup(&setup, &test_arena, &run, &k.catalog, k.stacks, k.stack_count));
-        CHECK(strstr(error_text(), mixtures[i]));
-    }
-}
-
 TEST(run_compares_memory_with_the_reading_the_source_quotes)
 {
     struct memory memory = { .allocated_bytes = 1, .reserved_bytes = 2, .total_bytes = 3 };
