@@ -13,10 +13,12 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.checkpointing = stack->checkpointing;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
+    // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron).
+    bool as_full = recipe.method == RECIPE_FULL || stack->copies_weights;
     if (recipe.weights == RECIPE_DTYPE_AUTO)
-        recipe.weights = recipe.method == RECIPE_FULL ? stack->weights : recipe.adapter_dtype;
+        recipe.weights = as_full ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
-        recipe.states = recipe.method == RECIPE_FULL ? stack->states : recipe.adapter_dtype;
+        recipe.states = as_full ? stack->states : recipe.adapter_dtype;
     if (isnan(recipe.dropout))
         recipe.dropout = stack->dropout;
     if (recipe.precision == RECIPE_FP32)

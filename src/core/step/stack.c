@@ -8,6 +8,7 @@
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
+static const char *const gradient_names[] = { "sharded", "whole", "flat", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 
 const struct field stack_fields[] = {
@@ -26,6 +27,9 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, states, recipe_precisions, "of optimizer states under full training"),
     FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
     FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
+    FIELD_OF(stack, held_gradients, gradient_names, "under FSDP, while micro-batches accumulate"),
+    FIELD(stack, adapter_sum_bytes, NUMBER, "per token and inner value, of fp32 adapters"),
+    FIELD(stack, unties, FLAG, "a tied head becomes a second matrix"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
@@ -159,6 +163,11 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
         }
     }
     return best;
+}
+
+bool stack_widens(const struct stack *stack, const struct recipe *recipe)
+{
+    return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !recipe_is_gptq(recipe);
 }
 
 const char *stack_default(int method)

@@ -17,6 +17,11 @@
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
 enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
+enum stack_gradients {       // under FSDP, while micro-batches accumulate
+    STACK_GRADIENTS_SHARDED, // each micro-batch reduces them
+    STACK_GRADIENTS_WHOLE,   // only the last one does (no_sync): each GPU holds all of them
+    STACK_GRADIENTS_FLAT,    // and those of frozen weights, which share a flat tensor with trained
+};
 enum stack_adapters { // LoRA as separate modules; the same under autocast; fused kernels
     STACK_ADAPTERS_PLAIN,
     STACK_ADAPTERS_AUTOCAST,
@@ -35,6 +40,9 @@ struct stack {
     int gradients, states;      // dtypes under full training
     bool copies_weights;        // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
+    int held_gradients;         // enum stack_gradients
+    double adapter_sum_bytes;   // per token and inner value, of fp32 adapters in backward
+    bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
@@ -71,6 +79,10 @@ extern const struct field stack_fields[];
 enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
                     const struct stack *known, size_t known_count, struct text json,
                     const char *name);
+
+// Whether embedding, head and norms are fp32 beside a quantised base. PEFT leaves GPTQ models
+// alone.
+bool stack_widens(const struct stack *stack, const struct recipe *recipe);
 
 // The stack of a request that names none: plain transformers, with PEFT where adapters are trained.
 const char *stack_default(int method);
