@@ -161,10 +161,7 @@ static bool suits(const struct search_space *space, const struct card *card,
 
 bool search_is_stable(const struct memory *memory)
 {
-    struct range range = memory_range(memory);
-    double context = memory->parts[MEMORY_CONTEXT];
-    double high = memory->allocated_bytes * range.high / range.mid;
-    return memory->fits && high + context <= memory->device_bytes;
+    return memory->fit_probability >= memory_sure;
 }
 
 // A stable configuration beats a tight one. Among stable ones the faster wins, if by 2 % or more.

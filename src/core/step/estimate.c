@@ -31,6 +31,8 @@ struct layout estimate_layout(const struct setup *setup)
     struct layout layout = setup->layout;
     if (layout.zero == 0 && layout.data > 1)
         layout.zero = (int)setup->stack->zero;
+    bool recomputes = estimate_recipe(setup).checkpointing == RECIPE_RECOMPUTE;
+    layout.offload_activations |= recomputes && setup->stack->offloads_checkpoints;
     return layout;
 }
 

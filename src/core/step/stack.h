@@ -42,6 +42,7 @@ struct stack {
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
     int held_gradients;         // enum stack_gradients
     double adapter_sum_bytes;   // per token and inner value, of fp32 adapters in backward
+    double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
@@ -58,14 +59,17 @@ struct stack {
     double overlap;       // share of communication that can overlap with compute
     double dropout;       // on adapters, unless the recipe gives one
     double slack;         // reserved over allocated memory when shapes repeat
-    double context_bytes; // CUDA context, libraries and communicators, per GPU
-    bool attention_workspace; // reserves base/attention_workspace.h for attention's backward pass
-    int64_t zero;             // stage of ZeRO that plain data parallelism runs under
-    bool stops_early;         // recomputation leaves out a layer's last product
-    bool selective;           // it can recompute norms and activation functions alone
-    int checkpointing;        // its default
-    int batching;             // its default, enum batching
-    const char *trainer;      // whose batches it makes: a row of packing_trainers
+    double memory_spread; // half of the 80 % range of measured over planned memory, as logarithm
+    double quantized_spread;   // the same under qlora
+    bool offloads_checkpoints; // layer inputs of full recomputation go to the host
+    double context_bytes;      // CUDA context, libraries and communicators, per GPU
+    bool attention_workspace;  // reserves base/attention_workspace.h for attention's backward pass
+    int64_t zero;              // stage of ZeRO that plain data parallelism runs under
+    bool stops_early;          // recomputation leaves out a layer's last product
+    bool selective;            // it can recompute norms and activation functions alone
+    int checkpointing;         // its default
+    int batching;              // its default, enum batching
+    const char *trainer;       // whose batches it makes: a row of packing_trainers
     bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
     bool offloads;            // states to the host
     const struct stack *base; // the stack that "like" names; NULL: none. No column
