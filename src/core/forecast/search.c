@@ -108,6 +108,12 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
         add_layout(out, space->model, gpus, sharded(2));
     if (gpus > 1)
         add_layout(out, space->model, gpus, sharded(3));
+    bool whole = space->recipe.method == RECIPE_FULL && space->stack->held_gradients;
+    if (gpus > 1 && (whole || space->stack->held_gradients == STACK_GRADIENTS_FLAT)) {
+        struct layout synced = sharded(3);
+        synced.sync_each_batch = true;
+        add_layout(out, space->model, gpus, synced);
+    }
     add_splits(out, space, gpus);
     return OK;
 }

@@ -36,18 +36,20 @@ enum word {
     ZERO,
     GROUP,
     SPLIT,
-    OFFLOAD
+    OFFLOAD,
+    SYNC,
 };
 
 static const struct {
     const char *name;
     enum word word;
 } words[] = {
-    { "single", DATA },     { "dp", DATA },     { "ddp", DATA },         { "tp", TENSOR },
-    { "mp", TENSOR },       { "pp", PIPELINE }, { "cp", CONTEXT },       { "sp", CONTEXT },
-    { "ulysses", CONTEXT }, { "ep", EXPERT },   { "vp", INTERLEAVE },    { "fsdp", SHARDED },
-    { "zero", ZERO },       { "hsdp", GROUP },  { "device_map", SPLIT }, { "over", SPLIT },
-    { "offload", OFFLOAD },
+    { "single", DATA }, { "dp", DATA },         { "ddp", DATA },
+    { "tp", TENSOR },   { "mp", TENSOR },       { "pp", PIPELINE },
+    { "cp", CONTEXT },  { "sp", CONTEXT },      { "ulysses", CONTEXT },
+    { "ep", EXPERT },   { "vp", INTERLEAVE },   { "fsdp", SHARDED },
+    { "zero", ZERO },   { "hsdp", GROUP },      { "device_map", SPLIT },
+    { "over", SPLIT },  { "offload", OFFLOAD }, { "sync_each_batch", SYNC },
 };
 
 struct scan {
@@ -106,6 +108,7 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
             out->pipeline = number;
         break;
     case OFFLOAD: scan->offload_seen = true; break;
+    case SYNC: out->sync_each_batch = true; break;
     }
 }
 
@@ -191,7 +194,7 @@ enum err layout_check(struct text text)
         if (!known)
             return fail(ERR_USAGE,
                         "--parallel %.*s: there is no scheme \"%.*s\"; try ddp, zero1, zero2, "
-                        "fsdp, tp4, pp2, cp2 or offload optimizer",
+                        "fsdp, tp4, pp2, cp2, offload optimizer or sync_each_batch",
                         TEXT_ARGS(text), TEXT_ARGS(name));
     }
     return OK;
@@ -220,6 +223,8 @@ const char *layout_spell(const struct layout *layout, struct arena *arena)
                 layout->zero == 1 || layout->zero == 2 ? " dp" : "", (long long)layout->data);
     else if (layout->zero && layout->context > 1) // context-parallel ranks share the weights
         out_put(&out, "%s ", names[layout->zero]);
+    if (layout->sync_each_batch)
+        out_put(&out, "sync_each_batch ");
     if (layout->offload_optimizer)
         out_put(&out, "offload:optimizer ");
     if (layout->offload_weights)

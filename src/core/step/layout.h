@@ -15,6 +15,7 @@ struct layout {
     int zero;            // 0 DDP, 1 optimizer, 2 + gradients, 3 + weights (FSDP)
     int64_t shard_group; // GPUs that share one copy (hybrid sharding); 0: all data-parallel ranks
     bool split;          // layers spread over GPUs that run one after another (device_map)
+    bool sync_each_batch; // FSDP reduces gradients after every micro-batch, not after the last
     bool offload_optimizer, offload_weights, offload_activations;
 };
 

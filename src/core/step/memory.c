@@ -106,7 +106,8 @@ static double held_gradients(const struct step *step, const struct step_request 
         double embedding = (double)(r->model->vocabulary * r->model->width);
         return fmin(trained, fmax(step->largest_layer_weights, embedding)) / shards;
     }
-    if (r->layout->zero == 3 && shards > 1 && r->accumulation > 1 && held)
+    if (r->layout->zero == 3 && shards > 1 && r->accumulation > 1 && held &&
+        !r->layout->sync_each_batch)
         return trained + (held == STACK_GRADIENTS_FLAT ? frozen : 0);
     return trained / shards;
 }
