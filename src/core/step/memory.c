@@ -336,8 +336,9 @@ const char *memory_verdict(const struct memory *memory, struct arena *arena)
         return "does not fit";
     if (isnan(share) || share >= 0.995)
         return "fits";
-    return text_format(arena, share >= memory_sure ? "fits (%.0f %%)" : "may not fit (%.0f %%)",
-                       100 * share);
+    return text_format(
+        arena, share >= memory_sure ? "fits (%.0f %%)" : "may not fit (%.0f %% that it does)",
+        100 * share);
 }
 
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,

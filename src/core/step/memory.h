@@ -60,8 +60,8 @@ double memory_needed_bytes(const struct memory *memory);
 // That a card of that many bytes has enough; NAN where they are.
 double memory_fit_probability(const struct memory *memory, double device_bytes);
 
-// "fits", "fits (97 %)" from 95 %, "may not fit (62 %)" below, "does not fit" below a half. Every
-// command, the report and the page say it in these words.
+// "fits", "fits (97 %)" from 95 %, "may not fit (62 % that it does)" below, "does not fit" below a
+// half. Every command, the report and the page say it in these words.
 const char *memory_verdict(const struct memory *memory, struct arena *arena);
 extern const double memory_sure; // the probability from which a step fits without a "may"
 
