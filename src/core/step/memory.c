@@ -73,7 +73,7 @@ static struct rates rates_of(const struct step_request *r)
                                               : recipe->adapter_dtype),
         .state = recipe_state_bytes(recipe, recipe->states),
     };
-    bool fp8 = full && recipe->precision == RECIPE_FP8 && r->stack->fp8_weights;
+    bool fp8 = full && recipe_is_small(recipe) && r->stack->fp8_weights;
     if (copies && rates.weight == 4 && (full || recipe->adapter_dtype != RECIPE_FP32))
         rates.copy = fp8 ? 1 : 2;
     return rates;
@@ -120,7 +120,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double of_weights = r->layout->zero >= 3 ? shards : 1;
     double of_states = r->layout->zero >= 1 ? shards : 1;
     bool full = r->recipe->method == RECIPE_FULL;
-    bool small = r->recipe->precision == RECIPE_FP8 && r->stack->fp8_weights;
+    bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
     bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
     double element = wide ? 4 : small ? 1 : 2;
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
@@ -298,7 +298,7 @@ static double backward_workspace(const struct step_request *r, const struct memo
         .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
         .head_size = model->head_size,
     };
-    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || r->recipe->precision == RECIPE_FP8;
+    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
     int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
     if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
         !attention_has_plan(window, shape.longest, shape.head_size))
