@@ -28,6 +28,7 @@
 #include "core/step/memory.h"
 
 #include "base/attention_workspace.h"
+#include "core/step/moe.h"
 
 #include <assert.h>
 #include <math.h>
@@ -89,14 +90,19 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double element = wide ? 4 : small ? 1 : 2;
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;
-    double main_copy = rate.copy ? rate.copy / of_weights : rate.weight / of_weights;
-    double master = rate.copy ? rate.weight / of_states : 0;
-    parts[full ? MEMORY_WEIGHTS : MEMORY_ADAPTERS] += trained * main_copy;
-    parts[MEMORY_WEIGHTS] += step->frozen_weights / stages * element / of_weights;
+    double experts = step->expert_trained_weights / stages;
+    double main_copy = rate.copy ? rate.copy : rate.weight, master = rate.copy ? rate.weight : 0;
+    parts[full ? MEMORY_WEIGHTS : MEMORY_ADAPTERS] +=
+        moe_held(trained, experts, of_weights, r->layout) * main_copy;
+    parts[MEMORY_WEIGHTS] +=
+        moe_held(step->frozen_weights, step->expert_frozen_weights, of_weights, r->layout) /
+        stages * element;
     parts[MEMORY_QUANTIZED] +=
-        step->quantized_weights / stages * recipe_weight_bytes(r->recipe) / of_weights;
-    parts[MEMORY_GRADIENTS] += trained * rate.gradient / of_gradients;
-    parts[MEMORY_OPTIMIZER] += trained * (rate.state / of_states + master);
+        moe_held(step->quantized_weights, step->expert_quantized_weights, of_weights, r->layout) /
+        stages * recipe_weight_bytes(r->recipe);
+    parts[MEMORY_GRADIENTS] += moe_held(trained, experts, of_gradients, r->layout) * rate.gradient;
+    parts[MEMORY_OPTIMIZER] +=
+        moe_held(trained, experts, of_states, r->layout) * (rate.state + master);
     if (r->layout->zero == 3 && shards > 1) {
         // The layer at work and the next one; embedding and head are gathered for the whole step.
         double gathered = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
@@ -153,8 +159,8 @@ static double kept_activations(const struct step *step, const struct step_reques
 }
 
 // What is alive while one layer runs backward: gradients of the feed-forward network's inner values
-// and of two hidden states, the layer's activations where they are recomputed, one dequantised
-// weight.
+// and of two hidden states for each token and each copy that is routed, the layer's activations
+// where they are recomputed, one dequantised weight.
 static double temporaries(const struct step *step, const struct step_request *r)
 {
     const struct model *model = r->model;
@@ -164,7 +170,8 @@ static double temporaries(const struct step *step, const struct step_request *r)
     double inner =
         (double)(model->experts ? model->experts_active * model->expert_width + model->shared_width
                                 : model->ffn_width);
-    double bytes = tokens * element * (3 * inner / tensor + 2 * (double)model->width);
+    double rows = 1 + (double)(model->experts ? model->experts_active : 0); // per token
+    double bytes = tokens * element * (3 * inner / tensor + 2 * rows * (double)model->width);
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
         bytes += step->layer_kept_bytes;
     if (r->recipe->checkpointing == RECIPE_SELECTIVE)

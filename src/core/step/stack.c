@@ -19,6 +19,8 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, kernels, kernel_names, "norms, positions and activation functions"),
     FIELD_OF(stack, attention, attention_names, "attention kernel"),
     FIELD(stack, masks, FLAG, "padded batches run attention under a mask"),
+    FIELD_OF(stack, experts, recipe_expert_kernels, "how the experts of a mixture are run"),
+    FIELD(stack, experts_since, TEXT, "which versions run them so"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
     FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),

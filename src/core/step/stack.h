@@ -29,6 +29,8 @@ struct stack {
     int kernels;                // of norms, rotary positions and activation functions
     int attention;              // enum stack_attention
     bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
+    int experts;                // enum recipe_experts
+    const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
     int adapter_dtype;          // of adapters, their gradients and states
     int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
