@@ -25,6 +25,8 @@ struct kernel {
 #define INDEX_BACKWARD 24
 
 static const struct kernel kernels[] = {
+    // Repeated and weighted 6; weighted sum 2.
+    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
     [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 4.8, 4.5, 0, 3, true },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
@@ -93,27 +95,41 @@ struct moe moe_of(const struct step_request *r, double tokens)
 {
     const struct model *model = r->model;
     double tensor = expert_tensor(r->layout), gpus = (double)r->layout->expert;
-    double imbalance = moe_imbalance(model, gpus).mid;
     double own = tokens / (double)r->layout->tensor; // each tensor rank routes its own tokens
+    bool dense = r->recipe->experts == RECIPE_EXPERTS_DENSE;
+    double imbalance = dense ? 1 : moe_imbalance(model, gpus).mid;
+    double chosen = (double)(dense ? model->experts : model->experts_active);
     return (struct moe){ .kernel = r->recipe->experts,
                          .tensor = tensor,
                          .experts = (double)model->experts / gpus,
                          .tokens = own,
-                         .copies = own * tensor * (double)model->experts_active * imbalance,
+                         .chosen = chosen,
+                         .copies = own * tensor * chosen * imbalance,
                          .imbalance = imbalance };
 }
 
 // --- operations --------------------------------------------------------------
 
-void moe_repeat(struct step_op *op, const struct moe *moe)
+void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_request *r)
 {
     const struct kernel *kernel = &kernels[moe->kernel];
+    double each = moe->kernel == RECIPE_EXPERTS_FUSED ? r->stack->expert_launches : 0;
     op->flops *= moe->experts;
     op->bytes *= moe->experts;
-    op->launches = moe->kernel == RECIPE_EXPERTS_EAGER ? 0 : 1; // counted with the loop
+    // Those of the loop are counted with it; operands in 8 bits are cast for each expert.
+    op->launches =
+        moe->kernel == RECIPE_EXPERTS_EAGER ? 0 : fmax(1, each * moe->experts * (op->fp8 ? 2 : 1));
     if (kernel->product_share > 0)
         op->share = kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
                     (op->depth + epilogue_depth);
+}
+
+double moe_gradient_bytes(const struct moe *moe, const struct model *model, double weights)
+{
+    if (moe->kernel != RECIPE_EXPERTS_EAGER || !model->fused_gate_up)
+        return 0;
+    return 8 * moe->experts *
+           weights; // cleared, and added to what is there: four passes in 16 bits
 }
 
 double moe_kept_widths(const struct moe *moe, const struct model *model)

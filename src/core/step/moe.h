@@ -4,6 +4,7 @@
 // A router sends each token to k of E experts. What that costs is decided less by the products than
 // by the kernel that runs them:
 //
+//     dense     every expert computes every token, and those not chosen count zero
 //     eager     a loop over experts: gather its rows, three small products, scatter them back; the
 //               host starts some twenty operations and waits for the device in each turn
 //     grouped   rows are sorted by expert, one launch runs the products of all of them
@@ -25,6 +26,7 @@ struct moe {
     double tensor;    // GPUs that share the columns of each expert
     double experts;   // held here
     double tokens;    // routed from here: this GPU's part of the sequence
+    double chosen;    // experts that compute a token: k, or all
     double copies;    // rows that the experts here compute, on the busiest GPU
     double imbalance; // copies over their mean
 };
@@ -38,7 +40,11 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe,
                const struct step_request *request);
 
 // Makes an operation on the rows of one expert the one that all experts here need.
-void moe_repeat(struct step_op *op, const struct moe *moe);
+void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_request *request);
+
+// What the gradient of one expert after another moves where the weights of all are one tensor, as
+// they are in models that store gate and up together: each is added into a gradient of all.
+double moe_gradient_bytes(const struct moe *moe, const struct model *model, double weights);
 
 // Bytes of a row between the products, in values of the expert's width, that backward needs.
 double moe_kept_widths(const struct moe *moe, const struct model *model);

@@ -23,7 +23,8 @@ enum recipe_optimizer {
     RECIPE_SGD,
     RECIPE_ADAFACTOR,
 };
-enum recipe_experts { // how the experts of a layer are run (core/step/moe.h)
+enum recipe_experts {     // how the experts of a layer are run (core/step/moe.h)
+    RECIPE_EXPERTS_DENSE, // every expert computes every token
     RECIPE_EXPERTS_EAGER,
     RECIPE_EXPERTS_GROUPED,
     RECIPE_EXPERTS_FUSED,
@@ -54,7 +55,7 @@ struct recipe {
 
 extern const struct field recipe_fields[];
 extern const char *const recipe_methods[], *const recipe_precisions[];
-extern const char *const recipe_expert_kernels[]; // "eager", "grouped", "fused", "auto", NULL
+extern const char *const recipe_expert_kernels[]; // "dense", "eager", "grouped", "fused", "auto"
 extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation

@@ -30,6 +30,8 @@ struct stack {
     int attention;              // enum stack_attention
     bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
     int experts;                // enum recipe_experts
+    const char *dense_experts;  // families, separated by |, whose experts compute every token
+    double expert_launches;     // per expert and product, where products of a group run one by one
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
     int adapter_dtype;          // of adapters, their gradients and states
@@ -73,6 +75,9 @@ extern const struct field stack_fields[];
 enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
                     const struct stack *known, size_t known_count, struct text json,
                     const char *name);
+
+// The kernel that runs a model's experts: enum recipe_experts.
+int stack_experts(const struct stack *stack, const struct model *model);
 
 // The stack of a request that names none: plain transformers, with PEFT where adapters are trained.
 const char *stack_default(int method);

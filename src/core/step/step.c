@@ -217,8 +217,10 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     for (int i = 0; i < 3; i++) {
         ops[i]->fp8 = fp8;
         if (routed)
-            moe_repeat(ops[i], &b->moe);
+            moe_repeat(ops[i], &b->moe, b->request);
     }
+    if (routed)
+        to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
     if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
