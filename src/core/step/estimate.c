@@ -12,7 +12,7 @@ struct recipe estimate_recipe(const struct setup *setup)
     if (recipe.checkpointing == RECIPE_AUTO)
         recipe.checkpointing = stack->checkpointing;
     if (recipe.experts == RECIPE_EXPERTS_AUTO)
-        recipe.experts = stack_experts(stack, setup->model);
+        recipe.experts = setup->model ? stack_experts(stack, setup->model) : stack->experts;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
     if (recipe.weights == RECIPE_DTYPE_AUTO)

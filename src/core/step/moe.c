@@ -81,6 +81,12 @@ struct range moe_imbalance(const struct model *model, double gpus)
                            1 + popularity_spread.high * largest };
 }
 
+double moe_load(const struct step_request *r)
+{
+    bool even = r->stack->even_routing || r->recipe->experts == RECIPE_EXPERTS_DENSE;
+    return even ? 1 : moe_imbalance(r->model, (double)r->layout->expert).mid;
+}
+
 struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)
 {
     double chosen = (double)model->experts_active;
@@ -97,7 +103,7 @@ struct moe moe_of(const struct step_request *r, double tokens)
     double tensor = expert_tensor(r->layout), gpus = (double)r->layout->expert;
     double own = tokens / (double)r->layout->tensor; // each tensor rank routes its own tokens
     bool dense = r->recipe->experts == RECIPE_EXPERTS_DENSE;
-    double imbalance = dense ? 1 : moe_imbalance(model, gpus).mid;
+    double imbalance = moe_load(r);
     double chosen = (double)(dense ? model->experts : model->experts_active);
     return (struct moe){ .kernel = r->recipe->experts,
                          .tensor = tensor,

@@ -59,6 +59,9 @@ double moe_held(double weights, double experts, double shards, const struct layo
 // and what a spread of popularity from none to wide gives.
 struct range moe_imbalance(const struct model *model, double gpus);
 
+// The mean, for the layout, stack and kernel of a request.
+double moe_load(const struct step_request *request);
+
 // Per token and exchange, how many copies of a hidden state leave the GPU for others of its node,
 // and for other nodes, to each of which a token is sent once.
 struct moe_exchange {

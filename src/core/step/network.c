@@ -114,7 +114,7 @@ static double exchange_seconds(const struct step *step, const struct step_reques
                   own_bytes * sent.outside / links->network_bytes_per_s +
                   (fmin(gpus, links->node_gpus) - 1) * links->node_latency_seconds / 2 +
                   (nodes > 1 ? log2(nodes) * 2 * links->network_latency_seconds : 0);
-    return 2 * passes * step->sparse_layers * once * moe_imbalance(r->model, gpus).mid;
+    return 2 * passes * step->sparse_layers * once * moe_load(r);
 }
 
 // Experts that no other GPU holds need no sum.

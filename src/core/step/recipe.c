@@ -14,7 +14,7 @@ static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
                                           "sgd",   "adafactor",  NULL };
 const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
 
-const char *const recipe_expert_kernels[] = { "dense", "eager", "grouped", "fused", "auto", NULL };
+const char *const recipe_expert_kernels[] = { "eager", "grouped", "fused", "dense", "auto", NULL };
 
 const struct field recipe_fields[] = {
     FIELD_OF(recipe, method, recipe_methods, "training method", .value = "METHOD"),
@@ -37,7 +37,7 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
              .value = "MODE"),
     FIELD_OF(recipe, experts, recipe_expert_kernels,
-             "how experts run: all on every token, one after another, grouped, fused",
+             "how experts run: one after another, grouped, fused, all on every token",
              .value = "KERNEL"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     { 0 },

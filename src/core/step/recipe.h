@@ -23,12 +23,12 @@ enum recipe_optimizer {
     RECIPE_SGD,
     RECIPE_ADAFACTOR,
 };
-enum recipe_experts {     // how the experts of a layer are run (core/step/moe.h)
-    RECIPE_EXPERTS_DENSE, // every expert computes every token
+enum recipe_experts { // how the experts of a layer are run (core/step/moe.h)
     RECIPE_EXPERTS_EAGER,
     RECIPE_EXPERTS_GROUPED,
     RECIPE_EXPERTS_FUSED,
-    RECIPE_EXPERTS_AUTO, // as the stack does
+    RECIPE_EXPERTS_DENSE, // every expert computes every token
+    RECIPE_EXPERTS_AUTO,  // as the stack does
 };
 enum recipe_checkpointing {
     RECIPE_KEEP_ALL,  // none: every activation is kept
@@ -55,7 +55,7 @@ struct recipe {
 
 extern const struct field recipe_fields[];
 extern const char *const recipe_methods[], *const recipe_precisions[];
-extern const char *const recipe_expert_kernels[]; // "dense", "eager", "grouped", "fused", "auto"
+extern const char *const recipe_expert_kernels[]; // "eager", "grouped", "fused", "dense", "auto"
 extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation

@@ -31,6 +31,7 @@ struct stack {
     bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
     int experts;                // enum recipe_experts
     const char *dense_experts;  // families, separated by |, whose experts compute every token
+    bool even_routing;          // tokens are forced evenly onto experts, as benchmarks do
     double expert_launches;     // per expert and product, where products of a group run one by one
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
