@@ -32,8 +32,8 @@ static const struct kernel kernels[] = {
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
     [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.75,
                                  3, true },
-    // One kernel to permute, one to bring back and sum.
-    [RECIPE_EXPERTS_FUSED] = { 4, 4, 3, 5, 6, 8, 0, 0, 0.85, 2, false },
+    // Permuted by token 4, by expert 4 where several share a GPU; the same back, weighted.
+    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 0.85, 2, false },
 };
 
 // Popularity of an expert over its mean, as a standard deviation. None where routing is forced to
