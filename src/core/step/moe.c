@@ -30,10 +30,10 @@ static const struct kernel kernels[] = {
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
     [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 4.8, 4.5, 0, 3, true },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
-    [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.75,
+    [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
                                  3, true },
     // Permuted by token 4, by expert 4 where several share a GPU; the same back, weighted.
-    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 0.85, 2, false },
+    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, false },
 };
 
 // Popularity of an expert over its mean, as a standard deviation. None where routing is forced to
@@ -42,7 +42,7 @@ static const struct range popularity_spread = { 0, 0.3, 1 };
 
 // Half a tile of 128 rows is empty for each expert; the last part of a product, which writes the
 // result, weighs more than in a dense one (docs/formulas.md has the measurements).
-static const double tile_rest = 64, epilogue_depth = 300;
+static const double tile_rest = 64, epilogue_depth = 700;
 
 static double at_least_one(double x)
 {
