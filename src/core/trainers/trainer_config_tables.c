@@ -14,6 +14,7 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_DROPOUT] = "dropout",
     [FACT_TARGETS] = "targets",
     [FACT_EMBEDDINGS] = "trains_embeddings",
+    [FACT_EXPERTS] = "experts",
     [FACT_PRECISION] = "precision",
     [FACT_WEIGHTS] = "weights",
     [FACT_OPTIMIZER] = "optimizer",
@@ -102,6 +103,12 @@ static const struct trainer_config_word bitsandbytes[] = {
 static const struct trainer_config_word recomputes[] = {
     { "true", "full" },    { "yes", "full" },     { "false", "none" },       { "no", "none" },
     { "offload", "full" }, { "unsloth", "full" }, { "offloaddisk", "full" }, { 0 },
+};
+
+// How transformers, and axolotl above it, run the products of experts.
+static const struct trainer_config_word expert_kernels[] = {
+    { "eager", "eager" },    { "groupedmm", "grouped" }, { "scattermoe", "fused" },
+    { "sonicmoe", "fused" }, { "deepgemm", "fused" },    { 0 },
 };
 
 static const struct trainer_config_word shardings[] = {
@@ -201,6 +208,9 @@ static const struct trainer_config_row axolotl[] = {
     IF("float16", FACT_PRECISION, "fp16"),
     IF("fp8", FACT_PRECISION, "fp8"),
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
+    WORD("experts_implementation", FACT_EXPERTS, expert_kernels),
+    IF("use_scattermoe", FACT_EXPERTS, "fused"),
+    IF("use_sonicmoe", FACT_EXPERTS, "fused"),
     READ("deepspeed", FACT_FILE, READ_TEXT),
     { "fsdp", FACT_FSDP, READ_WORD, NULL, shardings },
     IF("fsdp_version", FACT_FSDP_USED, "yes"),
