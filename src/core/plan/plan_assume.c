@@ -150,6 +150,20 @@ static void add_experts(struct plan *plan)
                                        "popularity of experts varies by 0, 30 or 100 %", NULL });
 }
 
+// A config.json of an unknown type is read by the names of its keys (model_read_config).
+static void add_model(struct plan *plan)
+{
+    const struct model *model = plan->model;
+    double count = (double)model_parameters(model);
+    if (!model->as_of && model->note)
+        add(plan, (struct assumption){ "parameters of the model",
+                                       "parameters",
+                                       { count, count, count },
+                                       ASSUMPTION_ASSUMED,
+                                       model->note,
+                                       NULL });
+}
+
 static void add_hardware(struct plan *plan)
 {
     const struct gpu *gpu = plan->chosen.gpu;
@@ -210,6 +224,7 @@ void plan_assume(struct plan *plan)
                              e->is_piloted ? plan->request->pilot->as_of : plan->stack->as_of });
     plan_assume_pilot(plan);
     add_workload(plan);
+    add_model(plan);
     add_experts(plan);
     add_hardware(plan);
     const struct assumption *of_overheads[] = {
