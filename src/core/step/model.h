@@ -125,6 +125,7 @@ enum err model_check(const struct model *model, const char *name);
 
 // Reads a Hugging Face config.json. Missing keys take the defaults of that model_type where it has
 // them. An unknown model_type is read by the names of its keys and says so in its note; one with
-// recurrent or other foreign layers is refused by what it has, one without shape by the known types.
+// recurrent or other foreign layers is refused by what it has, one without shape by the known
+// types.
 enum err model_read_config(struct model *model, struct arena *arena, struct text json,
                            const char *name);

@@ -240,7 +240,8 @@ TEST(model_read_config_names_an_unknown_architecture_and_the_known_ones)
 {
     struct model m;
     CHECK(read_text(&m, "{\"model_type\":\"perceiver\"}") == ERR_INPUT);
-    CHECK(strstr(error_text(), "\"perceiver\" is not supported; supported are llama, mistral, qwen2"));
+    CHECK(strstr(error_text(),
+                 "\"perceiver\" is not supported; supported are llama, mistral, qwen2"));
 }
 
 static enum err read_fixture(struct model *m, const char *name)
