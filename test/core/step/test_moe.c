@@ -110,6 +110,23 @@ TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
     }
 }
 
+TEST(moe_the_loop_under_zero3_fetches_every_expert_by_itself)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "hf-deepspeed", 1, TOKENS);
+    setup.recipe.method = RECIPE_FULL;
+    CHECK(!layout_read(&setup.layout, TEXT("zero2"), 8));
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        setup.recipe.experts = i < 2 ? RECIPE_EXPERTS_EAGER : RECIPE_EXPERTS_GROUPED;
+        setup.layout.zero = i < 1 ? 2 : 3;
+        seconds[i] = knowledge_estimate(&setup).timing.host_seconds;
+    }
+    // 48 layers, 128 experts, three linears, half a millisecond; backward is started at 0.6.
+    CHECK_NEAR(seconds[1] - seconds[0], 48 * 128 * 3 * 0.5e-3 * 1.6, 1e-9);
+    CHECK(seconds[2] < seconds[0]); // two tensors hold them all
+}
+
 TEST(moe_the_busiest_gpu_sets_the_time_and_one_gpu_has_no_other)
 {
     struct knowledge k = knowledge_open();
