@@ -3,6 +3,7 @@
 
 #include "core/measured/run_internal.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +32,8 @@ static const struct column_of {
     FACT(optimizer, IN_RECIPE, recipe, optimizer, CHOICE),
     FACT(optimizer_in_backward, IN_RECIPE, recipe, optimizer_in_backward, FLAG),
     FACT(trains_embeddings, IN_RECIPE, recipe, trains_embeddings, FLAG),
+    FACT(expert_kernel, IN_RECIPE, recipe, experts, CHOICE),
+    FACT(balanced_routing, IN_STACK, stack, even_routing, FLAG),
     FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
 };
 
@@ -289,12 +292,35 @@ double run_tokens_per_s(const struct run *run)
 
 // --- hardware, stack and layout ----------------------------------------------
 
-// A model that the catalog does not have is replaced by the dense one nearest in size, within 20 %.
+// Whether a model's name says that its size tells little of its cost: "Qwen3-30B-A3B", "8x7B",
+// "Jamba".
+static bool is_sparse_or_hybrid(const struct run *run)
+{
+    static const char *const words[] = { "moe",        "mamba",     "jamba", "nemotron-h",
+                                         "qwen3-next", "granite-4", "rwkv",  "hybrid" };
+    char name[128] = "";
+    for (size_t i = 0; run->model[i] && i + 1 < sizeof name; i++)
+        name[i] = (char)tolower((unsigned char)run->model[i]);
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (strstr(name, words[i]))
+            return true;
+    for (const char *c = name; *c; c++)
+        if ((c[0] == '-' && c[1] == 'a' && isdigit((unsigned char)c[2])) ||
+            (isdigit((unsigned char)c[0]) && c[1] == 'x' && isdigit((unsigned char)c[2])))
+            return true;
+    return run->expert_kernel || run->balanced_routing;
+}
+
+// A dense model that the catalog does not have is replaced by the one nearest in size, within 20 %.
 static enum err find_model(const struct model **out, const struct run *run,
                            const struct catalog *catalog)
 {
     if (!catalog_model(out, catalog, run->model))
         return OK;
+    if (is_sparse_or_hybrid(run))
+        return fail(ERR_INPUT,
+                    "the catalog has no model \"%s\", which no dense one of its size can stand for",
+                    run->model);
     double wanted = run->params_b * 1e9, best = log(1.2);
     *out = NULL;
     for (size_t i = 0; i < catalog->model_count; i++) {

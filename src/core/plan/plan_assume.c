@@ -3,6 +3,7 @@
 // used, and every origin says who set it.
 
 #include "core/plan/plan_internal.h"
+#include "core/step/moe.h"
 #include "core/trainers/trainer_config.h"
 
 #include <math.h>
@@ -122,6 +123,47 @@ static void add_workload(struct plan *plan)
                "near 64 rows, or the micro-batch times the GPUs");
 }
 
+// Which kernel runs routed experts, and how unevenly they are loaded where GPUs share them.
+static void add_experts(struct plan *plan)
+{
+    static const char *const names[] = { "experts, one after another",
+                                         "experts, in grouped products",
+                                         "experts, in fused kernels",
+                                         "experts, all on every token" };
+    const struct model *model = plan->model;
+    int kernel = plan->chosen.recipe.experts;
+    double count = (double)model->experts, gpus = (double)plan->chosen.layout.expert;
+    if (!model->experts || kernel == RECIPE_EXPERTS_AUTO)
+        return;
+    struct origin origin = origin_of(plan->request, "experts", plan->stack->experts_since);
+    if (origin.origin == ASSUMPTION_ASSUMED && plan->request->recipe.experts == kernel)
+        origin = (struct origin){ ASSUMPTION_GIVEN, NULL };
+    add(plan, (struct assumption){ names[kernel],
+                                   "in a layer",
+                                   { count, count, count },
+                                   origin.origin,
+                                   origin.source,
+                                   plan->stack->as_of });
+    if (gpus > 1)
+        add(plan, (struct assumption){ "rows of the busiest GPU's experts", "of the mean",
+                                       moe_imbalance(model, gpus), ASSUMPTION_ASSUMED,
+                                       "popularity of experts varies by 0, 30 or 100 %", NULL });
+}
+
+// A config.json of an unknown type is read by the names of its keys (model_read_config).
+static void add_model(struct plan *plan)
+{
+    const struct model *model = plan->model;
+    double count = (double)model_parameters(model);
+    if (!model->as_of && model->note)
+        add(plan, (struct assumption){ "parameters of the model",
+                                       "parameters",
+                                       { count, count, count },
+                                       ASSUMPTION_ASSUMED,
+                                       model->note,
+                                       NULL });
+}
+
 static void add_hardware(struct plan *plan)
 {
     const struct gpu *gpu = plan->chosen.gpu;
@@ -219,6 +261,8 @@ void plan_assume(struct plan *plan)
                              e->is_piloted ? plan->request->pilot->as_of : plan->stack->as_of });
     plan_assume_pilot(plan);
     add_workload(plan);
+    add_model(plan);
+    add_experts(plan);
     add_hardware(plan);
     add_memory(plan);
     const struct assumption *of_overheads[] = {

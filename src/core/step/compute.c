@@ -102,6 +102,8 @@ static const double MASKED_RATE = 0.62;
 // empty.
 static double shape_share(const struct step_op *op)
 {
+    if (op->share > 0)
+        return op->share;
     double tiles = ceil(op->rows / 128) * ceil(op->columns / 128), processors = 128;
     double waves = tiles / processors;
     return waves / (waves + 0.3) * op->depth / (op->depth + 96);

@@ -11,6 +11,8 @@ struct recipe estimate_recipe(const struct setup *setup)
     struct recipe recipe = setup->recipe;
     if (recipe.checkpointing == RECIPE_AUTO)
         recipe.checkpointing = stack->checkpointing;
+    if (recipe.experts == RECIPE_EXPERTS_AUTO)
+        recipe.experts = setup->model ? stack_experts(stack, setup->model) : stack->experts;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
     // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron).

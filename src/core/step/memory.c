@@ -28,6 +28,7 @@
 #include "core/step/memory.h"
 
 #include "base/attention_workspace.h"
+#include "core/step/moe.h"
 
 #include <assert.h>
 #include <math.h>
@@ -96,9 +97,10 @@ static double gathered_weights(const struct step *step, const struct step_reques
     return fmax(2 * step->largest_layer_weights, deepspeed ? fmin(live_weights, all) : 0);
 }
 
-// How many weights' gradients one GPU holds while the passes run, of those trained on it.
+// How many weights' gradients one GPU holds while the passes run, of those trained on it; experts
+// are among these.
 static double held_gradients(const struct step *step, const struct step_request *r, double trained,
-                             double frozen)
+                             double experts, double frozen)
 {
     double shards = r->layout->zero >= 2 ? (double)layout_shards(r->layout) : 1;
     int held = r->stack->held_gradients;
@@ -109,7 +111,7 @@ static double held_gradients(const struct step *step, const struct step_request 
     if (r->layout->zero == 3 && shards > 1 && r->accumulation > 1 && held &&
         !r->layout->sync_each_batch)
         return trained + (held == STACK_GRADIENTS_FLAT ? frozen : 0);
-    return trained / shards;
+    return moe_held(trained, experts, shards, r->layout);
 }
 
 // Weights, gradients, optimizer states and buffers: what does not depend on the batch.
@@ -125,15 +127,20 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double element = wide ? 4 : small ? 1 : 2;
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;
-    double main_copy = rate.copy ? rate.copy / of_weights : rate.weight / of_weights;
-    double master = rate.copy ? rate.weight / of_states : 0;
-    parts[full ? MEMORY_WEIGHTS : MEMORY_ADAPTERS] += trained * main_copy;
-    parts[MEMORY_WEIGHTS] += step->frozen_weights / stages * element / of_weights;
+    double experts = step->expert_trained_weights / stages;
+    double main_copy = rate.copy ? rate.copy : rate.weight, master = rate.copy ? rate.weight : 0;
+    parts[full ? MEMORY_WEIGHTS : MEMORY_ADAPTERS] +=
+        moe_held(trained, experts, of_weights, r->layout) * main_copy;
+    parts[MEMORY_WEIGHTS] +=
+        moe_held(step->frozen_weights, step->expert_frozen_weights, of_weights, r->layout) /
+        stages * element;
     parts[MEMORY_QUANTIZED] +=
-        step->quantized_weights / stages * recipe_weight_bytes(r->recipe) / of_weights;
+        moe_held(step->quantized_weights, step->expert_quantized_weights, of_weights, r->layout) /
+        stages * recipe_weight_bytes(r->recipe);
     parts[MEMORY_GRADIENTS] +=
-        rate.gradient * held_gradients(step, r, trained, step->frozen_weights / stages);
-    parts[MEMORY_OPTIMIZER] += trained * (rate.state / of_states + master);
+        rate.gradient * held_gradients(step, r, trained, experts, step->frozen_weights / stages);
+    parts[MEMORY_OPTIMIZER] +=
+        moe_held(trained, experts, of_states, r->layout) * (rate.state + master);
     if (r->layout->zero == 3 && shards > 1) {
         double gathered = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
         parts[MEMORY_GATHERED] +=
@@ -186,8 +193,8 @@ static double kept_activations(const struct step *step, const struct step_reques
 }
 
 // What is alive while one layer runs backward: gradients of the feed-forward network's inner values
-// and of two hidden states, the layer's activations where they are recomputed, one dequantised
-// weight.
+// and of two hidden states for each token and each copy that is routed, the layer's activations
+// where they are recomputed, one dequantised weight.
 static double temporaries(const struct step *step, const struct step_request *r)
 {
     const struct model *model = r->model;
@@ -197,8 +204,9 @@ static double temporaries(const struct step *step, const struct step_request *r)
     double inner =
         (double)(model->experts ? model->experts_active * model->expert_width + model->shared_width
                                 : model->ffn_width);
-    double bytes =
-        tokens * element * (r->stack->inner_gradients * inner / tensor + 2 * (double)model->width);
+    double rows = 1 + (double)(model->experts ? model->experts_active : 0); // per token
+    double bytes = tokens * element *
+                   (r->stack->inner_gradients * inner / tensor + 2 * rows * (double)model->width);
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
         bytes += step->layer_kept_bytes;
     if (r->recipe->checkpointing == RECIPE_SELECTIVE)

@@ -124,6 +124,8 @@ int64_t model_embedding_parameters(const struct model *model); // tokens and pos
 enum err model_check(const struct model *model, const char *name);
 
 // Reads a Hugging Face config.json. Missing keys take the defaults of that model_type where it has
-// them; an unknown model_type is refused with the list of known ones.
+// them. An unknown model_type is read by the names of its keys and says so in its note; one with
+// recurrent or other foreign layers is refused by what it has, one without shape by the known
+// types.
 enum err model_read_config(struct model *model, struct arena *arena, struct text json,
                            const char *name);

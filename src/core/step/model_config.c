@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads Hugging Face config.json files. An architecture is a row of the table: what its config
-// class has by default, which groups of keys it knows, and a function for what is its own.
+// class has by default, which groups of keys it knows, and a function for what is its own. A type
+// that has no row is read by the names of its keys; one with layers other than attention and
+// feed-forward networks is refused by what it has.
 
 #include "core/step/model.h"
 
@@ -16,7 +18,7 @@ enum group { ALWAYS = 0, WINDOW = 1, MIXTURE = 2, LATENT = 4 };
 struct key {
     size_t offset; // of an int64_t in struct model
     enum group group;
-    const char *names[4]; // spellings, the first found counts
+    const char *names[6]; // spellings, the first found counts
 };
 
 #define KEY(member, group, ...)                  \
@@ -37,14 +39,20 @@ static const struct key keys[] = {
     KEY(vocabulary, ALWAYS, "vocab_size"),
     KEY(max_positions, ALWAYS, "max_position_embeddings", "n_positions", "max_seq_len"),
     KEY(sliding_window, WINDOW, "sliding_window"),
-    KEY(experts, MIXTURE, "num_local_experts", "num_experts", "n_routed_experts"),
-    KEY(experts_active, MIXTURE, "num_experts_per_tok", "experts_per_token"),
-    KEY(shared_experts, MIXTURE, "n_shared_experts"),
-    KEY(expert_width, MIXTURE, "moe_intermediate_size"),
-    KEY(shared_width, MIXTURE, "shared_expert_intermediate_size"),
-    KEY(dense_layers, MIXTURE, "first_k_dense_replace"),
-    KEY(sparse_every, MIXTURE, "decoder_sparse_step", "moe_layer_freq",
-        "interleave_moe_layer_step"),
+    KEY(experts, MIXTURE, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
+        "num_moe_experts"),
+    KEY(experts_active, MIXTURE, "num_experts_per_tok", "experts_per_token",
+        "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k"),
+    KEY(shared_experts, MIXTURE, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
+        "num_shared_expert"),
+    KEY(expert_width, MIXTURE, "moe_intermediate_size", "expert_intermediate_size",
+        "moe_ffn_hidden_size"),
+    KEY(shared_width, MIXTURE, "shared_expert_intermediate_size", "shared_intermediate_size",
+        "moe_shared_expert_intermediate_size"),
+    KEY(dense_layers, MIXTURE, "first_k_dense_replace", "num_dense_layers",
+        "moe_layer_start_index"),
+    KEY(sparse_every, MIXTURE, "decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step",
+        "moe_layer_interval"),
     KEY(q_lora_rank, LATENT, "q_lora_rank"),
     KEY(kv_lora_rank, LATENT, "kv_lora_rank"),
     KEY(qk_nope_size, LATENT, "qk_nope_head_dim"),
@@ -111,7 +119,7 @@ static enum err read_keys(const struct reading *in, int groups)
         bool found = false;
         if (keys[i].group && !(keys[i].group & groups))
             continue;
-        for (int n = 0; n < 4 && keys[i].names[n] && !found; n++)
+        for (int n = 0; n < 6 && keys[i].names[n] && !found; n++)
             TRY(read_whole(in, keys[i].names[n], member, &found));
     }
     return read_flag(in, "tie_word_embeddings", &in->model->tied_embeddings);
@@ -340,6 +348,32 @@ static enum err finish_starcoder2(const struct reading *in)
     return OK;
 }
 
+// A type without a row: what its keys say, and as most decoders are where they say nothing.
+static enum err finish_unknown(const struct reading *in)
+{
+    struct model *m = in->model;
+    bool normed = false;
+    if (m->experts && !m->expert_width) { // the only feed-forward width is that of the experts
+        m->expert_width = m->ffn_width;
+        m->ffn_width = 0;
+    }
+    if (m->experts && !m->shared_width)
+        m->shared_width = m->shared_experts * m->expert_width;
+    if (m->kv_lora_rank) {
+        m->head_size = m->qk_nope_size + m->qk_rope_size;
+        m->kv_heads = m->heads;
+    }
+    TRY(read_flag(in, "use_qk_norm", &normed));
+    m->qk_norm = normed ? MODEL_QK_HEAD : MODEL_QK_NONE;
+    set_full_layers(in, 0);
+    if (!find(in->config, "layer_types"))
+        m->sliding_window = 0; // many files name a window that no layer uses
+    m->note =
+        "its model_type is not known: read by the names of its keys, with RMS norms and a gated "
+        "feed-forward network";
+    return finish_llama(in);
+}
+
 // --- architectures -----------------------------------------------------------
 
 struct architecture {
@@ -474,6 +508,60 @@ static const struct architecture architectures[] = {
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
+// Read where no row has the type.
+static const struct architecture unknown = {
+    "",
+    WINDOW | MIXTURE | LATENT,
+    finish_unknown,
+    { .gated = true, .norms_per_layer = 2, .max_positions = 2048 }
+};
+
+// Layers that are neither attention nor a feed-forward network, by what gives them away: a word in
+// the type, a key, or a word in layer_types.
+static const struct {
+    const char *type, *key, *layer, *what;
+} foreign[] = {
+    { "mamba", "mamba_d_state", "mamba", "Mamba layers" },
+    { "jamba", "attn_layer_period", NULL, "Mamba layers" },
+    { "bamba", "ssm_state_size", NULL, "Mamba layers" },
+    { "nemotron_h", "hybrid_override_pattern", NULL, "Mamba layers" },
+    { "granitemoehybrid", "mamba_n_heads", NULL, "Mamba layers" },
+    { "falcon_h1", "mamba_d_ssm", NULL, "Mamba layers" },
+    { "qwen3_next", "linear_num_value_heads", "linear_attention", "gated delta net layers" },
+    { "qwen3_5", "linear_key_head_dim", NULL, "gated delta net layers" },
+    { "rwkv", "head_size_divisor", NULL, "RWKV layers" },
+    { "recurrent_gemma", "lru_width", "recurrent", "recurrent layers" },
+    { "minimax_m1", "attn_type_list", NULL, "lightning attention" },
+    { "kimi_linear", "linear_attn_config", NULL, "delta attention layers" },
+    { "lfm2", "conv_L_cache", "conv", "convolution layers" },
+    { "bert", "type_vocab_size", NULL, "an encoder" },
+    { "vit", "patch_size", NULL, "an encoder of images" },
+    { "deepseek_v32", "index_topk", NULL, "sparse attention chosen by an indexer" },
+};
+
+static bool lists_layer(const struct json *config, const char *word)
+{
+    const struct json *types = word ? json_get(config, "layer_types") : NULL;
+    for (size_t i = 0; types && types->kind == JSON_ARRAY && i < types->count; i++)
+        if (types->items[i].kind == JSON_STRING && text_is(types->items[i].string, word))
+            return true;
+    return false;
+}
+
+static enum err check_foreign(const struct json *config, struct text type, const char *name)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        size_t size = strlen(foreign[i].type);
+        bool named = type.size >= size && !memcmp(type.at, foreign[i].type, size);
+        if (named || find(config, foreign[i].key) || lists_layer(config, foreign[i].layer))
+            return fail(ERR_INPUT,
+                        "%s: model_type \"%.*s\" has %s, whose costs are not modelled; measure its "
+                        "steps with gpuhours pilot instead of planning from its shape",
+                        name, TEXT_BRIEF(type), foreign[i].what);
+    }
+    return OK;
+}
+
 static enum err unknown_type(struct arena *arena, struct text type, const char *name)
 {
     struct out list = { .arena = arena };
@@ -534,8 +622,12 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if (!type.at)
         return fail(ERR_INPUT, "%s: has no model_type; is it a model's config.json?", name);
     const struct architecture *a = find_type(type);
-    if (!a)
-        return unknown_type(arena, type, name);
+    if (!a) {
+        TRY(check_foreign(config, type, name));
+        if (!find(config, "hidden_size") || !find(config, "num_attention_heads"))
+            return unknown_type(arena, type, name);
+        a = &unknown;
+    }
     *model = a->defaults;
     struct reading reading = { model, config, config == &file ? NULL : &file, name };
     TRY(read_keys(&reading, a->groups));
@@ -546,8 +638,8 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
         return fail(ERR_INPUT, "%s: intermediate_size is missing or 0", name);
     struct text path = json_get_text(&file, "_name_or_path");
-    model->name = path.at && path.size ? markup_plain(arena, path, MARKUP_SENTENCE) : a->type;
-    model->family = a->type;
+    model->family = *a->type ? a->type : markup_plain(arena, type, MARKUP_SENTENCE);
+    model->name = path.at && path.size ? markup_plain(arena, path, MARKUP_SENTENCE) : model->family;
     model->source = text_copy(arena, text_of(name));
     return model_check(model, name);
 }

@@ -16,11 +16,13 @@
 //     node B:  B0 ─ B1 ─ … ─ Bg
 //
 // Which bytes: tensor parallelism sums hidden states twice per layer and pass; context parallelism
-// passes keys and values around; experts exchange routed tokens; FSDP gathers weights in every
-// pass; gradients are reduced once per optimizer step. What can overlap with compute is reported
-// apart.
+// passes keys and values around; experts exchange routed rows, once per node; FSDP gathers weights
+// in every pass; gradients are reduced once per optimizer step. What can overlap with compute is
+// reported apart.
 
 #include "core/step/network.h"
+
+#include "core/step/moe.h"
 
 #include <math.h>
 #include <string.h>
@@ -74,18 +76,54 @@ static double hierarchical(double bytes, double group, double rounds, const stru
     return inside + outside;
 }
 
-static double weights_gather(const struct step *step, const struct step_request *r)
+// Bytes of weights that products read, of all or of routed experts.
+static double read_bytes(const struct step_request *r, double trained, double frozen,
+                         double quantized)
 {
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
-    double quantized = step->quantized_weights * recipe_weight_bytes(r->recipe);
-    double trained = r->recipe->method == RECIPE_FULL ? step->trained_weights * element : 0;
-    return quantized + step->frozen_weights * element + trained;
+    return quantized * recipe_weight_bytes(r->recipe) + frozen * element +
+           (r->recipe->method == RECIPE_FULL ? trained * element : 0);
 }
 
+static double weights_gather(const struct step *step, const struct step_request *r)
+{
+    return read_bytes(r, step->trained_weights, step->frozen_weights, step->quantized_weights);
+}
+
+// Seconds in which every GPU gathers the weights of one pass; experts lie on fewer GPUs.
+static double gather_seconds(const struct step *step, const struct step_request *r,
+                             const struct links *links)
+{
+    double experts = read_bytes(r, step->expert_trained_weights, step->expert_frozen_weights,
+                                step->expert_quantized_weights);
+    return hierarchical(weights_gather(step, r) - experts, (double)layout_shards(r->layout), 1,
+                        links) +
+           hierarchical(experts, moe_shards(r->layout), 1, links);
+}
+
+// Two exchanges per pass and sparse layer: rows to their experts, and back.
+static double exchange_seconds(const struct step *step, const struct step_request *r,
+                               double own_bytes, double passes, const struct links *links)
+{
+    double gpus = (double)r->layout->expert;
+    if (gpus <= 1 || !r->model->experts)
+        return 0;
+    struct moe_exchange sent = moe_exchange(r->model, gpus, links->node_gpus);
+    double nodes = gpus / links->node_gpus;
+    double once = own_bytes * sent.inside / links->node_bytes_per_s +
+                  own_bytes * sent.outside / links->network_bytes_per_s +
+                  (fmin(gpus, links->node_gpus) - 1) * links->node_latency_seconds / 2 +
+                  (nodes > 1 ? log2(nodes) * 2 * links->network_latency_seconds : 0);
+    return 2 * passes * step->sparse_layers * once * moe_load(r);
+}
+
+// Experts that no other GPU holds need no sum.
 static double gradient_bytes(const struct step *step, const struct step_request *r)
 {
     int dtype = r->recipe->method == RECIPE_FULL ? r->stack->reduces : r->recipe->adapter_dtype;
-    return step->trained_weights * recipe_dtype_bytes(dtype);
+    bool alone = r->layout->expert > 1 && moe_shards(r->layout) <= 1;
+    return (step->trained_weights - (alone ? step->expert_trained_weights : 0)) *
+           recipe_dtype_bytes(dtype);
 }
 
 // The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
@@ -129,8 +167,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
         element * tokens * (double)(model_key_width(r->model) + model_value_width(r->model));
     double context = layers * (passes + 1) *
                      ring(keys * (double)layout->context, (double)layout->context, 1, links);
-    double routed = hidden * (double)(r->model->experts ? r->model->experts_active : 0);
-    double expert = layers * passes * 2 * ring(routed, (double)layout->expert, 1, links);
+    double expert = exchange_seconds(step, r, hidden / (double)layout->tensor, passes, links);
     double pipeline =
         layout->pipeline > 1 && !layout->split
             ? 2 * ring(hidden / (double)layout->tensor, 2, 2, links) * (double)layout->interleave
@@ -138,10 +175,10 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double gather = 0;
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
     if (layout->zero == 3 && !layout->offload_weights)
-        gather = passes * hierarchical(weights_gather(step, r), shards, 1, links);
+        gather = passes * gather_seconds(step, r, links);
     if (layout->offload_weights)
         gather = passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s +
-                 passes * hierarchical(weights_gather(step, r), shards, 1, links);
+                 passes * gather_seconds(step, r, links);
     out.per_layer = tensor + context + expert + pipeline + gather;
     out.hideable = gather + context + pipeline + 0.5 * tensor;
 

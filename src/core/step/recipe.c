@@ -14,6 +14,8 @@ static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adam
                                           "adafactor", "adamw-paged-8bit", NULL };
 const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
 
+const char *const recipe_expert_kernels[] = { "eager", "grouped", "fused", "dense", "auto", NULL };
+
 const struct field recipe_fields[] = {
     FIELD_OF(recipe, method, recipe_methods, "training method", .value = "METHOD"),
     FIELD(recipe, rank, COUNT, "LoRA rank"),
@@ -34,6 +36,9 @@ const struct field recipe_fields[] = {
              .value = "DTYPE"),
     FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
              .value = "MODE"),
+    FIELD_OF(recipe, experts, recipe_expert_kernels,
+             "how experts run: one after another, grouped, fused, all on every token",
+             .value = "KERNEL"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     FIELD(recipe, optimizer_in_backward, FLAG,
           "update each weight in the backward pass, and free its gradient"),
@@ -55,6 +60,7 @@ struct recipe recipe_default(void)
         .states = RECIPE_DTYPE_AUTO,
         .weights = RECIPE_DTYPE_AUTO,
         .checkpointing = RECIPE_AUTO,
+        .experts = RECIPE_EXPERTS_AUTO,
     };
 }
 

@@ -37,6 +37,13 @@ enum recipe_optimizer {
     RECIPE_ADAFACTOR,
     RECIPE_ADAMW_PAGED_8BIT,
 };
+enum recipe_experts { // how the experts of a layer are run (core/step/moe.h)
+    RECIPE_EXPERTS_EAGER,
+    RECIPE_EXPERTS_GROUPED,
+    RECIPE_EXPERTS_FUSED,
+    RECIPE_EXPERTS_DENSE, // every expert computes every token
+    RECIPE_EXPERTS_AUTO,  // as the stack does
+};
 enum recipe_checkpointing {
     RECIPE_KEEP_ALL,  // none: every activation is kept
     RECIPE_SELECTIVE, // norms and activation functions are recomputed
@@ -56,12 +63,14 @@ struct recipe {
     int states;  // dtype of the optimizer's states
     int weights; // dtype of the trained weights: fp32 is a master copy
     int checkpointing;
+    int experts;                // enum recipe_experts, of a mixture of experts
     bool trains_embeddings;     // embedding and head are trained whole beside the adapters
     bool optimizer_in_backward; // each weight is updated as soon as its gradient is there
 };
 
 extern const struct field recipe_fields[];
 extern const char *const recipe_methods[], *const recipe_precisions[];
+extern const char *const recipe_expert_kernels[]; // "eager", "grouped", "fused", "dense", "auto"
 extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation

@@ -20,6 +20,11 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, kernels, kernel_names, "norms, positions and activation functions"),
     FIELD_OF(stack, attention, attention_names, "attention kernel"),
     FIELD(stack, masks, FLAG, "padded batches run attention under a mask"),
+    FIELD_OF(stack, experts, recipe_expert_kernels, "how the experts of a mixture are run"),
+    FIELD(stack, dense_experts, TEXT, "families whose experts compute every token"),
+    FIELD(stack, even_routing, FLAG, "tokens are forced evenly onto experts"),
+    FIELD(stack, expert_launches, NUMBER, "per expert and product, of a fused kernel"),
+    FIELD(stack, experts_since, TEXT, "which versions run them so"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
     FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),
@@ -183,6 +188,15 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
 bool stack_widens(const struct stack *stack, const struct recipe *recipe)
 {
     return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !recipe_is_gptq(recipe);
+}
+
+int stack_experts(const struct stack *stack, const struct model *model)
+{
+    struct text rest = text_of(stack->dense_experts), family;
+    while (model->family && stack->dense_experts && text_next(&rest, '|', &family))
+        if (text_is(family, model->family))
+            return RECIPE_EXPERTS_DENSE;
+    return stack->experts;
 }
 
 const char *stack_default(int method)

@@ -34,6 +34,11 @@ struct stack {
     int kernels;                // of norms, rotary positions and activation functions
     int attention;              // enum stack_attention
     bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
+    int experts;                // enum recipe_experts
+    const char *dense_experts;  // families, separated by |, whose experts compute every token
+    bool even_routing;          // tokens are forced evenly onto experts, as benchmarks do
+    double expert_launches;     // per expert and product, where products of a group run one by one
+    const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
     int adapter_dtype;          // of adapters, their gradients and states
     int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
@@ -91,6 +96,8 @@ enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
 // Whether embedding, head and norms are fp32 beside a quantised base. PEFT leaves GPTQ models
 // alone.
 bool stack_widens(const struct stack *stack, const struct recipe *recipe);
+// The kernel that runs a model's experts: enum recipe_experts.
+int stack_experts(const struct stack *stack, const struct model *model);
 
 // The stack of a request that names none: plain transformers, with PEFT where adapters are trained.
 const char *stack_default(int method);

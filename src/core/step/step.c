@@ -2,7 +2,7 @@
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 
-#include "core/step/step.h"
+#include "core/step/moe.h"
 
 #include <assert.h>
 #include <math.h>
@@ -25,6 +25,7 @@ struct build {
     double
         own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
     double tensor;
+    struct moe moe; // of a sparse layer
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
     bool is_last;      // the last product of the layer: only the next layer needs its output
@@ -202,17 +203,24 @@ static void add_casts(struct build *b, double rows, double in, double out, bool 
         add_elementwise(b, "weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
 }
 
+// Counts weights that are held alike; those of routed experts also by themselves.
+static void hold(double weights, double *all, double *experts, bool routed)
+{
+    *all += weights;
+    *experts += routed ? weights : 0;
+}
+
 // One linear with its adapter. saves_input: it is the first linear to need this input for backward,
 // so the input's bytes are counted here.
 static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
                        bool saves_input, double input_bytes)
 {
     const struct recipe *recipe = b->request->recipe;
+    bool routed = linear->role == MODEL_EXPERT;
     double in = (double)linear->in, out = (double)linear->out;
-    *(row_split ? &in : &out) /= b->tensor;
-    double copies = (double)linear->count /
-                    (linear->role == MODEL_EXPERT ? (double)b->request->layout->expert : 1);
-    double rows = b->tokens * (double)linear->active / copies; // per copy held here
+    *(row_split ? &in : &out) /= routed ? b->moe.tensor : b->tensor;
+    double copies = routed ? b->moe.experts : 1;
+    double rows = routed ? b->moe.copies / copies : b->tokens; // per copy held here
     bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
     bool small =
         recipe_is_small(recipe) && linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
@@ -221,13 +229,13 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     struct step_op to_weight = product(b, linear->name, STEP_BACKWARD, in, out, rows);
     struct step_op *ops[] = { &forward, &to_input, &to_weight };
     for (int i = 0; i < 3; i++) {
-        ops[i]->flops *= copies;
-        ops[i]->bytes *= copies;
-        ops[i]->launches *=
-            linear->role == MODEL_EXPERT && b->request->stack->kernels == STACK_EAGER ? copies : 1;
         ops[i]->small = small;
+        if (routed)
+            moe_repeat(ops[i], &b->moe, b->request);
     }
     forward.weighs = to_input.weighs = linear->role != MODEL_ROUTER;
+    if (routed)
+        to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
     if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
@@ -244,14 +252,18 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         add_casts(b, rows * copies, in, out, trained);
     if (adapted)
         add_adapter(b, rows * copies, in, out);
-    double weights = copies * in * out;
-    *(trained     ? &b->step->trained_weights
-      : quantized ? &b->step->quantized_weights
-                  : &b->step->frozen_weights) += b->repeats * weights;
+    struct step *step = b->step;
+    double weights = b->repeats * copies * in * out;
+    if (trained)
+        hold(weights, &step->trained_weights, &step->expert_trained_weights, routed);
+    else if (quantized)
+        hold(weights, &step->quantized_weights, &step->expert_quantized_weights, routed);
+    else
+        hold(weights, &step->frozen_weights, &step->expert_frozen_weights, routed);
     if (adapted)
-        b->step->trained_weights +=
-            b->repeats * copies * (double)recipe->rank *
-            (row_split ? in + (double)linear->out : (double)linear->in + out);
+        hold(b->repeats * copies * (double)recipe->rank *
+                 (row_split ? in + (double)linear->out : (double)linear->in + out),
+             &step->trained_weights, &step->expert_trained_weights, routed);
 }
 
 // --- norms, attention, feed-forward ------------------------------------------
@@ -348,21 +360,37 @@ static void add_attention(struct build *b)
                              .masked = masked });
 }
 
+// What belongs to routed experts beside their products: activation, router, dispatch, combine.
+static void add_experts(struct build *b, struct traffic gate, double values)
+{
+    struct step_op ops[MOE_OPS];
+    size_t count = moe_ops(ops, &b->moe, b->request);
+    if (b->moe.kernel == RECIPE_EXPERTS_EAGER)
+        gate.forward_launches = gate.backward_launches = 0; // counted with the loop
+    add_elementwise(b, "expert activation", gate, values,
+                    moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
+    for (size_t i = 0; i < count; i++)
+        add(b, ops[i]);
+}
+
 static void add_feed_forward(struct build *b, enum model_layer kind,
                              const struct model_linear *linears, size_t count)
 {
     const struct model *model = b->request->model;
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
-    bool saved = false;
+    bool saved = false, saved_rows = false;
     double tokens = b->tokens, size = element_bytes(b),
            input = size * b->own_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
-    int64_t inner = kind == MODEL_DENSE // values per token between up and down
-                        ? model->ffn_width
-                        : model->experts_active * model->expert_width + model->shared_width;
-    double width = (double)inner / b->tensor;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
+    bool sparse = kind == MODEL_SPARSE;
+    double dense_width = (double)(sparse ? model->shared_width : model->ffn_width) / b->tensor;
+    struct traffic gate = (model->gated ? gate_traffic : gelu_traffic)[kernels];
+    if (sparse)
+        b->moe = moe_of(b->request, tokens);
+    double routed = sparse ? b->moe.copies : 0;
+    double expert_width = sparse ? (double)model->expert_width / b->moe.tensor : 0;
     for (size_t i = 0; i < count; i++) {
         const struct model_linear *l = &linears[i];
         if (l->role == MODEL_ATTENTION)
@@ -370,21 +398,23 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
         bool down = strstr(l->name, "down") != NULL;
         if (!down) {
             bool needs = is_trained(b, l) || recipe_targets(recipe, l);
-            add_linear(b, l, false, needs && !saved && !remakes, input);
-            saved |= needs;
+            bool expert = l->role == MODEL_EXPERT; // its input is the dispatched rows
+            bool *first = expert ? &saved_rows : &saved;
+            add_linear(b, l, false, needs && !*first && !remakes,
+                       expert ? size * routed * (double)model->width : input);
+            *first |= needs;
             continue;
         }
-        double share = (double)l->active * (double)l->in / b->tensor;
         b->is_last = true;
-        add_linear(b, l, true, !remakes, size * tokens * share);
+        add_linear(b, l, true, !remakes,
+                   size * (l->role == MODEL_EXPERT ? routed * expert_width : tokens * dense_width));
         b->is_last = false;
     }
-    add_elementwise(b, "activation", (model->gated ? gate_traffic : gelu_traffic)[kernels],
-                    tokens * width, held * size * tokens * width);
-    if (kind == MODEL_SPARSE) { // copies of each token are gathered for its experts, then summed
-        double copies = tokens * (double)model->experts_active * (double)model->width;
-        add_elementwise(b, "dispatch", (struct traffic){ 16, 16, 60, 60 }, copies, size * copies);
-    }
+    if (dense_width > 0)
+        add_elementwise(b, "activation", gate, tokens * dense_width,
+                        held * size * tokens * dense_width);
+    if (sparse)
+        add_experts(b, gate, routed * expert_width);
 }
 
 static void add_layer(struct build *b, enum model_layer kind)
@@ -430,6 +460,11 @@ static void add_layer(struct build *b, enum model_layer kind)
     double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
                     b->step->quantized_weights - quantized) /
                    b->repeats;
+    if (kind == MODEL_SPARSE && b->request->layout->expert > 1 &&
+        moe_shards(b->request->layout) <= 1) // held whole, never gathered
+        layer -= (b->step->expert_trained_weights + b->step->expert_frozen_weights +
+                  b->step->expert_quantized_weights) /
+                 b->repeats;
     b->step->largest_layer_weights = fmax(b->step->largest_layer_weights, layer);
     b->step->layer_kept_bytes = fmax(b->step->layer_kept_bytes, b->kept);
     b->step->layer_lean_bytes =
@@ -480,7 +515,8 @@ static void add_update(struct build *b)
     const struct step_request *r = b->request;
     const struct recipe *recipe = r->recipe;
     double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
-    double weights = b->step->trained_weights / shards;
+    double weights =
+        moe_held(b->step->trained_weights, b->step->expert_trained_weights, shards, r->layout);
     double gradient = recipe->method == RECIPE_FULL ? recipe_dtype_bytes(r->stack->gradients)
                                                     : recipe_dtype_bytes(recipe->adapter_dtype);
     double states = recipe_state_bytes(recipe, recipe->states);
@@ -515,6 +551,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         b.repeats = (double)model_layers(request->model, (enum model_layer)kind) / stages;
         b.in_layer = true;
         out->layers += b.repeats;
+        out->sparse_layers += kind == MODEL_SPARSE ? b.repeats : 0;
         if (b.repeats > 0)
             add_layer(&b, (enum model_layer)kind);
     }

@@ -68,6 +68,7 @@ struct step_op {
     double repeats;              // per micro-batch; per step in STEP_UPDATE
     double flops, bytes;         // of one run; bytes read and written
     double rows, columns, depth; // of a product: (rows × depth) · (depth × columns)
+    double share;                // of the sustained rate of products; 0: by the shape
     double launches;             // kernels started by the host
     double kept_bytes;           // kept from forward to backward when nothing is recomputed
     bool cheap;                  // selective recomputation recomputes it
@@ -89,6 +90,9 @@ struct step {
     double trained_weights;   // on this GPU before sharding
     double frozen_weights;    // 16-bit, on this GPU before sharding
     double quantized_weights;
+    // Of these, what routed experts hold: shared by fewer GPUs than the rest.
+    double expert_trained_weights, expert_frozen_weights, expert_quantized_weights;
+    double sparse_layers;         // of layers, those with experts
     double largest_layer_weights; // of one layer: what FSDP gathers at a time
 };
 

@@ -14,6 +14,7 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_DROPOUT] = "dropout",
     [FACT_TARGETS] = "targets",
     [FACT_EMBEDDINGS] = "trains_embeddings",
+    [FACT_EXPERTS] = "experts",
     [FACT_PRECISION] = "precision",
     [FACT_WEIGHTS] = "weights",
     [FACT_OPTIMIZER] = "optimizer",
@@ -112,6 +113,12 @@ static const struct trainer_config_word recomputes[] = {
 static const struct trainer_config_word offloads[] = {
     { "true", NULL },     { "yes", NULL },      { "false", NULL },        { "no", NULL },
     { "offload", "yes" }, { "unsloth", "yes" }, { "offloaddisk", "yes" }, { 0 },
+};
+
+// How transformers, and axolotl above it, run the products of experts.
+static const struct trainer_config_word expert_kernels[] = {
+    { "eager", "eager" },    { "groupedmm", "grouped" }, { "scattermoe", "fused" },
+    { "sonicmoe", "fused" }, { "deepgemm", "fused" },    { 0 },
 };
 
 static const struct trainer_config_word shardings[] = {
@@ -213,6 +220,9 @@ static const struct trainer_config_row axolotl[] = {
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
     WORD("gradient_checkpointing", FACT_OFFLOAD_ACTIVATIONS, offloads),
     READ("activation_offloading", FACT_OFFLOAD_ACTIVATIONS, READ_FLAG),
+    WORD("experts_implementation", FACT_EXPERTS, expert_kernels),
+    IF("use_scattermoe", FACT_EXPERTS, "fused"),
+    IF("use_sonicmoe", FACT_EXPERTS, "fused"),
     READ("deepspeed", FACT_FILE, READ_TEXT),
     { "fsdp", FACT_FSDP, READ_WORD, NULL, shardings },
     IF("fsdp_version", FACT_FSDP_USED, "yes"),

@@ -204,3 +204,46 @@ TEST(run_compares_memory_with_the_reading_the_source_quotes)
     run.mem_kind = "device";
     CHECK(run_memory(&run, &memory) == 3);
 }
+
+// --- mixtures of experts --------------------------------------------------------
+
+static enum err experts_of(struct setup *setup, const char *model, const char *kernel,
+                           const char *balanced)
+{
+    struct knowledge k = knowledge_open();
+    struct run *run;
+    size_t count;
+    struct text csv =
+        text_of(text_format(&test_arena,
+                            "id,source,model,params_b,method,seq_len,packed,micro_batch,stack,gpu,"
+                            "n_gpus,expert_kernel,balanced_routing\n"
+                            "A,s,%s,7,lora,2048,yes,1,hf-peft,H100-SXM,1,%s,%s\n",
+                            model, kernel, balanced));
+    TRY(run_read(&run, &count, &test_arena, csv, "runs.csv"));
+    return run_setup(setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count);
+}
+
+TEST(run_takes_the_expert_kernel_from_its_column)
+{
+    struct setup setup;
+    CHECK(!experts_of(&setup, "Mixtral-8x7B", "", ""));
+    CHECK(estimate_recipe(&setup).experts == RECIPE_EXPERTS_GROUPED && !setup.stack->even_routing);
+    CHECK(!experts_of(&setup, "Mixtral-8x7B", "loop", "yes"));
+    CHECK(estimate_recipe(&setup).experts == RECIPE_EXPERTS_EAGER && setup.stack->even_routing);
+    CHECK(!experts_of(&setup, "Mixtral-8x7B", "dense", ""));
+    CHECK(estimate_recipe(&setup).experts == RECIPE_EXPERTS_DENSE);
+}
+
+TEST(run_of_an_unknown_mixture_or_hybrid_is_never_a_dense_model_of_its_size)
+{
+    struct setup setup;
+    CHECK(!experts_of(&setup, "Somebodys-7B", "", ""));
+    CHECK(!setup.model->experts);
+    static const char *const names[] = { "Somebodys-7B-A1B", "Somebodys-8x1B", "SomeMoE",
+                                         "Jamba-Mini", "Granite-4.0-Small" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK(experts_of(&setup, names[i], "", "") == ERR_INPUT);
+        CHECK(strstr(error_text(), "no dense one of its size"));
+    }
+    CHECK(experts_of(&setup, "Somebodys-7B", "fused", "") == ERR_INPUT);
+}

@@ -239,8 +239,61 @@ TEST(model_read_config_refuses_bad_shapes_with_a_sentence)
 TEST(model_read_config_names_an_unknown_architecture_and_the_known_ones)
 {
     struct model m;
-    CHECK(read_text(&m, "{\"model_type\":\"mamba\"}") == ERR_INPUT);
-    CHECK(strstr(error_text(), "\"mamba\" is not supported; supported are llama, mistral, qwen2"));
+    CHECK(read_text(&m, "{\"model_type\":\"perceiver\"}") == ERR_INPUT);
+    CHECK(strstr(error_text(),
+                 "\"perceiver\" is not supported; supported are llama, mistral, qwen2"));
+}
+
+static enum err read_fixture(struct model *m, const char *name)
+{
+    struct file file;
+    const char *path = text_format(&test_arena, "test/data/config/%s.json", name);
+    CHECK(!file_open(&file, path));
+    enum err err = model_read_config(m, &test_arena, file.text, path);
+    file_close(&file);
+    return err;
+}
+
+// Billions of parameters as their publishers state them, the active ones with the embedding.
+TEST(model_of_an_unknown_type_is_the_mixture_that_its_keys_say)
+{
+    static const struct {
+        const char *name;
+        double total, active;
+        int64_t experts, active_experts, dense_layers, shared_width;
+    } cases[] = {
+        { "ernie4_5_moe", 21.8e9, 3.3e9, 64, 6, 1, 3072 },
+        { "minimax_m2", 228.7e9, 11e9, 256, 8, 0, 0 },
+        { "dots1", 142.8e9, 14e9, 128, 6, 1, 2816 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m;
+        CHECK(!read_fixture(&m, cases[i].name));
+        CHECK_NEAR((double)model_parameters(&m), cases[i].total, 0.01);
+        CHECK_NEAR((double)model_active_parameters(&m), cases[i].active, 0.05);
+        CHECK(m.experts == cases[i].experts && m.experts_active == cases[i].active_experts);
+        CHECK(model_layers(&m, MODEL_DENSE) == cases[i].dense_layers);
+        CHECK(m.shared_width == cases[i].shared_width);
+        CHECK(!strcmp(m.family, cases[i].name) && strstr(m.note, "not known"));
+    }
+}
+
+TEST(model_with_recurrent_layers_is_refused_by_what_it_has)
+{
+    static const struct {
+        const char *name, *what;
+    } cases[] = {
+        { "qwen3_next", "gated delta net layers" },
+        { "nemotron_h", "Mamba layers" },
+        { "jamba", "Mamba layers" },
+        { "granitemoehybrid", "Mamba layers" },
+        { "renamed_hybrid", "gated delta net" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m;
+        CHECK(read_fixture(&m, cases[i].name) == ERR_INPUT);
+        CHECK(strstr(error_text(), cases[i].what) && strstr(error_text(), "gpuhours pilot"));
+    }
 }
 
 TEST(model_check_keeps_totals_inside_an_integer)

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations and bytes of routed experts under each kernel, and how unevenly they are loaded.
+
+#include "core/step/moe.h"
+
+#include "base/stats.h"
+
+#include <math.h>
+
+// What a kernel moves and starts. Bytes are per element of the routed rows (t·k·h) in 16 bits;
+// launches are in units of the stack's launch_seconds, which is what an operation costs with the
+// module around it: those of one function without modules count a third.
+struct kernel {
+    double dispatch_forward, dispatch_backward; // bytes: rows are copied and sorted by expert
+    double combine_forward, combine_backward;   // bytes: weighted, brought back, summed
+    double layer_forward, layer_backward;       // launches per layer
+    double expert_forward, expert_backward;     // launches and waits per expert
+    double product_share;                       // of the dense rate, for rows that fill tiles
+    double kept_widths;                         // of a gated expert: values kept per row
+    bool keeps_outputs;                         // of the experts, for the router's gradient
+};
+
+// Backward of an index in PyTorch sorts the indices and adds row after row: 32 bytes per element,
+// where a copy moves 4 (pytorch/ao pull request 4623: 1.85 ms for 196,608 × 2,048 on a B200).
+#define INDEX_BACKWARD 24
+
+static const struct kernel kernels[] = {
+    // Repeated and weighted 6; weighted sum 2.
+    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
+    // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
+    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 4.8, 4.5, 0, 3, true },
+    // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
+    [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
+                                 3, true },
+    // Permuted by token 4, by expert 4 where several share a GPU; the same back, weighted.
+    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, false },
+};
+
+// Popularity of an expert over its mean, as a standard deviation. None where routing is forced to
+// be even. Nobody published it for fine-tuning: assumed.
+static const struct range popularity_spread = { 0, 0.3, 1 };
+
+// Half a tile of 128 rows is empty for each expert; the last part of a product, which writes the
+// result, weighs more than in a dense one (docs/formulas.md has the measurements).
+static const double tile_rest = 64, epilogue_depth = 700;
+
+// Of the host, each time DeepSpeed's ZeRO-3 fetches the weights of a module: half a second for the
+// 290 modules and three passes of a 7B model.
+static const double fetch_seconds = 0.5e-3;
+
+static double at_least_one(double x)
+{
+    return x > 1 ? x : 1;
+}
+
+// --- layout ------------------------------------------------------------------
+
+// Tensor parallelism splits experts too, unless expert parallelism needs its GPUs.
+static double expert_tensor(const struct layout *layout)
+{
+    double tensor = (double)layout->tensor;
+    double gpus = tensor * (double)(layout->data * layout->context);
+    return fmin(tensor, at_least_one(gpus / (double)layout->expert));
+}
+
+double moe_shards(const struct layout *layout)
+{
+    double group = (double)layout->expert * expert_tensor(layout) / (double)layout->tensor;
+    return at_least_one((double)layout_shards(layout) / at_least_one(group));
+}
+
+double moe_held(double weights, double experts, double shards, const struct layout *layout)
+{
+    return (weights - experts) / shards + experts / fmin(shards, moe_shards(layout));
+}
+
+struct range moe_imbalance(const struct model *model, double gpus)
+{
+    if (gpus <= 1 || !model->experts)
+        return (struct range){ 1, 1, 1 };
+    double held = (double)model->experts / gpus;
+    // The largest of n normal numbers, in standard deviations (Blom).
+    double largest = stats_normal_quantile((gpus - 0.375) / (gpus + 0.25)) / sqrt(held);
+    return (struct range){ 1 + popularity_spread.low * largest, 1 + popularity_spread.mid * largest,
+                           1 + popularity_spread.high * largest };
+}
+
+double moe_load(const struct step_request *r)
+{
+    bool even = r->stack->even_routing || r->recipe->experts == RECIPE_EXPERTS_DENSE;
+    return even ? 1 : moe_imbalance(r->model, (double)r->layout->expert).mid;
+}
+
+struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)
+{
+    double chosen = (double)model->experts_active;
+    double nodes = at_least_one(gpus / node_gpus), near = fmin(gpus, node_gpus);
+    double reached = nodes * (1 - pow(1 - 1 / nodes, chosen)); // nodes that hold one of its experts
+    // A node that a token is sent to hands it on to its GPUs, as the token's own node does.
+    return (struct moe_exchange){ .inside = chosen * (near - 1) / near,
+                                  .outside = reached * (nodes - 1) / nodes };
+}
+
+struct moe moe_of(const struct step_request *r, double tokens)
+{
+    const struct model *model = r->model;
+    double tensor = expert_tensor(r->layout), gpus = (double)r->layout->expert;
+    double own = tokens / (double)r->layout->tensor; // each tensor rank routes its own tokens
+    bool dense = r->recipe->experts == RECIPE_EXPERTS_DENSE;
+    double imbalance = moe_load(r);
+    double chosen = (double)(dense ? model->experts : model->experts_active);
+    return (struct moe){ .kernel = r->recipe->experts,
+                         .tensor = tensor,
+                         .experts = (double)model->experts / gpus,
+                         .tokens = own,
+                         .chosen = chosen,
+                         .copies = own * tensor * chosen * imbalance,
+                         .imbalance = imbalance };
+}
+
+// --- operations --------------------------------------------------------------
+
+void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_request *r)
+{
+    const struct kernel *kernel = &kernels[moe->kernel];
+    double each = moe->kernel == RECIPE_EXPERTS_FUSED ? r->stack->expert_launches : 0;
+    op->flops *= moe->experts;
+    op->bytes *= moe->experts;
+    // Those of the loop are counted with it; operands in 8 bits are cast for each expert.
+    op->launches =
+        moe->kernel == RECIPE_EXPERTS_EAGER ? 0 : fmax(1, each * moe->experts * (op->small ? 2 : 1));
+    if (kernel->product_share > 0)
+        op->share = kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
+                    (op->depth + epilogue_depth);
+}
+
+double moe_gradient_bytes(const struct moe *moe, const struct model *model, double weights)
+{
+    if (moe->kernel != RECIPE_EXPERTS_EAGER || !model->fused_gate_up)
+        return 0;
+    return 8 * moe->experts *
+           weights; // cleared, and added to what is there: four passes in 16 bits
+}
+
+double moe_kept_widths(const struct moe *moe, const struct model *model)
+{
+    return model->gated ? kernels[moe->kernel].kept_widths : 1;
+}
+
+static struct step_op elementwise(const char *name, enum step_phase phase, double bytes,
+                                  double launches)
+{
+    return (struct step_op){ .name = name,
+                             .phase = phase,
+                             .kind = STEP_ELEMENTWISE,
+                             .bytes = bytes,
+                             .launches = launches,
+                             .cheap = true };
+}
+
+// Modules that ZeRO-3 fetches one by one: the linears of each expert, where they are not one
+// tensor.
+static double fetches(const struct moe *moe, const struct step_request *r)
+{
+    bool deepspeed = r->stack->copies_weights && r->stack->zero == 0 && r->layout->zero == 3;
+    bool apart = moe->kernel == RECIPE_EXPERTS_EAGER && !r->model->fused_gate_up;
+    return deepspeed && apart ? moe->experts * (r->model->gated ? 3 : 2) : 0;
+}
+
+size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct step_request *r)
+{
+    const struct kernel *k = &kernels[moe->kernel];
+    const struct model *model = r->model;
+    double size = r->recipe->precision == RECIPE_FP32 ? 4 : 2, width = (double)model->width;
+    double scores = 4 * moe->tokens * (double)model->experts; // in fp32
+    double rows = size / 2 * moe->copies * width;
+    double forward = k->layer_forward + k->expert_forward * moe->experts;
+    double backward = k->layer_backward + k->expert_backward * moe->experts;
+    double fetching = fetches(moe, r) * fetch_seconds / r->stack->launch_seconds;
+    double dispatched = k->dispatch_backward * rows;
+    if (moe->kernel ==
+        RECIPE_EXPERTS_EAGER) // each expert's gradient is added to that of all tokens
+        dispatched += 4 * size * moe->experts * moe->tokens * width;
+    size_t n = 0;
+    out[n++] = elementwise("top-k", STEP_FORWARD, 4 * scores, 0);
+    out[n - 1].kept_bytes = scores;
+    out[n++] = elementwise("top-k", STEP_BACKWARD, 4 * scores, 0);
+    out[n++] =
+        elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward + fetching);
+    out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward + fetching);
+    out[n++] = elementwise("combine", STEP_FORWARD, k->combine_forward * rows, 0);
+    out[n - 1].kept_bytes = k->keeps_outputs ? size * moe->copies * width : 0;
+    out[n++] = elementwise("combine", STEP_BACKWARD, k->combine_backward * rows, 0);
+    return n;
+}

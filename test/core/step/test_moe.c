@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/step/moe.h"
+#include "test/core/knowledge.h"
+
+enum { TOKENS = 4096 };
+
+static struct setup qwen(const struct knowledge *k, int kernel)
+{
+    struct setup setup = knowledge_setup(k, "qwen3-30b-a3b", "hf-peft", 1, TOKENS);
+    setup.recipe.targets = "attention";
+    setup.recipe.experts = kernel;
+    return setup;
+}
+
+static double sum(const struct step *step, const char *name, int phase, size_t offset)
+{
+    double total = 0;
+    for (size_t i = 0; i < step->count; i++)
+        if (!strcmp(step->ops[i].name, name) && (int)step->ops[i].phase == phase)
+            total += *(const double *)((const char *)&step->ops[i] + offset);
+    return total;
+}
+
+#define SUM(step, name, phase, member) sum(step, name, phase, offsetof(struct step_op, member))
+
+TEST(moe_products_have_the_flops_of_the_active_experts_under_every_kernel)
+{
+    struct knowledge k = knowledge_open();
+    for (int kernel = RECIPE_EXPERTS_EAGER; kernel <= RECIPE_EXPERTS_FUSED; kernel++) {
+        struct setup setup = qwen(&k, kernel);
+        struct step step = knowledge_estimate(&setup).step;
+        CHECK_NEAR(SUM(&step, "expert_up", STEP_FORWARD, flops), 2.0 * TOKENS * 8 * 2048 * 768,
+                   1e-12);
+        CHECK_NEAR(SUM(&step, "expert_down", STEP_BACKWARD, flops), 2.0 * TOKENS * 8 * 2048 * 768,
+                   1e-12);
+    }
+}
+
+TEST(moe_products_read_the_weights_of_every_expert_once)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = qwen(&k, RECIPE_EXPERTS_GROUPED);
+    struct step step = knowledge_estimate(&setup).step;
+    double weights = 128.0 * 2048 * 768, rows = TOKENS * 8.0;
+    CHECK_NEAR(SUM(&step, "expert_up", STEP_FORWARD, bytes), 2 * (weights + rows * (2048 + 768)),
+               1e-12);
+}
+
+TEST(moe_the_loop_starts_operations_for_each_expert_and_grouped_products_do_not)
+{
+    struct knowledge k = knowledge_open();
+    struct setup loop = qwen(&k, RECIPE_EXPERTS_EAGER), grouped = qwen(&k, RECIPE_EXPERTS_GROUPED);
+    struct step one = knowledge_estimate(&loop).step, other = knowledge_estimate(&grouped).step;
+    CHECK(SUM(&one, "dispatch", STEP_FORWARD, launches) > 4 * 128);
+    CHECK(SUM(&other, "dispatch", STEP_FORWARD, launches) < 10);
+    CHECK_NEAR(SUM(&other, "expert_up", STEP_FORWARD, launches), 1, 1e-12);
+}
+
+TEST(moe_frozen_experts_keep_gates_and_outputs_and_no_inputs)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = qwen(&k, RECIPE_EXPERTS_GROUPED);
+    struct step frozen = knowledge_estimate(&setup).step;
+    double rows = TOKENS * 8.0;
+    CHECK_NEAR(SUM(&frozen, "expert activation", STEP_FORWARD, kept_bytes), 3 * 2 * rows * 768,
+               1e-12);
+    CHECK_NEAR(SUM(&frozen, "combine", STEP_FORWARD, kept_bytes), 2 * rows * 2048, 1e-12);
+    CHECK(SUM(&frozen, "expert_gate", STEP_FORWARD, kept_bytes) == 0);
+    CHECK(SUM(&frozen, "expert_down", STEP_FORWARD, kept_bytes) == 0);
+    setup.recipe.method = RECIPE_FULL; // the dispatched rows, once for gate and up
+    struct step full = knowledge_estimate(&setup).step;
+    CHECK_NEAR(SUM(&full, "expert_gate", STEP_FORWARD, kept_bytes), 2 * rows * 2048, 1e-12);
+    CHECK(SUM(&full, "expert_up", STEP_FORWARD, kept_bytes) == 0);
+    CHECK_NEAR(SUM(&full, "expert_down", STEP_FORWARD, kept_bytes), 2 * rows * 768, 1e-12);
+}
+
+TEST(moe_a_stack_runs_the_kernel_of_its_data_unless_the_recipe_names_one)
+{
+    struct knowledge k = knowledge_open();
+    static const struct {
+        const char *stack;
+        int kernel;
+    } cases[] = { { "hf", RECIPE_EXPERTS_GROUPED },
+                  { "hf-peft", RECIPE_EXPERTS_GROUPED },
+                  { "fms", RECIPE_EXPERTS_EAGER },
+                  { "nemo", RECIPE_EXPERTS_FUSED } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup setup = knowledge_setup(&k, "mixtral-8x7b", cases[i].stack, 1, 128);
+        CHECK(estimate_recipe(&setup).experts == cases[i].kernel);
+        setup.recipe.experts = RECIPE_EXPERTS_EAGER;
+        CHECK(estimate_recipe(&setup).experts == RECIPE_EXPERTS_EAGER);
+    }
+}
+
+// Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention.
+TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
+{
+    struct knowledge k = knowledge_open();
+    static const struct {
+        int kernel, checkpointing;
+        double tokens_per_s;
+    } cases[] = { { RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 9047 },
+                  { RECIPE_EXPERTS_GROUPED, RECIPE_RECOMPUTE, 7144 },
+                  { RECIPE_EXPERTS_EAGER, RECIPE_KEEP_ALL, 1651 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup setup = qwen(&k, cases[i].kernel);
+        setup.recipe.checkpointing = cases[i].checkpointing;
+        double ratio = knowledge_estimate(&setup).tokens_per_s / cases[i].tokens_per_s;
+        CHECK(ratio > 0.85 && ratio < 1.15);
+    }
+}
+
+TEST(moe_the_loop_under_zero3_fetches_every_expert_by_itself)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "hf-deepspeed", 1, TOKENS);
+    setup.recipe.method = RECIPE_FULL;
+    CHECK(!layout_read(&setup.layout, TEXT("zero2"), 8));
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        setup.recipe.experts = i < 2 ? RECIPE_EXPERTS_EAGER : RECIPE_EXPERTS_GROUPED;
+        setup.layout.zero = i < 1 ? 2 : 3;
+        seconds[i] = knowledge_estimate(&setup).timing.host_seconds;
+    }
+    // 48 layers, 128 experts, three linears, half a millisecond; backward is started at 0.6.
+    CHECK_NEAR(seconds[1] - seconds[0], 48 * 128 * 3 * 0.5e-3 * 1.6, 1e-9);
+    CHECK(seconds[2] < seconds[0]); // two tensors hold them all
+}
+
+TEST(moe_the_busiest_gpu_sets_the_time_and_one_gpu_has_no_other)
+{
+    struct knowledge k = knowledge_open();
+    const struct model *model;
+    CHECK(!catalog_model(&model, &k.catalog, "qwen3-30b-a3b"));
+    CHECK(moe_imbalance(model, 1).high == 1);
+    struct range few = moe_imbalance(model, 8), many = moe_imbalance(model, 64);
+    CHECK(few.low == 1 && few.mid > 1 && few.high > few.mid);
+    // Sixteen experts each: 0.3 / √16 times the largest of eight normal numbers, 1.43.
+    CHECK_NEAR(few.mid, 1 + 0.3 / 4 * 1.4342, 1e-4);
+    CHECK(many.mid > few.mid);
+}
+
+TEST(moe_a_token_is_sent_once_to_each_node)
+{
+    struct knowledge k = knowledge_open();
+    const struct model *model;
+    CHECK(!catalog_model(&model, &k.catalog, "qwen3-30b-a3b")); // 8 experts per token
+    struct moe_exchange node = moe_exchange(model, 8, 8), pair = moe_exchange(model, 16, 8);
+    CHECK_NEAR(node.inside, 8 * 7.0 / 8, 1e-12);
+    CHECK(node.outside == 0);
+    // Of two nodes nearly both hold one of the 8 experts: (1 − 2⁻⁸) copies cross, not 8 / 2.
+    CHECK_NEAR(pair.outside, 1 - 1.0 / 256, 1e-12);
+}
+
+TEST(moe_expert_parallelism_shares_experts_and_leaves_the_rest)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "nemo", 1, TOKENS);
+    setup.recipe.method = RECIPE_FULL;
+    struct step whole = knowledge_estimate(&setup).step;
+    CHECK(!layout_read(&setup.layout, TEXT("ep8"), 8));
+    struct step part = knowledge_estimate(&setup).step;
+    CHECK_NEAR(part.expert_trained_weights, whole.expert_trained_weights / 8, 1e-12);
+    CHECK_NEAR(part.trained_weights - part.expert_trained_weights,
+               whole.trained_weights - whole.expert_trained_weights, 1e-12);
+    // Nobody else holds these experts: ZeRO shards the rest alone.
+    CHECK_NEAR(moe_shards(&setup.layout), 1, 1e-12);
+    CHECK_NEAR(moe_held(10, 8, 8, &setup.layout), 2.0 / 8 + 8, 1e-12);
+    CHECK(!layout_read(&setup.layout, TEXT("ep8"), 32));
+    CHECK_NEAR(moe_shards(&setup.layout), 4, 1e-12);
+}
+
+TEST(moe_expert_parallelism_over_the_tensor_ranks_keeps_experts_whole)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "nemo", 1, TOKENS);
+    CHECK(!layout_read(&setup.layout, TEXT("tp4 ep4"), 4));
+    setup.recipe.method = RECIPE_FULL;
+    struct recipe recipe = estimate_recipe(&setup);
+    struct step_request request = {
+        setup.model, &recipe, &setup.layout, setup.stack, setup.batch, 1
+    };
+    struct moe moe = moe_of(&request, TOKENS);
+    CHECK(moe.tensor == 1 && moe.experts == 32);
+    CHECK_NEAR(moe.copies, TOKENS / 4.0 * 8 * moe.imbalance, 1e-12);
+    CHECK(!layout_read(&setup.layout, TEXT("tp4 ep4"), 16)); // four data-parallel ranks
+    CHECK(moe_of(&request, TOKENS).tensor == 4);
+}
