@@ -85,8 +85,9 @@ void hosting_sample(struct hosting_job *job)
     const struct efficiency *e = &job->plan->efficiency;
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         double elsewhere = fmax(e->log_spread, job->elsewhere_log_spread);
-        s->speed_elsewhere[i] = exp(e->log_mid + elsewhere * s->speed[i]);
-        s->speed[i] = exp(e->log_mid + e->log_spread * s->speed[i]);
+        double off = evidence_tail(s->speed[i]);
+        s->speed_elsewhere[i] = exp(e->log_mid + elsewhere * off);
+        s->speed[i] = exp(e->log_mid + e->log_spread * off);
         s->compile[i] = assumption_draw(&o->compile_seconds, s->startup[i]);
         s->preemption_normal[i] = normal[(size_t)(s->preemption[i] * HOSTING_SAMPLES)];
     }

@@ -24,8 +24,8 @@
 struct plan_data {
     struct catalog catalog;
     struct stack *stacks;
-    struct efficiency *efficiencies;
-    size_t stack_count, efficiency_count;
+    size_t stack_count;
+    struct calibration calibration;
     struct prior ledger; // the user's own measured runs; empty: the ledger is off, or has none
 };
 
@@ -122,7 +122,7 @@ struct plan {
     const struct stack *stack;
     struct workload_rule rule;
     struct overheads overheads;
-    struct efficiency prior;      // of the stack, by the catalog
+    struct efficiency prior;      // of the chosen configuration, by published runs
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger
     struct range gpu_hours_without_ledger; // what would be forecast with --ledger off
     struct transfer transfer;              // of the pilot, where there is one
