@@ -28,3 +28,7 @@ struct range stats_quick_range(double *values, size_t count);
 double stats_normal_quantile(double share); // of the standard normal; relative error under 1e-9
 double stats_normal_below(double z);        // probability below z
 double stats_student_quantile(double share, int freedom); // of Student's t distribution
+
+// The mean of the longest of that many lognormal values over the mean of one; spread: of the
+// logarithm.
+double stats_lognormal_longest(double spread, double count);

@@ -51,17 +51,7 @@ enum err workload_check(const struct workload_rule *rule)
 
 double workload_longest(double spread, double examples)
 {
-    if (examples <= 1)
-        return 1;
-    // E[max] / E[x] of n is n ∫ φ(z) Φ(z + σ)ⁿ⁻¹ dz, here by the trapezoidal rule.
-    enum { POINTS = 48 };
-    const double end = 6, step = 2 * end / POINTS;
-    double sum = 0;
-    for (int i = 0; i <= POINTS; i++) {
-        double z = i * step - end;
-        sum += exp(-z * z / 2) * pow(stats_normal_below(z + spread), examples - 1);
-    }
-    return examples * sum * step / sqrt(2 * acos(-1));
+    return stats_lognormal_longest(spread, examples);
 }
 
 // Useful over processed tokens, for lengths of that mean and spread.

@@ -3,7 +3,57 @@
 
 #include "core/measured/run_internal.h"
 
+#include <math.h>
 #include <string.h>
+
+// Words of columns. "unknown" is what a blank cell means; the others stand at the value of their
+// enum plus one, so that run_recipe.c can set a setup by a table.
+#define AFTER(value) [(value) + 1]
+static const char *const answers[] = { "unknown", "no", "yes", NULL };
+static const char *const quantizations[] = { "unknown",
+                                             AFTER(RECIPE_NF4) = "nf4",
+                                             AFTER(RECIPE_NF4_NESTED) = "nf4-nested",
+                                             AFTER(RECIPE_GPTQ4) = "gptq4",
+                                             AFTER(RECIPE_INT8) = "int8",
+                                             [RUN_GPTQ8] = "gptq8",
+                                             NULL };
+static const char *const kernels[] = { "unknown", AFTER(STACK_EAGER) = "eager",
+                                       AFTER(STACK_COMPILED) = "compiled",
+                                       AFTER(STACK_FUSED) = "fused", NULL };
+static const char *const attentions[] = { "unknown",
+                                          AFTER(STACK_ATTENTION_EAGER) = "eager",
+                                          AFTER(STACK_FLASH2) = "flash2",
+                                          AFTER(STACK_FLASH3) = "flash3",
+                                          AFTER(STACK_CUDNN) = "cudnn",
+                                          NULL };
+static const char *const losses[] = { [RUN_LOSS_UNSAID] = "unknown",
+                                      [RUN_PLAIN] = "plain",
+                                      [RUN_COMPILED] = "compiled",
+                                      [RUN_FUSED] = "fused",
+                                      [RUN_CHUNKED] = "chunked",
+                                      [RUN_WITH_HEAD] = "with-head",
+                                      NULL };
+static const char *const adapters[] = { "unknown", AFTER(STACK_ADAPTERS_PLAIN) = "plain",
+                                        AFTER(STACK_ADAPTERS_AUTOCAST) = "autocast",
+                                        AFTER(STACK_ADAPTERS_FUSED) = "fused", NULL };
+static const char *const dtypes[] = { "unknown",
+                                      AFTER(RECIPE_FP32) = "fp32",
+                                      AFTER(RECIPE_FP16) = "fp16",
+                                      AFTER(RECIPE_BF16) = "bf16",
+                                      AFTER(RECIPE_FP8) = "fp8",
+                                      NULL };
+static const char *const optimizers[] = { "unknown",
+                                          AFTER(RECIPE_ADAMW) = "adamw",
+                                          AFTER(RECIPE_ADAMW_8BIT) = "adamw-8bit",
+                                          AFTER(RECIPE_ADAMW_PAGED) = "adamw-paged",
+                                          AFTER(RECIPE_SGD) = "sgd",
+                                          AFTER(RECIPE_ADAFACTOR) = "adafactor",
+                                          [RUN_ADAMW_PAGED_8BIT] = "adamw-paged-8bit",
+                                          NULL };
+static const char *const expert_kernels[] = { "unknown", "loop", "grouped", "fused", NULL };
+static const char *const covers[] = { "unknown", "steps", "run", NULL };
+static const char *const counts[] = { "unknown", "padded", "real", NULL };
+static const char *const outcomes[] = { "unknown", "fits", "out-of-memory", NULL };
 
 const struct field run_fields[] = {
     FIELD_NEEDED(run, id, TEXT, "row name"),
@@ -12,27 +62,56 @@ const struct field run_fields[] = {
     FIELD(run, params_b, NUMBER, "billions of parameters, as stated"),
     FIELD_NEEDED(run, method, TEXT, "full, pretrain, lora or qlora"),
     FIELD(run, lora_rank, TEXT, "rank"),
-    FIELD(run, lora_targets, TEXT, "adapted linears"),
-    FIELD(run, precision, TEXT, "of the products and of a quantised base"),
+    FIELD(run, lora_targets, TEXT, "adapted linears, as --targets takes them"),
+    FIELD(run, precision, TEXT, "of the products: bf16, fp16, fp32, fp8 or nvfp4"),
+    FIELD_OF(run, quantization, quantizations, "of a frozen base"),
     FIELD(run, seq_len, COUNT, "tokens per row; the cap where rows are not packed"),
-    FIELD(run, packed, TEXT, "yes, no or unknown"),
+    FIELD(run, packed, TEXT,
+          "yes; no: rows padded to the longest; padding-free; full: every row has seq_len"),
+    FIELD(run, lengths, TEXT, "tokens of unpacked rows: the mean, or \"P10,P50,P90\""),
     FIELD(run, micro_batch, NUMBER, "rows per micro-batch and GPU"),
     FIELD(run, grad_accum, NUMBER, "micro-batches per step"),
     FIELD(run, global_batch_tokens, NUMBER, "tokens per optimizer step"),
-    FIELD(run, checkpointing, TEXT, "none, selective, full or unknown"),
-    FIELD(run, parallelism, TEXT, "layout"),
-    FIELD(run, framework, TEXT, "maps to a stack"),
+    FIELD(run, checkpointing, TEXT, "none, selective or full"),
+    FIELD(run, parallelism, TEXT, "layout, as --parallel takes it"),
+    FIELD(run, offload, TEXT,
+          "to the host: weights, gradients, optimizer, activations, joined by +"),
+    FIELD(run, framework, TEXT, "as the source names it; maps to a stack where stack is blank"),
+    FIELD(run, stack, TEXT, "name in data/stacks.json"),
+    FIELD_OF(run, kernels, kernels, "of norms, positions and activation functions"),
+    FIELD_OF(run, attention, attentions, "attention kernel"),
+    FIELD_OF(run, masks, answers, "padded batches run attention under a mask"),
+    FIELD_OF(run, loss, losses, "how the loss is computed; with-head: without whole logits"),
+    FIELD_OF(run, adapters, adapters, "how LoRA products are run"),
+    FIELD_OF(run, weights, dtypes, "of trained weights; fp32 is a master copy"),
+    FIELD_OF(run, gradients, dtypes, "of gradients"),
+    FIELD_OF(run, states, dtypes, "of optimizer states"),
+    FIELD_OF(run, optimizer, optimizers, "optimizer"),
+    FIELD_OF(run, optimizer_in_backward, answers, "weights are updated during backward"),
+    FIELD_OF(run, no_sync, answers, "FSDP keeps whole gradients between accumulated micro-batches"),
+    FIELD_OF(run, trains_embeddings, answers, "embedding and head are trained beside adapters"),
+    FIELD_OF(run, widens_unquantized, answers, "unquantised weights are fp32 beside the base"),
+    FIELD_OF(run, bare_loop, answers, "no trainer around the steps"),
+    FIELD_OF(run, expert_kernel, expert_kernels, "how products of experts are run"),
+    FIELD_OF(run, balanced_routing, answers, "tokens are forced evenly onto experts"),
     FIELD(run, gpu, TEXT, "card"),
+    FIELD(run, card_gib, NUMBER, "memory of the card, where only that is known"),
     FIELD(run, n_gpus, COUNT, "cards"),
     FIELD(run, tokens_per_s_total, NUMBER, "measured, over all GPUs"),
     FIELD(run, tokens_per_s_per_gpu, NUMBER, "measured"),
+    FIELD_OF(run, rate_covers, covers, "what tokens/s were taken over; run: with evaluation"),
+    FIELD_OF(run, counts, counts, "whether tokens/s count padding"),
     FIELD(run, tflops_per_gpu, NUMBER, "as the source states it"),
     FIELD(run, mfu, NUMBER, "as the source states it"),
     FIELD(run, peak_mem_gib_per_gpu, NUMBER, "measured"),
     FIELD(run, mem_kind, TEXT, "allocated, reserved, device or unknown"),
+    FIELD_OF(run, outcome, outcomes, "of a test whether it fits"),
     FIELD(run, wall_hours, NUMBER, "measured"),
+    FIELD_OF(run, wall_covers, covers, "what wall_hours were taken over; run: with evaluation"),
+    FIELD(run, evaluation_hours, NUMBER, "evaluation within wall_hours"),
     FIELD(run, total_tokens, NUMBER, "in that time"),
-    FIELD(run, notes, TEXT, "conditions"),
+    FIELD(run, excluded, TEXT, "why the row is not compared"),
+    FIELD(run, notes, TEXT, "for people; nothing is read from them"),
     { 0 },
 };
 
@@ -42,6 +121,13 @@ enum err run_read(struct run **out, size_t *count, struct arena *arena, struct t
     void *rows;
     TRY(field_read_csv(run_fields, sizeof(struct run), &rows, count, arena, csv, name));
     *out = rows;
+    for (size_t i = 0; i < *count; i++) {
+        struct run_lengths lengths;
+        struct layout layout = layout_single();
+        const struct run *run = &(*out)[i];
+        if (run_lengths(&lengths, run->lengths) || run_offload(&layout, run->offload))
+            return error_prefix(ERR_INPUT, "%s: row %s: ", name, run->id);
+    }
     return OK;
 }
 
@@ -54,16 +140,36 @@ struct text run_source(const struct run *run)
     return (struct text){ source.at, size };
 }
 
-bool run_mentions(const char *text, const char *phrase)
-{
-    return text && strstr(text, phrase) != NULL;
-}
-
 double run_memory(const struct run *run, const struct memory *memory)
 {
-    if (run_mentions(run->notes, "mem column = nvidia-smi"))
-        return memory->total_bytes;
-    if (run_mentions(run->mem_kind, "allocated"))
+    struct text kind = text_of(run->mem_kind);
+    if (text_is(kind, "allocated"))
         return memory->allocated_bytes;
-    return run_mentions(run->mem_kind, "reserved") ? memory->reserved_bytes : memory->total_bytes;
+    return text_is(kind, "reserved") ? memory->reserved_bytes : memory->total_bytes;
+}
+
+enum err run_lengths(struct run_lengths *out, const char *cell)
+{
+    // Half of the range from P10 to P90 of a normal distribution, in standard deviations.
+    enum { MOST = 3 };
+    double values[MOST] = { NAN };
+    size_t count = 0;
+    struct text rest = text_of(cell), piece;
+    while (cell && text_next(&rest, ',', &piece)) {
+        if (count == MOST || text_read_number(&values[count], text_trim(piece)) ||
+            !(values[count] >= 1) || (count && values[count] < values[count - 1]))
+            count = MOST + 1;
+        if (count > MOST)
+            break;
+        count++;
+    }
+    if (cell && count != 1 && count != 3)
+        return fail(ERR_INPUT, "lengths is \"%s\", must be a mean or \"P10,P50,P90\"", cell);
+    out->mean = values[0];
+    out->spread = RUN_LENGTH_SPREAD;
+    if (count == 3) {
+        out->spread = log(values[2] / values[0]) / (2 * STATS_P90);
+        out->mean = values[1] * exp(0.5 * out->spread * out->spread);
+    }
+    return OK;
 }

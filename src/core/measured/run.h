@@ -2,29 +2,54 @@
 // run: measured runs, as published, and the setups they correspond to.
 //
 // A row of a runs file says what was trained, how, on which hardware, and what was measured.
-// run_setup() turns it into a setup or says why it cannot. The columns are those of data/runs.csv.
+// run_setup() turns it into a setup or says why it cannot. The columns are those of data/runs.csv:
+// each fact that the forecast uses has its own. A blank cell is unknown, and the stack's default
+// holds. `notes` are for people; nothing is read from them.
 
 #pragma once
 
 #include "core/step/estimate.h"
 
+// Words of a column begin with "unknown"; those of the lists below are in this order.
+enum run_answer { RUN_UNSAID, RUN_NO, RUN_YES };
+enum run_covers { // what a rate or a wall clock was taken over
+    RUN_COVERS_UNSAID,
+    RUN_STEPS, // training steps alone
+    RUN_WHOLE, // the whole run, with evaluation
+};
+enum run_counts { RUN_COUNTS_UNSAID, RUN_PADDED, RUN_REAL }; // tokens with or without padding
+enum run_outcome { RUN_OUTCOME_UNSAID, RUN_FITS, RUN_OUT_OF_MEMORY };
+
 struct run {
     const char *id, *source, *model;
     double params_b;
     const char *method, *lora_rank, *lora_targets, *precision;
+    int quantization;
     int64_t seq_len;
-    const char *packed;
+    const char *packed, *lengths;
     double micro_batch, grad_accum, global_batch_tokens;
-    const char *checkpointing, *parallelism, *framework, *gpu;
+    const char *checkpointing, *parallelism, *offload, *framework, *stack;
+    // How the stack differs from its default in this run: an index of the column's words.
+    int kernels, attention, masks, loss, adapters, weights, gradients, states, optimizer;
+    int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, bare_loop;
+    int expert_kernel, balanced_routing;
+    const char *gpu;
+    double card_gib;
     int64_t n_gpus;
-    double tokens_per_s_total, tokens_per_s_per_gpu, tflops_per_gpu, mfu, peak_mem_gib_per_gpu;
+    double tokens_per_s_total, tokens_per_s_per_gpu;
+    int rate_covers, counts;
+    double tflops_per_gpu, mfu, peak_mem_gib_per_gpu;
     const char *mem_kind;
-    double wall_hours, total_tokens;
-    const char *notes;
+    int outcome;
+    double wall_hours;
+    int wall_covers;
+    double evaluation_hours, total_tokens;
+    const char *excluded, *notes;
 };
 
 extern const struct field run_fields[];
 
+// Refuses a word that a column does not have, with file, line and column.
 enum err run_read(struct run **out, size_t *count, struct arena *arena, struct text csv,
                   const char *name);
 
@@ -33,6 +58,15 @@ struct text run_source(const struct run *run);
 
 // The predicted bytes of the reading that the row quotes: allocated, reserved or the whole device.
 double run_memory(const struct run *run, const struct memory *memory);
+
+// Lengths of unpacked rows: a mean, or P10, P50 and P90.
+struct run_lengths {
+    double mean, spread; // the spread is that of the logarithm
+};
+enum err run_lengths(struct run_lengths *out, const char *cell);
+
+// The share of tokens that the source counts, of those that are computed with their padding.
+double run_counted(const struct run *run, const struct setup *setup);
 
 // ERR_INPUT with the reason where the row has no setup.
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,

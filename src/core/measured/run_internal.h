@@ -5,4 +5,20 @@
 
 #include "core/measured/run.h"
 
-bool run_mentions(const char *text, const char *phrase); // text may be NULL
+// Words of columns that have no value of their own in a recipe or a stack.
+enum { RUN_GPTQ8 = RECIPE_INT8 + 2, RUN_ADAMW_PAGED_8BIT = RECIPE_ADAFACTOR + 2 };
+enum run_loss {
+    RUN_LOSS_UNSAID,
+    RUN_PLAIN,     // eager, logits in fp32
+    RUN_COMPILED,  // the same, compiled
+    RUN_FUSED,     // one kernel over whole logits
+    RUN_CHUNKED,   // logits in pieces
+    RUN_WITH_HEAD, // the head is part of it: Liger, cut cross entropy
+};
+
+// The usual spread of the logarithm of lengths, where a source gives the mean alone: the middle of
+// the data sets of core/forecast/workload.c.
+static const double RUN_LENGTH_SPREAD = 0.59;
+
+// Reads "optimizer+activations"; NULL offloads nothing.
+enum err run_offload(struct layout *out, const char *cell);

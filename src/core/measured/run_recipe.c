@@ -1,134 +1,231 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the setup of a measured run: model, recipe, stack, layout, batch.
-//
-// Sources state much of it in prose, so phrases of the notes are recognised here. A column in
-// data/runs.csv would be better, and whatever gets one is to be deleted here.
+// Derives the setup of a measured run from its columns: model, recipe, stack, layout, batch.
 
 #include "core/measured/run_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-// --- precision and method ----------------------------------------------------
+#define COUNT_OF(list) (sizeof(list) / sizeof *(list))
 
-static void read_precision(struct recipe *recipe, const char *precision)
+// --- facts -------------------------------------------------------------------
+
+// A column whose words stand in the order of the member's values, after "unknown".
+static const struct column_of {
+    size_t column; // of struct run
+    enum { IN_RECIPE, IN_STACK } part;
+    size_t member;
+    enum { CHOICE, FLAG } kind;
+} facts[] = {
+#define FACT(column, part, type, member, kind)                                  \
+    {                                                                           \
+        offsetof(struct run, column), part, offsetof(struct type, member), kind \
+    }
+    FACT(kernels, IN_STACK, stack, kernels, CHOICE),
+    FACT(attention, IN_STACK, stack, attention, CHOICE),
+    FACT(masks, IN_STACK, stack, masks, FLAG),
+    FACT(adapters, IN_STACK, stack, adapters, CHOICE),
+    FACT(weights, IN_RECIPE, recipe, weights, CHOICE),
+    FACT(gradients, IN_STACK, stack, gradients, CHOICE),
+    FACT(states, IN_RECIPE, recipe, states, CHOICE),
+    FACT(trains_embeddings, IN_RECIPE, recipe, trains_embeddings, FLAG),
+    FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
+};
+
+static void set_facts(struct recipe *recipe, struct stack *stack, const struct run *run)
 {
-    if (run_mentions(precision, "fp8") || run_mentions(precision, "nvfp4"))
-        recipe->precision = RECIPE_FP8;
-    else if (run_mentions(precision, "fp16") && !run_mentions(precision, "bf16"))
-        recipe->precision = RECIPE_FP16;
-    else if (run_mentions(precision, "fp32"))
-        recipe->precision = RECIPE_FP32;
-    if (run_mentions(precision, "nf4") || run_mentions(precision, "fp4+"))
-        recipe->quantization = run_mentions(precision, "double") ? RECIPE_NF4_NESTED : RECIPE_NF4;
-    else if (run_mentions(precision, "gptq8") || run_mentions(precision, "int8"))
-        recipe->quantization = RECIPE_INT8;
-    else if (run_mentions(precision, "gptq4"))
-        recipe->quantization = RECIPE_GPTQ4;
-    else
-        return;
-    if (recipe->method == RECIPE_LORA)
-        recipe->method = RECIPE_QLORA;
+    for (size_t i = 0; i < COUNT_OF(facts); i++) {
+        int word = *(const int *)((const char *)run + facts[i].column);
+        char *object = facts[i].part == IN_RECIPE ? (char *)recipe : (char *)stack;
+        if (word && facts[i].kind == FLAG)
+            *(bool *)(object + facts[i].member) = word == RUN_YES;
+        else if (word)
+            *(int *)(object + facts[i].member) = word - 1;
+    }
+    if (run->weights && recipe->weights != RECIPE_FP32)
+        stack->copies_weights = false; // they are the only copy
+    if (run->bare_loop == RUN_YES)
+        stack->step_seconds = 0;
+    if (run->optimizer)
+        recipe->optimizer =
+            run->optimizer == RUN_ADAMW_PAGED_8BIT ? RECIPE_ADAMW_PAGED : run->optimizer - 1;
 }
 
-static enum err read_method(struct recipe *recipe, const struct run *run, struct arena *arena)
+// Bytes per logit, kept and moved, as the stacks that compute the loss so have them.
+static void set_loss(struct stack *stack, int loss)
 {
     static const struct {
-        const char *word;
-        int method;
-    } methods[] = { { "full", RECIPE_FULL },
-                    { "pretrain", RECIPE_FULL },
-                    { "lora", RECIPE_LORA },
-                    { "qlora", RECIPE_QLORA } };
-    size_t i = 0;
-    while (i < 4 && strcmp(run->method, methods[i].word))
-        i++;
-    if (i == 4)
-        return fail(ERR_INPUT, "method \"%s\" is not full, pretrain, lora or qlora", run->method);
-    recipe->method = methods[i].method;
-    read_precision(recipe, run->precision);
-    int64_t rank;
-    if (run->lora_rank && !text_read_count(&rank, text_of(run->lora_rank)) && rank > 0)
-        recipe->rank = rank;
-    if (!run->lora_targets)
+        double kept, moved;
+    } bytes[] = {
+        [RUN_PLAIN] = { 12, 46 },  [RUN_COMPILED] = { 10, 16 },   [RUN_FUSED] = { 9, 10 },
+        [RUN_CHUNKED] = { 2, 16 }, [RUN_WITH_HEAD] = { 0.5, 10 },
+    };
+    if (!loss)
+        return;
+    stack->loss_bytes = bytes[loss].kept;
+    stack->loss_moved_bytes = bytes[loss].moved;
+}
+
+// --- precision and method ----------------------------------------------------
+
+enum { UNSAID = -1 };
+
+// A cell names the precision of the products, or as publications do, "nf4+bf16".
+static const struct {
+    const char *word;
+    int precision, quantization;
+} precisions[] = {
+    { "bf16", RECIPE_BF16, UNSAID },
+    { "fp16", RECIPE_FP16, UNSAID },
+    { "fp32", RECIPE_FP32, UNSAID },
+    { "fp8", RECIPE_FP8, UNSAID },
+    { "mxfp8", RECIPE_FP8, UNSAID },
+    { "nvfp4", RECIPE_FP8, UNSAID },
+    { "16bit", UNSAID, UNSAID },
+    { "bf16-or-fp16", UNSAID, UNSAID },
+    { "not stated", UNSAID, UNSAID },
+    { "unknown", UNSAID, UNSAID },
+    { "nf4", UNSAID, RECIPE_NF4 },
+    { "fp4", UNSAID, RECIPE_NF4 },
+    { "nf4 (double quant)", UNSAID, RECIPE_NF4_NESTED },
+    { "gptq4", UNSAID, RECIPE_GPTQ4 },
+    { "gptq8", UNSAID, RECIPE_INT8 },
+    { "int8", UNSAID, RECIPE_INT8 },
+};
+
+static enum err find_precision(size_t *out, struct text piece)
+{
+    const char *bracket = memchr(piece.at, '(', piece.size); // a remark, unless it is known
+    struct text before = { piece.at, bracket ? (size_t)(bracket - piece.at) : piece.size };
+    for (size_t i = 0; i < COUNT_OF(precisions); i++)
+        if (text_is(piece, precisions[i].word) || text_is(text_trim(before), precisions[i].word)) {
+            *out = i;
+            if (text_is(piece, precisions[i].word) || !bracket)
+                return OK;
+        }
+    return *out < COUNT_OF(precisions)
+               ? OK
+               : fail(ERR_INPUT, "precision \"%.*s\" is not bf16, fp16, fp32, fp8 or nvfp4",
+                      TEXT_BRIEF(piece));
+}
+
+static enum err read_precision(struct recipe *recipe, const struct run *run)
+{
+    int precision = UNSAID, quantization = UNSAID;
+    struct text rest = text_of(run->precision), piece;
+    while (run->precision && text_next(&rest, '+', &piece)) {
+        size_t i = COUNT_OF(precisions);
+        TRY(find_precision(&i, text_trim(piece)));
+        if (precision == UNSAID)
+            precision = precisions[i].precision;
+        if (quantization == UNSAID)
+            quantization = precisions[i].quantization;
+    }
+    if (run->quantization)
+        quantization = run->quantization == RUN_GPTQ8 ? RECIPE_INT8 : run->quantization - 1;
+    if (precision != UNSAID)
+        recipe->precision = precision;
+    if (quantization == UNSAID)
         return OK;
-    // "attention (qkv,o)", "q,v,o + mlp", "PEFT default (q,v)", "all linear"
-    const char *targets = run->lora_targets, *bracket = strchr(targets, '(');
-    if (run_mentions(targets, "all linear") || run_mentions(targets, "all-linear"))
-        return OK;
-    struct out list = { .arena = arena };
-    if (run_mentions(targets, "default") && bracket)
-        targets = bracket + 1;
-    if (run_mentions(targets, "c_attn"))
-        return recipe->targets = "q,k,v", OK; // as Qwen's first models call it
-    for (const char *c = targets; *c && *c != (targets == run->lora_targets ? '(' : ')'); c++)
-        if (*c != ' ')
-            out_char(&list, *c == '+' || *c == '/' ? ',' : *c);
-    recipe->targets = out_string(&list);
+    recipe->quantization = quantization;
+    if (recipe->method == RECIPE_LORA)
+        recipe->method = RECIPE_QLORA;
     return OK;
 }
 
-// Conditions that sources state in their notes, in words that data/runs.csv keeps alike.
-static void read_notes(struct setup *setup, const char *notes, const char *framework,
-                       struct arena *arena)
+// Targets in the words of publications; every other cell is a list as --targets takes it, in which
+// "+" and spaces may stand between words and a remark in brackets at the end.
+static const char *const target_spellings[][2] = {
+    { "all linear", "all-linear" },
+    { "all linear (*_proj)", "all-linear" },
+    { "all linear incl. output head", "all-linear,head" },
+    { "c_attn,c_proj,w1,w2 (all linear)", "all-linear" },
+    { "c_attn,c_proj,w1,w2 (all linear) + emb,head", "all-linear" },
+    { "default attention (c_attn / qkv)", "q,k,v" }, // as Qwen's first models call it
+    { "PEFT default (q,v)", "q,v" },
+};
+
+static const char *read_targets(const char *cell, struct arena *arena)
 {
-    struct recipe *recipe = &setup->recipe;
-    struct stack *stack = ARENA_NEW(arena, struct stack, 1);
-    *stack = *setup->stack;
-    setup->stack = stack;
-    if (run_mentions(notes, "states all in bf16") || run_mentions(notes, "bf16 Adam states") ||
-        run_mentions(notes, "pure bf16") || run_mentions(notes, "AdamW in bf16")) {
-        recipe->states = recipe->weights = RECIPE_BF16;
-        stack->gradients = RECIPE_BF16;
-        stack->copies_weights = false;
-    }
-    if ((run_mentions(notes, "fp32 master") && !run_mentions(notes, "no fp32 master")) ||
-        run_mentions(notes, "memory implies fp32 states")) {
-        recipe->states = recipe->weights = RECIPE_FP32;
-        stack->gradients = RECIPE_FP32;
-    }
-    if (run_mentions(notes, "8-bit AdamW") || run_mentions(notes, "adamw_8bit") ||
-        run_mentions(notes, "8-bit optimizer"))
-        recipe->optimizer = RECIPE_ADAMW_8BIT;
-    if (run_mentions(notes, "paged Adam"))
-        recipe->optimizer = RECIPE_ADAMW_PAGED;
-    if (run_mentions(notes, "head also trained"))
-        recipe->trains_embeddings = true;
-    if (run_mentions(notes, "foak") || run_mentions(notes, "liger")) {
-        stack->kernels = STACK_FUSED;
-        stack->loss_bytes = run_mentions(notes, "liger") ? 0.5 : 9;
-        stack->loss_moved_bytes = 10;
-    }
-    if (run_mentions(notes, "baseline-peft-bnb") && setup->layout.data == 1)
-        stack->widens_unquantized = true;
-    if (run_mentions(notes, "bare loop"))
-        stack->step_seconds = 0;
-    if (run_mentions(notes, "no autocast"))
-        stack->adapters = STACK_ADAPTERS_PLAIN;
-    if (run_mentions(framework, "no compile"))
-        stack->kernels = STACK_EAGER;
-    if (run_mentions(framework, "FlashAttention"))
-        stack->masks = false; // it unpads
-    if (run_mentions(notes, "cut cross entropy"))
-        stack->loss_bytes = 0.5;
+    for (size_t i = 0; i < COUNT_OF(target_spellings); i++)
+        if (!strcmp(cell, target_spellings[i][0]))
+            return target_spellings[i][1];
+    struct out list = { .arena = arena };
+    for (const char *c = cell; *c && *c != '('; c++)
+        if (*c != ' ')
+            out_char(&list, *c == '+' || *c == '/' ? ',' : *c);
+    return out_string(&list);
+}
+
+// A word of an old column, whose rows are refused one by one: unlike the file, they may be others'.
+static enum err find_word(int *out, const char *column, const char *cell, const char *const *words)
+{
+    for (*out = 0; cell && words[*out]; ++*out)
+        if (!strcmp(cell, words[*out]))
+            return OK;
+    *out = 0;
+    return cell ? fail(ERR_INPUT, "%s has no word \"%s\"", column, cell) : OK;
+}
+
+static enum err read_recipe(struct recipe *recipe, const struct run *run, struct arena *arena)
+{
+    static const char *const methods[] = { "full", "pretrain", "lora", "qlora", NULL };
+    static const int method_of[] = { RECIPE_FULL, RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA };
+    static const char *const modes[] = { "unknown", "none", "selective", "full", NULL };
+    int method, mode;
+    if (find_word(&method, "method", run->method, methods))
+        return fail(ERR_INPUT, "method \"%s\" is not full, pretrain, lora or qlora", run->method);
+    recipe->method = method_of[method];
+    TRY(find_word(&mode, "checkpointing", run->checkpointing, modes));
+    if (mode)
+        recipe->checkpointing = mode - 1;
+    TRY(read_precision(recipe, run));
+    int64_t rank;
+    if (run->lora_rank && !text_read_count(&rank, text_of(run->lora_rank)) && rank > 0)
+        recipe->rank = rank;
+    if (run->lora_targets)
+        recipe->targets = read_targets(run->lora_targets, arena);
+    return OK;
 }
 
 // --- batch -------------------------------------------------------------------
 
-static void read_batch(struct setup *setup, const struct run *run)
+// Tokens of an unpacked row of which neither the source nor its cap says more.
+static const double USUAL_LENGTH = 512;
+
+enum packed { PACKED_UNSAID, PACKED_NO, PACKED_YES, PACKED_END_TO_END, PACKED_FULL };
+
+static enum err read_packed(int *out, const struct run *run)
+{
+    static const char *const words[] = { "unknown", "no", "yes", "padding-free", "full", NULL };
+    return find_word(out, "packed", run->packed, words);
+}
+
+// The typical width of a batch of unpacked rows, with its padding unless they lie end to end.
+static double short_width(const struct run *run, double rows, double cap, bool padded)
+{
+    struct run_lengths lengths;
+    if (!run->lengths || run_lengths(&lengths, run->lengths))
+        return fmin(cap, USUAL_LENGTH);
+    double longest = padded ? stats_lognormal_longest(lengths.spread, rows) : 1;
+    return fmin(cap, lengths.mean * longest);
+}
+
+static enum err read_batch(struct setup *setup, const struct run *run)
 {
     double rows = run->micro_batch >= 1 ? run->micro_batch : 2; // what most notebooks start with
     double width = run->seq_len > 0 ? (double)run->seq_len : 2048;
     double ranks = (double)setup->layout.data;
+    int packed;
+    TRY(read_packed(&packed, run));
     // Unpacked rows are mostly shorter than seq_len, but the longest of them sets the peak.
-    if (run->packed && !strcmp(run->packed, "no")) {
-        double short_width = fmin(width, 512);
-        bool compact = run_mentions(run->notes, "padding-free");
-        bool dense = run_mentions(run->notes, "dense sequence");
-        setup->worst = step_batch(rows, compact ? short_width : width);
-        setup->worst.padded = !compact && !dense && rows > 1;
-        setup->varied_widths = !compact && width > 768 && !dense;
-        width = short_width;
+    if (packed == PACKED_NO || packed == PACKED_END_TO_END) {
+        bool compact = packed == PACKED_END_TO_END;
+        double usual = short_width(run, rows, width, !compact);
+        setup->worst = step_batch(rows, compact ? usual : width);
+        setup->worst.padded = !compact && rows > 1;
+        setup->varied_widths = !compact && width > 768;
+        width = usual;
     }
     setup->batch = step_batch(rows, width);
     setup->batch.padded = setup->worst.padded;
@@ -137,14 +234,18 @@ static void read_batch(struct setup *setup, const struct run *run)
         setup->accumulation = run->grad_accum;
     else if (run->global_batch_tokens > 0)
         setup->accumulation = fmax(1, run->global_batch_tokens / (rows * width * ranks));
+    return OK;
 }
 
-static void read_checkpointing(struct recipe *recipe, const char *word)
+double run_counted(const struct run *run, const struct setup *setup)
 {
-    for (int i = RECIPE_KEEP_ALL; word && i < RECIPE_AUTO; i++)
-        if (!strcmp(word, recipe_checkpointings[i]))
-            recipe->checkpointing = i;
+    struct run_lengths lengths;
+    if (run->counts != RUN_REAL || !run->lengths || run_lengths(&lengths, run->lengths))
+        return 1;
+    return fmin(1, lengths.mean / setup->batch.width);
 }
+
+// --- hardware, stack and layout ----------------------------------------------
 
 // A model that the catalog does not have is replaced by the dense one nearest in size, within 20 %.
 static enum err find_model(const struct model **out, const struct run *run,
@@ -168,32 +269,73 @@ static enum err find_model(const struct model **out, const struct run *run,
                        run->model, run->params_b);
 }
 
-// An unknown framework counts as plain transformers.
+// By name; else by what the source calls its framework, and an unknown one counts as transformers.
 static enum err find_stack(const struct stack **out, const struct run *run, int method,
                            const struct stack *stacks, size_t count)
 {
+    for (size_t i = 0; run->stack && i < count; i++)
+        if (!strcmp(stacks[i].name, run->stack))
+            return *out = &stacks[i], OK;
+    if (run->stack)
+        return fail(ERR_INPUT, "stack: there is no stack \"%s\"", run->stack);
     if (run->framework && !stack_find(out, stacks, count, run->framework))
         return OK;
     return stack_find(out, stacks, count, stack_default(method));
+}
+
+enum err run_offload(struct layout *out, const char *cell)
+{
+    struct text rest = text_of(cell), piece;
+    while (cell && text_next(&rest, '+', &piece)) {
+        if (text_is(piece, "weights"))
+            out->offload_weights = true;
+        else if (text_is(piece, "optimizer"))
+            out->offload_optimizer = true;
+        else if (text_is(piece, "activations"))
+            out->offload_activations = true;
+        else if (!text_is(piece, "gradients")) // they go where the optimizer is
+            return fail(ERR_INPUT,
+                        "offload has no word \"%.*s\", only weights, gradients, optimizer and "
+                        "activations",
+                        TEXT_BRIEF(piece));
+    }
+    return OK;
+}
+
+static enum err read_layout(struct layout *out, const struct run *run)
+{
+    int64_t gpus = run->n_gpus > 0 ? run->n_gpus : 1;
+    if (run->parallelism)
+        TRY(layout_read(out, text_of(run->parallelism), gpus));
+    else
+        out->data = gpus;
+    return run_offload(out, run->offload);
+}
+
+// "24 GB cards": only a memory size is given, and no time can be predicted.
+static bool is_size_alone(const char *gpu)
+{
+    size_t digits = strspn(gpu, "0123456789");
+    return digits && !strncmp(gpu + digits, " GB", 3);
 }
 
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,
                    const struct catalog *catalog, const struct stack *stacks, size_t stack_count)
 {
     *out = (struct setup){ .recipe = recipe_default(), .layout = layout_single() };
+    if (run->excluded)
+        return fail(ERR_INPUT, "left out: %s", run->excluded);
     TRY(find_model(&out->model, run, catalog));
-    TRY(read_method(&out->recipe, run, arena));
+    TRY(read_recipe(&out->recipe, run, arena));
     TRY(find_stack(&out->stack, run, out->recipe.method, stacks, stack_count));
-    int64_t gpus = run->n_gpus > 0 ? run->n_gpus : 1;
-    if (run->parallelism)
-        TRY(layout_read(&out->layout, text_of(run->parallelism), gpus));
-    else
-        out->layout.data = gpus;
-    read_checkpointing(&out->recipe, run->checkpointing);
-    read_notes(out, run->notes, run->framework, arena);
-    read_batch(out, run);
-    if (!run->gpu ||
-        run_mentions(run->gpu, "card")) // only a memory size is given: no time can be predicted
+    TRY(read_layout(&out->layout, run));
+    struct stack *stack = ARENA_NEW(arena, struct stack, 1);
+    *stack = *out->stack;
+    out->stack = stack;
+    set_facts(&out->recipe, stack, run);
+    set_loss(stack, run->loss);
+    TRY(read_batch(out, run));
+    if (!run->gpu || is_size_alone(run->gpu))
         return OK;
     TRY(catalog_gpu(&out->gpu, catalog, run->gpu));
     out->node = catalog_node_of(catalog, out->gpu);

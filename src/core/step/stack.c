@@ -140,8 +140,9 @@ static size_t plain(char *out, size_t room, const char *name)
     return size;
 }
 
-// The stack with the longest alias in the framework's name, or NULL.
-static const struct stack *find_alias(const struct stack *stacks, size_t count, const char *wanted)
+// The stack with the longest alias in the framework's name, or that is the whole name; or NULL.
+static const struct stack *find_alias(const struct stack *stacks, size_t count, const char *wanted,
+                                      bool whole)
 {
     const struct stack *best = NULL;
     size_t best_size = 0;
@@ -152,7 +153,8 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
             if (piece.size < sizeof copy)
                 memcpy(copy, piece.at, piece.size);
             size_t size = plain(alias, sizeof alias, copy);
-            if (size > best_size && strstr(wanted, alias)) {
+            if (size > best_size &&
+                (whole ? !strcmp(wanted, alias) : strstr(wanted, alias) != NULL)) {
                 best_size = size;
                 best = &stacks[i];
             }
@@ -178,15 +180,18 @@ enum err stack_find(const struct stack **out, const struct stack *stacks, size_t
             return OK;
         }
     }
-    // "XTuner (HF + DeepSpeed)": the words before the bracket count first.
+    // "torchtune (no compile)" is an alias; of "XTuner (HF + DeepSpeed)" the words before the
+    // bracket count first.
     char before[128] = "";
     size_t size = strcspn(name, "(");
     if (size < sizeof before)
         memcpy(before, name, size);
     plain(known, sizeof known, before);
-    *out = find_alias(stacks, count, known);
+    *out = find_alias(stacks, count, wanted, true);
     if (!*out)
-        *out = find_alias(stacks, count, wanted);
+        *out = find_alias(stacks, count, known, false);
+    if (!*out)
+        *out = find_alias(stacks, count, wanted, false);
     if (*out)
         return OK;
     const char *names[64];

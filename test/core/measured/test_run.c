@@ -2,6 +2,8 @@
 #include "core/measured/run.h"
 #include "test/core/knowledge.h"
 
+#include <math.h>
+
 static const char header[] =
     "id,source,model,method,precision,seq_len,packed,micro_batch,parallelism,framework,gpu,n_gpus,"
     "lora_targets,notes,mem_kind\n";
@@ -61,6 +63,133 @@ TEST(run_says_why_it_cannot_map_a_row)
     CHECK(setup_of(&setup, &run,
                    "X-4,o/r,Mistral-7B,magic,bf16,512,yes,4,single,axolotl,A100-80GB,1,,,"));
     CHECK(strstr(error_text(), "magic"));
+}
+
+// --- facts stand in columns ---------------------------------------------------
+
+static const char facts_header[] =
+    "id,source,model,method,seq_len,packed,micro_batch,stack,gpu,n_gpus,loss,optimizer,weights,"
+    "gradients,states,offload,lengths,counts,notes\n";
+
+static enum err facts_of(struct setup *setup, struct run **run, const char *row)
+{
+    struct knowledge k = knowledge_open();
+    size_t count;
+    struct text csv = text_of(text_format(&test_arena, "%s%s\n", facts_header, row));
+    TRY(run_read(run, &count, &test_arena, csv, "runs.csv"));
+    return run_setup(setup, &test_arena, *run, &k.catalog, k.stacks, k.stack_count);
+}
+
+TEST(run_takes_each_fact_from_its_column)
+{
+    struct setup setup;
+    struct run *run;
+    CHECK(!facts_of(&setup, &run,
+                    "X-1,o/r,Llama-2-7B,full,2048,yes,2,megatron,A100-80GB,1,with-head,adamw-8bit,"
+                    "bf16,bf16,bf16,optimizer+activations,,,"));
+    CHECK(setup.stack->loss_bytes == 0.5 && setup.recipe.optimizer == RECIPE_ADAMW_8BIT);
+    CHECK(setup.recipe.weights == RECIPE_BF16 && setup.recipe.states == RECIPE_BF16);
+    CHECK(setup.stack->gradients == RECIPE_BF16 && !setup.stack->copies_weights);
+    CHECK(setup.layout.offload_optimizer && setup.layout.offload_activations);
+    CHECK(!setup.layout.offload_weights);
+}
+
+TEST(run_blank_cells_leave_the_stacks_defaults)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup;
+    struct run *run;
+    const struct stack *stack;
+    CHECK(!facts_of(&setup, &run,
+                    "X-1,o/r,Llama-2-7B,full,2048,yes,2,megatron,A100-80GB,1,,,,,,,,,"));
+    CHECK(!stack_find(&stack, k.stacks, k.stack_count, "megatron"));
+    CHECK(setup.stack->loss_bytes == stack->loss_bytes);
+    CHECK(setup.stack->gradients == stack->gradients && setup.stack->copies_weights);
+    CHECK(setup.recipe.optimizer == RECIPE_ADAMW && setup.recipe.states == RECIPE_DTYPE_AUTO);
+}
+
+TEST(run_notes_change_nothing)
+{
+    static const char *const misleading[] = {
+        "no cut cross entropy",     "cut cross entropy, foak, liger",
+        "pure bf16; AdamW in bf16", "fp32 master",
+        "8-bit AdamW, paged Adam",  "head also trained",
+        "bare loop, no autocast",   "padding-free",
+        "mem column = nvidia-smi",  "dense sequence",
+    };
+    const char *row = "X-1,o/r,Llama-2-7B,qlora,4096,no,2,axolotl,A100-80GB,1,,,,,,,,,%s";
+    struct setup plain, setup;
+    struct run *run;
+    CHECK(!facts_of(&plain, &run, text_format(&test_arena, row, "")));
+    for (size_t i = 0; i < sizeof misleading / sizeof *misleading; i++) {
+        CHECK(!facts_of(
+            &setup, &run,
+            text_format(&test_arena, row, text_format(&test_arena, "\"%s\"", misleading[i]))));
+        CHECK(!memcmp(&setup.recipe, &plain.recipe, sizeof plain.recipe));
+        CHECK(!memcmp(&setup.layout, &plain.layout, sizeof plain.layout));
+        CHECK(!memcmp(&setup.batch, &plain.batch, sizeof plain.batch));
+        CHECK(setup.stack->loss_bytes == plain.stack->loss_bytes);
+        CHECK(setup.stack->kernels == plain.stack->kernels);
+        CHECK(setup.stack->adapters == plain.stack->adapters);
+        CHECK(setup.stack->step_seconds == plain.stack->step_seconds);
+        CHECK(setup.varied_widths == plain.varied_widths);
+    }
+}
+
+TEST(run_refuses_a_word_that_a_column_does_not_have)
+{
+    struct setup setup;
+    struct run *run;
+    CHECK(facts_of(&setup, &run, "X-1,o/r,Llama-2-7B,full,2048,yes,2,hf,A100-80GB,1,cut,,,,,,,,"));
+    CHECK(strstr(error_text(), "runs.csv:2") && strstr(error_text(), "loss") &&
+          strstr(error_text(), "cut"));
+    CHECK(facts_of(&setup, &run,
+                   "X-1,o/r,Llama-2-7B,full,2048,yes,2,hf,A100-80GB,1,,,,,,everything,,,"));
+    CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "offload"));
+    CHECK(facts_of(&setup, &run, "X-1,o/r,Llama-2-7B,full,2048,perhaps,2,hf,A100-80GB,1,,,,,,,,,"));
+    CHECK(strstr(error_text(), "packed") && strstr(error_text(), "perhaps"));
+    CHECK(facts_of(&setup, &run, "X-1,o/r,Llama-2-7B,full,2048,yes,2,nosuch,A100-80GB,1,,,,,,,,,"));
+    CHECK(strstr(error_text(), "stack") && strstr(error_text(), "nosuch"));
+}
+
+TEST(run_widths_follow_the_lengths_column)
+{
+    struct setup setup;
+    struct run *run;
+    const char *row = "X-1,o/r,Llama-2-7B,full,2048,%s,4,hf,A100-80GB,1,,,,,,,\"%s\",real,";
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "no", "200")));
+    CHECK(setup.batch.width > 250 && setup.batch.width < 450); // the longest of four
+    CHECK(setup.worst.width == 2048);
+    CHECK_NEAR(run_counted(run, &setup), 200 / setup.batch.width, 1e-12);
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "padding-free", "200")));
+    CHECK(setup.batch.width == 200 && run_counted(run, &setup) == 1);
+    struct run_lengths lengths;
+    CHECK(!run_lengths(&lengths, "100,200,400"));
+    CHECK_NEAR(lengths.spread, log(4) / 2 / STATS_P90, 1e-12);
+    CHECK_NEAR(lengths.mean, 200 * exp(lengths.spread * lengths.spread / 2), 1e-9);
+    CHECK(facts_of(&setup, &run, text_format(&test_arena, row, "no", "400,200")));
+    CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
+}
+
+TEST(run_framework_without_compile_is_not_the_compiled_stack)
+{
+    struct setup setup;
+    struct run *run;
+    static const char *const names[][2] = {
+        { "torchtune (no compile)", "torchtune-eager" },
+        { "LLaMA-Factory / Unsloth + FlashAttention-2", "unsloth" },
+        { "LLaMA-Factory / HF", "llama-factory" },
+        { "llm.c", "llm.c" },
+        { "Megatron-SWIFT", "megatron-swift" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK(
+            !setup_of(&setup, &run,
+                      text_format(&test_arena,
+                                  "X-1,o/r,Mistral-7B,full,bf16,512,yes,4,single,%s,A100-80GB,1,,,",
+                                  names[i][0])));
+        CHECK(!strcmp(setup.stack->name, names[i][1]));
+    }
 }
 
 TEST(run_compares_memory_with_the_reading_the_source_quotes)
