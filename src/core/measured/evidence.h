@@ -47,7 +47,7 @@ enum evidence_factor {
 };
 extern const char *const evidence_factors[]; // "kind", …, "batch", "widest", NULL
 
-enum { EVIDENCE_NAMES = EVIDENCE_STACK_VENDOR }; // the factors with a name of their own
+#define EVIDENCE_NAMES EVIDENCE_STACK_VENDOR // the factors before it have a name of their own
 
 struct place {
     const char *names[EVIDENCE_NAMES]; // NULL: not known

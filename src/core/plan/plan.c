@@ -195,6 +195,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
     plan->price = plan_price(plan, arena, &plan->chosen);
+    plan->place = calibration_place(&plan->data->calibration, &setup);
     plan->prior = calibration_at(&plan->data->calibration, &setup);
     plan->transferred = transferred_to(plan, arena, &setup);
     plan->efficiency = plan->transferred.efficiency;

@@ -395,7 +395,8 @@ TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
             continue;
         c->pilot = &no_fit;
         c->recipe = estimate_recipe(&c->setup);
-        c->prior = calibration_of(data->efficiencies, data->efficiency_count, c->setup.stack);
+        c->calibration = &data->calibration;
+        c->prior = calibration_at(c->calibration, &c->setup);
         c->roofline_tokens_per_s = estimate.tokens_per_s;
         c->log_measured = log(measured / estimate.tokens_per_s);
         c->log_interval = 0.02;
