@@ -306,6 +306,18 @@ static void weigh(struct transferred *out, double measured, double near,
         e->log_spread = fmax(e->log_spread, fabs(e->log_mid - prior->log_mid) / STATS_P90);
 }
 
+// The variance of this run's model, method and GPU beyond that of the pilot's, in the pilot's
+// batches and layout: how other lengths and numbers of GPUs differ is known from pairs of runs.
+static double unknown_alone(const struct transfer *transfer, const struct setup *setup)
+{
+    struct setup moved = *setup;
+    moved.batch = transfer->setup.batch;
+    moved.layout = transfer->setup.layout;
+    double here = calibration_at(transfer->calibration, &moved).log_spread;
+    double there = transfer->prior.log_spread;
+    return fmax(0, here * here - there * there);
+}
+
 // --- transfer ----------------------------------------------------------------
 
 void transfer_to(struct transferred *out, const struct transfer *transfer, struct arena *arena,
@@ -329,10 +341,10 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
 
     // Two runs of one stack share what is unknown of both, the lesser variance s² of their places,
     // and differ by the far causes: beyond = 2s²(1 − correlation). What is unknown of this run's
-    // place alone, the pilot does not tell.
+    // model, method and GPU alone, the pilot does not tell.
     struct efficiency *e = &out->efficiency, prior = calibration_at(transfer->calibration, setup);
     double least = fmin(prior.log_spread, transfer->prior.log_spread), variance = least * least;
-    double alone = prior.log_spread * prior.log_spread - variance;
+    double alone = unknown_alone(transfer, setup);
     double weight = variance > 0 ? fmax(0, 1 - beyond / (2 * variance)) : beyond == 0;
     double left = weight * weight * near + variance * (1 - weight * weight) + alone;
     out->weight = weight;

@@ -21,8 +21,9 @@
 // A roofline forecast of which nothing was measured is mostly right within a factor of two: its
 // 80 % range then has a spread of ln 2 / STATS_P90. How far the fit may leave that, as a logarithm.
 static const double usual_widest = 0.54, doubt = 0.3;
-// A level usually narrows a range by up to this much. Sources left out are predicted best with 0.3 to
-// 0.5: their mean ln density falls on both sides, and the share inside the range only from 84 to 82 %.
+// A level usually narrows a range by up to this much. Sources left out are predicted best with 0.3
+// to 0.5: their mean ln density falls on both sides, and the share inside the range only from 84 to
+// 82 %.
 static const double usual = 0.35;
 static const double steepest = 2.5; // curvature of ln density by η
 

@@ -54,8 +54,7 @@ static const char *words_of(const struct plan *plan, int item, struct arena *are
 
 static const char *kind_words(const struct plan *plan)
 {
-    return strcmp(plan->place.names[EVIDENCE_KIND], "moe") ? "dense models"
-                                                           : "mixtures of experts";
+    return strcmp(plan->place.names[EVIDENCE_KIND], "moe") ? "dense models" : "mixtures of experts";
 }
 
 // "of hf-peft, on mi300x"; NULL where all was measured. far_only: what nothing near stands for.
