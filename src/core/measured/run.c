@@ -50,7 +50,9 @@ static const char *const optimizers[] = { "unknown",
                                           AFTER(RECIPE_ADAFACTOR) = "adafactor",
                                           [RUN_ADAMW_PAGED_8BIT] = "adamw-paged-8bit",
                                           NULL };
-static const char *const expert_kernels[] = { "unknown", "loop", "grouped", "fused", NULL };
+static const char *const expert_kernels[] = {
+    "unknown", "loop", "grouped", "fused", "dense", NULL
+};
 static const char *const covers[] = { "unknown", "steps", "run", NULL };
 static const char *const counts[] = { "unknown", "padded", "real", NULL };
 static const char *const outcomes[] = { "unknown", "fits", "out-of-memory", NULL };
@@ -66,8 +68,9 @@ const struct field run_fields[] = {
     FIELD(run, precision, TEXT, "of the products: bf16, fp16, fp32, fp8 or nvfp4"),
     FIELD_OF(run, quantization, quantizations, "of a frozen base"),
     FIELD(run, seq_len, COUNT, "tokens per row; the cap where rows are not packed"),
-    FIELD(run, packed, TEXT,
-          "yes; no: rows padded to the longest; padding-free; full: every row has seq_len"),
+    FIELD(
+        run, packed, TEXT,
+        "yes; no: padded to the longest; grouped by length; padding-free; full: all have seq_len"),
     FIELD(run, lengths, TEXT, "tokens of unpacked rows: the mean, or \"P10,P50,P90\""),
     FIELD(run, micro_batch, NUMBER, "rows per micro-batch and GPU"),
     FIELD(run, grad_accum, NUMBER, "micro-batches per step"),
@@ -94,6 +97,7 @@ const struct field run_fields[] = {
     FIELD_OF(run, bare_loop, answers, "no trainer around the steps"),
     FIELD_OF(run, expert_kernel, expert_kernels, "how products of experts are run"),
     FIELD_OF(run, balanced_routing, answers, "tokens are forced evenly onto experts"),
+    FIELD(run, series, TEXT, "runs of one name are one job on more and more GPUs"),
     FIELD(run, gpu, TEXT, "card"),
     FIELD(run, card_gib, NUMBER, "memory of the card, where only that is known"),
     FIELD(run, n_gpus, COUNT, "cards"),

@@ -160,9 +160,11 @@ TEST(run_widths_follow_the_lengths_column)
     CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "no", "200")));
     CHECK(setup.batch.width > 250 && setup.batch.width < 450); // the longest of four
     CHECK(setup.worst.width == 2048);
-    CHECK_NEAR(run_counted(run, &setup), 200 / setup.batch.width, 1e-12);
+    run->tokens_per_s_total = 1000; // counted without padding
+    CHECK_NEAR(run_tokens_per_s(run), 1000 * setup.batch.width / 200, 1e-9);
     CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "padding-free", "200")));
-    CHECK(setup.batch.width == 200 && run_counted(run, &setup) == 1);
+    run->tokens_per_s_total = 1000;
+    CHECK(setup.batch.width == 200 && run_tokens_per_s(run) == 1000);
     struct run_lengths lengths;
     CHECK(!run_lengths(&lengths, "100,200,400"));
     CHECK_NEAR(lengths.spread, log(4) / 2 / STATS_P90, 1e-12);
@@ -189,6 +191,21 @@ TEST(run_framework_without_compile_is_not_the_compiled_stack)
                                   "X-1,o/r,Mistral-7B,full,bf16,512,yes,4,single,%s,A100-80GB,1,,,",
                                   names[i][0])));
         CHECK(!strcmp(setup.stack->name, names[i][1]));
+    }
+}
+
+TEST(run_does_not_take_an_unknown_mixture_of_experts_for_a_dense_model)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup;
+    struct run run = { .id = "X", .source = "o/r", .method = "full", .params_b = 8 };
+    run.model = "Nosuch-8B";
+    CHECK(!run_setup(&setup, &test_arena, &run, &k.catalog, k.stacks, k.stack_count));
+    static const char *const mixtures[] = { "Nosuch-8B-A1B", "Nosuch-7x1B", "Nosuch-8B-A800M" };
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
+        run.model = mixtures[i];
+        CHECK(run_setup(&setup, &test_arena, &run, &k.catalog, k.stacks, k.stack_count));
+        CHECK(strstr(error_text(), mixtures[i]));
     }
 }
 
