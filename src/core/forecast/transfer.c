@@ -346,7 +346,8 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
     double least = fmin(prior.log_spread, transfer->prior.log_spread), variance = least * least;
     double alone = unknown_alone(transfer, setup);
     double weight = variance > 0 ? fmax(0, 1 - beyond / (2 * variance)) : beyond == 0;
-    double left = weight * weight * near + variance * (1 - weight * weight) + alone;
+    double kept = weight * weight, wide = prior.log_spread * prior.log_spread;
+    double left = kept * (near + alone) + (1 - kept) * wide;
     out->weight = weight;
     out->alike = beyond == 0 && !far[TRANSFER_GPUS] && !far[TRANSFER_LAYOUT] &&
                  !far[TRANSFER_RECOMPUTATION] && far[TRANSFER_LENGTHS] < 0.1;
