@@ -43,17 +43,13 @@ const struct field evidence_fields[] = {
 // --- levels of a place -------------------------------------------------------
 
 // Levels of a number are powers: one GPU, a node, a rack; 1,024 tokens, 4,096, 16,384.
-double evidence_base(int factor)
-{
-    return factor == EVIDENCE_GPUS ? 8 : 4;
-}
-
 static size_t terms_of_number(struct evidence_term *out, int factor, double number)
 {
-    double at = number > 1 ? log(number) / log(evidence_base(factor)) : 0, low = floor(at + 1e-9);
-    double above = fmax(0, at - low);
-    out[0] = (struct evidence_term){ .factor = factor, .grade = (int)low, .share = 1 - above };
-    out[1] = (struct evidence_term){ .factor = factor, .grade = (int)low + 1, .share = above };
+    double base = factor == EVIDENCE_GPUS ? 8 : 4;
+    double at = number > 1 ? log(number) / log(base) : 0, low = floor(at + 1e-9);
+    double above = fmax(0, at - low), level = pow(base, low);
+    out[0] = (struct evidence_term){ .factor = factor, .number = level, .share = 1 - above };
+    out[1] = (struct evidence_term){ .factor = factor, .number = base * level, .share = above };
     return above > 1e-6 ? 2 : 1;
 }
 
@@ -88,8 +84,7 @@ static bool is_level(const struct evidence_level *level, const struct evidence_t
         return false;
     if (term->factor < EVIDENCE_GPUS)
         return same_text(level->level, term->level) && same_text(level->with, term->with);
-    double number = level->level ? strtod(level->level, NULL) : 0;
-    return fabs(number - pow(evidence_base(term->factor), term->grade)) < 0.5;
+    return fabs(level->number - term->number) < 0.5;
 }
 
 struct evidence_level *evidence_find(const struct evidence *e, const char *kind,
@@ -112,10 +107,13 @@ double evidence_spread(const struct evidence *e, const struct place *place)
     struct evidence_term terms[EVIDENCE_TERMS];
     size_t count = evidence_terms(terms, place);
     double log_spread = e->log_widest;
-    for (size_t i = 0; i < count; i++) {
-        const struct evidence_level *level =
-            evidence_find(e, place->names[EVIDENCE_KIND], &terms[i]);
-        log_spread -= level ? terms[i].share * level->narrowing : 0;
+    for (size_t i = 0; i < e->count; i++) {
+        const struct evidence_level *level = &e->levels[i];
+        bool number = level->factor >= EVIDENCE_GPUS; // the terms of names stand at their factor
+        size_t t = number ? EVIDENCE_GPUS : (size_t)level->factor, end = number ? count : t + 1;
+        for (; t < end; t++)
+            if (is_level(level, &terms[t]) && same_text(level->kind, place->names[EVIDENCE_KIND]))
+                log_spread -= terms[t].share * level->narrowing;
     }
     return exp(log_spread);
 }
@@ -151,7 +149,8 @@ enum err evidence_read(struct evidence *out, struct arena *arena, struct text cs
                        name));
     *out = (struct evidence){ .levels = rows, .count = count, .log_widest = NAN };
     for (size_t i = 0; i < count; i++) {
-        const struct evidence_level *level = &out->levels[i];
+        struct evidence_level *level = &out->levels[i];
+        level->number = level->level ? strtod(level->level, NULL) : 0;
         if (level->factor == EVIDENCE_FACTORS)
             out->log_widest = -level->narrowing;
         else if (level->narrowing < 0)

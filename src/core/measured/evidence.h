@@ -63,6 +63,7 @@ struct evidence_level {
     const char *with;  // the other name where the factor has two
     double narrowing;
     int64_t runs, sources;
+    double number; // the level as a number, where it is one; no column
 };
 
 extern const struct field evidence_fields[];

@@ -100,13 +100,15 @@ static int take_level(struct evidence *e, const char *kind, const struct evidenc
                       struct arena *arena)
 {
     struct evidence_level *level = evidence_find(e, kind, term);
-    bool number = term->factor >= EVIDENCE_GPUS;
     if (!level) {
         level = &e->levels[e->count++];
-        *level = (struct evidence_level){ kind, term->factor, term->level, term->with, 0, 0, 0 };
-        if (number)
-            level->level =
-                text_format(arena, "%.0f", pow(evidence_base(term->factor), term->grade));
+        *level = (struct evidence_level){ .kind = kind,
+                                          .factor = term->factor,
+                                          .level = term->factor < EVIDENCE_GPUS
+                                                       ? term->level
+                                                       : text_format(arena, "%.0f", term->number),
+                                          .with = term->with,
+                                          .number = term->number };
     }
     return (int)(level - e->levels);
 }

@@ -14,7 +14,7 @@ enum { EVIDENCE_TERMS = EVIDENCE_FACTORS + 3 };
 struct evidence_term {
     int factor;
     const char *level, *with;
-    int grade; // of a number: the level is the base to this power
+    double number; // of a level that is one
     double share;
 };
 
@@ -22,5 +22,4 @@ struct evidence_term {
 size_t evidence_terms(struct evidence_term out[EVIDENCE_TERMS], const struct place *place);
 struct evidence_level *evidence_find(const struct evidence *e, const char *kind,
                                      const struct evidence_term *term); // NULL: not measured
-double evidence_base(int factor);
 bool evidence_same(const struct evidence_level *a, const struct evidence_level *b);

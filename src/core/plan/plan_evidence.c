@@ -15,10 +15,10 @@ static const struct {
 } told[] = {
     { EVIDENCE_STACK, "of %s", false },
     { EVIDENCE_GPU, "on %s", false },
-    { EVIDENCE_GENERATION, "on any %s", true },
+    { EVIDENCE_GENERATION, "on %s cards", true },
     { EVIDENCE_METHOD, "with %s", true },
     { EVIDENCE_PRECISION, "in %s", true },
-    { EVIDENCE_GPUS, "on about %s GPU(s)", false },
+    { EVIDENCE_GPUS, "on about %s GPUs", false },
     { EVIDENCE_CONTEXT, "near a context of %s", false },
 };
 enum { TOLD = sizeof told / sizeof *told };
