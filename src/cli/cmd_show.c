@@ -387,15 +387,12 @@ static const char *spelled(struct show *show, const struct stack *stack, const c
     return field_spell(field_find(stack_fields, text_of(field)), stack, show->arena);
 }
 
-// What share of its roofline a stack reaches: the median and the 80 % range.
+// What share of its roofline a stack reaches; the range depends on what it runs.
 static const char *reached(struct show *show, const struct stack *stack, int64_t *runs)
 {
-    struct efficiency e =
-        calibration_of(show->data.efficiencies, show->data.efficiency_count, stack);
-    double z = STATS_P90 * e.log_spread;
+    struct efficiency e = calibration_of(&show->data.calibration, stack);
     *runs = e.runs;
-    return text_format(show->arena, "%.2f (%.2f – %.2f)", exp(e.log_mid), exp(e.log_mid - z),
-                       exp(e.log_mid + z));
+    return text_format(show->arena, "%.2f", exp(e.log_mid));
 }
 
 static enum err show_stacks(struct show *show)

@@ -16,13 +16,15 @@
 static const double GIB = 1073741824.0;
 
 struct options_validate {
-    bool fit;  // print the efficiencies fitted on all reference runs
-    bool rows; // a line per run
+    bool fit, evidence; // print what is fitted on all reference runs
+    bool rows;          // a line per run
 };
 
 static const struct field validate_fields[] = {
     FIELD(options_validate, rows, FLAG, "print a line per run"),
     FIELD(options_validate, fit, FLAG, "print data/efficiency.csv, fitted on all reference runs"),
+    FIELD(options_validate, evidence, FLAG,
+          "print data/evidence.csv, fitted on all reference runs"),
     { 0 },
 };
 
@@ -480,13 +482,18 @@ static void print_fit(const struct job *job, const struct validate_model *model)
     struct residual *residuals;
     size_t count =
         validate_residuals(&residuals, job->arena, job->reference, job->reference_count, model);
-    const struct efficiency *rows =
-        calibration_fit(job->arena, job->stacks, job->stack_count, residuals, count);
+    struct calibration fit;
+    calibration_fit(&fit, job->arena, job->stacks, job->stack_count, residuals, count, NULL);
     struct out out = { .arena = job->arena };
-    out_put(&out, "stack,family,log_mid,log_spread,runs,sources\n");
-    for (size_t i = 0; i < job->stack_count; i++)
-        out_put(&out, "%s,%s,%.6f,%.6f,%lld,%lld\n", rows[i].stack, rows[i].family, rows[i].log_mid,
-                rows[i].log_spread, (long long)rows[i].runs, (long long)rows[i].sources);
+    if (options.evidence)
+        evidence_write(&fit.evidence, &out);
+    else
+        out_put(&out, "stack,family,log_mid,runs,sources\n");
+    for (size_t i = 0; !options.evidence && i < fit.stack_count; i++) {
+        const struct efficiency *row = &fit.stacks[i];
+        out_put(&out, "%s,%s,%.6f,%lld,%lld\n", row->stack, row->family, row->log_mid,
+                (long long)row->runs, (long long)row->sources);
+    }
     print_data(out_view(&out));
 }
 
@@ -517,7 +524,7 @@ static enum err run(struct command_line *line)
     struct job job = { .arena = line->arena };
     TRY(read_inputs(&job, line));
     struct validate_model model = { &job.catalog, job.stacks, job.stack_count };
-    if (options.fit) {
+    if (options.fit || options.evidence) {
         print_fit(&job, &model);
         return OK;
     }
@@ -533,7 +540,7 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
-static const char *const first[] = { "rows", "json", "fit", NULL };
+static const char *const first[] = { "rows", "json", "fit", "evidence", NULL };
 
 static const struct command_example examples[] = {
     { "the forecast's error on all published runs of the catalog", "gpuhours validate" },

@@ -313,6 +313,7 @@ void manual_reference(struct out *out)
                 fact_fields);
     put_columns(out, "billing.csv", "How providers bill.", billing_fields);
     put_columns(out, "efficiency.csv", "What `validate --fit` prints.", efficiency_fields);
+    put_columns(out, "evidence.csv", "What `validate --evidence` prints.", evidence_fields);
     put_columns(out, "hosts --offers", "Your own offers.", offers);
     put_columns(out, "validate", "Measured runs, for `gpuhours validate RUNS.csv`.", run_fields);
 }

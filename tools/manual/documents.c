@@ -98,6 +98,15 @@ static const struct documents_key assumptions[] = {
     { 0 },
 };
 
+static const struct documents_key evidence_levels[] = {
+    KEY("factor", "string", "what the level is one of: kind, stack, gpu, …"),
+    KEY("level", "string", "its name, or the nearest measured number"),
+    KEY("runs", "integer", "measured runs that share it"),
+    KEY("sources", "integer", "independent sources of them"),
+    KEY("narrowing", "number", "how much the logarithm of log_spread falls by it"),
+    { 0 },
+};
+
 static const struct documents_key from[] = {
     KEY("files", "array", "configurations that were read"),
     KEY("files[].name", "string", "path"),
@@ -224,6 +233,16 @@ static const struct documents_key plan_keys[] = {
     KEY("warnings", "array", "mistakes and risks"),
     KEY("warnings[].code", "string", "stable name of the warning"),
     KEY("warnings[].text", "string", "what is wrong and how to fix it"),
+    KEY("evidence.log_spread", "number",
+        "deviation of the logarithm of speed, by published runs near this one", .since = "0.2.0"),
+    KEY("evidence.log_spread_unmeasured", "number", "the same of a run like none that was measured",
+        .since = "0.2.0"),
+    KEY("evidence.measured", "array",
+        "what this run shares with measured runs of its kind of model", .since = "0.2.0"),
+    KEYS("evidence.measured[]", evidence_levels, .since = "0.2.0"),
+    KEY("evidence.never_measured", "array", "what no measured run of its kind of model has",
+        .since = "0.2.0"),
+    KEYS("evidence.never_measured[]", evidence_levels, .since = "0.2.0"),
     KEY("pilot.source", "string", "file of the pilot", .when = "with --pilot"),
     KEY("pilot.tokens_per_second", "number", "measured tokens per second", .when = "with --pilot"),
     KEY("pilot.measured_over_predicted", "number",

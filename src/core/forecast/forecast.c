@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-// One sample: standard normal variables, and uniform ones in [0, 1).
+// One sample: standard normal variables, that of the efficiency with longer tails, and uniform ones
+// in [0, 1).
 struct chance {
     double efficiency, lengths, startup, storage, evaluation, failure_rate;
     double failure, lost, retry, failed, price;
@@ -35,7 +36,7 @@ static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
     struct rng rng = rng_seeded(seed);
     for (size_t i = 0; i < count; i++)
         chances[i] = (struct chance){
-            .efficiency = rng_normal(&rng),
+            .efficiency = evidence_tail(rng_normal(&rng)),
             .lengths = rng_normal(&rng),
             .startup = rng_normal(&rng),
             .storage = rng_normal(&rng),

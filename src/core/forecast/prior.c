@@ -166,10 +166,12 @@ struct efficiency prior_update(const struct efficiency *catalogs, const struct p
     if (!(wide > 0))
         return out;
     double sites = fmax(wide * wide - PRIOR_SCATTER * PRIOR_SCATTER, wide * wide / 4);
+    double usual =
+        fmin(sites, PRIOR_BETWEEN * PRIOR_BETWEEN); // a vague catalog brings nothing near
     struct near near = { .count = 0 };
     for (size_t i = 0; i < count; i++)
         if (same_text(runs[i].stack, target->stack))
-            keep_nearest(&near, &runs[i], prior_correlation(target, &runs[i], sites));
+            keep_nearest(&near, &runs[i], prior_correlation(target, &runs[i], usual));
     if (!near.count)
         return out;
     double off[PRIOR_RUNS], covariances[PRIOR_RUNS], weights[PRIOR_RUNS];
@@ -180,7 +182,7 @@ struct efficiency prior_update(const struct efficiency *catalogs, const struct p
     for (size_t i = 0; i < near.count; i++) {
         covariances[i] = sites * near.correlations[i];
         for (size_t j = 0; j <= i; j++)
-            between[i][j] = sites * prior_correlation(&near.runs[i], &near.runs[j], sites);
+            between[i][j] = sites * prior_correlation(&near.runs[i], &near.runs[j], usual);
         between[i][i] += scatter.variance;
     }
     solve(weights, between, covariances, near.count);

@@ -13,7 +13,7 @@
 // Kriging: efficiencies of one site are correlated normal variables. Two configurations at distance
 // d, the standard deviation by which such pairs of published runs differ
 // (core/forecast/transfer.h), have the correlation exp(−d²/2τ²), τ being the deviation between
-// sites:
+// sites, at most what it is where much was measured:
 //
 //     correlation 1 ┤●  same model, method, GPU and number of GPUs
 //                   │ ╲   ● another number of GPUs: 0.8
@@ -64,8 +64,10 @@ double prior_correlation(const struct prior_run *a, const struct prior_run *b, d
 
 // Fitted on data/runs.csv; in the header for the tests, which compute by hand.
 #define PRIOR_SCATTER 0.10 // usual deviation of the ratios of one source, stack, GPU and method
-#define PRIOR_LEAST 0.02   // spread that is left however many runs there are, as of a pilot
-#define PRIOR_WORTH 2.0    // how many runs' worth of weight that scatter has against the user's own
-#define PRIOR_SIZE 0.14    // deviation per doubling of the model's size
-#define PRIOR_FAR 0.1      // runs with a lower correlation are not used
-#define PRIOR_RUNS 32      // most runs used, the nearest
+#define PRIOR_BETWEEN \
+    0.18 // deviation between sites where much was measured: what distance is judged by
+#define PRIOR_LEAST 0.02 // spread that is left however many runs there are, as of a pilot
+#define PRIOR_WORTH 2.0  // how many runs' worth of weight that scatter has against the user's own
+#define PRIOR_SIZE 0.14  // deviation per doubling of the model's size
+#define PRIOR_FAR 0.1    // runs with a lower correlation are not used
+#define PRIOR_RUNS 32    // most runs used, the nearest

@@ -188,8 +188,11 @@ static struct efficiency learned(const struct search_space *space, struct card *
                                  const struct setup *setup)
 {
     int64_t gpus = layout_gpus(&setup->layout);
-    if (card->learned_gpus != gpus)
-        card->learned = prior_at(space->ledger, &space->efficiency, setup);
+    if (card->learned_gpus != gpus) {
+        struct efficiency published =
+            space->calibration ? calibration_at(space->calibration, setup) : space->efficiency;
+        card->learned = prior_at(space->ledger, &published, setup);
+    }
     card->learned_gpus = gpus;
     return card->learned;
 }

@@ -25,14 +25,15 @@ struct search_space {
     const struct stack *stack;
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
-    struct efficiency efficiency;      // the catalog's row of the stack
-    const struct prior *ledger;        // the user's own runs, which update it; NULL: none
-    const struct transfer *transfer;   // of a pilot, which replaces both; NULL: none
-    const struct overheads *overheads; // before overhead_configure()
-    const char *parallel;              // NULL: any
-    const struct layout *layout;       // NULL: as parallel says
-    double micro_batch;                // 0: any
-    double global_batch;               // rows of an optimizer step; 0: micro_batch × data
+    struct efficiency efficiency;          // of the stack
+    const struct calibration *calibration; // its spread by configuration, for a ledger; NULL: none
+    const struct prior *ledger;            // the user's own runs, which update it; NULL: none
+    const struct transfer *transfer;       // of a pilot, which replaces both; NULL: none
+    const struct overheads *overheads;     // before overhead_configure()
+    const char *parallel;                  // NULL: any
+    const struct layout *layout;           // NULL: as parallel says
+    double micro_batch;                    // 0: any
+    double global_batch;                   // rows of an optimizer step; 0: micro_batch × data
     double batch_tolerance;  // how far a step may be from global_batch; 0: exactly that many rows
     double usd_per_gpu_hour; // NAN: by the catalog's offers
     const struct gpu *gpu;   // NULL: all of the vendor

@@ -160,7 +160,8 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     TRY(estimate_make(&estimate, arena, &out->setup));
     out->roofline_tokens_per_s = estimate.tokens_per_s;
     out->predicted_bytes = estimate.memory.total_bytes;
-    out->prior = calibration_of(source->efficiencies, source->efficiency_count, out->setup.stack);
+    out->calibration = source->calibration;
+    out->prior = calibration_at(out->calibration, &out->setup);
     const struct pilot_rate *rate = &pilot->tokens_per_s;
     out->log_measured = log(rate->mean / out->roofline_tokens_per_s);
     const double half = 1.6448536269514722; // of a 90 % interval, in deviations
@@ -288,13 +289,14 @@ static bool move_by_fit(double *log_efficiency, double *spread, const struct tra
 // A steady pilot replaces the prior. One that is not steady, or whose rate depends on what first
 // sights of widths are believed to cost, is weighed against it by variances, so
 // that it cannot make the forecast worse than both; one that contradicts it by more than three
-// deviations gets a range that spans both.
+// deviations gets a range that spans both. The prior is that of the run, own that of the pilot.
 static void weigh(struct transferred *out, double measured, double near,
-                  const struct efficiency *prior, bool sure)
+                  const struct efficiency *prior, const struct efficiency *own, bool sure)
 {
     struct efficiency *e = &out->efficiency;
     double variance = prior->log_spread * prior->log_spread, apart = measured - prior->log_mid;
-    out->contradiction = variance + near > 0 ? apart / sqrt(variance + near) : 0;
+    double expected = own->log_spread * own->log_spread + near;
+    out->contradiction = expected > 0 ? apart / sqrt(expected) : 0;
     bool contradicts = fabs(out->contradiction) > TRANSFER_CONTRADICTS;
     if (!sure && !contradicts && out->weight == 1 && variance > 0) {
         e->log_mid = prior->log_mid + apart * variance / (variance + near);
@@ -302,6 +304,18 @@ static void weigh(struct transferred *out, double measured, double near,
     }
     if (contradicts)
         e->log_spread = fmax(e->log_spread, fabs(e->log_mid - prior->log_mid) / STATS_P90);
+}
+
+// The variance of this run's model, method and GPU beyond that of the pilot's, in the pilot's
+// batches and layout: how other lengths and numbers of GPUs differ is known from pairs of runs.
+static double unknown_alone(const struct transfer *transfer, const struct setup *setup)
+{
+    struct setup moved = *setup;
+    moved.batch = transfer->setup.batch;
+    moved.layout = transfer->setup.layout;
+    double here = calibration_at(transfer->calibration, &moved).log_spread;
+    double there = transfer->prior.log_spread;
+    return fmax(0, here * here - there * there);
 }
 
 // --- transfer ----------------------------------------------------------------
@@ -325,18 +339,21 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
     for (int cause = 0; cause < TRANSFER_CAUSES; cause++)
         *(differences[cause].far ? &beyond : &near) += out->spreads[cause] * out->spreads[cause];
 
-    // Two runs of one stack each vary by its spread s and differ from each other by the far causes:
-    // beyond = 2s²(1 − correlation).
-    struct efficiency *e = &out->efficiency;
-    double variance = transfer->prior.log_spread * transfer->prior.log_spread;
+    // Two runs of one stack share what is unknown of both, the lesser variance s² of their places,
+    // and differ by the far causes: beyond = 2s²(1 − correlation). What is unknown of this run's
+    // model, method and GPU alone, the pilot does not tell.
+    struct efficiency *e = &out->efficiency, prior = calibration_at(transfer->calibration, setup);
+    double least = fmin(prior.log_spread, transfer->prior.log_spread), variance = least * least;
+    double alone = unknown_alone(transfer, setup);
     double weight = variance > 0 ? fmax(0, 1 - beyond / (2 * variance)) : beyond == 0;
-    double left = weight * weight * near + variance * (1 - weight * weight);
+    double kept = weight * weight, wide = prior.log_spread * prior.log_spread;
+    double left = kept * (near + alone) + (1 - kept) * wide;
     out->weight = weight;
     out->alike = beyond == 0 && !far[TRANSFER_GPUS] && !far[TRANSFER_LAYOUT] &&
                  !far[TRANSFER_RECOMPUTATION] && far[TRANSFER_LENGTHS] < 0.1;
-    e->log_mid = transfer->prior.log_mid + weight * (log_efficiency - transfer->prior.log_mid);
-    e->log_spread = fmin(transfer->prior.log_spread, sqrt(left));
+    e->log_mid = prior.log_mid + weight * (log_efficiency - prior.log_mid);
+    e->log_spread = fmin(prior.log_spread, sqrt(left));
     e->is_piloted = true;
     bool sure = transfer->pilot->steady && !(transfer->pilot->transient.seconds_per_width >= 0);
-    weigh(out, log_efficiency, near, &transfer->prior, sure);
+    weigh(out, log_efficiency, near + alone, &prior, &transfer->prior, sure);
 }

@@ -16,7 +16,7 @@
 //     TRY(transfer_open(&transfer, arena, &source));
 //     struct transferred to;
 //     transfer_to(&to, &transfer, arena, &setup);
-//     to.efficiency …              // in the place of calibration_of()
+//     to.efficiency …              // in the place of calibration_at()
 //
 // Formulas: docs/formulas.md, section transfer.
 
@@ -50,8 +50,7 @@ struct transfer_source {
     const struct catalog *catalog;
     const struct stack *stacks;
     size_t stack_count;
-    const struct efficiency *efficiencies;
-    size_t efficiency_count;
+    const struct calibration *calibration;
     const struct model *model;        // of the plan, which may not be in the catalog
     const struct stack *stack;        // likewise
     const struct workload_rule *rule; // of the plan: fills in what the pilot did not count
@@ -64,8 +63,9 @@ struct transfer {
     struct setup setup;   // what ran
     struct recipe recipe; // of the setup, with every "auto" resolved
     double roofline_tokens_per_s;
-    double predicted_bytes;  // of the GPU with the highest peak
-    struct efficiency prior; // of its stack
+    double predicted_bytes; // of the GPU with the highest peak
+    const struct calibration *calibration;
+    struct efficiency prior; // what was expected of it
     double log_measured;     // logarithm of measured over roofline tokens/s
     double log_interval;     // standard deviation of log_measured
 };

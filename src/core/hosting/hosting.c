@@ -89,7 +89,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
     // run, the queue and the first wait are independent: they add up as the root of their squares,
     // and a tenth more, since a queue of rare long waits is not normal.
     struct range queue = hosting_queue(m, offer);
-    double slow = run * expm1(STATS_P90 * m->job.plan->efficiency.log_spread);
+    double slow = run * expm1(STATS_P90 * group->log_spread);
     c.hours = queue.mid + moved + run;
     c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queue.high - queue.mid), first_wait);
     c.in_time = !(c.late_hours > r->deadline / 3600);
@@ -228,8 +228,7 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
                  .plan = input->plan,
                  .request = input->request,
                  .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1,
-                 .processed_factor = input->processed_factor,
-                 .elsewhere_log_spread = input->elsewhere_log_spread },
+                 .processed_factor = input->processed_factor },
         .out = out,
         .input = input,
         .request = input->request,

@@ -58,9 +58,6 @@ struct hosting_input {
     // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
     struct range processed_factor;
-    // Standard deviation of log(efficiency) on GPUs other than the plan's, to which a pilot on the
-    // plan's GPU does not transfer; 0: the same as on the plan's.
-    double elsewhere_log_spread;
 };
 
 // What a plan's document contains beyond the request that made it; NAN where it has no value.

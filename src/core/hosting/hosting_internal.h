@@ -17,7 +17,7 @@
 // uniform in [0, 1), or scaled to the unknown where all offers have the same. See
 // hosting_samples.c.
 struct hosting_samples {
-    double *speed, *speed_elsewhere; // efficiency on the plan's GPU, and on others
+    double *speed; // how far the efficiency is off, in spreads, with the tails of measured runs
     double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
     double *failure, *lost, *retry, *failed;
     double *queue, *preemption_rate, *waiting;
@@ -50,6 +50,7 @@ struct hosting_group {
     struct overheads overheads;
     struct overhead_times middle; // of the run with every unknown at its median
     double tokens_per_s, network_share, result_bytes;
+    double log_spread;    // of the efficiency on this GPU
     double *wall_seconds; // one per sample; NULL: not sampled yet
     struct range wall_hours;
     struct hosting_spot_samples *spots;
@@ -60,12 +61,11 @@ struct hosting_job {
     const struct plan *plan;
     const struct hosting_request *request;
     double processed_scale;
-    double elsewhere_log_spread;
     struct range processed_factor; // from the plan's document; mid 0: the workload's own
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    struct hosting_column lengths, storage, rates; // of the last group
+    struct hosting_column speed, lengths, storage, rates; // of the last group
 };
 
 // Fills job->samples; the seed is the plan's.

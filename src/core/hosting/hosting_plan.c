@@ -136,7 +136,6 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
 void hosting_adopt(struct hosting_input *input, struct plan *plan, const struct hosting_document *d)
 {
     if (!isnan(d->efficiency.log_mid)) {
-        input->elsewhere_log_spread = plan->efficiency.log_spread;
         plan->efficiency.log_mid = d->efficiency.log_mid;
         plan->efficiency.log_spread = d->efficiency.log_spread;
     }

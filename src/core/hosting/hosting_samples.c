@@ -78,15 +78,11 @@ void hosting_sample(struct hosting_job *job)
         .preemption = shuffled(arena, &rng, uniform),
         .waiting = shuffled(arena, &rng, normal),
         .first_wait = shuffled(arena, &rng, uniform),
-        .speed_elsewhere = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),
     };
-    const struct efficiency *e = &job->plan->efficiency;
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
-        double elsewhere = fmax(e->log_spread, job->elsewhere_log_spread);
-        s->speed_elsewhere[i] = exp(e->log_mid + elsewhere * s->speed[i]);
-        s->speed[i] = exp(e->log_mid + e->log_spread * s->speed[i]);
+        s->speed[i] = evidence_tail(s->speed[i]);
         s->compile[i] = assumption_draw(&o->compile_seconds, s->startup[i]);
         s->preemption_normal[i] = normal[(size_t)(s->preemption[i] * HOSTING_SAMPLES)];
     }
@@ -110,6 +106,22 @@ const double *hosting_column(struct hosting_column *cache, struct arena *arena,
     struct assumption assumption = { .value = range };
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
         cache->values[i] = assumption_draw(&assumption, normal[i]);
+    cache->range = range;
+    return cache->values;
+}
+
+// Samples of a group's efficiency; consecutive groups often have the same spread.
+static const double *speed_column(struct hosting_job *job, const struct hosting_group *group)
+{
+    struct hosting_column *cache = &job->speed;
+    struct range range = { -group->log_spread, 0, group->log_spread };
+    if (cache->values && hosting_range_is(&cache->range, &range))
+        return cache->values;
+    if (!cache->values)
+        cache->values = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        cache->values[i] =
+            exp(job->plan->efficiency.log_mid + group->log_spread * job->samples.speed[i]);
     cache->range = range;
     return cache->values;
 }
@@ -162,7 +174,7 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
     if (group->wall_seconds)
         return;
     const struct workload *workload = &group->result.workload;
-    const double *speed = group->gpu == job->plan->chosen.gpu ? s->speed : s->speed_elsewhere;
+    const double *speed = speed_column(job, group);
     const double *lengths =
         hosting_column(&job->lengths, job->arena, s->lengths, workload->processed_factor);
     const double *storage = hosting_column(&job->storage, job->arena, s->storage,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits each stack's efficiency by hierarchical shrinkage of medians, and its spread by leaving out
-// each source in turn.
+// Fits each stack's efficiency by hierarchical shrinkage of medians, and the spread on what that
+// gets wrong when each source is left out in turn.
 
 #include "core/measured/calibration.h"
 
@@ -11,7 +11,6 @@ const struct field efficiency_fields[] = {
     FIELD_NEEDED(efficiency, stack, TEXT, "as in stacks.json"),
     FIELD_NEEDED(efficiency, family, TEXT, "as in stacks.json"),
     FIELD_NEEDED(efficiency, log_mid, NUMBER, "logarithm of measured over roofline tokens/s"),
-    FIELD_NEEDED(efficiency, log_spread, NUMBER, "standard deviation for a source not seen yet"),
     FIELD(efficiency, runs, COUNT, "measured runs it is fitted on"),
     FIELD(efficiency, sources, COUNT, "independent sources it is fitted on"),
     { 0 },
@@ -27,8 +26,6 @@ struct cell {
 
 // Weight of the level above in a shrunken mean, in sources.
 static const double prior_sources = 1;
-// Weight of the pooled spread in a stack's own, in runs.
-static const double prior_runs = 12;
 
 static size_t make_cells(struct cell *cells, struct arena *arena, const struct residual *residuals,
                          size_t count)
@@ -91,73 +88,115 @@ static double prediction(const struct cell *cells, size_t count, const struct st
     return shrunken(rest, kept, stack, false, family);
 }
 
-struct efficiency *calibration_fit(struct arena *arena, const struct stack *stacks,
-                                   size_t stack_count, const struct residual *residuals,
-                                   size_t count)
+static struct efficiency *fit_middles(struct arena *arena, const struct stack *stacks,
+                                      size_t stack_count, const struct cell *cells, size_t count)
 {
-    struct efficiency *rows = ARENA_NEW(arena, struct efficiency, stack_count);
-    struct arena_mark mark = arena_mark(arena);
-    struct cell *cells = ARENA_NEW(arena, struct cell, count + 1);
-    size_t cell_count = make_cells(cells, arena, residuals, count);
-    // The error of each row when its own source is left out.
-    double *errors = ARENA_NEW(arena, double, count + 1);
-    double *sizes = ARENA_NEW(arena, double, count + 1);
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!residuals[i].left_out) {
-            struct arena_mark inner = arena_mark(arena);
-            errors[i] = residuals[i].log_ratio - prediction(cells, cell_count, residuals[i].stack,
-                                                            residuals[i].source, arena);
-            arena_rewind(arena, inner);
-            sizes[used++] = fabs(errors[i]);
-        }
-    stats_sort(sizes, used);
-    // 80 % of the errors are below this quantile; in a normal distribution it lies at STATS_P90.
-    double pooled = used ? stats_quantile(sizes, used, 0.8) / STATS_P90 : 0.3;
-    double all = middle(cells, cell_count, arena);
+    struct efficiency *rows = ARENA_NEW(arena, struct efficiency, stack_count + 1);
+    double all = middle(cells, count, arena);
     for (size_t s = 0; s < stack_count; s++) {
-        double squares = prior_runs * pooled * pooled, weight = prior_runs, top = 3 * pooled;
         struct efficiency *row = &rows[s];
         *row = (struct efficiency){ .stack = stacks[s].name, .family = stacks[s].family };
         for (size_t i = 0; i < count; i++)
-            if (!residuals[i].left_out && residuals[i].stack == &stacks[s]) {
-                double error = fmin(fabs(errors[i]), top); // an outlier does not set the spread
-                squares += error * error;
-                weight += 1;
-                row->runs++;
+            if (cells[i].stack == &stacks[s]) {
+                row->runs += (int64_t)cells[i].count;
+                row->sources++;
             }
-        for (size_t i = 0; i < cell_count; i++)
-            row->sources += cells[i].stack == &stacks[s];
-        row->log_mid = shrunken(cells, cell_count, &stacks[s], false,
-                                shrunken(cells, cell_count, &stacks[s], true, all));
-        row->log_spread = sqrt(squares / weight);
+        row->log_mid = shrunken(cells, count, &stacks[s], false,
+                                shrunken(cells, count, &stacks[s], true, all));
     }
-    arena_rewind(arena, mark);
     return rows;
 }
 
-enum err calibration_read(struct efficiency **out, size_t *count, struct arena *arena,
-                          struct text csv, const char *name)
+// The error of each run as a forecast makes it that knows all other sources.
+static struct evidence_row *find_errors(struct arena *arena, const struct residual *residuals,
+                                        size_t count, const struct cell *cells, size_t cell_count)
 {
-    void *rows;
-    TRY(field_read_csv(efficiency_fields, sizeof(struct efficiency), &rows, count, arena, csv,
-                       name));
-    *out = rows;
-    if (!*count)
-        return fail(ERR_INPUT, "%s: has no rows", name);
-    return OK;
+    struct evidence_row *rows = ARENA_NEW(arena, struct evidence_row, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct residual *r = &residuals[i];
+        struct arena_mark mark = arena_mark(arena);
+        rows[i] = (struct evidence_row){
+            .place = r->place,
+            .source = r->source,
+            .error = r->log_ratio - prediction(cells, cell_count, r->stack, r->source, arena),
+            .left_out = r->left_out,
+        };
+        arena_rewind(arena, mark);
+    }
+    return rows;
 }
 
-struct efficiency calibration_of(const struct efficiency *rows, size_t count,
-                                 const struct stack *stack)
+void calibration_fit(struct calibration *out, struct arena *arena, const struct stack *stacks,
+                     size_t stack_count, const struct residual *residuals, size_t count,
+                     const struct calibration *similar)
+{
+    struct cell *cells = ARENA_NEW(arena, struct cell, count + 1);
+    size_t cell_count = make_cells(cells, arena, residuals, count);
+    out->stacks = fit_middles(arena, stacks, stack_count, cells, cell_count);
+    out->stack_count = stack_count;
+    const struct evidence_row *errors = find_errors(arena, residuals, count, cells, cell_count);
+    evidence_fit(&out->evidence, arena, errors, count, similar ? &similar->evidence : NULL);
+}
+
+enum err calibration_read(struct calibration *out, struct arena *arena, struct text efficiency,
+                          const char *efficiency_path, struct text evidence,
+                          const char *evidence_path)
+{
+    void *rows;
+    TRY(field_read_csv(efficiency_fields, sizeof(struct efficiency), &rows, &out->stack_count,
+                       arena, efficiency, efficiency_path));
+    out->stacks = rows;
+    if (!out->stack_count)
+        return fail(ERR_INPUT, "%s: has no rows", efficiency_path);
+    return evidence_read(&out->evidence, arena, evidence, evidence_path);
+}
+
+struct efficiency calibration_of(const struct calibration *c, const struct stack *stack)
 {
     // A stack that has changed its family is measured by the new one, not by what it is like.
     for (const struct stack *s = stack; s && !strcmp(s->family, stack->family); s = s->base)
-        for (size_t i = 0; i < count; i++)
-            if (!strcmp(rows[i].stack, s->name))
-                return rows[i];
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(rows[i].family, stack->family))
-            return rows[i];
-    return rows[0];
+        for (size_t i = 0; i < c->stack_count; i++)
+            if (!strcmp(c->stacks[i].stack, s->name))
+                return c->stacks[i];
+    for (size_t i = 0; i < c->stack_count; i++)
+        if (!strcmp(c->stacks[i].family, stack->family))
+            return c->stacks[i];
+    return c->stacks[0];
+}
+
+// The stack whose runs speak for this one: itself or what it is "like"; NULL where none does.
+static const char *measured_as(const struct calibration *c, const struct stack *stack)
+{
+    struct efficiency row = calibration_of(c, stack);
+    for (const struct stack *s = stack; s && !strcmp(s->family, stack->family); s = s->base)
+        if (!strcmp(row.stack, s->name))
+            return row.stack;
+    return stack->name;
+}
+
+struct place calibration_place(const struct calibration *c, const struct setup *setup)
+{
+    struct recipe recipe = estimate_recipe(setup);
+    const struct gpu *gpu = setup->gpu;
+    return (struct place){
+        .names = { [EVIDENCE_KIND] = setup->model->experts ? "moe" : "dense",
+                   [EVIDENCE_FAMILY] = setup->stack->family,
+                   [EVIDENCE_STACK] = c ? measured_as(c, setup->stack) : setup->stack->name,
+                   [EVIDENCE_VENDOR] = gpu ? gpu->vendor : NULL,
+                   [EVIDENCE_GENERATION] = gpu ? gpu->architecture : NULL,
+                   [EVIDENCE_GPU] = gpu ? gpu->name : NULL,
+                   [EVIDENCE_METHOD] = recipe_methods[recipe.method],
+                   [EVIDENCE_PRECISION] = recipe_precisions[recipe.precision] },
+        .gpus = (double)layout_gpus(&setup->layout),
+        .context = setup->batch.width,
+        .batch_tokens = setup->batch.tokens,
+    };
+}
+
+struct efficiency calibration_at(const struct calibration *c, const struct setup *setup)
+{
+    struct efficiency out = calibration_of(c, setup->stack);
+    struct place place = calibration_place(c, setup);
+    out.log_spread = evidence_spread(&c->evidence, &place);
+    return out;
 }

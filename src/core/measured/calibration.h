@@ -3,14 +3,16 @@
 //
 // A run's residual is the logarithm of measured over predicted tokens/s. Rows of one source are not
 // independent, so a source counts once per stack: the fit takes medians of sources, shrinks a stack
-// towards its family and a family towards all, and estimates the spread that a new source would
-// have.
+// towards its family and a family towards all. That is the middle. The spread depends on what was
+// measured near the configuration (core/measured/evidence.h), and is fitted on the errors of that
+// middle for sources it did not know.
 //
-//     struct efficiency efficiency = calibration_of(calibration, count, stack);
-//     tokens_per_s = roofline * exp(efficiency.log_mid + efficiency.log_spread * normal)
+//     struct efficiency efficiency = calibration_at(&calibration, &setup);
+//     tokens_per_s = roofline * exp(efficiency.log_mid + efficiency.log_spread * evidence_tail(z))
 
 #pragma once
 
+#include "core/measured/evidence.h"
 #include "core/step/estimate.h"
 
 struct efficiency {
@@ -18,30 +20,46 @@ struct efficiency {
     const char *family;
     int64_t own;       // runs of the user's own ledger that it includes; no column
     double log_mid;    // of measured over roofline tokens/s
-    double log_spread; // standard deviation for a source not seen yet
+    double log_spread; // standard deviation for a source not seen yet; no column, by the place
     int64_t runs, sources;
     bool is_piloted; // transferred from a pilot (core/forecast/transfer.h); no column
 };
 
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv
 
+struct calibration {
+    const struct efficiency *stacks; // one row each, without spreads
+    size_t stack_count;
+    struct evidence evidence;
+};
+
 // One measured run against its estimate.
 struct residual {
     const struct stack *stack;
     struct text source;
     double log_ratio;
+    struct place place;
     bool left_out;
 };
 
-// One row per stack, in the order of stacks; residuals marked left_out do not count.
-struct efficiency *calibration_fit(struct arena *arena, const struct stack *stacks,
-                                   size_t stack_count, const struct residual *residuals,
-                                   size_t count);
+// Fits both, stacks in their order; residuals marked left_out do not count. A similar calibration,
+// or NULL, makes it faster and changes nothing.
+void calibration_fit(struct calibration *out, struct arena *arena, const struct stack *stacks,
+                     size_t stack_count, const struct residual *residuals, size_t count,
+                     const struct calibration *similar);
 
-enum err calibration_read(struct efficiency **out, size_t *count, struct arena *arena,
-                          struct text csv, const char *name);
+// Reads efficiency.csv and evidence.csv; the paths are for error messages.
+enum err calibration_read(struct calibration *out, struct arena *arena, struct text efficiency,
+                          const char *efficiency_path, struct text evidence,
+                          const char *evidence_path);
 
-// The stack's row. A user's own stack has none: the row of the stack it is "like", else the first
-// of its family, else the first of all.
-struct efficiency calibration_of(const struct efficiency *rows, size_t count,
-                                 const struct stack *stack);
+// The stack's row, without a spread. A user's own stack has none: the row of the stack it is
+// "like", else the first of its family, else the first of all.
+struct efficiency calibration_of(const struct calibration *calibration, const struct stack *stack);
+
+// What evidence tells the setup apart by. Of a user's own stack it is the one it is "like", as
+// above. A setup without a GPU is measured nowhere.
+struct place calibration_place(const struct calibration *calibration, const struct setup *setup);
+
+// The stack's row with the spread of the setup.
+struct efficiency calibration_at(const struct calibration *calibration, const struct setup *setup);

@@ -32,12 +32,15 @@ size_t validate_residuals(struct residual **out, struct arena *arena, const stru
         bool understood = !run_setup(&setup, arena, &runs[i], model->catalog, model->stacks,
                                      model->stack_count) &&
                           !estimate_make(&estimate, arena, &setup) && estimate.tokens_per_s > 0;
-        double predicted = understood ? estimate.tokens_per_s : NAN;
-        const struct stack *stack = understood ? stack_of(model, setup.stack) : NULL;
+        struct residual residual = { .source = run_source(&runs[i]) };
+        if (understood) {
+            residual.stack = stack_of(model, setup.stack);
+            residual.log_ratio = log(measured / estimate.tokens_per_s);
+            residual.place = calibration_place(NULL, &setup);
+        }
         arena_rewind(arena, mark);
         if (understood)
-            (*out)[used++] =
-                (struct residual){ stack, run_source(&runs[i]), log(measured / predicted), false };
+            (*out)[used++] = residual;
     }
     return used;
 }
@@ -82,16 +85,53 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
     judge_fit(row, &estimate->memory);
 }
 
+// A calibration that knows nothing from one source.
+struct without {
+    struct text source;
+    struct calibration calibration;
+};
+
+struct refits {
+    const struct validate_model *model;
+    struct residual *residuals;
+    size_t residual_count;
+    struct without *items;
+    size_t count;
+    struct calibration all;
+    struct arena *arena;
+};
+
+static void refit(struct refits *r, struct calibration *out, struct text source,
+                  const struct calibration *similar)
+{
+    for (size_t i = 0; i < r->residual_count; i++)
+        r->residuals[i].left_out = text_equal(r->residuals[i].source, source);
+    calibration_fit(out, r->arena, r->model->stacks, r->model->stack_count, r->residuals,
+                    r->residual_count, similar);
+}
+
+static const struct calibration *fitted_without(struct refits *r, struct text source)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (text_equal(r->items[i].source, source))
+            return &r->items[i].calibration;
+    struct without *item = &r->items[r->count++];
+    item->source = source;
+    refit(r, &item->calibration, source, &r->all);
+    return &item->calibration;
+}
+
 enum err validate_runs(struct validate_row **out, struct arena *arena, const struct run *runs,
                        size_t count, const struct run *reference, size_t reference_count,
                        const struct validate_model *model)
 {
     *out = ARENA_NEW(arena, struct validate_row, count);
-    struct residual *residuals;
-    size_t residual_count =
-        validate_residuals(&residuals, arena, reference, reference_count, model);
-    struct efficiency *efficiencies = NULL;
-    struct text fitted_without = { 0 };
+    struct refits refits = { .model = model,
+                             .items = ARENA_NEW(arena, struct without, count + 1),
+                             .arena = arena };
+    refits.residual_count =
+        validate_residuals(&refits.residuals, arena, reference, reference_count, model);
+    refit(&refits, &refits.all, (struct text){ 0 }, NULL);
     for (size_t i = 0; i < count; i++) {
         struct validate_row *row = &(*out)[i];
         row->run = &runs[i];
@@ -104,16 +144,8 @@ enum err validate_runs(struct validate_row **out, struct arena *arena, const str
             continue;
         }
         row->setup = setup;
-        struct text source = run_source(&runs[i]);
-        if (!efficiencies || !text_equal(source, fitted_without)) { // rows of a source are adjacent
-            for (size_t r = 0; r < residual_count; r++)
-                residuals[r].left_out = text_equal(residuals[r].source, source);
-            efficiencies = calibration_fit(arena, model->stacks, model->stack_count, residuals,
-                                           residual_count);
-            fitted_without = source;
-        }
         struct efficiency efficiency =
-            calibration_of(efficiencies, model->stack_count, stack_of(model, setup->stack));
+            calibration_at(fitted_without(&refits, run_source(&runs[i])), setup);
         predict(row, &estimate, &efficiency);
     }
     return OK;

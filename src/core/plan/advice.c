@@ -386,6 +386,12 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
                        plan->stack->name);
 }
 
+static const char *unmeasured_configuration(const struct plan *plan, struct arena *arena)
+{
+    return plan->efficiency.is_piloted || plan->efficiency.own ? NULL
+                                                               : plan_unmeasured_words(plan, arena);
+}
+
 // Below a tenth the line of the ledger says enough.
 static const char *ledger_changes_hours(const struct plan *plan, struct arena *arena)
 {
@@ -504,6 +510,7 @@ static const struct {
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },
+    { "unmeasured_configuration", unmeasured_configuration },
     { "ledger_changes_hours", ledger_changes_hours },
     { "pilot_not_steady", pilot_not_steady },
     { "pilot_contradicts", pilot_contradicts },

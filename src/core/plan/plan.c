@@ -20,8 +20,7 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
                                                  .catalog = &data->catalog,
                                                  .stacks = data->stacks,
                                                  .stack_count = data->stack_count,
-                                                 .efficiencies = data->efficiencies,
-                                                 .efficiency_count = data->efficiency_count,
+                                                 .calibration = &data->calibration,
                                                  .model = plan->model,
                                                  .stack = plan->stack,
                                                  .rule = &plan->rule }));
@@ -136,8 +135,9 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     struct transferred to = { 0 };
     if (plan->request->pilot)
         transfer_to(&to, &plan->transfer, arena, setup);
+    struct efficiency published = calibration_at(&plan->data->calibration, setup);
     if (!to.same_stack)
-        to.efficiency = prior_at(&plan->data->ledger, &plan->prior, setup);
+        to.efficiency = prior_at(&plan->data->ledger, &published, setup);
     return to;
 }
 
@@ -195,6 +195,8 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
     plan->price = plan_price(plan, arena, &plan->chosen);
+    plan->place = calibration_place(&plan->data->calibration, &setup);
+    plan->prior = calibration_at(&plan->data->calibration, &setup);
     plan->transferred = transferred_to(plan, arena, &setup);
     plan->efficiency = plan->transferred.efficiency;
     struct forecast_input input = plan_input(plan, arena, &plan->chosen, &setup, &plan->estimate);

@@ -24,8 +24,8 @@
 struct plan_data {
     struct catalog catalog;
     struct stack *stacks;
-    struct efficiency *efficiencies;
-    size_t stack_count, efficiency_count;
+    size_t stack_count;
+    struct calibration calibration;
     struct prior ledger; // the user's own measured runs; empty: the ledger is off, or has none
 };
 
@@ -122,8 +122,9 @@ struct plan {
     const struct stack *stack;
     struct workload_rule rule;
     struct overheads overheads;
-    struct efficiency prior;      // of the stack, by the catalog
+    struct efficiency prior;      // of the chosen configuration, by published runs
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger
+    struct place place; // of the chosen configuration, as evidence tells it apart
     struct range gpu_hours_without_ledger; // what would be forecast with --ledger off
     struct transfer transfer;              // of the pilot, where there is one
     struct transferred transferred;        // to the chosen configuration
@@ -169,6 +170,12 @@ const char *plan_spell(const struct search_result *result, struct arena *arena);
 
 // How the user's ledger changed the forecast, one line; NULL if it did not.
 const char *plan_ledger_words(const struct plan *plan, struct arena *arena);
+
+// Which measured runs the range of the speed rests on, one line.
+const char *plan_evidence_words(const struct plan *plan, struct arena *arena);
+
+// What nobody has measured and nothing near stands for, one line; NULL if there is nothing.
+const char *plan_unmeasured_words(const struct plan *plan, struct arena *arena);
 
 // How far a pilot narrows the range, one line; NULL without one.
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena);

@@ -152,6 +152,10 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
                           e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
                           e->stack, e->own ? "; your ledger: " : "",
                           e->own ? plan_ledger_words(plan, a) : ""));
+    if (!e->is_piloted)
+        put(out, "evidence",
+            text_format(a, "± %.0f %%", 100 * expm1(STATS_P90 * plan->prior.log_spread)),
+            plan_evidence_words(plan, a));
     put(out, "expected", text_format(a, "%s/s", text_count(a, plan->forecast.tokens_per_s.mid)),
         "their product, median of the samples");
 }

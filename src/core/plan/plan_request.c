@@ -314,9 +314,10 @@ enum err plan_open(struct plan_data *data, struct arena *arena,
 {
     *data = (struct plan_data){ 0 };
     TRY(catalog_open(&data->catalog, arena, overrides, count));
-    const char *path;
+    const char *path, *evidence_path;
     struct text stacks = file_of(overrides, count, "stacks.json", &path);
     TRY(stack_read(&data->stacks, &data->stack_count, arena, NULL, 0, stacks, path));
     struct text fitted = file_of(overrides, count, "efficiency.csv", &path);
-    return calibration_read(&data->efficiencies, &data->efficiency_count, arena, fitted, path);
+    struct text evidence = file_of(overrides, count, "evidence.csv", &evidence_path);
+    return calibration_read(&data->calibration, arena, fitted, path, evidence, evidence_path);
 }

@@ -110,7 +110,7 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     TRY(recipe_check(&request->recipe, out->model));
     TRY(find_stack(out));
-    out->prior = calibration_of(data->efficiencies, data->efficiency_count, out->stack);
+    out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
     return make_rule(out, arena);
 }
 
@@ -197,6 +197,7 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .recipe = request->recipe,
         .rule = plan->rule,
         .efficiency = plan->prior,
+        .calibration = &plan->data->calibration,
         .ledger = &plan->data->ledger,
         .transfer = request->pilot ? &plan->transfer : NULL,
         .overheads = &plan->overheads,

@@ -168,6 +168,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_close(&w, '}');
     plan_put_model(&w, plan);
     plan_put_step(&w, plan, arena);
+    plan_put_evidence(&w, plan, arena);
     plan_put_pilot(&w, plan);
     plan_put_ledger(&w, plan);
     if (plan->request->from)

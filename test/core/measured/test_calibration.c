@@ -11,42 +11,101 @@ static struct run *reference(size_t *count)
     return runs;
 }
 
+static struct calibration fit_shipped(const struct knowledge *k)
+{
+    size_t run_count;
+    struct run *runs = reference(&run_count);
+    struct validate_model model = { &k->catalog, k->stacks, k->stack_count };
+    struct residual *residuals;
+    size_t count = validate_residuals(&residuals, &test_arena, runs, run_count, &model);
+    struct calibration fit;
+    calibration_fit(&fit, &test_arena, k->stacks, k->stack_count, residuals, count, NULL);
+    return fit;
+}
+
+static struct calibration read_shipped(void)
+{
+    struct calibration read = { 0 };
+    CHECK(!calibration_read(&read, &test_arena, embedded_file("efficiency.csv"), "efficiency.csv",
+                            embedded_file("evidence.csv"), "evidence.csv"));
+    return read;
+}
+
 TEST(calibration_file_is_the_fit_of_the_shipped_runs)
 {
     struct knowledge k = knowledge_open();
-    size_t run_count, row_count;
-    struct run *runs = reference(&run_count);
-    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
-    struct residual *residuals;
-    size_t count = validate_residuals(&residuals, &test_arena, runs, run_count, &model);
-    struct efficiency *fit =
-        calibration_fit(&test_arena, k.stacks, k.stack_count, residuals, count);
-    struct efficiency *rows;
-    CHECK(!calibration_read(&rows, &row_count, &test_arena, embedded_file("efficiency.csv"),
-                            "efficiency.csv"));
-    CHECK(row_count == k.stack_count);
-    for (size_t i = 0; i < row_count && i < k.stack_count; i++) {
-        CHECK(!strcmp(rows[i].stack, fit[i].stack));
-        CHECK(fabs(rows[i].log_mid - fit[i].log_mid) < 1e-5); // else: gpuhours validate --fit
-        CHECK(fabs(rows[i].log_spread - fit[i].log_spread) < 1e-5);
+    struct calibration fit = fit_shipped(&k), read = read_shipped();
+    CHECK(read.stack_count == k.stack_count);
+    for (size_t i = 0; i < read.stack_count && i < k.stack_count; i++) {
+        CHECK(!strcmp(read.stacks[i].stack, fit.stacks[i].stack));
+        // else: gpuhours validate --fit
+        CHECK(fabs(read.stacks[i].log_mid - fit.stacks[i].log_mid) < 1e-5);
     }
+    // else: gpuhours validate --evidence
+    CHECK(fabs(read.evidence.log_widest - fit.evidence.log_widest) < 1e-3);
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 4, 2048);
+    for (size_t i = 0; i < k.stack_count; i++) {
+        setup.stack = &k.stacks[i];
+        CHECK(fabs(calibration_at(&read, &setup).log_spread -
+                   calibration_at(&fit, &setup).log_spread) < 1e-3);
+    }
+}
+
+TEST(calibration_of_the_unmeasured_is_wider)
+{
+    struct knowledge k = knowledge_open();
+    struct calibration c = read_shipped();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 4, 2048);
+    double known = calibration_at(&c, &setup).log_spread;
+    struct setup other = setup;
+    CHECK(!catalog_gpu(&other.gpu, &k.catalog, "gaudi3"));
+    CHECK(calibration_at(&c, &other).log_spread > 1.1 * known);
+    other = setup;
+    CHECK(!catalog_model(&other.model, &k.catalog, "qwen3-30b-a3b"));
+    CHECK(calibration_at(&c, &other).log_spread > 1.5 * known);
+    other = setup;
+    CHECK(!stack_find(&other.stack, k.stacks, k.stack_count, "litgpt"));
+    CHECK(calibration_at(&c, &other).log_spread > known);
+}
+
+// The middle knows nothing of the row's source, nor does the range.
+TEST(calibration_ranges_hold_four_fifths_of_sources_left_out)
+{
+    struct knowledge k = knowledge_open();
+    size_t count;
+    struct run *runs = reference(&count);
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct validate_row *rows;
+    CHECK(!validate_runs(&rows, &test_arena, runs, count, runs, count, &model));
+    double inside = 0, timed = 0, moe_inside = 0, moe = 0;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].setup && rows[i].tokens_per_s.error > 0) {
+            timed++;
+            inside += rows[i].tokens_per_s.inside;
+            moe += rows[i].setup->model->experts > 0;
+            moe_inside += rows[i].setup->model->experts > 0 && rows[i].tokens_per_s.inside;
+        }
+    CHECK(inside > 0.78 * timed && inside < 0.87 * timed);
+    CHECK(moe < 5 || moe_inside >= 0.7 * moe);
 }
 
 TEST(calibration_finds_what_sources_agree_on)
 {
     struct knowledge k = knowledge_open();
-    const struct stack *stack;
-    CHECK(!stack_find(&stack, k.stacks, k.stack_count, "litgpt"));
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "litgpt", 4, 2048);
     static char names[40][4];
     struct residual residuals[400];
     for (int i = 0; i < 400; i++) { // forty sources of ten runs, half as fast as the roofline
         names[i / 10][0] = (char)('a' + i / 10 % 26);
         names[i / 10][1] = (char)('a' + i / 260);
-        double wobble = i % 2 ? 0.1 : -0.1;
-        residuals[i] = (struct residual){ stack, text_of(names[i / 10]), log(0.5) + wobble, false };
+        residuals[i] = (struct residual){ .stack = setup.stack,
+                                          .source = text_of(names[i / 10]),
+                                          .log_ratio = log(0.5) + (i % 2 ? 0.1 : -0.1),
+                                          .place = calibration_place(NULL, &setup) };
     }
-    struct efficiency *fit = calibration_fit(&test_arena, k.stacks, k.stack_count, residuals, 400);
-    struct efficiency row = calibration_of(fit, k.stack_count, stack);
+    struct calibration fit;
+    calibration_fit(&fit, &test_arena, k.stacks, k.stack_count, residuals, 400, NULL);
+    struct efficiency row = calibration_at(&fit, &setup);
     CHECK_NEAR(exp(row.log_mid), 0.5, 0.03);
     CHECK(row.log_spread > 0.05 && row.log_spread < 0.15);
     CHECK(row.sources == 40 && row.runs == 400);
@@ -56,10 +115,11 @@ TEST(calibration_leaves_out_what_is_marked)
 {
     struct knowledge k = knowledge_open();
     struct residual residuals[] = {
-        { &k.stacks[0], TEXT("a"), log(0.8), false },
-        { &k.stacks[0], TEXT("b"), log(0.2), true },
+        { .stack = &k.stacks[0], .source = TEXT("a"), .log_ratio = log(0.8) },
+        { .stack = &k.stacks[0], .source = TEXT("b"), .log_ratio = log(0.2), .left_out = true },
     };
-    struct efficiency *fit = calibration_fit(&test_arena, k.stacks, k.stack_count, residuals, 2);
-    CHECK_NEAR(exp(fit[0].log_mid), 0.8, 1e-9);
-    CHECK(fit[0].runs == 1);
+    struct calibration fit;
+    calibration_fit(&fit, &test_arena, k.stacks, k.stack_count, residuals, 2, NULL);
+    CHECK_NEAR(exp(fit.stacks[0].log_mid), 0.8, 1e-9);
+    CHECK(fit.stacks[0].runs == 1);
 }

@@ -58,6 +58,7 @@ static const struct {
     { "no_saves", "\"tokens\":1e9,\"save_interval\":\"1000h\",\"gpus\":1",
       "\"tokens\":1e9,\"save_interval\":\"1h\",\"gpus\":1" },
     { "unmeasured_stack", "\"stack\":\"litgpt\"", "\"stack\":\"nemo\"" },
+    { "unmeasured_configuration", "\"gpu\":\"gaudi3\"", "\"gpu\":\"h200\"" },
     { "stale_prices", "\"gpu\":\"h100\",\"gpus\":8", "\"price\":2" },
 };
 
