@@ -117,6 +117,24 @@ double forecast_middle(struct overhead_times *out, const struct forecast_input *
     return wall_seconds(out, input, &middle);
 }
 
+// The logarithm of the factor is Y = b·z above its middle and a·z below, and X that of the speed.
+// The median of X + Y by the first terms of Cornish and Fisher: mean − κ₃ / (6 · variance).
+double forecast_lengths(const struct range *factor, double log_spread)
+{
+    double a = log(factor->mid / factor->low) / STATS_P90,
+           b = log(factor->high / factor->mid) / STATS_P90;
+    double spread = log_spread * log_spread;
+    if (!(spread > 0) || a == b || !(factor->low > 0))
+        return factor->mid;
+    double mean = (b - a) / sqrt(2 * acos(-1)), square = (a * a + b * b) / 2,
+           cube = (b * b * b - a * a * a) * sqrt(2 / acos(-1));
+    double variance = square - mean * mean;
+    double skewed = cube - 3 * mean * square + 2 * mean * mean * mean;
+    double median = mean - skewed / (6 * (variance + spread));
+    // The expansion overshoots where lengths are far less certain than the speed.
+    return factor->mid * exp((b > a ? fmax : fmin)(0, median));
+}
+
 // --- what drives the range ---------------------------------------------------
 
 static bool varies(const struct forecast_input *input, enum forecast_driver_kind kind)

@@ -87,5 +87,11 @@ void forecast_run(struct forecast_outcome *out, struct arena *arena,
                   const struct forecast_input *input, const struct forecast_samples *samples,
                   size_t count);
 
+// The factor that uncertain lengths put on the median of the training time, where the logarithm of
+// the speed has that deviation. Lengths are skewed: padding can only add. The more the speed
+// varies, the more of that skew the median of both together shows; at a deviation of 0 it is
+// factor.mid.
+double forecast_lengths(const struct range *factor, double log_spread);
+
 // Wall seconds with every unknown at its middle value, which the search compares.
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input);
