@@ -176,6 +176,16 @@ struct price plan_price(const struct plan *plan, struct arena *arena,
                : price_given(arena, plan->request->price);
 }
 
+const struct range *plan_wall_hours(const struct plan *plan)
+{
+    return plan->sweep.runs ? &plan->sweep.wall_hours : &plan->forecast.wall_hours;
+}
+
+const struct range *plan_cost_usd(const struct plan *plan)
+{
+    return plan->sweep.runs ? &plan->sweep.cost_usd : &plan->forecast.cost_usd;
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
@@ -187,6 +197,9 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     input.price = plan->price;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
+    if (plan->request->runs > 1)
+        forecast_sweep(&plan->sweep, arena, &input, plan->request->runs,
+                       plan->request->parallel_runs > 0 ? plan->request->parallel_runs : 1);
     plan->gpu_hours_without_ledger = plan->forecast.gpu_hours;
     if (plan->efficiency.own) {
         struct forecast *without = ARENA_NEW(arena, struct forecast, 1);
@@ -201,8 +214,8 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     chosen->cost_usd = plan->forecast.cost_usd.mid;
     chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
-    plan->meets_deadline = !(plan->forecast.wall_hours.mid * 3600 > plan->request->deadline);
-    plan->meets_budget = !(plan->forecast.cost_usd.mid > plan->request->budget);
+    plan->meets_deadline = !(plan_wall_hours(plan)->mid * 3600 > plan->request->deadline);
+    plan->meets_budget = !(plan_cost_usd(plan)->mid > plan->request->budget);
     return OK;
 }
 
