@@ -21,8 +21,8 @@
 //    is too far off, that one is tried, because the user asked for so many GPUs.
 // 4. Context parallelism costs communication in every layer and helps only long rows. It is tried
 //    from LONG_CONTEXT tokens on, and leaves each GPU at least LEAST_PART of them.
-// 5. Cards that nobody rents in that number are no answer, unless one of them was asked for. Where
-//    the catalog has no price at all, every card is tried.
+// 5. Cards that nobody rents in that number are no answer, unless one of them was asked for or the
+//    user gave a price. Where the catalog has no price at all, every card is tried.
 //
 // Of each card and count one configuration is kept: the fastest that is stable. One that is faster
 // by less than EQUAL does not replace another, so that the simplest stays: layouts come simplest
@@ -407,15 +407,17 @@ static void list_cards(struct walk *walk)
 
 static void price_cards(struct walk *walk, int64_t gpus)
 {
-    bool any = false;
+    bool given = !isnan(walk->space->usd_per_gpu_hour), any = false;
     for (size_t i = 0; i < walk->card_count; i++) {
         struct arena_mark mark = arena_mark(walk->arena);
         struct card *card = &walk->cards[i];
-        struct price price = price_find(walk->arena, walk->space->catalog, card->gpu, (double)gpus);
-        card->usd_per_gpu_hour = isnan(walk->space->usd_per_gpu_hour)
-                                     ? price_median(&price)
-                                     : walk->space->usd_per_gpu_hour;
-        card->rentable = price.offers > 0;
+        card->usd_per_gpu_hour = walk->space->usd_per_gpu_hour;
+        if (!given) {
+            struct price price =
+                price_find(walk->arena, walk->space->catalog, card->gpu, (double)gpus);
+            card->usd_per_gpu_hour = price_median(&price);
+        }
+        card->rentable = !isnan(card->usd_per_gpu_hour);
         any = any || card->rentable;
         arena_rewind(walk->arena, mark);
     }
