@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan --runs adds up the GPU hours, the wall clock and the cost of a sweep, and says how many GPUs it takes at a
 # time; deadline and budget hold for all runs together; --failed-runs 0 leaves failed attempts out.
+command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 plan() { "$GPUHOURS" plan --model llama-3.2-1b --tokens 20M --gpu a10g --gpus 1 --price 1 --search off "$@"; }
