@@ -143,6 +143,7 @@ struct card {
     bool found;
     bool lighter[ROW_SIZES]; // whether lighter checkpointing is stable at each micro-batch
     struct search_result best;
+    double working;            // seconds of the best, without its start
     struct efficiency learned; // with learned_gpus of them; 0: not yet
     int64_t learned_gpus;
 };
@@ -191,13 +192,22 @@ bool search_is_stable(const struct memory *memory)
 
 // A stable configuration beats a tight one. Among stable ones the faster wins, among tight ones the
 // one that needs less memory.
-static bool is_better(const struct search_result *best, bool stable, double wall_hours,
-                      const struct memory *memory)
+static bool is_better(const struct card *card, const struct search_result *result, double working)
 {
-    if (stable != best->stable)
-        return stable;
-    return stable ? wall_hours < best->wall_hours / EQUAL
-                  : memory->allocated_bytes < best->memory.allocated_bytes / EQUAL;
+    const struct search_result *best = &card->best;
+    if (result->stable != best->stable)
+        return result->stable;
+    return result->stable ? working < card->working / EQUAL
+                          : result->memory.allocated_bytes < best->memory.allocated_bytes / EQUAL;
+}
+
+// Without what every configuration waits for, so that settings are equal or not in short runs as in
+// long ones.
+static double working_seconds(const struct overhead_times *times)
+{
+    const double *seconds = times->seconds;
+    return times->wall_seconds - seconds[OVERHEAD_STARTUP] - seconds[OVERHEAD_COMPILATION] -
+           seconds[OVERHEAD_LOADING];
 }
 
 // By the ledger; of a card it depends on the number of GPUs only, which seldom changes.
@@ -274,9 +284,11 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers);
     struct overhead_times times;
     result.wall_hours = forecast_middle(&times, &input) / 3600;
-    if (card->found && !is_better(&card->best, result.stable, result.wall_hours, &result.memory))
+    double working = working_seconds(&times);
+    if (card->found && !is_better(card, &result, working))
         return;
     card->found = true;
+    card->working = working;
     result.gpu_hours = result.wall_hours * (double)result.gpus;
     result.cost_usd = result.gpu_hours * card->usd_per_gpu_hour;
     result.tokens_per_s = input.roofline_tokens_per_s * exp(efficiency.log_mid);

@@ -422,6 +422,20 @@ TEST(plan_without_a_gpu_offers_only_what_can_be_rented)
     CHECK(plan->fits && isnan(plan->chosen.cost_usd));
 }
 
+TEST(plan_says_which_alternatives_fit_only_tightly)
+{
+    const struct plan *plan =
+        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"method\":\"qlora\""));
+    int tight = 0;
+    CHECK(plan->chosen.stable);
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        bool said = strstr(plan->alternatives[i].changes, "tight memory") != NULL;
+        CHECK(said == !plan->alternatives[i].result.stable);
+        tight += said;
+    }
+    CHECK(tight > 0);
+}
+
 TEST(plan_without_a_gpu_is_the_cheapest_that_it_shows)
 {
     static const char *const cases[] = { "\"method\":\"full\"", "\"precision\":\"fp8\"",
