@@ -53,5 +53,7 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
                               recipe_checkpointings[result->recipe.checkpointing]));
     if (b->global_batch != a->global_batch)
         add(&out, text_format(arena, "global batch %.0f", b->global_batch));
+    if (!result->stable && (own->stable || !plan->fits))
+        add(&out, "tight memory");
     return out.size ? out_string(&out) : "nothing";
 }
