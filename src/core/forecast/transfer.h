@@ -64,6 +64,7 @@ struct transfer {
     struct setup setup;   // what ran
     struct recipe recipe; // of the setup, with every "auto" resolved
     double roofline_tokens_per_s;
+    double host_share;       // by how much of a percent a step gets slower if the host does by one
     double predicted_bytes;  // of the GPU with the highest peak
     struct efficiency prior; // of its stack
     double log_measured;     // logarithm of measured over roofline tokens/s
