@@ -5,6 +5,8 @@
     six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
     six_pilots.py evaluations ROWS BATCH EVERY   in an epoch
     six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
+    six_pilots.py forecast PLAN NAME             one JSON line: the seconds of train() that a plan expects (whole_runs.sh)
+    six_pilots.py took RESULT NAME FORECASTS     one JSON line: train() against it
     six_pilots.py summary LINES.jsonl            errors over all configurations
     six_pilots.py stand-in --rows … --out …      steps that sleep, with a transient, instead of rows_trainer.py
     six_pilots.py card PILOT.json                names a GPU in the pilot of a stand-in
@@ -64,6 +66,22 @@ def judge(folder, name):
                    seconds=round(pilot["elapsed_seconds"], 1), startup_seconds=pilot["apart"]["startup_seconds"],
                    tokens_per_second=pilot["tokens_per_second"], transient=pilot["transient"], stalls=pilot["stalls"]))),
         flush=True)
+
+
+def forecast(path, name):
+    plan = json.load(open(path))
+    parts = {part["name"]: part["seconds"] for part in plan["overheads"]}
+    loading = parts["loading weights"]  # is not in train()
+    wall = {p: round(3600 * plan["wall_hours"][p] - loading, 2) for p in ("p10", "p50", "p90")}
+    print(json.dumps(dict(name=name, **wall, parts={key: round(value, 2) for key, value in parts.items() if value})))
+
+
+def took(path, name, forecasts):
+    before = [line for line in map(json.loads, open(forecasts)) if line["name"] == name][0]
+    seconds = json.load(open(path))["train_seconds"]
+    print(json.dumps(dict(name=name, train_seconds=round(seconds, 2), forecast=before,
+                          error_percent=round(100 * (before["p50"] / seconds - 1), 2),
+                          held=before["p10"] <= seconds <= before["p90"])), flush=True)
 
 
 def summary(path):

@@ -156,6 +156,27 @@ static void fill_transient(struct pilot *out, const struct wrapped *run,
     };
 }
 
+// What the run has and the pilot did not meet; without a plan, what most runs have.
+static const char *not_seen(const struct wrapped *run, const struct outlook_plan *plan,
+                            const struct pilot_transient *transient, struct arena *arena)
+{
+    struct out list = { .arena = arena };
+    const struct steady_slow *slow = run->steady.slow;
+    static const struct {
+        enum steady_cause cause;
+        enum overhead_kind planned;
+        const char *name;
+    } parts[] = { { STEADY_EVALUATION, OVERHEAD_EVALUATION, "evaluation" },
+                  { STEADY_SAVE, OVERHEAD_SAVES, "saves" } };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!slow[parts[i].cause].count && (!plan || plan->seconds[parts[i].planned] > 0))
+            out_put(&list, "%s%s", list.size ? ", " : "", parts[i].name);
+    double left = transient->widths_run - transient->widths_seen;
+    if (left >= 1)
+        out_put(&list, "%s%.0f of %.0f widths", list.size ? ", " : "", left, transient->widths_run);
+    return list.size ? out_string(&list) : NULL;
+}
+
 // Moves the rate from the tokens of the measured steps to those of the run's mean step, where the
 // fit tells what a token costs: grouped rows begin with the longest.
 static void move_rate(struct pilot *out, const struct steady *steady,
@@ -194,6 +215,7 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
         out->composition.tokens = steady->ordinary_tokens / (double)steady->ordinary_steps;
     fill_stalls(out, run);
     fill_transient(out, run, plan);
+    out->not_seen = not_seen(run, plan, &out->transient, arena);
     if (steady->seconds_per_token >= 0)
         move_rate(out, steady, plan);
     wrapped_pilot_gpus(out, arena, run);

@@ -194,7 +194,7 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     if (sharded && setup->node && setup->node->gpus > 0)
         out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
     // Weights are read from 16-bit files, even where they are then quantized.
-    out->load_bytes = 2 * (double)model_parameters(setup->model);
+    out->load_bytes = out->startup_loads ? 0 : 2 * (double)model_parameters(setup->model);
     out->eval_cost = overhead_eval_cost(step);
     out->new_widths = setup->distinct_widths;
     overhead_first_sights(out, setup->stack, setup->gpu, step->layers);

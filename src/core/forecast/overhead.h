@@ -21,6 +21,7 @@
 
 struct overheads {
     struct assumption startup_seconds;     // container, imports, process groups, tokenized data
+    bool startup_loads;                    // and the weights: a pilot measured all of it at once
     struct assumption compile_seconds;     // of stacks that compile
     struct assumption storage_bytes_per_s; // of weights in, saves out and data in
     struct assumption eval_share;          // of the data, held out and evaluated

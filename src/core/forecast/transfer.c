@@ -39,6 +39,9 @@ static const struct {
 // GPUs of one type in a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
 // standard deviations.
 static const double run_spread = 0.02;
+// Steps that wait for the host vary with it: six pairs of the same steps of one Trainer script on one
+// machine, minutes apart, differed by 2 to 9 % (bench/results/six_pilots.json).
+static const double host_spread = 0.06;
 // Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;
 
@@ -142,6 +145,14 @@ static enum err find_layout(struct transfer *transfer)
     return OK;
 }
 
+// The slope of the step list's own (device⁴ + host⁴)^¼, compute.c.
+static double host_share(const struct timing *timing)
+{
+    double device = timing->matmul_seconds + timing->attention_seconds +
+                    timing->elementwise_seconds + timing->dequantize_seconds;
+    return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
+}
+
 enum err transfer_open(struct transfer *out, struct arena *arena,
                        const struct transfer_source *source)
 {
@@ -159,6 +170,7 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &out->setup));
     out->roofline_tokens_per_s = estimate.tokens_per_s;
+    out->host_share = host_share(&estimate.timing);
     out->predicted_bytes = estimate.memory.total_bytes;
     out->calibration = source->calibration;
     out->prior = calibration_at(out->calibration, &out->setup);
@@ -331,7 +343,7 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
         return;
     distances(far, transfer, setup);
     out->spreads[TRANSFER_INTERVAL] = transfer->log_interval;
-    out->spreads[TRANSFER_RUNS] = run_spread;
+    out->spreads[TRANSFER_RUNS] = hypot(run_spread, host_spread * transfer->host_share);
     for (int cause = TRANSFER_LENGTHS; cause < TRANSFER_CAUSES; cause++)
         out->spreads[cause] = transfer_difference((enum transfer_cause)cause, far[cause]);
     out->by_fit =

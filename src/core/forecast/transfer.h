@@ -63,6 +63,7 @@ struct transfer {
     struct setup setup;   // what ran
     struct recipe recipe; // of the setup, with every "auto" resolved
     double roofline_tokens_per_s;
+    double host_share;      // by how many percent a step gets slower if the host does by one
     double predicted_bytes; // of the GPU with the highest peak
     const struct calibration *calibration;
     struct efficiency prior; // what was expected of it

@@ -12,6 +12,7 @@ static const struct field head_fields[] = {
     FIELD(pilot, steps, COUNT, "steps measured after the warm-up"),
     FIELD(pilot, steady, FLAG, "whether the rate held"),
     FIELD(pilot, verdict, TEXT, "why the rate is not steady"),
+    FIELD(pilot, not_seen, TEXT, "parts of the run that did not occur in the pilot"),
     FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
     FIELD(pilot, trainer, TEXT, "trainer that ran"),

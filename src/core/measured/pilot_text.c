@@ -130,5 +130,8 @@ void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
     put_steps(pilot, arena, out);
     put_transient(pilot, arena, out);
     put_stalls(pilot, arena, out);
+    if (pilot->not_seen)
+        out_labelled(out, "not seen",
+                     text_format(arena, "%s; forecast as without a pilot", pilot->not_seen));
     put_gpu(pilot, arena, out);
 }

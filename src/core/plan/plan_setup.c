@@ -116,12 +116,32 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
 
 // --- overheads ---------------------------------------------------------------
 
+// A pilot of the same model, stack and number of GPUs has measured the start: imports, process
+// groups, weights and the first step's kernels. A disk that is not warm takes longer.
+static void take_startup(struct overheads *o, const struct plan_request *request,
+                         const struct plan *plan)
+{
+    const struct pilot *pilot = request->pilot;
+    const struct setup *measured = &plan->transfer.setup;
+    if (!pilot || !(pilot->apart.startup_seconds > 0) || !isnan(request->startup) ||
+        strcmp(measured->model->name, plan->model->name) ||
+        strcmp(measured->stack->name, plan->stack->name) ||
+        layout_gpus(&measured->layout) != request->gpus)
+        return;
+    double seconds = pilot->apart.startup_seconds;
+    o->startup_seconds =
+        assumption_measured(o->startup_seconds, seconds, request->pilot_name, pilot->as_of);
+    o->startup_seconds.value = (struct range){ 0.8 * seconds, seconds, 1.6 * seconds };
+    o->startup_loads = true;
+}
+
 static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
 {
     const struct plan_request *request = plan->request;
     const struct node *node = gpu ? catalog_node_of(&plan->data->catalog, gpu) : NULL;
     struct overheads *o = &plan->overheads;
     TRY(overhead_assume(o, &plan->data->catalog, node));
+    take_startup(o, request, plan);
     const struct {
         struct assumption *assumption;
         double value;

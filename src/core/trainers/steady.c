@@ -149,17 +149,21 @@ static double take_widths(struct steady *out, struct arena *arena, struct series
     struct transient_item *items = ARENA_NEW(arena, struct transient_item, s->count + 1);
     for (size_t i = 0; i < s->count; i++) {
         const struct report *r = &s->reports[i];
-        items[i] =
-            (struct transient_item){ r->seconds, r->count, r->tokens, r->widths, r->flags != 0 };
+        items[i] = (struct transient_item){ .seconds = r->seconds,
+                                            .steps = r->count,
+                                            .tokens = r->tokens,
+                                            .widths = r->widths,
+                                            .left_out = r->flags != 0 };
     }
     struct transient fit;
     transient_fit(&fit, arena, items, s->count, &rule->width_seconds);
     out->seconds_per_width = fit.seconds_per_width;
     out->seconds_per_token = fit.seconds_per_token;
     out->widths_seen = fit.widths;
+    out->width_error = fit.width_error;
     for (size_t i = 0; fit.seconds_per_width > 0 && i < s->count; i++) {
         struct report *r = &s->reports[i];
-        r->seconds = fmax(r->seconds - fit.seconds_per_width * r->widths, 0.1 * r->seconds);
+        r->seconds = fmax(r->seconds - items[i].width_seconds, 0.1 * r->seconds);
     }
     return fit.width_error;
 }

@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits steps, tokens and first sights of widths to measured seconds: iteratively reweighted least
-// squares with Huber's weights, coefficients not negative, and a prior on the cost of a width.
+// Separates the seconds of first sights of widths from steady steps. How many new widths each
+// report met is not known, only how many were to be expected; the seconds themselves tell.
+//
+// A report of a step with M micro-batches met k new widths, 0 to M, with the chances of a binomial
+// around the expected number:
+//
+//     seconds ┤        ●      ●     a + 2c      each dot is a step; where the rows of dots lie
+//             │  ●  ●     ●         a + c       gives a and c, and every dot tells its own k
+//             │●  ●  ● ●● ●● ●●●    a
+//             └─────────────────
+//
+// For a given cost c of a width, expectation maximisation finds the rest: each round weighs all k
+// of all reports by how well they explain the seconds (a stall explains anything, badly), then
+// solves for a and b by least squares over all k. This is done for many c. Their likelihoods, times
+// what was believed of c before, are the weights with which the results are averaged: where the
+// dots form rows one c wins, where they do not, the spread of the plausible ones remains.
 
 #include "core/trainers/transient.h"
 
@@ -8,151 +22,311 @@
 #include "base/nnls.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { TERMS = 3, ROUNDS = 12, LEAST = 8 };
-#define HUBER 2.0        // deviations from which an item weighs less
+enum {
+    TERMS = 2,   // steps and tokens
+    LEAST = 8,   // reports needed
+    MOST = 2000, // reports told apart; neighbours of longer series are joined
+    ROUNDS = 12,
+    COUNTS = 25, // values of k weighed for one report
+    COSTS = 41,  // values of c weighed at once
+    PASSES = 6,  // each around the best of the one before
+};
 #define TOKENS_VARY 0.02 // least relative deviation of tokens per step that can be fitted
-#define MEMORY 2.0       // residuals of neighbours are alike: as if there were half as many
+#define MEMORY_MOST 0.8  // cap of the residuals' lag-one autocorrelation
+#define STALLS 0.02      // share of reports that nothing explains
+#define STALL_WIDTH 4.0  // mean steps over which the seconds of a stall are spread
+#define COSTS_RANGE 6.0  // times and times less than what is believed, or than a tenth of a second
+
+struct report {
+    double seconds, steps, tokens, widths;
+    int count;              // of the values of k
+    double first, stride;   // of k
+    double chances[COUNTS]; // logarithms
+};
 
 struct fit {
-    const struct transient_item *items;
+    struct report *reports;
     size_t count;
     bool tokens;        // the term is fitted
     double unit[TERMS]; // means of the columns, so that all coefficients are of one size
-    double x[TERMS];
-    double most;  // new widths of a step: where all its micro-batches bring one
-    double scale; // robust standard deviation of the residuals, in seconds
-    double *rows, *values, *scratch, *weights;
+    double *rows, *values;
+    double *met;      // new widths of each report, by the last round
+    double mean_step; // seconds
+    // for one c
+    double cost, x[TERMS];
+    double scale; // standard deviation of a step's seconds that the terms leave
+    double likelihood;
+    double alike; // reports that tell as much as one, because neighbours' residuals are alike
 };
 
-static void put_row(const struct fit *fit, const struct transient_item *item, double *row)
+// --- reports -----------------------------------------------------------------
+
+static double log_binomial(double k, double trials, double expected)
 {
-    row[0] = item->steps / fit->unit[0];
-    row[1] = fit->tokens ? item->tokens / fit->unit[1] : 0;
-    row[2] = item->widths / fit->unit[2];
+    double p = fmin(fmax(expected / trials, 1e-9), 1 - 1e-9);
+    return lgamma(trials + 1) - lgamma(k + 1) - lgamma(trials - k + 1) + k * log(p) +
+           (trials - k) * log1p(-p);
 }
 
-static double residual(const struct fit *fit, const struct transient_item *item)
+// The chances of every k; of many micro-batches, of a grid around the expected number.
+static void find_chances(struct report *report, double most)
 {
-    double row[TERMS], sum = 0;
-    put_row(fit, item, row);
-    for (int i = 0; i < TERMS; i++)
-        sum += fit->x[i] * row[i];
-    return item->seconds - sum;
+    double trials = fmax(ceil(most * report->steps - 1e-6), 1);
+    double reach = 4 * sqrt(report->widths * fmax(1 - report->widths / trials, 0)) + 1;
+    double high = fmin(trials, ceil(report->widths + reach));
+    report->first = fmax(0, floor(report->widths - reach));
+    report->stride = fmax(1, ceil((high - report->first) / (COUNTS - 1)));
+    for (double k = report->first; k <= high && report->count < COUNTS; k += report->stride)
+        report->chances[report->count++] =
+            log_binomial(k, trials, report->widths) + log(report->stride);
 }
 
-// The columns' means, and whether tokens vary enough to tell their cost from that of a step.
-static size_t prepare(struct fit *fit)
+static size_t count_kept(const struct transient_item *items, size_t count)
 {
-    size_t used = 0;
-    double sums[TERMS] = { 0 }, square = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        kept += !items[i].left_out;
+    return kept;
+}
+
+// Joins neighbours of a long series, and finds whether tokens vary enough to tell their cost from
+// that of a step.
+static void read_reports(struct fit *fit, const struct transient_item *items, size_t count)
+{
+    size_t each = (count_kept(items, count) + MOST - 1) / MOST, open = 0;
+    double sums[TERMS] = { 0 }, square = 0, most = 0, seconds = 0;
     bool known = true;
-    for (size_t i = 0; i < fit->count; i++) {
-        const struct transient_item *item = &fit->items[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct transient_item *item = &items[i];
         if (item->left_out)
             continue;
-        used++;
+        struct report *report = &fit->reports[fit->count];
+        report->seconds += item->seconds, report->steps += item->steps;
+        report->tokens += item->tokens, report->widths += item->widths;
+        fit->count += ++open % each == 0;
         known = known && item->tokens > 0;
-        sums[0] += item->steps, sums[1] += item->tokens, sums[2] += item->widths;
+        sums[0] += item->steps, sums[1] += item->tokens, seconds += item->seconds;
         square += item->tokens * item->tokens / item->steps;
-        fit->most = fmax(fit->most, item->widths / item->steps);
+        most = fmax(most, item->widths / item->steps);
     }
+    fit->count += open % each != 0;
     double mean = sums[1] / sums[0], variance = square / sums[0] - mean * mean;
+    fit->mean_step = seconds / sums[0];
     fit->tokens = known && variance > TOKENS_VARY * TOKENS_VARY * mean * mean;
     for (int i = 0; i < TERMS; i++)
-        fit->unit[i] = sums[i] > 0 ? sums[i] / (double)used : 1;
-    return used;
-}
-
-// One weighted fit; the prior is one more row: its deviation is to an item's as the scale.
-static size_t solve(struct fit *fit, const struct range *prior)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < fit->count; i++) {
-        if (fit->items[i].left_out)
-            continue;
-        double *row = fit->rows + TERMS * used, weight = sqrt(fit->weights[i]);
-        put_row(fit, &fit->items[i], row);
-        for (int j = 0; j < TERMS; j++)
-            row[j] *= weight;
-        fit->values[used++] = weight * fit->items[i].seconds;
-    }
-    double deviation = (prior->high - prior->low) / (2 * STATS_P90);
-    if (prior->mid > 0 && deviation > 0 && fit->scale > 0) {
-        double *row = fit->rows + TERMS * used;
-        row[0] = row[1] = 0;
-        row[2] = sqrt(MEMORY) * fit->scale / deviation / fit->unit[2];
-        fit->values[used++] = row[2] * prior->mid * fit->unit[2];
-    }
-    nnls_solve(fit->x, fit->rows, fit->values, used, TERMS);
-    return used;
-}
-
-// Widths are only expected: each micro-batch of a step brings a new one or not, so that a step with
-// a rare new width is no outlier. Far ones are stalls.
-static void weigh(struct fit *fit, const struct range *prior)
-{
-    size_t used = 0;
-    double width = fmax(fit->x[2] / fit->unit[2], prior->mid);
+        fit->unit[i] = sums[i] > 0 ? sums[i] / (double)fit->count : 1;
     for (size_t i = 0; i < fit->count; i++)
-        if (!fit->items[i].left_out)
-            fit->scratch[used++] = fabs(residual(fit, &fit->items[i]));
-    fit->scale = fmax(1.4826 * stats_median(fit->scratch, used), 1e-9);
-    for (size_t i = 0; i < fit->count; i++) {
-        double most = fit->most * fit->items[i].steps, widths = fit->items[i].widths;
-        double chance = width * sqrt(widths * fmax(1 - widths / most, 0)),
-               scale = hypot(fit->scale, chance);
-        double off = fabs(residual(fit, &fit->items[i])) / (HUBER * scale);
-        double share = fit->scale / scale;
-        fit->weights[i] = off > 3 ? 0 : share * share * (off > 1 ? 1 / off : 1);
-    }
+        find_chances(&fit->reports[i], most);
 }
 
-// Variance of the last coefficient: the inverse of what the other columns leave of its square sum.
-static double last_variance(const struct fit *fit, size_t used)
+// --- one cost of a width -----------------------------------------------------
+
+static double steady_seconds(const struct fit *fit, double steps, double tokens)
 {
-    double a[TERMS][TERMS] = { { 0 } };
-    for (size_t i = 0; i < used; i++)
-        for (int j = 0; j < TERMS; j++)
-            for (int k = 0; k < TERMS; k++)
-                a[j][k] += fit->rows[TERMS * i + (size_t)j] * fit->rows[TERMS * i + (size_t)k];
-    for (int p = 0; p + 1 < TERMS; p++) {
-        if (!(a[p][p] > 1e-12) || fit->x[p] <= 0)
-            continue;
-        for (int j = p + 1; j < TERMS; j++)
-            for (int k = TERMS - 1; k >= p; k--)
-                a[j][k] -= a[j][p] / a[p][p] * a[p][k];
-    }
-    double left = a[TERMS - 1][TERMS - 1];
-    return left > 0 ? MEMORY * fit->scale * fit->scale / left : INFINITY;
+    return fit->x[0] * steps / fit->unit[0] + fit->x[1] * tokens / fit->unit[1];
 }
 
-void transient_fit(struct transient *out, struct arena *arena, const struct transient_item *items,
+struct belief {    // about k
+    double weight; // that the report was no stall
+    double mean, variance;
+    double log_likelihood;
+};
+
+static struct belief believe(const struct fit *fit, const struct report *report)
+{
+    double scale = fit->scale * sqrt(report->steps), shares[COUNTS];
+    double left = report->seconds - steady_seconds(fit, report->steps, report->tokens);
+    double density = -log(2.5066282746310002 * scale); // of a normal at its middle
+    double stall = log(STALLS / (STALL_WIDTH * fit->mean_step * report->steps)) - density;
+    double best = stall;
+    for (int i = 0; i < report->count; i++) {
+        double k = report->first + i * report->stride, off = (left - fit->cost * k) / scale;
+        shares[i] = report->chances[i] - off * off / 2;
+        if (shares[i] > best) // fmax() here crashes GCC 12.2 on arm64
+            best = shares[i];
+    }
+    struct belief out = { 0 };
+    for (int i = 0; i < report->count; i++) {
+        double k = report->first + i * report->stride, share = exp(shares[i] - best);
+        out.weight += share;
+        out.mean += share * k;
+        out.variance += share * k * k;
+    }
+    double sum = out.weight + exp(stall - best);
+    out.log_likelihood = best + density + log(sum);
+    if (!(out.weight > 1e-9 * sum))
+        return (struct belief){ 0, report->widths, 0, out.log_likelihood };
+    out.mean /= out.weight;
+    out.variance = fmax(out.variance / out.weight - out.mean * out.mean, 0);
+    out.weight /= sum;
+    return out;
+}
+
+// One round. Σ share · (y − c·k)² over all k = weight · ((y − c·mean)² + c² · variance).
+static void improve(struct fit *fit)
+{
+    double freedom = 1e-9, left = 0;
+    fit->likelihood = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        const struct report *report = &fit->reports[i];
+        struct belief belief = believe(fit, report);
+        double root = sqrt(belief.weight / report->steps), *row = fit->rows + TERMS * i;
+        row[0] = root * report->steps / fit->unit[0];
+        row[1] = fit->tokens ? root * report->tokens / fit->unit[1] : 0;
+        fit->values[i] = root * (report->seconds - fit->cost * belief.mean);
+        fit->likelihood += belief.log_likelihood;
+        freedom += belief.weight;
+        left += root * root * fit->cost * fit->cost * belief.variance;
+    }
+    nnls_solve(fit->x, fit->rows, fit->values, fit->count, TERMS);
+    double last = 0, square = 0, product = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        const double *row = fit->rows + TERMS * i;
+        double off = fit->values[i] - fit->x[0] * row[0] - fit->x[1] * row[1];
+        square += off * off;
+        product += off * last;
+        last = off;
+    }
+    fit->scale = fmax(sqrt((square + left) / fmax(freedom - TERMS, 1)), 1e-3 * fit->mean_step);
+    double memory = square > 0 ? product / square - 2 / sqrt(freedom) : 0;
+    memory = fmin(fmax(memory, 0), MEMORY_MOST);
+    fit->alike = (1 + memory) / (1 - memory);
+}
+
+static void fit_for(struct fit *fit, double cost)
+{
+    for (size_t i = 0; i < fit->count; i++) {
+        const struct report *r = &fit->reports[i];
+        fit->values[i] = fmax(r->seconds - cost * r->widths, 0.1 * r->seconds) / r->steps;
+    }
+    double step = stats_median(fit->values, fit->count);
+    for (size_t i = 0; i < fit->count; i++)
+        fit->values[i] = fabs(fit->values[i] - step);
+    fit->scale = fmax(1.4826 * stats_median(fit->values, fit->count), 1e-3 * step);
+    fit->cost = cost;
+    fit->x[0] = step * fit->unit[0];
+    fit->x[1] = 0;
+    for (int round = 0; round < ROUNDS; round++)
+        improve(fit);
+}
+
+// --- all costs ---------------------------------------------------------------
+
+// What is believed of the logarithm of a cost, up to a constant.
+static double log_prior(const struct range *prior, double log_cost)
+{
+    bool known = prior->mid > 0 && prior->low > 0 && prior->high > prior->low;
+    double spread = known ? log(prior->high / prior->low) / (2 * STATS_P90) : INFINITY;
+    double off = known ? (log_cost - log(prior->mid)) / spread : 0;
+    return -off * off / 2;
+}
+
+struct trial {
+    double log_cost, weight, x[TERMS], scale;
+};
+
+// Weighs costs over a range, and narrows it to those that count. Returns how many count.
+static int weigh_costs(struct trial *trials, struct fit *fit, const struct range *prior,
+                       double *low, double *high)
+{
+    double best = -INFINITY, alike = 1, stride = (*high - *low) / (COSTS - 1), from = *low;
+    double top = -INFINITY;
+    int counting = 0;
+    for (int i = 0; i < COSTS; i++) {
+        struct trial *t = &trials[i];
+        t->log_cost = from + i * stride;
+        fit_for(fit, exp(t->log_cost));
+        t->weight = fit->likelihood;
+        memcpy(t->x, fit->x, sizeof t->x);
+        t->scale = fit->scale;
+        if (t->weight > best)
+            best = t->weight, alike = fit->alike;
+    }
+    for (int i = 0; i < COSTS; i++) {
+        struct trial *t = &trials[i];
+        t->weight = (t->weight - best) / alike + log_prior(prior, t->log_cost);
+        top = fmax(top, t->weight);
+    }
+    *low = INFINITY, *high = -INFINITY;
+    for (int i = 0; i < COSTS; i++) {
+        struct trial *t = &trials[i];
+        t->weight = exp(t->weight - top);
+        if (t->weight < 1e-3)
+            continue;
+        counting++;
+        *low = fmin(*low, t->log_cost - stride);
+        *high = fmax(*high, t->log_cost + stride);
+    }
+    return counting;
+}
+
+// Adds the first sights' seconds in each item, by one trial.
+static void add_seconds(struct fit *fit, const struct trial *trial, double share,
+                        struct transient_item *items, size_t count)
+{
+    memcpy(fit->x, trial->x, sizeof fit->x);
+    fit->cost = exp(trial->log_cost);
+    fit->scale = trial->scale;
+    size_t each = (count_kept(items, count) + MOST - 1) / MOST, open = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct transient_item *item = &items[i];
+        double met = item->widths;
+        if (!item->left_out) {
+            const struct report *report = &fit->reports[open++ / each];
+            double all = believe(fit, report).mean;
+            met = report->widths > 0 ? all * item->widths / report->widths : 0;
+        }
+        item->width_seconds += share * fit->cost * met;
+    }
+}
+
+// The mean over all trials, and what they leave open.
+static void average(struct transient *out, struct fit *fit, const struct trial *trials,
+                    struct transient_item *items, size_t count)
+{
+    double sum = 0, square = 0;
+    for (int i = 0; i < COSTS; i++)
+        sum += trials[i].weight;
+    out->seconds_per_step = out->seconds_per_token = out->seconds_per_width = 0;
+    for (int i = 0; i < COSTS; i++) {
+        double share = trials[i].weight / sum, cost = exp(trials[i].log_cost);
+        out->seconds_per_step += share * trials[i].x[0] / fit->unit[0];
+        out->seconds_per_token += share * trials[i].x[1] / fit->unit[1];
+        out->seconds_per_width += share * cost;
+        square += share * cost * cost;
+        if (share > 1e-3)
+            add_seconds(fit, &trials[i], share, items, count);
+    }
+    out->width_error = sqrt(fmax(square - out->seconds_per_width * out->seconds_per_width, 0));
+    if (!fit->tokens)
+        out->seconds_per_token = NAN;
+}
+
+void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
                    size_t count, const struct range *prior)
 {
-    struct arena_mark mark = arena_mark(arena);
-    struct fit fit = { .items = items,
-                       .count = count,
-                       .rows = ARENA_NEW(arena, double, TERMS *(count + 1)),
-                       .values = ARENA_NEW(arena, double, count + 1),
-                       .scratch = ARENA_NEW(arena, double, count + 1),
-                       .weights = ARENA_NEW(arena, double, count + 1) };
     *out = (struct transient){ NAN, NAN, NAN, NAN, 0 };
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         out->widths += items[i].widths > 0 ? items[i].widths : 0;
-    if (prepare(&fit) >= LEAST && out->widths > 0) {
-        size_t used = 0;
-        for (size_t i = 0; i < count; i++) // relative errors at first: a stall weighs little
-            fit.weights[i] = items[i].seconds > 0 ? 1 / (items[i].seconds * items[i].seconds) : 0;
-        for (int round = 0; round < ROUNDS; round++) {
-            used = solve(&fit, prior);
-            if (round + 1 < ROUNDS)
-                weigh(&fit, prior);
-        }
-        out->seconds_per_step = fit.x[0] / fit.unit[0];
-        out->seconds_per_token = fit.tokens ? fit.x[1] / fit.unit[1] : NAN;
-        out->seconds_per_width = fit.x[2] / fit.unit[2];
-        out->width_error = sqrt(last_variance(&fit, used)) / fit.unit[2];
+        items[i].width_seconds = 0;
     }
+    size_t kept = count_kept(items, count), room = (kept < MOST ? kept : MOST) + 1;
+    if (kept < LEAST || !(out->widths > 0))
+        return;
+    struct arena_mark mark = arena_mark(arena);
+    struct fit fit = { .reports = ARENA_NEW(arena, struct report, room),
+                       .rows = ARENA_NEW(arena, double, TERMS *room),
+                       .values = ARENA_NEW(arena, double, room) };
+    struct trial trials[COSTS];
+    double middle = prior->mid > 0 ? prior->mid : 0.1;
+    double low = log(middle / COSTS_RANGE), high = log(middle * COSTS_RANGE);
+    memset(fit.reports, 0, room * sizeof *fit.reports);
+    read_reports(&fit, items, count);
+    for (int pass = 0; pass < PASSES; pass++)
+        if (weigh_costs(trials, &fit, prior, &low, &high) > COSTS / 4)
+            break;
+    average(out, &fit, trials, items, count);
     arena_rewind(arena, mark);
 }

@@ -13,7 +13,7 @@
 //
 //     struct transient fit;
 //     transient_fit(&fit, arena, items, count, &prior);
-//     items[i].seconds - fit.seconds_per_width * items[i].widths …
+//     items[i].seconds - items[i].width_seconds …
 
 #pragma once
 
@@ -26,6 +26,7 @@ struct arena;
 struct transient_item {
     double seconds, steps, tokens, widths; // tokens 0: unknown
     bool left_out;                         // an evaluation or a save
+    double width_seconds;                  // set by the fit: of the new widths in these seconds
 };
 
 struct transient {
@@ -36,5 +37,5 @@ struct transient {
 };
 
 // prior: what the first sight of a width is believed to cost, P10 to P90; mid 0: nothing is known.
-void transient_fit(struct transient *out, struct arena *arena, const struct transient_item *items,
+void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
                    size_t count, const struct range *prior);

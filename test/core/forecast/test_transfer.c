@@ -89,7 +89,7 @@ TEST(transfer_leaves_the_interval_and_the_spread_between_runs)
     const struct plan *after = plan_with(one_gpu, pilot_of(before, rate, 0.004));
     // A 90 % interval of ± 0.4 % is a deviation of 0.4 / 1.645; run to run has 2 %.
     double interval = 0.004 / 1.6448536, left = hypot(interval, 0.02);
-    CHECK_NEAR(after->efficiency.log_spread, left, 1e-4);
+    CHECK_NEAR(after->efficiency.log_spread, left, 1e-3); // and hardly waits for the host
     CHECK_NEAR(log(after->forecast.tokens_per_s.high / after->forecast.tokens_per_s.mid),
                STATS_P90 * left, 0.05);
     CHECK(relative_width(&after->forecast.tokens_per_s) <
@@ -110,6 +110,34 @@ TEST(transfer_of_a_tighter_pilot_is_tighter_and_of_a_wide_one_never_wider_than_n
     }
 }
 
+// Six pairs of runs on an H200 differed by 2 to 9 % where the host sets the pace.
+TEST(transfer_to_the_same_run_is_wider_where_steps_wait_for_the_host)
+{
+    static const char host_bound[] =
+        "{\"model\":\"llama-3.2-1b\",\"method\":\"lora\",\"gpu\":\"h200\",\"gpus\":1,\"stack\":"
+        "\"hf-peft\","
+        "\"tokens\":1000000,\"micro_batch\":\"1\",\"context\":256,\"batching\":\"packed\"}";
+    const struct plan *busy = planning_make(one_gpu), *waiting = planning_make(host_bound);
+    busy = plan_with(one_gpu, pilot_of(busy, busy->forecast.tokens_per_s.mid, 0.01));
+    waiting = plan_with(host_bound, pilot_of(waiting, waiting->forecast.tokens_per_s.mid, 0.01));
+    double spread = busy->transferred.spreads[TRANSFER_RUNS];
+    CHECK(spread >= 0.02 && spread < 0.03);
+    spread = waiting->transferred.spreads[TRANSFER_RUNS];
+    CHECK(spread > 0.05 && spread < 0.07);
+}
+
+TEST(plan_takes_the_start_up_that_a_pilot_measured)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, before->forecast.tokens_per_s.mid, 0.01);
+    pilot->apart.startup_seconds = 45;
+    const struct plan *after = plan_with(one_gpu, pilot);
+    CHECK(after->overheads.startup_seconds.origin == ASSUMPTION_MEASURED);
+    CHECK(after->overheads.startup_seconds.value.mid == 45);
+    CHECK(after->overheads.load_bytes == 0 &&
+          before->overheads.load_bytes > 0); // it is in the 45 s
+}
+
 TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
 {
     const struct plan *before = planning_make(one_gpu);
@@ -117,7 +145,8 @@ TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
     pilot->steady = false;
     const struct plan *after = plan_with(one_gpu, pilot);
     // Weighed against the prior by their variances, and wider than a steady one.
-    double own = hypot(0.05, 0.02), prior = before->efficiency.log_spread;
+    double own = hypot(0.05, after->transferred.spreads[TRANSFER_RUNS]),
+           prior = before->efficiency.log_spread;
     CHECK_NEAR(after->efficiency.log_spread, own * prior / hypot(own, prior), 1e-9);
     CHECK(after->efficiency.log_spread > 0.04 && after->efficiency.log_spread < own);
     bool warned = false;

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# whole_runs.sh predict|run [NAME…]: whole runs of transformers' Trainer with PEFT against the forecast made before them.
+#
+# predict writes bench/gpu/whole_runs.jsonl: P10, P50 and P90 of train() in seconds for each configuration, without a pilot and
+# without start-up. It needs no GPU, and is committed before anything is measured. run trains on this machine's H200 (about a
+# minute each), and prints a JSON line for each: seconds of train() beside the forecast. Rows have GSM8K's lengths.
+set -eu
+cd "$(dirname "$0")/../.."
+. bench/gpu/pilot_parts.sh
+python=${PYTHON:-python3}
+work=build/whole_runs
+forecasts=bench/gpu/whole_runs.jsonl
+export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+
+# NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
+configurations='
+1b-grouped-evaluated-saved llama-3.2-1b 2560 16 1 grouped none 50 80 1
+3b-checkpointed llama-3.2-3b 800 8 2 longest full 0 0 1
+8b-rounded llama-3.1-8b 640 4 4 longest none 0 0 64
+'
+
+plan() { # MORE…
+    "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
+        --gpu h200 --gpus 1 --context 1024 --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
+        --pad-to-multiple-of "$multiple" --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 \
+        --search off --ledger off --startup 0 --failures-per-gpu-hour 0 --retries 0 \
+        --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
+        --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
+        --quiet --json "$@" || [ $? -eq 1 ]
+}
+
+predict() {
+    plan --save-interval 1e9 >"$folder/plan.json"
+    if [ "$save" != 0 ]; then # an interval in steps, as one in seconds
+        steps=$((rows / (micro * accumulation)))
+        plan --save-interval "$(calculate "$(overhead "$folder/plan.json" training) * $save / $steps")" >"$folder/plan.json.2"
+        mv "$folder/plan.json.2" "$folder/plan.json"
+    fi
+    "$python" bench/gpu/six_pilots.py forecast "$folder/plan.json" "$name" >>$forecasts
+}
+
+run() {
+    trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on --rows $folder/rows.jsonl --micro-batch $micro"
+    trainer="$trainer --accumulation $accumulation --evaluate-every $evaluate --save-every $save --multiple $multiple"
+    [ "$batching" = longest ] || trainer="$trainer --group"
+    [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
+    $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
+    "$python" bench/gpu/six_pilots.py took "$folder/run/result.json" "$name" $forecasts
+}
+
+what=$1
+shift
+mkdir -p "$work"
+[ "$what" = run ] || : >$forecasts
+echo "$configurations" >"$work/configurations"
+while read -r name shape rows micro accumulation batching checkpointing evaluate save multiple; do
+    [ "$name" ] || continue
+    case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
+    folder=$work/$name
+    mkdir -p "$folder"
+    "$python" bench/gpu/six_pilots.py rows "$rows" >"$folder/rows.jsonl"
+    $what </dev/null
+done <"$work/configurations"
