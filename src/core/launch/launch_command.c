@@ -89,10 +89,12 @@ static struct text key_of(struct text *value, const char *before)
     return text_of(before && before[0] == '-' && !strchr(before, '=') ? before : "");
 }
 
-// Whether a longer text, such as a script, has a secret among its pieces.
+// What ends a piece of a longer text, such as a script.
+static const char cuts[] = " \t\n\r;&|()\"'`<>{},";
+
+// Whether a longer text has a secret among its pieces.
 static bool hides_secret(const char *text)
 {
-    static const char cuts[] = " \t\n\r;&|()\"'`<>{},";
     while (*text) {
         size_t size = strcspn(text, cuts);
         struct text value = { text, size };
@@ -105,25 +107,31 @@ static bool hides_secret(const char *text)
     return false;
 }
 
-static enum err add_given(struct launch *job, const char *word, const char *before)
+// A word that is one piece and looks like a secret becomes a variable.
+static bool add_secret(struct launch *job, const char *word, const char *before)
 {
     struct text value = text_of(word), key = key_of(&value, before);
-    bool named = value.size && value.at[0] == '$';
-    if (!named && value.size && value.at[0] != '-' && secret_is(key, value)) {
-        const char *name = variable_of(job->arena, key);
-        struct out out = { .arena = job->arena };
-        if (value.at != word) {
-            launch_shell_word(&out, text_format(job->arena, "%.*s=", TEXT_ARGS(key)));
-        }
-        out_put(&out, "\"$%s\"", name);
-        add(job, out_string(&out), true);
-        add_variable(job, name);
-        launch_note(job,
-                    "a secret of the command is not written: the job takes it from the environment "
-                    "variable %s",
-                    name);
+    struct out out = { .arena = job->arena };
+    if (!value.size || value.at[0] == '$' || value.at[0] == '-' || word[strcspn(word, cuts)] ||
+        !secret_is(key, value))
+        return false;
+    const char *name = variable_of(job->arena, key);
+    if (value.at != word)
+        launch_shell_word(&out, text_format(job->arena, "%.*s=", TEXT_ARGS(key)));
+    out_put(&out, "\"$%s\"", name);
+    add(job, out_string(&out), true);
+    add_variable(job, name);
+    launch_note(job,
+                "a secret of the command is not written: the job takes it from the environment "
+                "variable %s",
+                name);
+    return true;
+}
+
+static enum err add_given(struct launch *job, const char *word, const char *before)
+{
+    if (add_secret(job, word, before))
         return OK;
-    }
     if (hides_secret(word))
         return fail(ERR_USAGE, "the command holds what looks like a secret inside a longer word; "
                                "name an environment variable there, and pass it with --env NAME");
