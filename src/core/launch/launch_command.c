@@ -107,16 +107,17 @@ static bool hides_secret(const char *text)
     return false;
 }
 
-// A word that is one piece and looks like a secret becomes a variable.
+// A word that is the value of an option, or one piece, and looks like a secret becomes a variable.
 static bool add_secret(struct launch *job, const char *word, const char *before)
 {
     struct text value = text_of(word), key = key_of(&value, before);
     struct out out = { .arena = job->arena };
-    if (!value.size || value.at[0] == '$' || value.at[0] == '-' || word[strcspn(word, cuts)] ||
+    bool inside = value.at != word, pieces = word[strcspn(word, cuts)];
+    if (!value.size || value.at[0] == '$' || value.at[0] == '-' || (inside && pieces) ||
         !secret_is(key, value))
         return false;
     const char *name = variable_of(job->arena, key);
-    if (value.at != word)
+    if (inside)
         launch_shell_word(&out, text_format(job->arena, "%.*s=", TEXT_ARGS(key)));
     out_put(&out, "\"$%s\"", name);
     add(job, out_string(&out), true);

@@ -182,6 +182,7 @@ TEST(launch_names_secrets_and_never_writes_them)
         struct out out = { .arena = &test_arena };
         launch_write(&a->job, &out);
         CHECK(!strstr(file, HUB) && !strstr(out_string(&out), HUB));
+        CHECK(!strstr(file, "lion") && strstr(file, "--api_key \"$API_KEY\""));
         CHECK(!strstr(file, "tiger") && !strstr(out_string(&out), "tiger"));
         CHECK(strstr(file, "--hub_token \"$HUB_TOKEN\"") && strstr(file, "$DB_PASSWORD"));
         CHECK(notes(&a->job, "HUB_TOKEN"));
