@@ -73,9 +73,9 @@ tiny=$PWD/test/data/tiny_model
     --micro-batch 1 --global-batch 2 --epochs 40 --precision fp32 --search off --json >"$work/plan.json"
 cd "$work/jobs" || exit
 for name in straight stopped; do
-    "$program" launch --plan "$work/plan.json" --to slurm --output "$name" --job "$name" --quiet -- gpuhours train \
+    "$program" launch --plan "$work/plan.json" --to slurm --output "$PWD/$name" --job "$name" --quiet -- gpuhours train \
         --device cpu --random-weights --model $tiny --data $tiny/rows.jsonl --labels completion --rank 4 \
-        --context 64 --accumulation 2 --epochs 40 --rate 0.01 --save-every 0 --out "$name" >$name.sh
+        --context 64 --accumulation 2 --epochs 40 --rate 0.01 --save-every 0 --out "$PWD/$name" >$name.sh
 done
 state() { scontrol show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p'; }
 is_over() { case $(state "$1") in COMPLETED | FAILED | CANCELLED | TIMEOUT) ;; *) false ;; esac; }
@@ -85,26 +85,24 @@ echo "straight: $(state "$straight")"
 
 # Slurm looks at limits twice a minute: the trainer is held at its tenth step until it has been told.
 job=$(sbatch --parsable --time=1 --signal=B:TERM@30 stopped.sh)
-trainer_of() { # the process with the words train and stopped, but not its watch
-    for file in $(grep -alzx stopped /proc/[0-9]*/cmdline 2>/dev/null); do
+trainer_of() { # the process with the words train and our folder, but not its watch
+    for file in $(grep -alzx "$PWD/stopped" /proc/[0-9]*/cmdline 2>/dev/null); do
         [ "$(sed -zn 2p "$file" 2>/dev/null | tr -d '\0')" = train ] && basename "$(dirname "$file")" && return
     done
     false
 }
 is_held() { grep -q '"step":9,' stopped/metrics.jsonl 2>/dev/null && trainer=$(trainer_of) && kill -STOP $trainer 2>/dev/null; }
-is_told() { grep -q '^ShdPnd:.*[4567cdef]...$' "/proc/$trainer/status"; }
+is_told() { grep -q '^ShdPnd:.*[4567cdef]...$' "/proc/$trainer/status" 2>/dev/null; }
 until_true 200 is_held || { echo "the job does not come to its tenth step"; cat stopped-*.log; exit; }
 until_true 400 is_told && echo "the time limit reached the trainer as SIGTERM"
 kill -CONT $trainer
 is_queued() { [ "$(state "$job")" = PENDING ]; }
 until_true 100 is_queued && echo "queued again: Restarts=$(scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p')"
-goes_on() { # Slurm waits two minutes before it starts a job again; nobody else waits for this node
-    is_over "$job" && return
-    is_queued && scontrol update JobId="$job" StartTime=now 2>/dev/null
-    false
-}
-until_true 200 goes_on
+# Slurm waits two minutes before it starts a job again, so that its old credential is surely gone; seconds do here.
+goes_on() { scontrol update JobId="$job" StartTime=now+4 TimeLimit=10 2>/dev/null; }
+until_true 50 goes_on && until_true 300 is_over "$job"
 echo "stopped: $(state "$job")"
+is_over "$job" && [ "$(state "$job")" = COMPLETED ] || cat stopped-"$job".log "$work/slurmctld.log"
 grep -c 'from step' stopped-"$job".log
 cmp straight/adapter_model.safetensors stopped/adapter_model.safetensors && echo "same adapter"
 grep -h '"complete"' straight/run.json stopped/run.json

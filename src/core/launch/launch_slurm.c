@@ -23,16 +23,20 @@ static void put_options(const struct launch *job, struct out *out)
 
 // Before its limit, and when it is preempted, Slurm sends SIGTERM to this script, which hands it to
 // the steps: srun itself would kill them.
-static const char ending[] =
+static const char beginning[] =
     "# Near its time limit or when preempted, the run saves and is put into the queue again.\n"
-    "stopped=\n"
+    "stopped= code=143\n"
     "stop() {\n"
     "    stopped=yes\n"
-    "    scancel --quiet --signal=TERM \"$SLURM_JOB_ID\" # to the task, not to this script\n"
+    "    scancel --quiet --signal=TERM \"$SLURM_JOB_ID\" 2>/dev/null # the tasks, not this script\n"
     "}\n"
-    "trap stop TERM\n"
-    "srun --kill-on-bad-exit=1%s bash -c \"$(declare -f task); task\" &\n"
-    "while wait \"$!\"; code=$?; kill -0 \"$!\" 2>/dev/null; do :; done\n"
+    "trap stop TERM\n\n";
+
+static const char ending[] =
+    "if [ -z \"$stopped\" ]; then\n"
+    "    srun --kill-on-bad-exit=1%s bash -c \"$(declare -f task); task\" &\n"
+    "    while wait \"$!\"; code=$?; kill -0 \"$!\" 2>/dev/null; do :; done\n"
+    "fi\n"
     "if [ \"$stopped\" ] && [ \"$code\" -ne 0 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then\n"
     "    exec scontrol requeue \"$SLURM_JOB_ID\"\n"
     "fi\n"
@@ -56,7 +60,7 @@ void launch_slurm(const struct launch *job, struct out *out)
     out_put(out, "#!/bin/bash\n");
     put_options(job, out);
     launch_head(job, out);
-    out_char(out, '\n');
+    out_put(out, "\n%s", beginning);
     if (job->place->nodes > 1)
         out_put(out, "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                      "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID %% 20000))\n\n");

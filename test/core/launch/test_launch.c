@@ -173,9 +173,9 @@ TEST(launch_quotes_each_text_of_yaml_so_that_it_reads_back)
 
 TEST(launch_names_secrets_and_never_writes_them)
 {
-    static char *const words[] = { "python", "train.py",         "--hub_token",
-                                   HUB,      "--wandb_key=" HUB, "--db_password=tiger",
-                                   NULL };
+    static char *const words[] = { "python",    "train.py",         "--hub_token",
+                                   HUB,         "--wandb_key=" HUB, "--db_password=tiger",
+                                   "--api_key", "lion; a b",        NULL };
     for (int to = 0; to < LAUNCH_TARGETS; to++) {
         struct asking *a = asking((enum launch_to)to);
         const char *file = file_of(a, words);
