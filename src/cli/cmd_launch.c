@@ -141,10 +141,11 @@ static enum err run(struct command_line *line)
     else
         launch_file(&job, &out);
     print_data(out_view(&out));
-    for (size_t i = 0; i < job.note_count && !line->common.quiet; i++)
+    if (line->common.quiet || line->common.json) // the document has them
+        return OK;
+    for (size_t i = 0; i < job.note_count; i++)
         print_note("%s", job.notes[i]);
-    if (!line->common.quiet)
-        print_note("start it with: %s", job.next);
+    print_note("start it with: %s", job.next);
     return OK;
 }
 

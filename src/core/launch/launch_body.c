@@ -126,7 +126,7 @@ void launch_body(const struct launch *job, const struct launch_node *node, struc
     if (node->limits)
         out_put(out, "exec \"$@\"\n");
     else
-        out_put(out, "exec timeout --signal=TERM --kill-after=%lld %lld \"$@\"\n",
+        out_put(out, "exec timeout --foreground --signal=TERM --kill-after=%lld %lld \"$@\"\n",
                 (long long)job->grace_seconds,
                 (long long)(job->limit_seconds - job->grace_seconds));
 }

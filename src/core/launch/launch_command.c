@@ -387,9 +387,11 @@ static enum err add_engine(struct launch *job)
     if (!job->data_at)
         return fail(ERR_USAGE, "the built-in engine needs --data; or give the trainer's command "
                                "after --: gpuhours launch … -- torchrun train.py");
-    if (place->gpus_per_node > 1) {
-        add_all(job, (const char *const[]){ "mpirun", "-n", NULL });
-        add(job, text_format(job->arena, "%lld", (long long)place->gpus_per_node), false);
+    if (place->gpus_per_node >
+        1) { // mpirun kills a second after SIGTERM, unless it is told to wait
+        add_all(job, (const char *const[]){ "mpirun", "--mca", "odls_base_sigkill_timeout", NULL });
+        add(job, text_format(job->arena, "%lld", (long long)job->grace_seconds), false);
+        add_number(job, "-n", (double)place->gpus_per_node);
     }
     const char *model = job->request->model ? job->request->model : plan->model;
     add_all(job, (const char *const[]){ "gpuhours", "train", "--model", model, "--data",

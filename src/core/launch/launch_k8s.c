@@ -16,6 +16,7 @@ static void put_service(const struct launch *job, struct out *out)
 {
     out_put(out,
             "apiVersion: v1\nkind: Service\nmetadata:\n  name: %s\nspec:\n  clusterIP: None\n"
+            "  publishNotReadyAddresses: true\n"
             "  selector:\n    job-name: %s\n---\n",
             job->name, job->name);
 }

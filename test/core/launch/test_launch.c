@@ -299,7 +299,8 @@ TEST(launch_runs_the_trainer_of_the_configuration_else_the_engine)
     struct asking *a = asking(LAUNCH_SLURM);
     CHECK(attempt(a, NULL) == ERR_USAGE && strstr(error_text(), "--data"));
     a->request.data = "rows.jsonl";
-    CHECK(strstr(file_of(a, NULL), "mpirun -n 8 gpuhours train --model llama-3.1-8b --data "
+    CHECK(strstr(file_of(a, NULL), "mpirun --mca odls_base_sigkill_timeout 120 -n 8 gpuhours train "
+                                   "--model llama-3.1-8b --data "
                                    "rows.jsonl --out output --method lora --rank 16"));
     CHECK(notes(&a->job, "another speed"));
     a->place.nodes = 2;
@@ -398,6 +399,7 @@ static const struct documented k8s_fields[] = {
     { "metadata.labels.kueue.x-k8s.io/queue-name", JSON_STRING },
     { "spec", JSON_OBJECT },
     { "spec.clusterIP", JSON_STRING },
+    { "spec.publishNotReadyAddresses", JSON_BOOL },
     { "spec.selector", JSON_OBJECT },
     { "spec.selector.job-name", JSON_STRING },
     { "spec.completionMode", JSON_STRING },
