@@ -3,8 +3,8 @@
 
 #include "base/embedded.h"
 #include "cli/data.h"
+#include "cli/hosts.h"
 #include "cli/terminal/print.h"
-#include "core/hosting/hosting.h"
 #include "host/folder.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static struct options groups[] = {
 };
 
 // Options of a plan that do not mean something else here.
-static const struct options *list_options(struct arena *arena)
+const struct options *hosts_options(struct arena *arena)
 {
     size_t count = 0;
     own = (struct own){ 0 };
@@ -58,19 +58,18 @@ static const struct options *list_options(struct arena *arena)
 }
 
 // Reads the options twice: first to find --plan, then to override what the plan contains.
-static enum err read_options(struct command_line *line, struct hosting_document *document)
+static enum err read_options(struct command_line *line, const struct options *all,
+                             struct hosting_document *document)
 {
-    list_options(line->arena);
     *document = (struct hosting_document){ .efficiency = { .log_mid = NAN } };
-    TRY(command_read(line, groups));
+    TRY(command_read(line, all));
     if (own.plan) {
         struct file file;
         TRY(file_open(&file, own.plan));
         struct text json = { text_copy(line->arena, file.text), file.text.size };
         file_close(&file);
         TRY(hosting_read_plan(&plan_request, document, line->arena, json, own.plan));
-        line->positional_count = 0;
-        TRY(command_read(line, groups));
+        TRY(command_again(line, all));
     }
     // --explain is a flag of every command; here the word after it names the row.
     if (line->common.explain && line->positional_count == 1)
@@ -173,30 +172,33 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
     return OK;
 }
 
-static enum err run(struct command_line *line)
+enum err hosts_make(struct hosting *out, struct command_line *line, const struct options *all)
 {
     struct plan_data *data = ARENA_NEW(line->arena, struct plan_data, 1);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
+    struct offers *offers = ARENA_NEW(line->arena, struct offers, 1);
+    struct hosting_input *input = ARENA_NEW(line->arena, struct hosting_input, 1);
     struct hosting_document document;
-    struct offers offers;
     struct billing *billing;
-    size_t billing_count;
-    TRY(read_options(line, &document));
+    TRY(read_options(line, all, &document));
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    TRY(read_offers(&offers, line, &data->catalog));
-    TRY(read_billing(&billing, &billing_count, line));
-    struct hosting_input input = { .plan = plan,
-                                   .offers = &offers,
-                                   .billing = billing,
-                                   .billing_count = billing_count,
-                                   .request = &hosting_request };
-    hosting_adopt(&input, plan, &document);
+    TRY(read_offers(offers, line, &data->catalog));
+    TRY(read_billing(&billing, &input->billing_count, line));
+    input->plan = plan;
+    input->offers = offers;
+    input->billing = billing;
+    input->request = &hosting_request;
+    hosting_adopt(input, plan, &document);
+    TRY(hosting_make(out, line->arena, input));
+    return out->count ? OK : fail(ERR_ANSWER, "%s", hosting_explain_none(out, line->arena));
+}
+
+static enum err run(struct command_line *line)
+{
     struct hosting hosting;
-    TRY(hosting_make(&hosting, line->arena, &input));
-    if (!hosting.count)
-        return fail(ERR_ANSWER, "%s", hosting_explain_none(&hosting, line->arena));
+    TRY(hosts_make(&hosting, line, hosts_options(line->arena)));
     TRY(print(&hosting, line));
     return hosting.recommended || own.explain
                ? OK
@@ -226,5 +228,5 @@ const struct command command_hosts = {
     .first = first,
     .examples = examples,
     .run = run,
-    .options = list_options,
+    .options = hosts_options,
 };

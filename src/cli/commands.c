@@ -4,12 +4,25 @@
 #include "cli/command.h"
 
 extern const struct command command_plan, command_profile, command_memory, command_pilot,
-    command_train, command_watch, command_hosts, command_report, command_runs, command_merge,
-    command_pack, command_tokenize, command_template, command_show, command_validate;
+    command_train, command_watch, command_hosts, command_launch, command_report, command_runs,
+    command_merge, command_pack, command_tokenize, command_template, command_show, command_validate;
 
 const struct command *const commands[] = {
-    &command_plan,     &command_profile, &command_memory,   &command_pilot,
-    &command_train,    &command_watch,   &command_hosts,    &command_report,
-    &command_runs,     &command_merge,   &command_pack,     &command_tokenize,
-    &command_template, &command_show,    &command_validate, NULL,
+    &command_plan,
+    &command_profile,
+    &command_memory,
+    &command_pilot,
+    &command_train,
+    &command_watch,
+    &command_hosts,
+    &command_launch,
+    &command_report,
+    &command_runs,
+    &command_merge,
+    &command_pack,
+    &command_tokenize,
+    &command_template,
+    &command_show,
+    &command_validate,
+    NULL,
 };

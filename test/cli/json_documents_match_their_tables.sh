@@ -46,6 +46,8 @@ write hosts hosts --plan "$work/plan.json" --json --today 2026-11-01
 write managed hosts --plan "$work/plan.json" --price 2.1/gpu-h --deadline 48h --budget 100 --managed-price 3 \
     --runs-per-month 20 --today 2026-11-01 --json
 keys hosts hosts.json managed.json
+write launch launch --plan "$work/plan.json" --to sky --today 2026-11-01 --json -- torchrun train.py
+keys launch launch.json
 
 write run watch --plan "$work/plan.json" --json --quiet -- "$trainer" trains 120 10
 keys run run.json

@@ -391,6 +391,33 @@ static const struct documents_key memory_document[] = {
     { 0 },
 };
 
+// --- launch ------------------------------------------------------------------
+
+static const struct documents_key launch_keys[] = {
+    KEY("kind", "string", "\"launch\""),
+    KEY("version", "integer", "1"),
+    KEY("to", "string", "what starts the job: slurm, sky, dstack, k8s or script"),
+    KEY("name", "string", "name of the job"),
+    KEY("place.provider", "string", "provider; null: the plan's own GPUs"),
+    KEY("place.instance", "string", "instance type"),
+    KEY("place.region", "string", "region"),
+    KEY("place.kind", "string", "on-demand, spot, reserved-1y, reserved-3y or colocation"),
+    KEY("place.gpu", "string", "GPU"),
+    KEY("place.nodes", "integer", "number of machines"),
+    KEY("place.gpus_per_node", "integer", "GPUs that the job uses on each"),
+    KEY("place.max_usd_per_hour", "number", "price cap of one instance"),
+    KEY("wall_hours_p50", "number", "hours of the job: median of the forecast there"),
+    KEY("wall_hours_p95", "number", "its 95th percentile"),
+    KEY("limit_seconds", "integer", "time limit: that percentile and grace_seconds, rounded up"),
+    KEY("grace_seconds", "integer", "between the signal to save and the end"),
+    KEY("save_steps", "number", "steps between checkpoints; null: not known"),
+    KEY("variables", "array", "environment variables that the job needs, by name"),
+    KEY("assumed", "array", "sentences"),
+    KEY("next", "string", "command that starts the file"),
+    KEY("file", "string", "text of the job file"),
+    { 0 },
+};
+
 // --- hosts -------------------------------------------------------------------
 
 static const struct documents_key hosts_keys[] = {
@@ -746,6 +773,7 @@ const struct documents_document documents[] = {
     { "memory", "gpuhours memory --json", memory_document },
     { "pilot", "gpuhours pilot --json, and its file", pilot_keys },
     { "hosts", "gpuhours hosts --json", hosts_keys },
+    { "launch", "gpuhours launch --json", launch_keys },
     { "run",
       "gpuhours watch --json and --out; entries of train and of runs actual in the ledger "
       "have some of these keys",

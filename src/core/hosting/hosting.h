@@ -189,8 +189,9 @@ struct hosting_row {
     double rent_usd_per_gpu_hour; // cheapest on-demand price of an owned GPU; NAN: none
     double disk_needed_bytes, local_disk_bytes; // base model, data, two checkpoints; NAN: unknown
     double managed_tokens;
-    double chance_in_time; // NAN without a deadline
-    const char *limit;     // the bottleneck: "compute", "memory", "interconnect", …
+    double chance_in_time;      // NAN without a deadline
+    const double *wall_seconds; // HOSTING_SAMPLES run times, unordered; NULL for managed
+    const char *limit;          // the bottleneck: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
     bool pareto; // no other row is both sooner and cheaper
 };
@@ -233,6 +234,12 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
 const char *hosting_explain_none(const struct hosting *hosting, struct arena *arena);
 
 const struct hosting_row *hosting_find(const struct hosting *hosting, const char *name);
+
+// The hours that the run stays under in that share of the samples: 0.95 is its P95. NAN for
+// managed.
+double hosting_run_hours(const struct hosting_row *row, struct arena *arena, double share);
+// How the job would be configured there; NULL for managed.
+const struct search_result *hosting_configuration(const struct hosting_row *row);
 void hosting_write(const struct hosting *hosting, struct arena *arena, struct out *out);
 void hosting_text(const struct hosting *hosting, struct arena *arena, struct out *out);
 void hosting_explain(const struct hosting *hosting, const struct hosting_row *row,

@@ -109,3 +109,8 @@ enum err hosting_group_estimate(struct hosting_job *job)
     }
     return OK;
 }
+
+const struct search_result *hosting_configuration(const struct hosting_row *row)
+{
+    return row->group ? &row->group->result : NULL;
+}

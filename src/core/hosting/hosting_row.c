@@ -275,6 +275,7 @@ static void finish(struct hosting_row *row, struct hosting_maker *m, const doubl
     row->cost_usd = (struct range){ row->compute_usd.low + moved, row->compute_usd.mid + moved,
                                     row->compute_usd.high + moved };
     row->stale = row->age_days > 180;
+    row->wall_seconds = wall_seconds;
     elapse(row, m, wall_seconds);
     // The mean of a lognormal price is above its median; an hour of waiting may have a value too.
     double risk = expm1(row->price_spread * row->price_spread / 2);

@@ -30,6 +30,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 // The values in random order.
 static double *shuffled(struct arena *arena, struct rng *rng, const double *values)
@@ -166,6 +167,19 @@ struct range hosting_range(double *values, size_t count)
     range.high = select_rank(values + mid, count - mid, high - mid);
     assert(!(range.low > range.mid) && !(range.mid > range.high));
     return range;
+}
+
+double hosting_run_hours(const struct hosting_row *row, struct arena *arena, double share)
+{
+    if (!row->wall_seconds)
+        return NAN;
+    struct arena_mark mark = arena_mark(arena);
+    double *values = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    memcpy(values, row->wall_seconds, HOSTING_SAMPLES * sizeof *values);
+    size_t rank = (size_t)ceil(share * (HOSTING_SAMPLES - 1));
+    double seconds = select_rank(values, HOSTING_SAMPLES, rank);
+    arena_rewind(arena, mark);
+    return seconds / 3600;
 }
 
 // --- the run of a group ------------------------------------------------------

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of bash that run on each node, and the comments at the top of every file.
+
+#include "core/launch/launch_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *launch_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+bool launch_is_bucket(const char *path)
+{
+    return strstr(path, "://") != NULL;
+}
+
+// --- comments ----------------------------------------------------------------
+
+static void comment(struct out *out, const char *text)
+{
+    struct out lines = { .arena = out->arena };
+    struct text rest, line;
+    out_wrapped(&lines, 0, 2, text);
+    rest = out_view(&lines);
+    while (text_next(&rest, '\n', &line))
+        if (line.size)
+            out_put(out, "# %.*s\n", TEXT_ARGS(line));
+}
+
+static const char *place_words(const struct launch *job)
+{
+    const struct launch_place *p = job->place;
+    struct arena *arena = job->arena;
+    struct out out = { .arena = arena };
+    out_put(&out, "Where: %lld × %s", (long long)(p->nodes * p->gpus_per_node),
+            launch_plain(arena, p->gpu));
+    if (p->nodes > 1)
+        out_put(&out, " on %lld nodes", (long long)p->nodes);
+    if (p->provider)
+        out_put(&out, ", %s/%s %s", launch_plain(arena, p->provider),
+                launch_plain(arena, p->instance), p->kind);
+    if (p->provider && p->region)
+        out_put(&out, ", %s", launch_plain(arena, p->region));
+    if (!isnan(p->usd_per_hour))
+        out_put(&out, ", %s an hour", text_usd(arena, p->usd_per_hour * (double)p->nodes));
+    return out_string(&out);
+}
+
+void launch_head(const struct launch *job, struct out *out)
+{
+    const struct launch_place *p = job->place;
+    struct arena *arena = job->arena;
+    comment(out, text_format(arena, "Written by gpuhours launch from %s.",
+                             launch_plain(arena, job->plan->path)));
+    comment(out, place_words(job));
+    comment(out,
+            text_format(
+                arena,
+                "Time limit: %s. The forecast is %s, its 95th percentile %s%s; %lld s more to "
+                "save, rounded up.",
+                text_seconds(arena, (double)job->limit_seconds),
+                text_seconds(arena, 3600 * p->hours), text_seconds(arena, 3600 * p->hours_p95),
+                p->spot ? " with waits for spot instances" : "", (long long)job->grace_seconds));
+    if (job->save_steps)
+        comment(out, text_format(arena, "Checkpoints: every %lld steps (%s)%s.",
+                                 (long long)job->save_steps, text_seconds(arena, p->save_seconds),
+                                 job->is_engine ? "" : "; set this in your trainer"));
+}
+
+// --- lines -------------------------------------------------------------------
+
+static void put_words(const struct launch *job, struct out *out)
+{
+    out_put(out, "set --");
+    for (size_t i = 0; i < job->words.count; i++) {
+        const struct launch_word *word = &job->words.at[i];
+        out_char(out, ' ');
+        if (word->is_shell)
+            out_put(out, "%s", word->text);
+        else
+            launch_shell_word(out, word->text);
+    }
+    out_char(out, '\n');
+}
+
+static void put_environment(const struct launch *job, const struct launch_node *node,
+                            struct out *out)
+{
+    const struct launch_place *p = job->place;
+    if (p->nodes == 1)
+        return;
+    out_put(out, "export NODE_RANK=%s NNODES=%lld NPROC_PER_NODE=%lld\n", node->rank,
+            (long long)p->nodes, (long long)p->gpus_per_node);
+    if (node->master)
+        out_put(out, "export MASTER_ADDR=%s MASTER_PORT=%d\n", node->master, LAUNCH_PORT);
+    if (p->gpus_per_node == 1) // one process per node is a rank; else the launcher counts them
+        out_put(out, "export RANK=\"$NODE_RANK\" WORLD_SIZE=\"$NNODES\" LOCAL_RANK=0\n");
+}
+
+// The first node is watched; a machine without gpuhours trains all the same.
+static void put_watch(const struct launch *job, struct out *out)
+{
+    const struct launch_place *p = job->place;
+    const char *first = p->nodes > 1 ? "[ \"$NODE_RANK\" = 0 ] && " : "";
+    out_put(out, "if %scommand -v gpuhours >/dev/null; then\n    set -- gpuhours watch --plan ",
+            first);
+    launch_shell_word(out, job->plan_at);
+    out_put(out, " --out ");
+    launch_shell_word(out, text_format(job->arena, "%s/run.json", job->output_at));
+    if (!isnan(p->usd_per_hour))
+        out_put(out, " --price %.4g", p->usd_per_hour / (double)p->gpus_per_node);
+    out_put(out, " -- \"$@\"\nfi\n");
+}
+
+void launch_body(const struct launch *job, const struct launch_node *node, struct out *out)
+{
+    put_environment(job, node, out);
+    out_put(out, "mkdir -p -- ");
+    launch_shell_word(out, job->output_at);
+    out_char(out, '\n');
+    put_words(job, out);
+    put_watch(job, out);
+    if (node->limits)
+        out_put(out, "exec \"$@\"\n");
+    else
+        out_put(out, "exec timeout --foreground --signal=TERM --kill-after=%lld %lld \"$@\"\n",
+                (long long)job->grace_seconds,
+                (long long)(job->limit_seconds - job->grace_seconds));
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Job for Kubernetes: a pod per node, and a Service by which the pods find the first.
+
+#include "core/launch/launch_internal.h"
+
+#include <string.h>
+
+static void put(struct out *out, const char *key, const char *text)
+{
+    out_put(out, "%s ", key);
+    launch_yaml_text(out, text_of(text));
+    out_char(out, '\n');
+}
+
+static void put_service(const struct launch *job, struct out *out)
+{
+    out_put(out,
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: %s\nspec:\n  clusterIP: None\n"
+            "  publishNotReadyAddresses: true\n"
+            "  selector:\n    job-name: %s\n---\n",
+            job->name, job->name);
+}
+
+// A lost node is no error of the run: the pod starts again and goes on from its checkpoint.
+static void put_spec(const struct launch *job, struct out *out)
+{
+    const struct launch_place *p = job->place;
+    out_put(out, "spec:\n  completionMode: Indexed\n  completions: %lld\n  parallelism: %lld\n",
+            (long long)p->nodes, (long long)p->nodes);
+    out_put(out, "  backoffLimit: %lld\n", (long long)LAUNCH_RESTARTS * p->nodes);
+    out_put(out, "  activeDeadlineSeconds: %lld\n", (long long)job->limit_seconds);
+    if (p->spot)
+        out_put(out, "  podFailurePolicy:\n    rules:\n      - action: Ignore\n"
+                     "        onPodConditions:\n          - type: DisruptionTarget\n"
+                     "            status: \"True\"\n");
+}
+
+static void put_variables(const struct launch *job, struct out *out)
+{
+    if (!job->variable_count)
+        return;
+    out_put(out, "          env:\n");
+    for (size_t i = 0; i < job->variable_count; i++)
+        out_put(out,
+                "            - name: %s\n              valueFrom:\n                secretKeyRef:\n"
+                "                  name: %s\n                  key: %s\n",
+                job->variables[i], job->name, job->variables[i]);
+}
+
+static void put_mount(struct out *out, const char *name, const char *at)
+{
+    out_put(out, "            - name: %s\n", name);
+    put(out, "              mountPath:", at);
+}
+
+static void put_claim(struct out *out, const char *name, const char *claim)
+{
+    out_put(out, "        - name: %s\n", name);
+    if (claim)
+        put(out, "          persistentVolumeClaim:\n            claimName:", claim);
+    else
+        out_put(out, "          emptyDir: {}\n");
+}
+
+static void put_volumes(const struct launch *job, struct out *out)
+{
+    const struct launch_request *r = job->request;
+    out_put(out, "          volumeMounts:\n");
+    put_mount(out, "plan", "/gpuhours");
+    if (r->data)
+        put_mount(out, "data", job->data_at);
+    put_mount(out, "output", job->output_at);
+    put_mount(out, "memory", "/dev/shm");
+    out_put(out,
+            "      volumes:\n        - name: plan\n          configMap:\n            name: %s\n",
+            job->name);
+    if (r->data)
+        put_claim(out, "data", r->data);
+    put_claim(out, "output", r->output);
+    out_put(out, "        - name: memory\n          emptyDir:\n            medium: Memory\n");
+}
+
+void launch_k8s(const struct launch *job, struct out *out)
+{
+    const struct launch_place *p = job->place;
+    const struct launch_request *r = job->request;
+    const char *vendor = p->vendor && !strcmp(p->vendor, "amd") ? "amd" : "nvidia";
+    struct out body = { .arena = job->arena };
+    launch_head(job, out);
+    if (p->nodes > 1)
+        put_service(job, out);
+    out_put(out, "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: %s\n", job->name);
+    if (r->partition)
+        put(out, "  labels:\n    kueue.x-k8s.io/queue-name:", r->partition);
+    put_spec(job, out);
+    out_put(out, "  template:\n    spec:\n      restartPolicy: Never\n");
+    out_put(out, "      terminationGracePeriodSeconds: %lld\n", (long long)job->grace_seconds);
+    if (p->nodes > 1)
+        out_put(out, "      subdomain: %s\n", job->name);
+    out_put(out, "      containers:\n        - name: trainer\n");
+    put(out, "          image:", r->image);
+    if (r->setup)
+        out_put(&body, "%s\n", r->setup);
+    launch_body(
+        job,
+        &(struct launch_node){ .rank = "\"$JOB_COMPLETION_INDEX\"",
+                               .master = text_format(job->arena, "%s-0.%s", job->name, job->name),
+                               .limits = true },
+        &body);
+    out_put(out, "          command:\n            - bash\n            - -c\n");
+    launch_yaml_block(out, 12, "-", out_view(&body));
+    put_variables(job, out);
+    out_put(out, "          resources:\n            limits:\n              %s.com/gpu: %lld\n",
+            vendor, (long long)p->gpus_per_node);
+    put_volumes(job, out);
+}
