@@ -124,7 +124,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     bool full = r->recipe->method == RECIPE_FULL;
     bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
     bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
-    double element = wide ? 4 : small ? 1 : 2;
+    double element = wide ? 4 : small ? 1 : recipe_dtype_bytes(r->stack->frozen);
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;
     double experts = step->expert_trained_weights / stages;

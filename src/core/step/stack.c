@@ -27,6 +27,7 @@ const struct field stack_fields[] = {
     FIELD(stack, experts_since, TEXT, "which versions run them so"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
+    FIELD_OF(stack, frozen, recipe_precisions, "of frozen weights that are not quantised, as held"),
     FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),
     FIELD_OF(stack, gradients, recipe_precisions, "of gradients under full training"),
     FIELD_OF(stack, reduces, recipe_precisions, "of gradients while they are summed over GPUs"),

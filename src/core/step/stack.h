@@ -40,6 +40,7 @@ struct stack {
     double expert_launches;     // per expert and product, where products of a group run one by one
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
+    int frozen;                 // dtype in which frozen weights are held, unless quantised
     int adapter_dtype;          // of adapters, their gradients and states
     int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
     int gradients, states;      // dtypes under full training
