@@ -108,12 +108,6 @@ static const struct trainer_config_word recomputes[] = {
     { "offload", "full" }, { "unsloth", "full" }, { "offloaddisk", "full" }, { 0 },
 };
 
-// Axolotl: checkpoints in host memory, or on disk.
-static const struct trainer_config_word offloads[] = {
-    { "true", NULL },     { "yes", NULL },      { "false", NULL },        { "no", NULL },
-    { "offload", "yes" }, { "unsloth", "yes" }, { "offloaddisk", "yes" }, { 0 },
-};
-
 static const struct trainer_config_word shardings[] = {
     { "fullshard", "full" },
     { "shardgradop", "gradients" },
@@ -211,7 +205,6 @@ static const struct trainer_config_row axolotl[] = {
     IF("float16", FACT_PRECISION, "fp16"),
     IF("fp8", FACT_PRECISION, "fp8"),
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
-    WORD("gradient_checkpointing", FACT_OFFLOAD_ACTIVATIONS, offloads),
     READ("activation_offloading", FACT_OFFLOAD_ACTIVATIONS, READ_FLAG),
     READ("deepspeed", FACT_FILE, READ_TEXT),
     { "fsdp", FACT_FSDP, READ_WORD, NULL, shardings },
