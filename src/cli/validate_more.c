@@ -36,7 +36,8 @@ void validate_put_fit(const struct validate_row *rows, size_t count, struct out 
     if (v.unsafe) {
         out_put(&line, " Ran out of memory and were said to fit: ");
         list_wrong(&line, rows, count, true);
-        out_put(&line, ".");
+        out_put(&line, "; %lld of them with more than %.0f %%.", (long long)v.surely_wrong,
+                100 * VALIDATE_FIT_MOST);
     }
     if (v.tight) {
         out_put(&line, " Ran and were said not to fit: ");
@@ -54,6 +55,7 @@ void validate_write_fit(struct json_writer *w, const struct validate_row *rows, 
     json_put_count(w, "n", v.n);
     json_put_count(w, "right", v.right);
     json_put_count(w, "unsafe", v.unsafe);
+    json_put_count(w, "surely_wrong", v.surely_wrong);
     json_put_count(w, "tight", v.tight);
     json_close(w, '}');
 }

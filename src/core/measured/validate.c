@@ -57,7 +57,8 @@ static void judge_fit(struct validate_row *row, const struct memory *memory)
     const struct run *run = row->run;
     double card = row->setup->gpu ? memory->device_bytes : run->card_gib * GIB;
     row->judged = run->outcome && card > 0;
-    row->fits = memory_needed_bytes(memory) <= card;
+    row->fit_probability = memory_fit_probability(memory, card);
+    row->fits = row->fit_probability >= 0.5;
 }
 
 static void predict(struct validate_row *row, const struct estimate *estimate,
@@ -205,6 +206,7 @@ struct validate_verdicts validate_verdicts(const struct validate_row *rows, size
         out.n++;
         out.right += rows[i].fits == fitted;
         out.unsafe += rows[i].fits && !fitted;
+        out.surely_wrong += !fitted && rows[i].fit_probability > VALIDATE_FIT_MOST;
         out.tight += !rows[i].fits && fitted;
     }
     return out;

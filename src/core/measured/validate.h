@@ -25,7 +25,8 @@ struct validate_row {
     const char *reason;        // why it was not
     struct validate_value tokens_per_s, memory_bytes, wall_hours;
     bool judged; // the row names an outcome, and the card's memory is known
-    bool fits;   // the verdict then
+    bool fits;   // the verdict then: at least as likely as not
+    double fit_probability;
 };
 
 struct validate_summary {
@@ -68,9 +69,11 @@ bool validate_is_off(const struct validate_summary *summary);
 // Verdicts of fit against the outcomes that rows name.
 struct validate_verdicts {
     int64_t n, right;
-    int64_t unsafe; // ran out of memory where the verdict was that it fits
-    int64_t tight;  // ran where the verdict was that it does not fit
+    int64_t unsafe;       // ran out of memory where the verdict was that it fits
+    int64_t surely_wrong; // of unsafe, those with more than VALIDATE_FIT_MOST
+    int64_t tight;        // ran where the verdict was that it does not fit
 };
+static const double VALIDATE_FIT_MOST = 0.8; // the most that a run which fails may have had
 struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count);
 
 // One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs.

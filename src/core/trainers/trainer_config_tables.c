@@ -109,12 +109,6 @@ static const struct trainer_config_word recomputes[] = {
     { "offload", "full" }, { "unsloth", "full" }, { "offloaddisk", "full" }, { 0 },
 };
 
-// Axolotl: checkpoints in host memory, or on disk.
-static const struct trainer_config_word offloads[] = {
-    { "true", NULL },     { "yes", NULL },      { "false", NULL },        { "no", NULL },
-    { "offload", "yes" }, { "unsloth", "yes" }, { "offloaddisk", "yes" }, { 0 },
-};
-
 // How transformers, and axolotl above it, run the products of experts.
 static const struct trainer_config_word expert_kernels[] = {
     { "eager", "eager" },    { "groupedmm", "grouped" }, { "scattermoe", "fused" },
@@ -218,7 +212,6 @@ static const struct trainer_config_row axolotl[] = {
     IF("float16", FACT_PRECISION, "fp16"),
     IF("fp8", FACT_PRECISION, "fp8"),
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
-    WORD("gradient_checkpointing", FACT_OFFLOAD_ACTIVATIONS, offloads),
     READ("activation_offloading", FACT_OFFLOAD_ACTIVATIONS, READ_FLAG),
     WORD("experts_implementation", FACT_EXPERTS, expert_kernels),
     IF("use_scattermoe", FACT_EXPERTS, "fused"),

@@ -142,7 +142,7 @@ TEST(validate_counts_verdicts_of_rows_that_name_an_outcome)
                   "F,me,llama-3.2-1b,lora,512,yes,1,hf-peft,,,fits\n");
     struct validate_verdicts v = validate_verdicts(rows, count);
     CHECK(v.n == 4); // E names none, of F the card is not known
-    CHECK(v.right == 2 && v.unsafe == 1 && v.tight == 1);
+    CHECK(v.right == 2 && v.unsafe == 1 && v.tight == 1 && v.surely_wrong == 1);
 }
 
 TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)

@@ -371,8 +371,6 @@ TEST(trainer_config_reads_what_saves_memory)
     expect(&config, "optimizer=adamw-paged-8bit;optimizer_in_backward=yes;"
                     "parallel=offload activations;checkpointing=full");
     CHECK(request.recipe.optimizer_in_backward);
-    config = read_text("base_model: x\nadapter: lora\ngradient_checkpointing: offload\n", &request);
-    expect(&config, "parallel=offload activations;checkpointing=full");
-    config = read_text("base_model: x\nadapter: lora\ngradient_checkpointing: true\n", &request);
-    CHECK(!trainer_config_option(&config, "parallel"));
+    config = read_text("base_model: x\nadapter: lora\nactivation_offloading: true\n", &request);
+    expect(&config, "parallel=offload activations");
 }

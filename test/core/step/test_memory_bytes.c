@@ -709,6 +709,10 @@ TEST(memory_range_is_the_spread_of_the_stack)
     CHECK(plan(t).spread == 0.1);
     t->setup.recipe.method = RECIPE_QLORA;
     CHECK(plan(t).spread == 0.3);
+    struct trial *experts = trial("mixtral-8x7b", "hf-peft", RECIPE_LORA, 8);
+    CHECK(plan(experts).spread == 0.57);
+    experts->stack.memory_spread = 0.7;
+    CHECK(plan(experts).spread == 0.7);
 }
 
 TEST(memory_fits_with_the_probability_of_its_spread)
