@@ -5,10 +5,12 @@
 #include "base/embedded.h"
 #include "cli/data.h"
 #include "cli/terminal/print.h"
+#include "cli/validate_more.h"
 #include "core/measured/validate.h"
 #include "host/file.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double GIB = 1073741824.0;
@@ -74,6 +76,33 @@ static bool of_source(const struct validate_row *row, const char *key)
     return text_is(run_source(row->run), key);
 }
 
+// Mixtures of experts have causes of error of their own.
+static const char *experts_of(const struct validate_row *row)
+{
+    return row->setup->model->experts ? "MoE" : "dense";
+}
+
+static bool of_experts(const struct validate_row *row, const char *key)
+{
+    return !strcmp(experts_of(row), key);
+}
+
+// 1, 2-9, 10-99 ...: what limits a step changes with the number of GPUs.
+static const char *gpus_of(const struct validate_row *row)
+{
+    int64_t gpus = row->run->n_gpus;
+    return gpus < 2      ? "1"
+           : gpus < 10   ? "2 to 9"
+           : gpus < 100  ? "10 to 99"
+           : gpus < 1000 ? "100 to 999"
+                         : "1000 and more";
+}
+
+static bool of_gpus(const struct validate_row *row, const char *key)
+{
+    return !strcmp(gpus_of(row), key);
+}
+
 static const char *method_key(const struct job *job, const struct validate_row *row)
 {
     (void)job;
@@ -92,6 +121,18 @@ static const char *stack_key(const struct job *job, const struct validate_row *r
     return row->setup->stack->name;
 }
 
+static const char *experts_key(const struct job *job, const struct validate_row *row)
+{
+    (void)job;
+    return experts_of(row);
+}
+
+static const char *gpus_key(const struct job *job, const struct validate_row *row)
+{
+    (void)job;
+    return gpus_of(row);
+}
+
 static const char *source_key(const struct job *job, const struct validate_row *row)
 {
     return text_copy(job->arena, run_source(row->run));
@@ -105,10 +146,18 @@ static const struct group {
     { "method", "by_method", method_key, of_method },
     { "GPU", "by_gpu", gpu_key, of_gpu },
     { "stack", "by_stack", stack_key, of_stack },
+    { "model", "by_experts", experts_key, of_experts },
+    { "number of GPUs", "by_gpus", gpus_key, of_gpus },
     { "source left out", "by_source", source_key, of_source },
 };
 
-// The distinct keys of a group, in the order of the rows.
+static int by_number(const void *a, const void *b)
+{
+    long long left = atoll(*(const char *const *)a), right = atoll(*(const char *const *)b);
+    return (left > right) - (left < right);
+}
+
+// The distinct keys of a group: numbers by size, others in the order of the rows.
 static size_t distinct(const char **out, size_t room, const struct job *job,
                        const struct group *group)
 {
@@ -121,6 +170,8 @@ static size_t distinct(const char **out, size_t room, const struct job *job,
         if (!seen)
             out[count++] = key;
     }
+    if (group->key == gpus_key)
+        qsort(out, count, sizeof *out, by_number);
     return count;
 }
 
@@ -141,6 +192,13 @@ static const char *percent(struct arena *arena, double share)
     return text_format(arena, "%.0f %%", 100 * share);
 }
 
+// Which forecasts of a group are off: "speed", "memory", both or none.
+static const char *what_is_off(const struct validate_summary *t, const struct validate_summary *m)
+{
+    bool speed = validate_is_off(t), memory = validate_is_off(m);
+    return speed && memory ? "both" : speed ? "speed" : memory ? "memory" : "";
+}
+
 static void add_summary(struct columns *columns, const struct job *job, const char *name,
                         bool (*keep)(const struct validate_row *, const char *), const char *key)
 {
@@ -154,19 +212,20 @@ static void add_summary(struct columns *columns, const struct job *job, const ch
     columns_add(columns, t.n ? factor(arena, t.median_error) : "-");
     columns_add(columns, t.n ? factor(arena, t.p90_error) : "-");
     columns_add(columns, t.n ? percent(arena, t.coverage) : "-");
+    columns_add(columns, t.n ? factor(arena, t.bias) : "-");
     columns_add(columns, m.n ? count(arena, m.n) : "");
     columns_add(columns, m.n ? factor(arena, m.median_error) : "");
     columns_add(columns, m.n ? percent(arena, m.coverage) : "");
+    columns_add(columns, what_is_off(&t, &m));
 }
 
 static void put_summary(const struct job *job, struct out *out)
 {
-    static const char *const titles[] = { "",       "speed",  "median", "P90", "inside",
-                                          "memory", "median", "inside", NULL };
-    static const char *const blank[] = { "", "", "", "", "", "", "", "", NULL };
-    static const char *const rest[] = { "", "", "", "", "", "", "", NULL };
+    static const char *const titles[] = { "",       "speed",  "median", "P90", "inside", "bias",
+                                          "memory", "median", "inside", "off", NULL };
+    static const char *const blank[] = { "", "", "", "", "", "", "", "", "", "", NULL };
     struct columns columns = {
-        .arena = job->arena, .align = "Lrrrrrrr", .spare = "00010020", .indent = 2
+        .arena = job->arena, .align = "Lrrrrrrrrl", .spare = "0002000314", .indent = 2
     };
     const char *keys[256];
     columns_add_row(&columns, titles);
@@ -175,7 +234,7 @@ static void put_summary(const struct job *job, struct out *out)
         columns_add_row(&columns, blank);
         columns_add(&columns, out_styled(out, OUT_HEADING,
                                          text_format(job->arena, "by %s", groups[g].title)));
-        columns_add_row(&columns, rest);
+        columns_add_row(&columns, blank + 1);
         size_t found = distinct(keys, 256, job, &groups[g]);
         for (size_t k = 0; k < found; k++)
             add_summary(&columns, job, keys[k], groups[g].keep, keys[k]);
@@ -212,6 +271,27 @@ static void put_rows(const struct job *job, struct out *out)
     out_char(out, '\n');
 }
 
+// The rows that were not compared, a line per reason.
+static void put_reasons(const struct job *job, struct out *out)
+{
+    for (size_t i = 0; i < job->run_count; i++) {
+        const char *reason = job->rows[i].reason;
+        bool told = !reason;
+        for (size_t before = 0; before < i && !told; before++)
+            told = job->rows[before].reason && !strcmp(job->rows[before].reason, reason);
+        if (told)
+            continue;
+        size_t more = 0;
+        for (size_t later = i + 1; later < job->run_count; later++)
+            more += job->rows[later].reason && !strcmp(job->rows[later].reason, reason);
+        const char *others = more ? text_format(job->arena, " and %zu more", more) : "";
+        out_put(out, "  ");
+        out_wrapped(
+            out, 4, 2,
+            text_format(job->arena, "not usable: %s%s: %s", job->rows[i].run->id, others, reason));
+    }
+}
+
 static void put_text(const struct job *job, bool rows, struct out *out)
 {
     if (rows)
@@ -225,19 +305,17 @@ static void put_text(const struct job *job, bool rows, struct out *out)
                             "its own source",
                             job->run_count, usable,
                             100.0 * (double)usable / (double)job->run_count));
-    for (size_t i = 0; i < job->run_count; i++)
-        if (!job->rows[i].setup) {
-            out_put(out, "  ");
-            out_wrapped(out, 4, 2,
-                        text_format(job->arena, "not usable: %s: %s", job->rows[i].run->id,
-                                    job->rows[i].reason));
-        }
+    put_reasons(job, out);
     out_char(out, '\n');
     put_summary(job, out);
     out_char(out, '\n');
     out_wrapped(out, 0, 0,
                 "Errors are factors: 1.08 is 8 % off. median and P90: of the runs' errors. "
-                "inside: runs within the forecast's 80 % range; speed and memory: how many runs.");
+                "inside: runs within the forecast's 80 % range. bias: measured over forecast, the "
+                "median. speed and memory: how many runs. off: of 15 runs or more fewer than 65 % "
+                "are inside, or the bias is beyond 1.15.");
+    validate_put_fit(job->rows, job->run_count, out);
+    validate_put_series(job->rows, job->run_count, rows, out);
 }
 
 // --- JSON --------------------------------------------------------------------
@@ -248,6 +326,7 @@ static void write_summary(struct json_writer *w, const char *key, struct validat
     json_put_number(w, "median_error", s.median_error);
     json_put_number(w, "p90_error", s.p90_error);
     json_put_number(w, "coverage", s.coverage);
+    json_put_number(w, "bias", s.bias);
     json_put_count(w, "unsafe", s.unsafe);
     json_put_count(w, "n", s.n);
     json_close(w, '}');
@@ -297,7 +376,34 @@ static void write_row(struct json_writer *w, const struct validate_row *row)
         if (value_at(row, q)->error > 0)
             json_put_bool(w, keys[q], value_at(row, q)->inside);
     json_close(w, '}');
+    if (row->judged) {
+        json_put_string(w, "outcome", row->run->outcome == RUN_FITS ? "fits" : "out-of-memory");
+        json_put_bool(w, "fits", row->fits);
+    }
     json_close(w, '}');
+}
+
+// Groups whose coverage or bias is off.
+static void write_off(struct json_writer *w, const struct job *job)
+{
+    const char *keys[256];
+    json_open(w, "off", '[');
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        size_t count = distinct(keys, 256, job, &groups[g]);
+        for (size_t k = 0; k < count; k++)
+            for (int q = VALIDATE_TOKENS; q <= VALIDATE_MEMORY; q++) {
+                struct validate_summary s =
+                    summary(job, (enum validate_quantity)q, groups[g].keep, keys[k]);
+                if (!validate_is_off(&s))
+                    continue;
+                json_open(w, NULL, '{');
+                json_put_string(w, "by", groups[g].json);
+                json_put_string(w, "group", keys[k]);
+                json_put_string(w, "quantity", quantity_keys[q]);
+                json_close(w, '}');
+            }
+    }
+    json_close(w, ']');
 }
 
 static void write_json(const struct job *job)
@@ -324,6 +430,9 @@ static void write_json(const struct job *job)
         }
         json_close(&w, '}');
     }
+    write_off(&w, job);
+    validate_write_fit(&w, job->rows, job->run_count);
+    validate_write_series(&w, job->arena, job->rows, job->run_count);
     json_open(&w, "rows", '[');
     for (size_t i = 0; i < job->run_count; i++)
         write_row(&w, &job->rows[i]);

@@ -119,9 +119,11 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
         return fail(ERR_UNAVAILABLE,
                     "the engine has only AdamW and SGD; measure another optimizer with its own "
                     "trainer after --");
-    if (recipe->precision == RECIPE_FP16)
-        return fail(ERR_UNAVAILABLE, "the engine has no fp16; plan with --precision bf16, or "
-                                     "measure with another trainer after --");
+    if (recipe->precision == RECIPE_FP16 || recipe->precision == RECIPE_FP4)
+        return fail(ERR_UNAVAILABLE,
+                    "the engine has no %s; plan with --precision bf16, or measure with another "
+                    "trainer after --",
+                    recipe_precisions[recipe->precision]);
     bool fp8 = recipe->precision == RECIPE_FP8;
     if (fp8)
         recipe->precision = RECIPE_BF16;

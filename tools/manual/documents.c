@@ -30,9 +30,8 @@
 
 static const char *const percentiles[] = { "p10", "p50", "p90", NULL };
 static const char *const span[] = { "low", "typical", "high", NULL };
-static const char *const quality[] = {
-    "median_error", "p90_error", "coverage", "unsafe", "n", NULL
-};
+static const char *const quality[] = { "median_error", "p90_error", "coverage", "bias",
+                                       "unsafe",       "n",         NULL };
 static const char *const coverage[] = { "n", "inside", "coverage", "median_error", NULL };
 
 // --- shared by documents -----------------------------------------------------
@@ -595,7 +594,27 @@ static const struct documents_key validation_keys[] = {
     KEYS("by_method.*", quality_keys),
     KEYS("by_gpu.*", quality_keys),
     KEYS("by_stack.*", quality_keys),
+    KEYS("by_experts.*", quality_keys, .since = "0.3.0"),
+    KEYS("by_gpus.*", quality_keys, .since = "0.3.0"),
     KEYS("by_source.*", quality_keys),
+    KEY("off", "array", "groups of 15 runs or more with coverage below 0.65 or bias beyond 1.15",
+        .since = "0.3.0"),
+    KEY("off[].by", "string", "\"by_gpu\" and the like", .since = "0.3.0"),
+    KEY("off[].group", "string", "key there", .since = "0.3.0"),
+    KEY("off[].quantity", "string", "\"tokens_per_second\" or \"memory\"", .since = "0.3.0"),
+    KEY("fit.n", "integer", "runs that name an outcome, fits or out of memory", .since = "0.3.0"),
+    KEY("fit.right", "integer", "of them, with the right verdict", .since = "0.3.0"),
+    KEY("fit.unsafe", "integer", "of them, out of memory and said to fit", .since = "0.3.0"),
+    KEY("fit.tight", "integer", "of them, ran and said not to fit", .since = "0.3.0"),
+    KEY("series", "array", "jobs on growing numbers of GPUs", .since = "0.3.0"),
+    KEY("series[].name", "string", "name of the job", .since = "0.3.0"),
+    KEY("series[].worst", "number", "largest distance of a point", .since = "0.3.0"),
+    KEY("series[].points", "array", "by number of GPUs", .since = "0.3.0"),
+    KEY("series[].points[].id", "string", "name of the run", .since = "0.3.0"),
+    KEY("series[].points[].gpus", "integer", "number of GPUs", .since = "0.3.0"),
+    KEY("series[].points[].published", "number",
+        "tokens/s per GPU over those of the fewest GPUs, as measured", .since = "0.3.0"),
+    KEY("series[].points[].predicted", "number", "the same, as predicted", .since = "0.3.0"),
     KEY("rows", "array", "runs"),
     KEY("rows[].id", "string", "name of the run"),
     KEY("rows[].source", "string", "where it was published"),
@@ -618,6 +637,10 @@ static const struct documents_key validation_keys[] = {
         .when = "if it was measured"),
     KEY("rows[].inside.wall_hours", "boolean", "inside the 80 % range",
         .when = "if it was measured"),
+    KEY("rows[].outcome", "string", "\"fits\" or \"out-of-memory\", as measured",
+        .when = "if the row names one", .since = "0.3.0"),
+    KEY("rows[].fits", "boolean", "the forecast's verdict", .when = "if the row names an outcome",
+        .since = "0.3.0"),
     { 0 },
 };
 

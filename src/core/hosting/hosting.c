@@ -52,7 +52,8 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
     if (!priced)
         return HOSTING_NO_PRICE;
     if ((precision == RECIPE_BF16 && !gpu->supports_bf16) ||
-        (precision == RECIPE_FP8 && !gpu->supports_fp8))
+        (precision == RECIPE_FP8 && !gpu->supports_fp8) ||
+        (precision == RECIPE_FP4 && !gpu->supports_fp4))
         return HOSTING_NO_PRECISION;
     return HOSTING_REASONS;
 }

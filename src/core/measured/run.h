@@ -33,7 +33,7 @@ struct run {
     int kernels, attention, masks, loss, adapters, weights, gradients, states, optimizer;
     int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, bare_loop;
     int expert_kernel, balanced_routing;
-    const char *gpu;
+    const char *series, *gpu;
     double card_gib;
     int64_t n_gpus;
     double tokens_per_s_total, tokens_per_s_per_gpu;
@@ -65,8 +65,12 @@ struct run_lengths {
 };
 enum err run_lengths(struct run_lengths *out, const char *cell);
 
-// The share of tokens that the source counts, of those that are computed with their padding.
-double run_counted(const struct run *run, const struct setup *setup);
+// Tokens per second of training steps over all GPUs, padding included, as an estimate states them:
+// evaluation that a rate covers is taken out of it. NAN where the row does not tell.
+double run_tokens_per_s(const struct run *run);
+
+// Hours of the row's wall clock that are no steps: evaluation. NAN where the row does not tell.
+double run_other_hours(const struct run *run);
 
 // ERR_INPUT with the reason where the row has no setup.
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,

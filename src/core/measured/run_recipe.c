@@ -83,7 +83,7 @@ static const struct {
     { "fp32", RECIPE_FP32, UNSAID },
     { "fp8", RECIPE_FP8, UNSAID },
     { "mxfp8", RECIPE_FP8, UNSAID },
-    { "nvfp4", RECIPE_FP8, UNSAID },
+    { "nvfp4", RECIPE_FP4, UNSAID },
     { "16bit", UNSAID, UNSAID },
     { "bf16-or-fp16", UNSAID, UNSAID },
     { "not stated", UNSAID, UNSAID },
@@ -196,11 +196,19 @@ static enum err read_recipe(struct recipe *recipe, const struct run *run, struct
 // Tokens of an unpacked row of which neither the source nor its cap says more.
 static const double USUAL_LENGTH = 512;
 
-enum packed { PACKED_UNSAID, PACKED_NO, PACKED_YES, PACKED_END_TO_END, PACKED_FULL };
+enum packed {
+    PACKED_UNSAID,
+    PACKED_NO,
+    PACKED_YES,
+    PACKED_END_TO_END,
+    PACKED_FULL,
+    PACKED_GROUPED
+};
 
 static enum err read_packed(int *out, const struct run *run)
 {
-    static const char *const words[] = { "unknown", "no", "yes", "padding-free", "full", NULL };
+    static const char *const words[] = { "unknown", "no",      "yes", "padding-free",
+                                         "full",    "grouped", NULL };
     return find_word(out, "packed", run->packed, words);
 }
 
@@ -214,17 +222,26 @@ static double short_width(const struct run *run, double rows, double cap, bool p
     return fmin(cap, lengths.mean * longest);
 }
 
+static double rows_of(const struct run *run)
+{
+    return run->micro_batch >= 1 ? run->micro_batch : 2; // what most notebooks start with
+}
+
+static double width_of(const struct run *run)
+{
+    return run->seq_len > 0 ? (double)run->seq_len : 2048;
+}
+
 static enum err read_batch(struct setup *setup, const struct run *run)
 {
-    double rows = run->micro_batch >= 1 ? run->micro_batch : 2; // what most notebooks start with
-    double width = run->seq_len > 0 ? (double)run->seq_len : 2048;
+    double rows = rows_of(run), width = width_of(run);
     double ranks = (double)setup->layout.data;
     int packed;
     TRY(read_packed(&packed, run));
     // Unpacked rows are mostly shorter than seq_len, but the longest of them sets the peak.
-    if (packed == PACKED_NO || packed == PACKED_END_TO_END) {
+    if (packed == PACKED_NO || packed == PACKED_END_TO_END || packed == PACKED_GROUPED) {
         bool compact = packed == PACKED_END_TO_END;
-        double usual = short_width(run, rows, width, !compact);
+        double usual = short_width(run, rows, width, packed == PACKED_NO);
         setup->worst = step_batch(rows, compact ? usual : width);
         setup->worst.padded = !compact && rows > 1;
         setup->varied_widths = !compact && width > 768;
@@ -240,12 +257,35 @@ static enum err read_batch(struct setup *setup, const struct run *run)
     return OK;
 }
 
-double run_counted(const struct run *run, const struct setup *setup)
+// The share of computed tokens that the source counts, NAN where its padding is not known.
+static double counted(const struct run *run)
 {
+    int packed;
     struct run_lengths lengths;
-    if (run->counts != RUN_REAL || !run->lengths || run_lengths(&lengths, run->lengths))
+    if (run->counts != RUN_REAL || read_packed(&packed, run) || packed != PACKED_NO)
         return 1;
-    return fmin(1, lengths.mean / setup->batch.width);
+    if (!run->lengths || run_lengths(&lengths, run->lengths))
+        return NAN;
+    return fmin(1, lengths.mean / short_width(run, rows_of(run), width_of(run), true));
+}
+
+double run_other_hours(const struct run *run)
+{
+    if (run->wall_covers == RUN_STEPS)
+        return 0;
+    return run->wall_covers == RUN_WHOLE ? run->evaluation_hours : NAN;
+}
+
+double run_tokens_per_s(const struct run *run)
+{
+    double gpus = (double)(run->n_gpus > 0 ? run->n_gpus : 1);
+    double rate =
+        run->tokens_per_s_total > 0 ? run->tokens_per_s_total : run->tokens_per_s_per_gpu * gpus;
+    if (run->rate_covers == RUN_WHOLE) {
+        double seconds = run->total_tokens / rate - 3600 * run->evaluation_hours;
+        rate = seconds > 0 ? run->total_tokens / seconds : NAN;
+    }
+    return rate / counted(run);
 }
 
 // --- hardware, stack and layout ----------------------------------------------

@@ -6,14 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-static double measured_tokens_per_s(const struct run *run)
-{
-    if (run->tokens_per_s_total > 0)
-        return run->tokens_per_s_total;
-    return run->tokens_per_s_per_gpu * (double)(run->n_gpus > 0 ? run->n_gpus : 1);
-}
+static const double GIB = 1073741824.0;
 
-// The catalog's stack, not the copy that a run's notes may have changed.
+// The catalog's stack, not the copy that a run's columns may have changed.
 static const struct stack *stack_of(const struct validate_model *model, const struct stack *stack)
 {
     for (size_t i = 0; i < model->stack_count; i++)
@@ -28,7 +23,7 @@ size_t validate_residuals(struct residual **out, struct arena *arena, const stru
     *out = ARENA_NEW(arena, struct residual, count + 1);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        double measured = measured_tokens_per_s(&runs[i]);
+        double measured = run_tokens_per_s(&runs[i]);
         if (!(measured > 0))
             continue;
         struct arena_mark mark = arena_mark(arena);
@@ -54,6 +49,14 @@ static void judge(struct validate_value *value)
     value->inside = m >= value->predicted.low && m <= value->predicted.high;
 }
 
+static void judge_fit(struct validate_row *row, const struct memory *memory)
+{
+    const struct run *run = row->run;
+    double card = row->setup->gpu ? memory->device_bytes : run->card_gib * GIB;
+    row->judged = run->outcome && card > 0;
+    row->fits = memory_needed_bytes(memory) <= card;
+}
+
 static void predict(struct validate_row *row, const struct estimate *estimate,
                     const struct efficiency *efficiency)
 {
@@ -61,20 +64,22 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
     double mid = estimate->tokens_per_s * exp(efficiency->log_mid);
     double factor = exp(STATS_P90 * efficiency->log_spread);
     row->tokens_per_s.predicted = (struct range){ mid / factor, mid, mid * factor };
-    row->tokens_per_s.measured = mid > 0 ? measured_tokens_per_s(run) : NAN;
+    row->tokens_per_s.measured = mid > 0 ? run_tokens_per_s(run) : NAN;
     judge(&row->tokens_per_s);
 
     double bytes = run_memory(run, &estimate->memory);
     struct range range = memory_range(&estimate->memory);
     row->memory_bytes.predicted =
         (struct range){ bytes * range.low / range.mid, bytes, bytes * range.high / range.mid };
-    row->memory_bytes.measured = run->peak_mem_gib_per_gpu * 1073741824.0;
+    row->memory_bytes.measured = run->peak_mem_gib_per_gpu * GIB;
     judge(&row->memory_bytes);
 
-    double hours = run->total_tokens / mid / 3600; // training steps alone
-    row->wall_hours.predicted = (struct range){ hours / factor, hours, hours * factor };
-    row->wall_hours.measured = hours > 0 ? run->wall_hours : NAN;
+    double hours = run->total_tokens / mid / 3600, other = run_other_hours(run);
+    row->wall_hours.predicted =
+        (struct range){ hours / factor + other, hours + other, hours * factor + other };
+    row->wall_hours.measured = hours + other > 0 ? run->wall_hours : NAN;
     judge(&row->wall_hours);
+    judge_fit(row, &estimate->memory);
 }
 
 enum err validate_runs(struct validate_row **out, struct arena *arena, const struct run *runs,
@@ -127,13 +132,15 @@ struct validate_summary validate_summarize(const struct validate_row *rows, size
                                            bool (*keep)(const struct validate_row *, const char *),
                                            const char *key)
 {
-    struct validate_summary out = { NAN, NAN, NAN, 0, 0 };
+    struct validate_summary out = { NAN, NAN, NAN, NAN, 0, 0 };
     double *errors = ARENA_NEW(arena, double, count + 1);
+    double *ratios = ARENA_NEW(arena, double, count + 1);
     int64_t inside = 0;
     for (size_t i = 0; i < count; i++) {
         const struct validate_value *value = value_of(&rows[i], quantity);
         if (!rows[i].setup || !(value->error > 0) || (keep && !keep(&rows[i], key)))
             continue;
+        ratios[out.n] = value->measured / value->predicted.mid;
         errors[out.n++] = value->error;
         inside += value->inside;
         out.unsafe += value->measured > value->predicted.high;
@@ -143,6 +150,30 @@ struct validate_summary validate_summarize(const struct validate_row *rows, size
     stats_sort(errors, (size_t)out.n);
     out.median_error = stats_quantile(errors, (size_t)out.n, 0.5);
     out.p90_error = stats_quantile(errors, (size_t)out.n, 0.9);
+    out.bias = stats_median(ratios, (size_t)out.n);
     out.coverage = (double)inside / (double)out.n;
+    return out;
+}
+
+bool validate_is_off(const struct validate_summary *summary)
+{
+    static const double least_coverage = 0.65, most_bias = 1.15;
+    return summary->n >= VALIDATE_GROUP_ROWS &&
+           (summary->coverage < least_coverage ||
+            fmax(summary->bias, 1 / summary->bias) > most_bias);
+}
+
+struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count)
+{
+    struct validate_verdicts out = { 0 };
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].judged)
+            continue;
+        bool fitted = rows[i].run->outcome == RUN_FITS;
+        out.n++;
+        out.right += rows[i].fits == fitted;
+        out.unsafe += rows[i].fits && !fitted;
+        out.tight += !rows[i].fits && fitted;
+    }
     return out;
 }

@@ -3,7 +3,9 @@
 //
 // Each row is predicted with stack efficiencies fitted on the reference runs without those of the
 // row's source, so that no row helps to predict itself. Errors are factors,
-// max(predicted/measured, measured/predicted): 1.08 is 8 % off.
+// max(predicted/measured, measured/predicted): 1.08 is 8 % off. Like is compared with like: steps
+// with steps, whole walls with steps and the evaluation that the source states; what a row does not
+// tell is not compared.
 
 #pragma once
 
@@ -22,13 +24,19 @@ struct validate_row {
     const struct setup *setup; // NULL where the row was not understood
     const char *reason;        // why it was not
     struct validate_value tokens_per_s, memory_bytes, wall_hours;
+    bool judged; // the row names an outcome, and the card's memory is known
+    bool fits;   // the verdict then
 };
 
 struct validate_summary {
     double median_error, p90_error, coverage;
+    double bias;    // median of measured over predicted
     int64_t unsafe; // measured above the range
     int64_t n;
 };
+
+// Groups of fewer rows say little.
+enum { VALIDATE_GROUP_ROWS = 15 };
 
 enum validate_quantity { VALIDATE_TOKENS, VALIDATE_MEMORY, VALIDATE_WALL };
 
@@ -53,3 +61,28 @@ struct validate_summary validate_summarize(const struct validate_row *rows, size
                                            enum validate_quantity quantity, struct arena *arena,
                                            bool (*keep)(const struct validate_row *, const char *),
                                            const char *key);
+
+// Whether a group that is large enough is covered too rarely, or biased to one side.
+bool validate_is_off(const struct validate_summary *summary);
+
+// Verdicts of fit against the outcomes that rows name.
+struct validate_verdicts {
+    int64_t n, right;
+    int64_t unsafe; // ran out of memory where the verdict was that it fits
+    int64_t tight;  // ran where the verdict was that it does not fit
+};
+struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count);
+
+// One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs.
+struct validate_point {
+    const struct validate_row *row;
+    double published, predicted;
+};
+struct validate_series {
+    const char *name;
+    struct validate_point *points; // by number of GPUs; the first is 1 by definition
+    size_t count;
+    double worst; // largest distance of a point
+};
+size_t validate_series(struct validate_series **out, struct arena *arena,
+                       const struct validate_row *rows, size_t count);

@@ -25,6 +25,8 @@ static enum err find_stack(struct plan *plan)
 struct recipe plan_recipe(const struct plan_request *request, const struct gpu *gpu)
 {
     struct recipe recipe = request->recipe;
+    if (gpu && recipe.precision == RECIPE_FP4 && !gpu->supports_fp4)
+        recipe.precision = RECIPE_FP8;
     if (gpu && recipe.precision == RECIPE_FP8 && !gpu->supports_fp8)
         recipe.precision = RECIPE_BF16;
     if (gpu && recipe.precision == RECIPE_BF16 && !gpu->supports_bf16)

@@ -9,29 +9,35 @@
 // Shares that hold for a generation of cards. Hopper's are measured (bench/results/h200.md):
 // products of training shapes sustain 0.86 of the best short run under the power limit; attention
 // as a share of that rate. The other rows are assumptions of the same kind, corrected by what
-// stacks reach.
+// stacks reach. A long run also has to live on the board's power, which a short product does not
+// show: cards of one chip differ by it.
 static const struct generation {
-    const char *capability; // how the compute capability begins
+    const char *begins;     // the compute capability, or the architecture where there is none
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
     double measured_share;  // of the best measured product
-    double flash2, modern;  // attention forward against products: FlashAttention-2; cuDNN, FA3
+    double power_flops_per_s,
+        power_watts;       // bf16, that a board of that power sustains; 0: not known
+    double flash2, modern; // attention forward against products: FlashAttention-2; cuDNN, FA3
 } generations[] = {
-    { "9.0", 0.68, 0.86, 0.48, 0.92 }, // Hopper
-    { "10.", 0.58, 0.76, 0.35, 0.80 }, // Blackwell for data centres
-    { "12.", 0.80, 0.95, 0.78, 0.80 }, // Blackwell for workstations
-    { "8.9", 0.72, 0.92, 0.78, 0.80 }, // Ada
-    { "8.", 0.78, 0.92, 0.78, 0.80 },  // Ampere
-    { "7.", 0.65, 0.92, 0.40, 0.40 },  // Volta, Turing
-    { "gfx", 0.46, 0.76, 0.50, 0.60 }, // CDNA
-    { "", 0.60, 0.90, 0.50, 0.60 },    // anything else
+    { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92 },      // Hopper
+    { "10.", 0.58, 0.76, 0, 0, 0.35, 0.80 },             // Blackwell for data centres
+    { "12.", 0.92, 0.95, 410e12, 600, 0.78, 0.80 },      // Blackwell for workstations
+    { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80 },      // Ada
+    { "8.", 0.78, 0.92, 0, 0, 0.78, 0.80 },              // Ampere
+    { "7.", 0.65, 0.92, 0, 0, 0.40, 0.40 },              // Volta, Turing
+    { "gfx942", 0.55, 0.90, 700e12, 1000, 0.50, 0.60 },  // CDNA 3
+    { "gfx950", 0.60, 0.95, 1500e12, 1400, 0.50, 0.60 }, // CDNA 4
+    { "gfx", 0.46, 0.76, 0, 0, 0.50, 0.60 },             // CDNA 2, RDNA
+    { "Gaudi2", 0.71, 0.90, 0, 0, 0.50, 0.60 }, // a published linear layer: 309 of 432 TFLOP/s
+    { "Gaudi3", 0.30, 0.90, 0, 0, 0.50, 0.60 }, // trains at 1.4 to 1.7 times a Gaudi 2
+    { "", 0.60, 0.90, 0, 0, 0.50, 0.60 },       // anything else
 };
 
 static const struct generation *generation_of(const struct gpu *gpu)
 {
+    const char *named = gpu->compute_capability ? gpu->compute_capability : gpu->architecture;
     const struct generation *g = generations;
-    while (*g->capability &&
-           (!gpu->compute_capability ||
-            strncmp(gpu->compute_capability, g->capability, strlen(g->capability))))
+    while (*g->begins && (!named || strncmp(named, g->begins, strlen(g->begins))))
         g++;
     return g;
 }
@@ -44,8 +50,21 @@ double compute_peak_flops_per_s(const struct gpu *gpu, int precision)
         return gpu->tf32_flops_per_s > 0 ? gpu->tf32_flops_per_s : gpu->fp32_flops_per_s;
     case RECIPE_FP16: return gpu->fp16_flops_per_s > 0 ? gpu->fp16_flops_per_s : half;
     case RECIPE_FP8: return gpu->fp8_flops_per_s > 0 ? gpu->fp8_flops_per_s : half;
+    case RECIPE_FP4:
+        return gpu->fp4_flops_per_s > 0 ? gpu->fp4_flops_per_s
+                                        : compute_peak_flops_per_s(gpu, RECIPE_FP8);
     default: return half;
     }
+}
+
+// What the board's power feeds for long. Power grows with the clock times the square of a voltage
+// that falls with it, so the rate with the power of 2/3: from the H100 of 700 W this gives 441
+// TFLOP/s at 350 W, where 430 are measured, and 559 at 500 W.
+static double powered_flops_per_s(const struct gpu *gpu, const struct generation *g)
+{
+    if (!(g->power_watts > 0) || !(gpu->tdp_watts > 0))
+        return INFINITY;
+    return g->power_flops_per_s * pow(gpu->tdp_watts / g->power_watts, 2.0 / 3);
 }
 
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
@@ -53,10 +72,10 @@ double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
     const struct generation *g = generation_of(gpu);
     double peak = compute_peak_flops_per_s(gpu, precision),
            half = compute_peak_flops_per_s(gpu, RECIPE_BF16);
-    double sustained = gpu->measured_bf16_flops_per_s > 0
-                           ? g->measured_share * gpu->measured_bf16_flops_per_s
-                           : g->datasheet_share * half;
-    return sustained * peak / half;
+    double rate = gpu->measured_bf16_flops_per_s > 0
+                      ? g->measured_share * gpu->measured_bf16_flops_per_s
+                      : g->datasheet_share * half;
+    return fmin(rate, powered_flops_per_s(gpu, g)) * peak / half;
 }
 
 double compute_memory_bytes_per_s(const struct gpu *gpu)
@@ -65,9 +84,15 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 }
 
 struct machine {
-    double product, fp8_product, memory, flash_forward;
-    double narrow_product; // of fp32 adapters: a rank fills an eighth of a tile
+    double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
+    double memory, elementwise, flash_forward;
+    double fp32_product; // of fp32 adapters, by shape
 };
+
+// Of a copy's rate, what PyTorch's own kernels reach: they read strided, broadcast and cast
+// operands. By steps of transformers on an H200, 0.79 for the 1B shape and 0.81 for 8B
+// (bench/results/h200.md).
+static const double EAGER_SHARE = 0.8;
 
 // Of the causal kernel's rate, what attention under a mask runs at on an H200; it computes the
 // whole square, of which 325 columns are the work that 650 are of the half (bench/results/h200.md).
@@ -84,14 +109,23 @@ static double shape_share(const struct step_op *op)
     return waves / (waves + 0.3) * op->depth / (op->depth + 96);
 }
 
+// A product with a rank among its sides fills a part of a 128-wide tile of the 32-bit units.
+// Measured at rank 16: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s;
+// ranks of 64 and 256 run at 1.4 and 2 times that rate.
+static double narrow_share(const struct step_op *op)
+{
+    double narrow = fmin(fmin(op->rows, op->columns), op->depth);
+    return 0.75 * narrow / (narrow + 30);
+}
+
 static double op_seconds(const struct step_op *op, const struct machine *m, double length)
 {
     double memory = op->bytes / m->memory;
     switch (op->kind) {
     case STEP_MATMUL: {
         if (op->fp32)
-            return fmax(op->flops / m->narrow_product, memory);
-        double rate = (op->fp8 ? m->fp8_product : m->product) * shape_share(op);
+            return fmax(op->flops / (m->fp32_product * narrow_share(op)), memory);
+        double rate = (op->small ? m->small_product : m->product) * shape_share(op);
         return fmax(op->flops / rate, memory);
     }
     case STEP_ATTENTION: { // short rows fill the kernel badly; backward runs at about 0.75 of
@@ -102,7 +136,7 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
             rate *= 0.78;
         return fmax(op->flops / rate, memory);
     }
-    case STEP_DEQUANTIZE: return memory / 0.6;
+    case STEP_ELEMENTWISE: return op->bytes / m->elementwise;
     default: return memory;
     }
 }
@@ -110,24 +144,28 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
 static struct machine machine_of(const struct step_request *r, const struct gpu *gpu)
 {
     const struct generation *g = generation_of(gpu);
-    int half = r->recipe->precision == RECIPE_FP8 ? RECIPE_BF16 : r->recipe->precision;
+    int precision = r->recipe->precision;
+    int half = recipe_is_small(r->recipe) ? RECIPE_BF16 : precision;
     double product = compute_matmul_flops_per_s(gpu, half);
+    double memory = compute_memory_bytes_per_s(gpu);
     double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
                        : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
                                                                       : g->modern;
     return (struct machine){
         .product = product,
-        .fp8_product = compute_matmul_flops_per_s(gpu, RECIPE_FP8),
-        .memory = compute_memory_bytes_per_s(gpu),
-        // Measured: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s.
-        .narrow_product = 0.26 * gpu->fp32_flops_per_s,
+        .small_product = compute_matmul_flops_per_s(gpu, precision),
+        .memory = memory,
+        .elementwise = (r->stack->kernels == STACK_EAGER ? EAGER_SHARE : 1) * memory,
+        .fp32_product = gpu->fp32_flops_per_s,
         .flash_forward = attention * product,
     };
 }
 
+// Of the pieces that attention runs on: rings of context parallelism cut rows into one per rank.
 static double length_of(const struct step_request *r)
 {
-    return r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 1;
+    double pieces = (double)r->layout->context;
+    return r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens / pieces : 1;
 }
 
 double compute_op_seconds(const struct step_op *op, const struct step_request *r,
@@ -137,6 +175,27 @@ double compute_op_seconds(const struct step_op *op, const struct step_request *r
     return op_seconds(op, &machine, length_of(r));
 }
 
+// Of the host, per operation. Backward is started from C++, without the interpreter; a recomputed
+// operation passes the hooks of its saved tensors, in forward and again in backward.
+static double launch_seconds(enum step_phase phase, const struct stack *stack)
+{
+    double share = phase == STEP_BACKWARD    ? 0.6
+                   : phase == STEP_RECOMPUTE ? stack->recompute_launches
+                                             : 1;
+    return share * stack->launch_seconds;
+}
+
+// ZeRO-3 of DeepSpeed fetches and releases each linear's weights in Python, in every pass.
+static double fetch_seconds(const struct step *step, const struct step_request *r)
+{
+    if (r->layout->zero != 3)
+        return 0;
+    double fetches = 0;
+    for (size_t i = 0; i < step->count; i++)
+        fetches += step->ops[i].weighs * step->ops[i].repeats;
+    return fetches * r->stack->fetch_seconds;
+}
+
 static void add_ops(struct timing *t, const struct step *step, const struct step_request *r,
                     const struct machine *m)
 {
@@ -144,13 +203,12 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         double seconds = op_seconds(op, m, length) * op->repeats;
+        double host = op->launches * op->repeats * launch_seconds(op->phase, r->stack);
         if (op->phase == STEP_UPDATE) {
-            t->update_seconds += seconds + op->launches * r->stack->launch_seconds;
+            t->update_seconds += seconds + host;
             continue;
         }
-        // Backward is started from C++, without the interpreter.
-        double launch = r->stack->launch_seconds * (op->phase == STEP_BACKWARD ? 0.6 : 1);
-        t->host_seconds += op->launches * op->repeats * launch;
+        t->host_seconds += host;
         t->flops += op->flops * op->repeats * r->accumulation;
         switch (op->kind) {
         case STEP_MATMUL: t->matmul_seconds += seconds; break;
@@ -169,6 +227,24 @@ static double waiting(double device, double host)
     return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;
 }
 
+// A pipeline is empty while its first micro-batch runs to the last stage and the last one back. The
+// batch of a step is cut into as many micro-batches as there are stages at least, rows allowing,
+// as PyTorch's schedules do.
+static double bubble_seconds(const struct step_request *r, double micro_seconds)
+{
+    double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
+    double pieces = fmax(r->accumulation, fmin(stages, r->accumulation * r->batch.rows));
+    return (stages - 1) * micro_seconds * r->accumulation / pieces / (double)r->layout->interleave;
+}
+
+// A step ends when the slowest GPU ends. Its delay is a sum of many small ones, which grows with
+// the root of the time between two synchronisations, and each doubling of the GPUs finds a slower
+// one: 5 ms at 0.2 s (GB200), 13 to 17 ms at 0.6 s, 18 ms at 0.9 s (H100, H200; MLPerf's 70B LoRA).
+static double straggling_seconds(double micro_seconds, double doublings)
+{
+    return 0.017 * sqrt(micro_seconds) * doublings;
+}
+
 void compute_time(struct timing *out, const struct step *step, const struct step_request *r,
                   const struct gpu *gpu, const struct links *links)
 {
@@ -177,18 +253,21 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     add_ops(out, step, r, &machine);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
+    out->host_seconds += fetch_seconds(step, r);
     out->waiting_seconds = waiting(device, out->host_seconds);
     double busy = device + out->waiting_seconds;
 
     struct network_seconds network = network_time(step, r, links);
     double hidden = fmin(network.hideable * r->stack->overlap, 0.9 * busy);
     out->exposed_seconds = network.per_layer - hidden;
-    // Reduction of gradients overlaps with the backward of the last micro-batch.
-    out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, 0.9 * busy);
+    // Gradients are reduced beside the backward of the last micro-batch, in the time that its
+    // gathers leave.
+    double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
+    double room = backward * (0.9 * busy - hidden);
+    out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, room) +
+                          straggling_seconds(busy, network.doublings);
     out->micro_seconds = busy + out->exposed_seconds;
-
-    double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
-    out->bubble_seconds = (stages - 1) * out->micro_seconds / (double)r->layout->interleave;
+    out->bubble_seconds = bubble_seconds(r, out->micro_seconds);
     out->offload_seconds = network.offload;
     out->step_seconds = r->accumulation * out->micro_seconds + out->bubble_seconds +
                         out->reduce_seconds + out->update_seconds + out->offload_seconds +

@@ -43,10 +43,23 @@ static const struct {
     const char *name;
     enum word word;
 } words[] = {
-    { "single", DATA },     { "dp", DATA },     { "ddp", DATA },         { "tp", TENSOR },
-    { "mp", TENSOR },       { "pp", PIPELINE }, { "cp", CONTEXT },       { "sp", CONTEXT },
-    { "ulysses", CONTEXT }, { "ep", EXPERT },   { "vp", INTERLEAVE },    { "fsdp", SHARDED },
-    { "zero", ZERO },       { "hsdp", GROUP },  { "device_map", SPLIT }, { "over", SPLIT },
+    { "single", DATA },
+    { "dp", DATA },
+    { "ddp", DATA },
+    { "tp", TENSOR },
+    { "mp", TENSOR },
+    { "pp", PIPELINE },
+    { "cp", CONTEXT },
+    { "sp", CONTEXT },
+    { "ulysses", CONTEXT },
+    { "ep", EXPERT },
+    { "vp", INTERLEAVE },
+    { "fsdp", SHARDED },
+    { "interleaved", INTERLEAVE },
+    { "zero", ZERO },
+    { "hsdp", GROUP },
+    { "device_map", SPLIT },
+    { "over", SPLIT },
     { "offload", OFFLOAD },
 };
 
@@ -89,7 +102,7 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
     case PIPELINE: out->pipeline = count; break;
     case CONTEXT: out->context = count; break;
     case EXPERT: out->expert = count; break;
-    case INTERLEAVE: out->interleave = count; break;
+    case INTERLEAVE: out->interleave = number ? number : 2; break;
     case SHARDED:
         out->zero = 3;
         scan->data = number;

@@ -71,7 +71,7 @@ static struct rates rates_of(const struct step_request *r)
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     if (full && r->stack->copies_weights && rates.weight == 4)
-        rates.copy = recipe->precision == RECIPE_FP8 && r->stack->fp8_weights ? 1 : 2;
+        rates.copy = recipe_is_small(recipe) && r->stack->fp8_weights ? 1 : 2;
     return rates;
 }
 
@@ -84,7 +84,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double of_gradients = r->layout->zero >= 2 ? shards : 1;
     double of_states = r->layout->zero >= 1 ? shards : 1;
     bool full = r->recipe->method == RECIPE_FULL;
-    bool small = r->recipe->precision == RECIPE_FP8 && r->stack->fp8_weights;
+    bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
     bool wide = r->recipe->precision == RECIPE_FP32 ||
                 (r->recipe->method == RECIPE_QLORA && r->stack->widens_unquantized);
     double element = wide ? 4 : small ? 1 : 2;
@@ -260,7 +260,7 @@ static double backward_workspace(const struct step_request *r, const struct memo
         .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
         .head_size = model->head_size,
     };
-    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || r->recipe->precision == RECIPE_FP8;
+    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
     int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
     if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
         !attention_has_plan(window, shape.longest, shape.head_size))

@@ -44,10 +44,6 @@ static const struct range popularity_spread = { 0, 0.3, 1 };
 // result, weighs more than in a dense one (docs/formulas.md has the measurements).
 static const double tile_rest = 64, epilogue_depth = 700;
 
-// Of the host, each time DeepSpeed's ZeRO-3 fetches the weights of a module: half a second for the
-// 290 modules and three passes of a 7B model.
-static const double fetch_seconds = 0.5e-3;
-
 static double at_least_one(double x)
 {
     return x > 1 ? x : 1;
@@ -127,8 +123,9 @@ void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_req
     op->flops *= moe->experts;
     op->bytes *= moe->experts;
     // Those of the loop are counted with it; operands in 8 bits are cast for each expert.
-    op->launches =
-        moe->kernel == RECIPE_EXPERTS_EAGER ? 0 : fmax(1, each * moe->experts * (op->fp8 ? 2 : 1));
+    op->launches = moe->kernel == RECIPE_EXPERTS_EAGER
+                       ? 0
+                       : fmax(1, each * moe->experts * (op->small ? 2 : 1));
     if (kernel->product_share > 0)
         op->share = kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
                     (op->depth + epilogue_depth);
@@ -158,13 +155,9 @@ static struct step_op elementwise(const char *name, enum step_phase phase, doubl
                              .cheap = true };
 }
 
-// Modules that ZeRO-3 fetches one by one: the linears of each expert, where they are not one
-// tensor.
-static double fetches(const struct moe *moe, const struct step_request *r)
+double moe_tensors(const struct moe *moe, const struct model *model)
 {
-    bool deepspeed = r->stack->copies_weights && r->stack->zero == 0 && r->layout->zero == 3;
-    bool apart = moe->kernel == RECIPE_EXPERTS_EAGER && !r->model->fused_gate_up;
-    return deepspeed && apart ? moe->experts * (r->model->gated ? 3 : 2) : 0;
+    return moe->kernel == RECIPE_EXPERTS_EAGER && !model->fused_gate_up ? moe->experts : 1;
 }
 
 size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct step_request *r)
@@ -176,7 +169,6 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     double rows = size / 2 * moe->copies * width;
     double forward = k->layer_forward + k->expert_forward * moe->experts;
     double backward = k->layer_backward + k->expert_backward * moe->experts;
-    double fetching = fetches(moe, r) * fetch_seconds / r->stack->launch_seconds;
     double dispatched = k->dispatch_backward * rows;
     if (moe->kernel ==
         RECIPE_EXPERTS_EAGER) // each expert's gradient is added to that of all tokens
@@ -185,9 +177,8 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     out[n++] = elementwise("top-k", STEP_FORWARD, 4 * scores, 0);
     out[n - 1].kept_bytes = scores;
     out[n++] = elementwise("top-k", STEP_BACKWARD, 4 * scores, 0);
-    out[n++] =
-        elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward + fetching);
-    out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward + fetching);
+    out[n++] = elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward);
+    out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward);
     out[n++] = elementwise("combine", STEP_FORWARD, k->combine_forward * rows, 0);
     out[n - 1].kept_bytes = k->keeps_outputs ? size * moe->copies * width : 0;
     out[n++] = elementwise("combine", STEP_BACKWARD, k->combine_backward * rows, 0);

@@ -120,26 +120,30 @@ static double exchange_seconds(const struct step *step, const struct step_reques
 // Experts that no other GPU holds need no sum.
 static double gradient_bytes(const struct step *step, const struct step_request *r)
 {
-    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->gradients : r->recipe->adapter_dtype;
+    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->reduces : r->recipe->adapter_dtype;
     bool alone = r->layout->expert > 1 && moe_shards(r->layout) <= 1;
     return (step->trained_weights - (alone ? step->expert_trained_weights : 0)) *
            recipe_dtype_bytes(dtype);
 }
 
-// The optimizer in host memory: each micro-batch's gradients are copied to the host and summed
-// there; once per step the host updates its shard at the speed of its memory and copies the weights
-// back. A native engine streams the states to the GPU instead.
+// The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
+// backward pass, and summed there if there is more than one; once per step the host updates its
+// shard at the speed of its memory and copies the weights back. A native engine streams the states
+// to the GPU instead. The GPUs of a host share its rate; one process reaches 32 GB/s.
 static void add_offload(struct network_seconds *out, const struct step *step,
                         const struct step_request *r, const struct links *links)
 {
     if (!r->layout->offload_optimizer)
         return;
     double weights = step->trained_weights / (double)layout_shards(r->layout);
-    double host_bytes_per_s = 8e9; // per GPU's share of the host, streaming
+    double gpus = fmin((double)layout_gpus(r->layout), links->node_gpus);
+    double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
-    if (!fast)
-        out->per_layer += weights * (2 / links->pcie_bytes_per_s + 8 / host_bytes_per_s);
+    double summed = r->accumulation > 1 ? 8 / host_bytes_per_s : 0;
+    double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
+    out->per_layer += copied;
+    out->hideable += copied;
     out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
                         : weights * (4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s);
 }
@@ -185,5 +189,6 @@ struct network_seconds network_time(const struct step *step, const struct step_r
         out.per_step = hierarchical(gradients, shards, 1, links) +
                        hierarchical(gradients / shards, data / shards, 2, links);
     add_offload(&out, step, r, links);
+    out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
     return out;
 }

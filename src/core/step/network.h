@@ -24,6 +24,7 @@ struct network_seconds {
     double per_layer; // tensor, context and expert exchanges and gathers of weights, in all layers
     double hideable;  // of per_layer, what may overlap with compute
     double per_step;  // reduction of gradients, gather of updated weights
+    double doublings; // of the GPUs beyond one node, which all end a step together
     double offload;   // over PCIe and in the host's optimizer, per step
 };
 

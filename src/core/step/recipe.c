@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char *const recipe_methods[] = { "full", "lora", "qlora", NULL };
-const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", NULL };
-static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "auto", NULL };
+const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", "fp4", NULL };
+static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "fp4", "auto", NULL };
 static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", NULL };
 static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
                                           "sgd",   "adafactor",  NULL };
@@ -101,6 +101,10 @@ bool recipe_targets(const struct recipe *recipe, const struct model_linear *line
 
 enum err recipe_check(const struct recipe *recipe, const struct model *model)
 {
+    if (recipe->adapter_dtype == RECIPE_FP4 || recipe->weights == RECIPE_FP4 ||
+        recipe->states == RECIPE_FP4)
+        return fail(ERR_USAGE, "fp4 is for --precision, the matrix products; trained weights, "
+                               "adapters and optimizer states need fp8 or more");
     if (recipe->method == RECIPE_FULL)
         return OK;
     if (recipe->rank <= 0 || recipe->rank > model->width)
@@ -118,6 +122,11 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model)
     return fail(ERR_USAGE,
                 "--targets \"%s\" matches no linear of %s; try all-linear, attention or q,k,v,o",
                 recipe->targets, model->name);
+}
+
+bool recipe_is_small(const struct recipe *recipe)
+{
+    return recipe->precision == RECIPE_FP8 || recipe->precision == RECIPE_FP4;
 }
 
 double recipe_dtype_bytes(int dtype)

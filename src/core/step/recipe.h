@@ -14,7 +14,14 @@
 #include "core/step/model.h"
 
 enum recipe_method { RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA };
-enum recipe_dtype { RECIPE_FP32, RECIPE_FP16, RECIPE_BF16, RECIPE_FP8, RECIPE_DTYPE_AUTO };
+enum recipe_dtype {
+    RECIPE_FP32,
+    RECIPE_FP16,
+    RECIPE_BF16,
+    RECIPE_FP8,
+    RECIPE_FP4, // of products alone: nvfp4, mxfp4
+    RECIPE_DTYPE_AUTO,
+};
 enum recipe_quantization { RECIPE_NF4, RECIPE_NF4_NESTED, RECIPE_GPTQ4, RECIPE_INT8 };
 enum recipe_optimizer {
     RECIPE_ADAMW,
@@ -64,6 +71,7 @@ struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, 
 bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear);
 enum err recipe_check(const struct recipe *recipe, const struct model *model);
 
+bool recipe_is_small(const struct recipe *recipe); // products of 8- or 4-bit operands
 double recipe_dtype_bytes(int dtype);
 double recipe_weight_bytes(
     const struct recipe *recipe); // per frozen quantised weight, with its scales

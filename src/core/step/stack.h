@@ -38,6 +38,7 @@ struct stack {
     int adapter_dtype;          // of adapters, their gradients and states
     int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
     int gradients, states;      // dtypes under full training
+    int reduces;                // dtype in which gradients are summed over GPUs
     bool copies_weights;        // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
@@ -49,6 +50,9 @@ struct stack {
     double loss_moved_bytes;    // per logit, forward and backward
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched
+    double recompute_launches;  // host time of a recomputed operation, in launches
+    double fetch_seconds;       // of the host per weight fetched under ZeRO-3
+    double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double first_steps_seconds; // of the first steps of a process, per layer: kernels are loaded
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip

@@ -37,9 +37,9 @@ struct build {
 struct traffic {
     double forward_bytes, backward_bytes, forward_launches, backward_launches;
 };
-static const struct traffic norm_traffic[] = { { 32, 60, 7, 14 },
-                                               { 4, 10, 1, 2 },
-                                               { 4, 10, 1, 2 } };
+// An RMSNorm of transformers is seven operations on fp32 copies; a LayerNorm is PyTorch's own
+// kernel.
+static const struct traffic eager_norm = { 32, 60, 7, 14 }, one_norm_kernel = { 4, 10, 1, 2 };
 static const struct traffic rotary_traffic[] = { { 16, 20, 5, 6 },
                                                  { 4, 4, 0.5, 0.5 },
                                                  { 4, 4, 0.5, 0.5 } };
@@ -169,24 +169,38 @@ static void add_adapter(struct build *b, double rows, double in, double out)
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
 }
 
+// Bytes moved at the memory's rate, and kernels, to make 16-bit weights in each pass. bitsandbytes
+// looks every value up in a kernel that reaches 0.6 of the memory's rate; AutoGPTQ unpacks 4-bit
+// values in PyTorch: a shift and a mask over 32-bit copies, the zeros taken off, the scale
+// multiplied, each a kernel that reads and writes all weights (22 bytes by Qwen's runs of 7B to
+// 72B).
+static const struct {
+    double bytes, launches;
+} dequantizers[] = {
+    [RECIPE_NF4] = { 4.3, 2 },
+    [RECIPE_NF4_NESTED] = { 4.2, 2 },
+    [RECIPE_GPTQ4] = { 22, 6 },
+    [RECIPE_INT8] = { 5, 2 },
+};
+
 static void add_dequantize(struct build *b, const char *name, double weights)
 {
-    double bytes = (recipe_weight_bytes(b->request->recipe) + 2) * weights;
+    int quantization = b->request->recipe->quantization;
     for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
         add(b, (struct step_op){ .name = name,
                                  .phase = (enum step_phase)phase,
                                  .kind = STEP_DEQUANTIZE,
-                                 .bytes = bytes,
-                                 .launches = 2 });
+                                 .bytes = dequantizers[quantization].bytes * weights,
+                                 .launches = dequantizers[quantization].launches });
 }
 
-// 8-bit products need their operands cast: activations each time, trained weights each time.
+// 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
 static void add_casts(struct build *b, double rows, double in, double out, bool trained)
 {
-    add_elementwise(b, "fp8 cast", (struct traffic){ 5, 5, 2, 2 }, rows * in, 0);
-    add_elementwise(b, "fp8 cast", (struct traffic){ 0, 5, 0, 2 }, rows * out, 0);
+    add_elementwise(b, "cast", (struct traffic){ 5, 5, 2, 2 }, rows * in, 0);
+    add_elementwise(b, "cast", (struct traffic){ 0, 5, 0, 2 }, rows * out, 0);
     if (trained)
-        add_elementwise(b, "fp8 weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
+        add_elementwise(b, "weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
 }
 
 // Counts weights that are held alike; those of routed experts also by themselves.
@@ -208,19 +222,21 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     double copies = routed ? b->moe.experts : 1;
     double rows = routed ? b->moe.copies / copies : b->tokens; // per copy held here
     bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
-    bool fp8 = recipe->precision == RECIPE_FP8 && linear->role != MODEL_HEAD &&
-               linear->role != MODEL_ROUTER;
+    bool small =
+        recipe_is_small(recipe) && linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
     struct step_op forward = product(b, linear->name, STEP_FORWARD, rows, out, in);
     struct step_op to_input = product(b, linear->name, STEP_BACKWARD, rows, in, out);
     struct step_op to_weight = product(b, linear->name, STEP_BACKWARD, in, out, rows);
     struct step_op *ops[] = { &forward, &to_input, &to_weight };
     for (int i = 0; i < 3; i++) {
-        ops[i]->fp8 = fp8;
+        ops[i]->small = small;
         if (routed)
             moe_repeat(ops[i], &b->moe, b->request);
     }
     if (routed)
         to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
+    forward.weighs = to_input.weighs =
+        routed ? moe_tensors(&b->moe, b->request->model) : linear->role != MODEL_ROUTER;
     if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
@@ -233,7 +249,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     add(b, to_input);
     if (trained)
         add(b, to_weight);
-    if (fp8)
+    if (small)
         add_casts(b, rows * copies, in, out, trained);
     if (adapted)
         add_adapter(b, rows * copies, in, out);
@@ -257,10 +273,11 @@ static void add_norm(struct build *b, const char *name, double elements, double 
 {
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
+    bool many = kernels == STACK_EAGER && b->request->model->norm == MODEL_RMS_NORM;
     double kept = element_bytes(b) * elements; // the input, from which the output is recomputed
-    if (kernels == STACK_EAGER) // an fp32 copy, and for a trained weight the normalised input
+    if (many) // an fp32 copy, and for a trained weight the normalised input
         kept = (4 + (recipe->method == RECIPE_FULL ? element_bytes(b) : 0)) * elements;
-    add_elementwise(b, name, norm_traffic[kernels], elements, kept);
+    add_elementwise(b, name, many ? eager_norm : one_norm_kernel, elements, kept);
     *(recipe->method == RECIPE_FULL ? &b->step->trained_weights : &b->step->frozen_weights) +=
         b->repeats * weights;
 }
@@ -323,6 +340,10 @@ static void add_attention(struct build *b)
         kept += size * squares; // the mask as numbers, one for all heads
         add_mask(b, b->tokens * (key + value), heads_each, squares);
     }
+    double pieces = (double)r->layout->context;
+    if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
+        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces },
+                        b->tokens * out, 0);
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_FORWARD,
                              .kind = STEP_ATTENTION,

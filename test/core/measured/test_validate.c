@@ -3,6 +3,8 @@
 #include "core/measured/validate.h"
 #include "test/core/knowledge.h"
 
+#include <math.h>
+
 TEST(validate_shipped_runs_stay_within_the_promised_errors)
 {
     struct knowledge k = knowledge_open();
@@ -53,4 +55,143 @@ TEST(validate_errors_are_factors_in_either_direction)
         validate_summarize(rows, 2, VALIDATE_TOKENS, &test_arena, NULL, NULL);
     CHECK(s.n == 2 && s.coverage == 0.5 && s.unsafe == 1);
     CHECK_NEAR(s.median_error, 1.625, 1e-12);
+}
+
+// --- like with like ------------------------------------------------------------
+
+TEST(validate_whole_walls_are_compared_with_their_evaluation_or_not_at_all)
+{
+    struct run run = { .wall_hours = 3, .evaluation_hours = 1, .wall_covers = RUN_WHOLE };
+    CHECK(run_other_hours(&run) == 1);
+    run.wall_covers = RUN_STEPS;
+    CHECK(run_other_hours(&run) == 0);
+    run.wall_covers = RUN_COVERS_UNSAID;
+    CHECK(isnan(run_other_hours(&run)));
+    run.wall_covers = RUN_WHOLE;
+    run.evaluation_hours = NAN; // it has some, and the source does not say how much
+    CHECK(isnan(run_other_hours(&run)));
+}
+
+TEST(validate_rates_of_whole_runs_are_rates_of_steps_once_evaluation_is_out)
+{
+    struct run run = { .tokens_per_s_total = 100, .n_gpus = 1, .total_tokens = 720000 };
+    CHECK(run_tokens_per_s(&run) == 100);
+    run.rate_covers = RUN_WHOLE; // two hours, one of them evaluation
+    run.evaluation_hours = 1;
+    CHECK_NEAR(run_tokens_per_s(&run), 200, 1e-9);
+    run.evaluation_hours = NAN;
+    CHECK(isnan(run_tokens_per_s(&run)));
+    run.rate_covers = RUN_STEPS;
+    run.packed = "no"; // padded rows, counted without padding, of unknown length
+    run.counts = RUN_REAL;
+    CHECK(isnan(run_tokens_per_s(&run)));
+}
+
+// --- groups, verdicts, series ----------------------------------------------------
+
+TEST(validate_marks_groups_that_are_rarely_covered_or_biased)
+{
+    struct validate_summary fine = { 1.1, 1.4, 0.8, 1.05, 0, 15 };
+    CHECK(!validate_is_off(&fine));
+    struct validate_summary missed = fine, slow = fine, fast = fine;
+    missed.coverage = 0.64;
+    slow.bias = 1.16;
+    fast.bias = 1 / 1.16;
+    CHECK(validate_is_off(&missed) && validate_is_off(&slow) && validate_is_off(&fast));
+    missed.n = slow.n = 14; // too few to say
+    CHECK(!validate_is_off(&missed) && !validate_is_off(&slow));
+}
+
+TEST(validate_bias_is_the_median_of_measured_over_predicted)
+{
+    struct validate_row rows[3] = { 0 };
+    struct setup setup = { 0 };
+    double measured[] = { 80, 90, 300 };
+    for (int i = 0; i < 3; i++) {
+        rows[i].setup = &setup;
+        rows[i].tokens_per_s = (struct validate_value){ { 50, 100, 150 }, measured[i], 2, true };
+    }
+    struct validate_summary s =
+        validate_summarize(rows, 3, VALIDATE_TOKENS, &test_arena, NULL, NULL);
+    CHECK_NEAR(s.bias, 0.9, 1e-12);
+}
+
+static void validate_text(struct validate_row **rows, size_t *count, const char *csv)
+{
+    struct knowledge k = knowledge_open();
+    struct run *runs, *reference;
+    size_t reference_count;
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    CHECK(!run_read(&runs, count, &test_arena, text_of(csv), "mine.csv"));
+    CHECK(!run_read(&reference, &reference_count, &test_arena, embedded_file("runs.csv"),
+                    "runs.csv"));
+    CHECK(!validate_runs(rows, &test_arena, runs, *count, reference, reference_count, &model));
+}
+
+TEST(validate_counts_verdicts_of_rows_that_name_an_outcome)
+{
+    struct validate_row *rows;
+    size_t count;
+    validate_text(&rows, &count,
+                  "id,source,model,method,seq_len,packed,micro_batch,stack,gpu,card_gib,outcome\n"
+                  "A,me,llama-3.1-8b,full,4096,yes,8,hf,a10g,,out-of-memory\n"
+                  "B,me,llama-3.1-8b,full,4096,yes,8,hf,,8,fits\n"
+                  "C,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,out-of-memory\n"
+                  "D,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,fits\n"
+                  "E,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,\n"
+                  "F,me,llama-3.2-1b,lora,512,yes,1,hf-peft,,,fits\n");
+    struct validate_verdicts v = validate_verdicts(rows, count);
+    CHECK(v.n == 4); // E names none, of F the card is not known
+    CHECK(v.right == 2 && v.unsafe == 1 && v.tight == 1);
+}
+
+TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)
+{
+    struct validate_row *rows;
+    struct validate_series *series;
+    size_t count;
+    validate_text(&rows, &count,
+                  "id,source,model,method,seq_len,packed,micro_batch,parallelism,stack,gpu,n_gpus,"
+                  "series,tokens_per_s_total\n"
+                  "A,me,llama-3.1-8b,full,4096,yes,1,fsdp16,torchtitan,h100,16,grows,160\n"
+                  "B,me,llama-3.1-8b,full,4096,yes,1,fsdp8,torchtitan,h100,8,grows,100\n"
+                  "C,you,llama-3.1-8b,full,4096,yes,1,fsdp32,torchtitan,h100,32,grows,100\n"
+                  "D,me,llama-3.1-8b,full,4096,yes,1,fsdp8,torchtitan,h100,8,alone,100\n");
+    CHECK(validate_series(&series, &test_arena, rows, count) == 1); // of one source
+    CHECK(series[0].count == 2 && !strcmp(series[0].points[0].row->run->id, "B"));
+    CHECK(series[0].points[0].published == 1 && series[0].points[0].predicted == 1);
+    CHECK_NEAR(series[0].points[1].published, 0.8, 1e-12);
+    CHECK_NEAR(series[0].worst, fabs(series[0].points[1].predicted - series[0].points[1].published),
+               1e-12);
+}
+
+TEST(validate_takes_a_file_of_the_few_columns_that_runs_have_always_had)
+{
+    struct validate_row *rows;
+    size_t count;
+    validate_text(&rows, &count,
+                  "id,source,model,method,lora_rank,lora_targets,precision,seq_len,packed,"
+                  "micro_batch,parallelism,framework,gpu,n_gpus,tokens_per_s_total,"
+                  "peak_mem_gib_per_gpu,mem_kind,notes\n"
+                  "A,me,Llama-2-7B,qlora,64,q k v o + mlp,nf4 (double quant)+bf16,2048,yes,4,"
+                  "single,HF Transformers + PEFT,A100-80GB,1,3000,20,reserved,anything\n"
+                  "B,me,Llama-2-7B,lora,16,all linear,bf16-or-fp16,2048,yes,4,fsdp2 + cpu offload,"
+                  "NeMo,48 GB card,2,,20,unknown,\n");
+    CHECK(rows[0].setup && rows[0].tokens_per_s.error > 0 && rows[0].memory_bytes.error > 0);
+    CHECK(rows[0].setup->recipe.quantization == RECIPE_NF4_NESTED);
+    CHECK(rows[1].setup && !rows[1].setup->gpu && rows[1].memory_bytes.error > 0);
+}
+
+TEST(validate_shipped_rows_are_all_compared_or_left_out_with_a_reason)
+{
+    struct knowledge k = knowledge_open();
+    struct run *runs;
+    size_t count;
+    CHECK(!run_read(&runs, &count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
+    for (size_t i = 0; i < count; i++) {
+        struct setup setup;
+        CHECK(runs[i].stack != NULL);
+        CHECK(runs[i].excluded ||
+              !run_setup(&setup, &test_arena, &runs[i], &k.catalog, k.stacks, k.stack_count));
+    }
 }

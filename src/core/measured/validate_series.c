@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares how jobs scale over GPUs, as published and as predicted.
+
+#include "core/measured/validate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_rate(const struct validate_row *row)
+{
+    return row->run->series && row->setup && row->tokens_per_s.error > 0;
+}
+
+static bool is_same(const struct validate_row *a, const struct validate_row *b)
+{
+    return !strcmp(a->run->series, b->run->series) &&
+           text_equal(run_source(a->run), run_source(b->run));
+}
+
+static int64_t gpus_of(const struct validate_row *row)
+{
+    return row->run->n_gpus > 0 ? row->run->n_gpus : 1;
+}
+
+static int by_gpus(const void *a, const void *b)
+{
+    const struct validate_point *p = a, *q = b;
+    int64_t left = gpus_of(p->row), right = gpus_of(q->row);
+    return (left > right) - (left < right);
+}
+
+static void set_shares(struct validate_series *series)
+{
+    qsort(series->points, series->count, sizeof *series->points, by_gpus);
+    const struct validate_row *first = series->points[0].row;
+    double start = (double)gpus_of(first);
+    for (size_t i = 0; i < series->count; i++) {
+        struct validate_point *point = &series->points[i];
+        const struct validate_value *value = &point->row->tokens_per_s;
+        double gpus = (double)gpus_of(point->row) / start;
+        point->published = value->measured / first->tokens_per_s.measured / gpus;
+        point->predicted = value->predicted.mid / first->tokens_per_s.predicted.mid / gpus;
+        series->worst = fmax(series->worst, fabs(point->predicted - point->published));
+    }
+}
+
+size_t validate_series(struct validate_series **out, struct arena *arena,
+                       const struct validate_row *rows, size_t count)
+{
+    *out = ARENA_NEW(arena, struct validate_series, count + 1);
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool seen = !has_rate(&rows[i]);
+        for (size_t before = 0; before < i && !seen; before++)
+            seen = has_rate(&rows[before]) && is_same(&rows[before], &rows[i]);
+        if (seen)
+            continue;
+        struct validate_series series = {
+            .name = rows[i].run->series,
+            .points = ARENA_NEW(arena, struct validate_point, count - i),
+        };
+        bool grows = false;
+        for (size_t k = i; k < count; k++)
+            if (has_rate(&rows[k]) && is_same(&rows[k], &rows[i])) {
+                series.points[series.count++].row = &rows[k];
+                grows |= gpus_of(&rows[k]) != gpus_of(&rows[i]);
+            }
+        set_shares(&series);
+        if (grows)
+            (*out)[used++] = series;
+    }
+    return used;
+}
