@@ -28,7 +28,7 @@ static const struct kernel kernels[] = {
     // Repeated and weighted 6; weighted sum 2.
     [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
-    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 4.8, 4.5, 0, 3, true },
+    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, true },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
     [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
                                  3, true },

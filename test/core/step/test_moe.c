@@ -92,7 +92,8 @@ TEST(moe_a_stack_runs_the_kernel_of_its_data_unless_the_recipe_names_one)
     }
 }
 
-// Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention.
+// Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention. In a
+// bare loop: what recomputation costs the host under the Trainer is measured elsewhere.
 TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
 {
     struct knowledge k = knowledge_open();
@@ -105,6 +106,10 @@ TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup setup = qwen(&k, cases[i].kernel);
         setup.recipe.checkpointing = cases[i].checkpointing;
+        struct stack bare = *setup.stack;
+        bare.recompute_launches = 1;
+        bare.step_seconds = 0;
+        setup.stack = &bare;
         double ratio = knowledge_estimate(&setup).tokens_per_s / cases[i].tokens_per_s;
         CHECK(ratio > 0.85 && ratio < 1.15);
     }
