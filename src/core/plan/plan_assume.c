@@ -145,7 +145,7 @@ static void add_experts(struct plan *plan)
                                    origin.source,
                                    plan->stack->as_of });
     if (gpus > 1)
-        add(plan, (struct assumption){ "rows of the busiest GPU's experts", "of the mean",
+        add(plan, (struct assumption){ "busiest GPU's experts", "of the mean",
                                        moe_imbalance(model, gpus), ASSUMPTION_ASSUMED,
                                        "popularity of experts varies by 0, 30 or 100 %", NULL });
 }

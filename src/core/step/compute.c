@@ -192,8 +192,7 @@ static double fetch_seconds(const struct step *step, const struct step_request *
         return 0;
     double fetches = 0;
     for (size_t i = 0; i < step->count; i++)
-        if (step->ops[i].weighs)
-            fetches += step->ops[i].repeats;
+        fetches += step->ops[i].weighs * step->ops[i].repeats;
     return fetches * r->stack->fetch_seconds;
 }
 

@@ -28,7 +28,7 @@ static const struct kernel kernels[] = {
     // Repeated and weighted 6; weighted sum 2.
     [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
-    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 4.8, 4.5, 0, 3, true },
+    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, true },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
     [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
                                  3, true },
@@ -43,10 +43,6 @@ static const struct range popularity_spread = { 0, 0.3, 1 };
 // Half a tile of 128 rows is empty for each expert; the last part of a product, which writes the
 // result, weighs more than in a dense one (docs/formulas.md has the measurements).
 static const double tile_rest = 64, epilogue_depth = 700;
-
-// Of the host, each time DeepSpeed's ZeRO-3 fetches the weights of a module: half a second for the
-// 290 modules and three passes of a 7B model.
-static const double fetch_seconds = 0.5e-3;
 
 static double at_least_one(double x)
 {
@@ -127,8 +123,9 @@ void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_req
     op->flops *= moe->experts;
     op->bytes *= moe->experts;
     // Those of the loop are counted with it; operands in 8 bits are cast for each expert.
-    op->launches =
-        moe->kernel == RECIPE_EXPERTS_EAGER ? 0 : fmax(1, each * moe->experts * (op->small ? 2 : 1));
+    op->launches = moe->kernel == RECIPE_EXPERTS_EAGER
+                       ? 0
+                       : fmax(1, each * moe->experts * (op->small ? 2 : 1));
     if (kernel->product_share > 0)
         op->share = kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
                     (op->depth + epilogue_depth);
@@ -158,13 +155,9 @@ static struct step_op elementwise(const char *name, enum step_phase phase, doubl
                              .cheap = true };
 }
 
-// Modules that ZeRO-3 fetches one by one: the linears of each expert, where they are not one
-// tensor.
-static double fetches(const struct moe *moe, const struct step_request *r)
+double moe_tensors(const struct moe *moe, const struct model *model)
 {
-    bool deepspeed = r->stack->copies_weights && r->stack->zero == 0 && r->layout->zero == 3;
-    bool apart = moe->kernel == RECIPE_EXPERTS_EAGER && !r->model->fused_gate_up;
-    return deepspeed && apart ? moe->experts * (r->model->gated ? 3 : 2) : 0;
+    return moe->kernel == RECIPE_EXPERTS_EAGER && !model->fused_gate_up ? moe->experts : 1;
 }
 
 size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct step_request *r)
@@ -176,7 +169,6 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     double rows = size / 2 * moe->copies * width;
     double forward = k->layer_forward + k->expert_forward * moe->experts;
     double backward = k->layer_backward + k->expert_backward * moe->experts;
-    double fetching = fetches(moe, r) * fetch_seconds / r->stack->launch_seconds;
     double dispatched = k->dispatch_backward * rows;
     if (moe->kernel ==
         RECIPE_EXPERTS_EAGER) // each expert's gradient is added to that of all tokens
@@ -185,9 +177,8 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     out[n++] = elementwise("top-k", STEP_FORWARD, 4 * scores, 0);
     out[n - 1].kept_bytes = scores;
     out[n++] = elementwise("top-k", STEP_BACKWARD, 4 * scores, 0);
-    out[n++] =
-        elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward + fetching);
-    out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward + fetching);
+    out[n++] = elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward);
+    out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward);
     out[n++] = elementwise("combine", STEP_FORWARD, k->combine_forward * rows, 0);
     out[n - 1].kept_bytes = k->keeps_outputs ? size * moe->copies * width : 0;
     out[n++] = elementwise("combine", STEP_BACKWARD, k->combine_backward * rows, 0);

@@ -46,6 +46,9 @@ void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_req
 // they are in models that store gate and up together: each is added into a gradient of all.
 double moe_gradient_bytes(const struct moe *moe, const struct model *model, double weights);
 
+// Tensors that hold a linear of the experts: one each under the loop, else one for all.
+double moe_tensors(const struct moe *moe, const struct model *model);
+
 // Bytes of a row between the products, in values of the expert's width, that backward needs.
 double moe_kept_widths(const struct moe *moe, const struct model *model);
 

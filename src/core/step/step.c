@@ -233,9 +233,10 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         if (routed)
             moe_repeat(ops[i], &b->moe, b->request);
     }
-    forward.weighs = to_input.weighs = linear->role != MODEL_ROUTER;
     if (routed)
         to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
+    forward.weighs = to_input.weighs =
+        routed ? moe_tensors(&b->moe, b->request->model) : linear->role != MODEL_ROUTER;
     if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
         forward.kept_bytes = input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&

@@ -73,7 +73,7 @@ struct step_op {
     double kept_bytes;           // kept from forward to backward when nothing is recomputed
     bool cheap;                  // selective recomputation recomputes it
     bool fp32;                   // runs on the 32-bit units: fp32 adapters
-    bool weighs;                 // reads the weights of a linear, which ZeRO-3 fetches for it
+    double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
     bool small;                  // runs on the 8- or 4-bit units
     bool masked;                 // attention over the whole matrix of scores, half of it masked
 };

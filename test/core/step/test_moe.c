@@ -92,7 +92,8 @@ TEST(moe_a_stack_runs_the_kernel_of_its_data_unless_the_recipe_names_one)
     }
 }
 
-// Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention.
+// Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention. In a
+// bare loop: what recomputation costs the host under the Trainer is measured elsewhere.
 TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
 {
     struct knowledge k = knowledge_open();
@@ -105,6 +106,10 @@ TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup setup = qwen(&k, cases[i].kernel);
         setup.recipe.checkpointing = cases[i].checkpointing;
+        struct stack bare = *setup.stack;
+        bare.recompute_launches = 1;
+        bare.step_seconds = 0;
+        setup.stack = &bare;
         double ratio = knowledge_estimate(&setup).tokens_per_s / cases[i].tokens_per_s;
         CHECK(ratio > 0.85 && ratio < 1.15);
     }
@@ -122,8 +127,9 @@ TEST(moe_the_loop_under_zero3_fetches_every_expert_by_itself)
         setup.layout.zero = i < 1 ? 2 : 3;
         seconds[i] = knowledge_estimate(&setup).timing.host_seconds;
     }
-    // 48 layers, 128 experts, three linears, half a millisecond; backward is started at 0.6.
-    CHECK_NEAR(seconds[1] - seconds[0], 48 * 128 * 3 * 0.5e-3 * 1.6, 1e-9);
+    // 48 layers of 128 experts with three linears and four of attention, and the head; twice.
+    double fetched = 2 * (48 * (128 * 3 + 4) + 1) * setup.stack->fetch_seconds;
+    CHECK_NEAR(seconds[1] - seconds[0], fetched, 1e-9);
     CHECK(seconds[2] < seconds[0]); // two tensors hold them all
 }
 
