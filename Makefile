@@ -72,7 +72,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
+.PHONY: all forecast build check check-oracles check-page lint web fuzz fuzz-again fuzz-keep fuzz-large bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -122,6 +122,14 @@ $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
 $(BUILD)/stand_in/%: test/stand_ins/%.c | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 $< -o $@
+
+# Faults: a preloaded library that lets one call fail, and what runs every command below it.
+$(BUILD)/faults/inject.so: test/faults/inject.c test/faults/kinds.h | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) $(if $(SAN),-DNO_ALLOC) -O1 -shared -fPIC $< -ldl -o $@
+$(BUILD)/faults/torture: test/faults/torture.c test/faults/kinds.h | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 $< -o $@
 
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	@mkdir -p $(@D); echo "  cc   $<"
@@ -205,20 +213,28 @@ build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
-FUZZ_SECONDS ?= 10
-FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O1 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined \
-                -fno-sanitize-recover=undefined
+#   make fuzz MINUTES=10     all targets in parallel; their share of the time each
+#   make fuzz-again          replays the inputs in the repository and a bounded run, as CI does
+#   make fuzz-keep           adds what reached new code to the inputs in the repository
+#   make fuzz-large          inputs of 1 MB within 2 s and 1 GiB
+MINUTES ?= 4
+FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*$(ONLY)*.c))
+FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
+                -fno-sanitize-recover=undefined$(,)float-cast-overflow
+FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
-	$(Q)for fuzzer in $(FUZZERS); do case $$fuzzer in *$(ONLY)*) \
-	    INSTALL=$(INSTALL) tools/fuzz $$fuzzer $(FUZZ_SECONDS) || exit 1;; esac; done
-build/fuzz/obj/%.c.o: %.c Makefile | build/fuzz/deps
+	$(Q)tools/fuzz $(FUZZ_SECONDS) $(FUZZERS)
+fuzz-again fuzz-keep fuzz-large: fuzz-%: $(FUZZERS)
+	$(Q)tools/fuzz $* $(FUZZERS)
+build/fuzz/flags: FORCE
+	@mkdir -p $(@D); echo '$(FUZZ_COMPILE)' | cmp -s - $@ || echo '$(FUZZ_COMPILE)' > $@
+build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
-build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o \
+build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o \
               $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN)) $(BUILD)/data.o
 	@echo "  link $@"
-	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined $^ $(LDLIBS) -o $@
+	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined$(,)float-cast-overflow $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:
