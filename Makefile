@@ -219,8 +219,9 @@ build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
 #   make fuzz-large          inputs of 1 MB within 2 s and 1 GiB
 MINUTES ?= 4
 FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*$(ONLY)*.c))
+# Without the checks of pointers, which the address sanitizer sees: their comparisons are traced too, at half the speed.
 FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
-                -fno-sanitize-recover=undefined$(,)float-cast-overflow
+                -fno-sanitize=null$(,)alignment$(,)object-size$(,)pointer-overflow -fno-sanitize-recover=undefined$(,)float-cast-overflow
 FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
 	$(Q)tools/fuzz $(FUZZ_SECONDS) $(FUZZERS)
