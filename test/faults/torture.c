@@ -66,7 +66,8 @@ static const struct command commands[] = {
       .line = "profile " ROWS " --model " MODEL " --out W/result",
       .result = "result" },
     { .name = "arrow",
-      .line = "profile test/data/rows.arrow --model " MODEL " --template chatml --json" },
+      .line = "profile test/data/rows.arrow --model " MODEL
+              " --template chatml --bad-rows skip --json" },
     { .name = "memory", .line = "memory --model llama-3.1-8b --gpu h100 --json" },
     { .name = "hosts", .line = "hosts --plan F/plan.json --json --today 2026-11-01" },
     { .name = "report",
