@@ -97,7 +97,8 @@ STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
 FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
+	$(Q)TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
+	 GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
 	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
