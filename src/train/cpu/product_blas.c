@@ -38,10 +38,11 @@ static enum err take_buffers(int workers)
     size_t size = 2 * (size_t)workers * BUFFER;
     void *room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return fail(ERR_DEVICE_MEMORY,
-                    "too little memory for OpenBLAS: %d threads want %d MiB each; raise the limit on "
-                    "address space (ulimit -v)",
-                    workers, 2 * BUFFER >> 20);
+        return fail(
+            ERR_DEVICE_MEMORY,
+            "too little memory for OpenBLAS: %d threads want %d MiB each; raise the limit on "
+            "address space (ulimit -v)",
+            workers, 2 * BUFFER >> 20);
     munmap(room, size);
 #pragma omp parallel num_threads(workers)
     {
