@@ -131,7 +131,7 @@ enum err plan_request_check(const struct plan_request *request)
         if (amounts[i].value > amounts[i].most)
             return fail(ERR_USAGE, "--%s is %g, must be at most %g", amounts[i].option,
                         amounts[i].value, amounts[i].most);
-    if (request->storage < 1)
+    if (request->storage > 0 && request->storage < 1)
         return fail(ERR_USAGE, "--storage is %g bytes/s, must be at least 1", request->storage);
     if (!request->model && !request->shape)
         return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
