@@ -14,7 +14,12 @@
 #   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
 #
-#   SAN=1         sanitizers, in a separate build folder
+#   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
+#   make check-random    COUNT random requests from SEED keep what must hold between plans
+#   make check-torture   every command, each call of malloc, read, write, fork … failing once
+#   make check-kills     COUNT kills of train, and of watch, pilot and writers of the ledger
+#
+#   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
 #   ARCHS=90      GPUs to compile for     (compute capability 9.0; fewer compile faster)
 #   OPENBLAS=0    products in plain C     MPI=0         one process
@@ -25,7 +30,7 @@ MAKEFLAGS += -r -j$(shell nproc)
 Q := $(if $(V),,@)
 , := ,
 
-VARIANT := $(if $(SAN),san,fast)$(if $(filter clang,$(CC)),-clang)
+VARIANT := $(if $(SAN),$(if $(filter thread,$(SAN)),tsan,san),fast)$(if $(filter clang,$(CC)),-clang)
 BUILD := build/$(VARIANT)
 PROGRAM := $(if $(filter fast,$(VARIANT)),build/gpuhours,$(BUILD)/gpuhours)
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -33,8 +38,13 @@ CFLAGS ?= -O3 -g
 LANGUAGE := -std=c17 -ffp-contract=off -D_POSIX_C_SOURCE=200809L -Isrc -I. -MMD -MP
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
             $(if $(WERROR),-Werror)
-SANITIZE := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined$(,)float-cast-overflow \
-            -fno-sanitize-recover=undefined$(,)float-cast-overflow)
+SANITIZE_1 := -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined$(,)float-cast-overflow \
+              -fno-sanitize-recover=undefined$(,)float-cast-overflow
+SANITIZE_thread := -O1 -fno-omit-frame-pointer -fsanitize=thread
+SANITIZE := $(SANITIZE_$(SAN))
+ifeq ($(SAN),thread) # it does not see how OpenMP and OpenBLAS wait for their threads
+OPENBLAS := 0
+endif
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
 LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
 PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
@@ -45,13 +55,14 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-
 ifneq ($(filter-out clean uninstall,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/found.mk
 endif
+OPENMP := $(if $(filter thread,$(SAN)),,$(FOUND_OPENMP))
 BLAS := $(if $(filter 0,$(OPENBLAS)),,$(FOUND_BLAS))
 LIVE := $(if $(filter 0,$(WEB)),,$(if $(FOUND_WASM),web/live.css web/live.js web/what_if.html build/web/core.b64))
 MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
-COMPILE += $(if $(FOUND_OPENMP),$(FOUND_OPENMP),-Wno-unknown-pragmas) \
+COMPILE += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
 # The CUDA library calls the program's fail().
-LINK := $(CC) $(SANITIZE) $(FOUND_OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
+LINK := $(CC) $(SANITIZE) $(OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
 NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 # --- sources: a folder is a layer, an option is a file -----------------------
@@ -72,7 +83,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page lint web fuzz bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
+.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -83,12 +94,22 @@ forecast: $(PROGRAM)
 	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
-check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) \
+FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
+check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in \
+	$(Q)TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
+	 GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
 	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
+check-random: $(BUILD)/tests
+	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $(BUILD)/tests plans_of_random_requests
+# At most 2,000 calls of a kind; MOST=40 is a look of a few minutes.
+check-torture: $(PROGRAM) $(FAULTS) $(STAND_INS)
+	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
+check-kills: $(PROGRAM) $(STAND_INS)
+	$(Q)for what in train watch pilot ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
+	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
@@ -122,6 +143,14 @@ $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
 $(BUILD)/stand_in/%: test/stand_ins/%.c | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARNINGS) -O1 $< -o $@
+
+# Faults: a preloaded library that lets one call fail, and what runs every command below it.
+$(BUILD)/faults/inject.so: test/faults/inject.c test/faults/kinds.h | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) $(if $(SAN),-DNO_ALLOC) -O1 -shared -fPIC $< -ldl -o $@
+$(BUILD)/faults/torture: test/faults/torture.c test/faults/kinds.h | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 $< -o $@
 
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	@mkdir -p $(@D); echo "  cc   $<"
@@ -205,20 +234,29 @@ build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
-FUZZ_SECONDS ?= 10
-FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O1 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined \
-                -fno-sanitize-recover=undefined
+#   make fuzz MINUTES=10     all targets in parallel; their share of the time each
+#   make fuzz-again          replays the inputs in the repository and a bounded run, as CI does
+#   make fuzz-keep           adds what reached new code to the inputs in the repository
+#   make fuzz-large          inputs of 1 MB within 2 s and 1 GiB
+MINUTES ?= 4
+FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*$(ONLY)*.c))
+# Without the checks of pointers, which the address sanitizer sees: their comparisons are traced too, at half the speed.
+FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
+                -fno-sanitize=null$(,)alignment$(,)object-size$(,)pointer-overflow -fno-sanitize-recover=undefined$(,)float-cast-overflow
+FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
-	$(Q)for fuzzer in $(FUZZERS); do case $$fuzzer in *$(ONLY)*) \
-	    INSTALL=$(INSTALL) tools/fuzz $$fuzzer $(FUZZ_SECONDS) || exit 1;; esac; done
-build/fuzz/obj/%.c.o: %.c Makefile | build/fuzz/deps
+	$(Q)tools/fuzz $(FUZZ_SECONDS) $(FUZZERS)
+fuzz-again fuzz-keep fuzz-large: fuzz-%: $(FUZZERS)
+	$(Q)tools/fuzz $* $(FUZZERS)
+build/fuzz/flags: FORCE
+	@mkdir -p $(@D); echo '$(FUZZ_COMPILE)' | cmp -s - $@ || echo '$(FUZZ_COMPILE)' > $@
+build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
-build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o \
+build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o \
               $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN)) $(BUILD)/data.o
 	@echo "  link $@"
-	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined $^ $(LDLIBS) -o $@
+	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined$(,)float-cast-overflow $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:

@@ -54,8 +54,9 @@ static void push(struct arena *arena, struct arena_block *block)
     POISON(block->data, block->size);
 }
 
-static void end_without_memory(void)
+void arena_exhausted(size_t wanted)
 {
+    fprintf(stderr, "gpuhours: this machine has no memory left (wanted %zu bytes)\n", wanted);
 #ifdef __wasm__
     abort();
 #else
@@ -76,10 +77,8 @@ static void add_block(struct arena *arena, size_t at_least)
     if (size < at_least)
         size = at_least;
     struct arena_block *block = malloc(sizeof *block + size);
-    if (!block) {
-        fprintf(stderr, "gpuhours: this machine has no memory left (wanted %zu bytes)\n", size);
-        end_without_memory();
-    }
+    if (!block)
+        arena_exhausted(size);
     if (arena_large && size >= (size_t)1 << 20)
         arena_large(block, sizeof *block + size);
     block->size = size;

@@ -8,7 +8,8 @@
 //     double *lengths = ARENA_NEW(&arena, double, count);
 //     arena_release(&arena);
 //
-// Memory is zeroed. If the machine runs out of memory, the program prints that and aborts.
+// Memory is zeroed. If the machine runs out of memory, the program says so and ends with
+// the exit code for that: no caller could go on.
 
 #pragma once
 
@@ -38,6 +39,8 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size,
                  size_t size); // in place if it is the last piece, else copies
 char *arena_copy(struct arena *arena, const char *at, size_t size); // adds a NUL
 void arena_release(struct arena *arena);
+void arena_exhausted(size_t wanted)
+    __attribute__((noreturn)); // also for those who call malloc() themselves
 
 // Frees everything allocated since the mark, so that a loop's scratch space stays bounded.
 struct arena_mark arena_mark(const struct arena *arena);

@@ -134,7 +134,7 @@ static enum err set(const struct field *field, void *object, struct arena *arena
         return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_BRIEF(value));
     if (field->kind == FIELD_SHARE && number > 1)
         return fail(ERR_INPUT, "\"%.*s\" is above 1", TEXT_BRIEF(value));
-    *(double *)at = number;
+    *(double *)at = number + 0.0; // of minus zero: zero
     return OK;
 }
 

@@ -53,7 +53,9 @@ bool pattern_set_computes(const struct set *set, uint32_t code)
 static bool item_has(const struct item *item, uint32_t code)
 {
     bool has;
-    if (item->inner)
+    if (item->inner && code < 128) // known since the inner set was read
+        has = item->inner->ascii[code >> 6] >> (code & 63) & 1;
+    else if (item->inner)
         has = pattern_set_computes(item->inner, code);
     else if (item->categories)
         has = unicode_is(code, item->categories);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { OPS = 4096, SET_ITEMS = 4096 };
+enum { OPS = 4096, SET_ITEMS = 4096, LONGEST = 1 << 15 };
 #define MANY UINT32_MAX
 
 // --- tree --------------------------------------------------------------------
@@ -643,6 +643,9 @@ static void find_starts(struct pattern *pattern, int at, bool *seen)
 enum err pattern_read(struct pattern **out, struct arena *arena, struct text source,
                       const char *name)
 {
+    if (source.size > LONGEST) // those of real tokenizers have a few hundred
+        return fail(ERR_INPUT, "%s: the pattern has %zu bytes; at most %d are supported", name,
+                    source.size, (int)LONGEST);
     struct parser parser = { .arena = arena, .at = source.at, .end = source.at + source.size };
     struct node *tree = read_choice(&parser);
     if (!parser.refused && parser.at < parser.end)

@@ -432,12 +432,13 @@ const char *text_nearest(struct text word, const char *const *candidates, size_t
     char a[LONGEST_WORD], b[LONGEST_WORD];
     size_t a_size = plain(a, word);
     const char *best = NULL;
-    int best_edits = 0;
+    int fewest = (int)(1 + a_size / 3) + 1; // what is further away is no suggestion
     for (size_t i = 0; i < count; i++) {
         size_t b_size = plain(b, text_of(candidates[i]));
-        int n = edits(a, a_size, b, b_size);
-        if (!best || n < best_edits)
-            best = candidates[i], best_edits = n;
+        int n = abs((int)a_size - (int)b_size); // at least so many
+        n = n < fewest ? edits(a, a_size, b, b_size) : n;
+        if (n < fewest)
+            best = candidates[i], fewest = n;
     }
-    return best && best_edits <= (int)(1 + a_size / 3) ? best : NULL;
+    return best;
 }

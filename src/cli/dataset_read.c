@@ -104,10 +104,8 @@ static struct result *add_result(struct item *item, int64_t line)
     if (item->count == item->room) {
         item->room = item->room ? item->room * 2 : 1024;
         item->results = realloc(item->results, item->room * sizeof *item->results);
-        if (!item->results) {
-            print_note("out of memory for %zu rows", item->room);
-            abort();
-        }
+        if (!item->results)
+            arena_exhausted(item->room * sizeof *item->results);
     }
     struct result *result = &item->results[item->count++];
     *result = (struct result){ .line = (uint32_t)(line - item->block.rows.next_line) };

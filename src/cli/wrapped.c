@@ -93,7 +93,7 @@ static void feed_events(struct wrapped_source *source, struct text bytes)
     size_t used = 0, size = source->pending_size + bytes.size;
     char *all = realloc(source->pending, size);
     if (!all)
-        return;
+        return; // as little memory as there is, the trainer goes on
     memcpy(all + source->pending_size, bytes.at, bytes.size);
     struct text whole = { all, size };
     if (trainer_files_tensorboard(&source->log, &used, whole, source->path))

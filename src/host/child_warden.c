@@ -186,10 +186,11 @@ void child_warden_reap(struct child *child)
 {
     struct child_note note;
     ssize_t size = read(child->inside->notes, &note, sizeof note);
-    if (child->ended || (size < 0 && (errno == EAGAIN || errno == EINTR)))
+    if (child->ended || size < 0) // nothing yet; the next poll asks again
         return;
     if (size != sizeof note) { // the warden was killed, and the command with it
         note.status = SIGKILL;
+        kill(child->inside->warden, SIGKILL); // else we might wait for it forever
         while (waitpid(child->inside->warden, NULL, 0) < 0 && errno == EINTR)
             ;
         child->inside->warden = 0;

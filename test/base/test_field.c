@@ -38,6 +38,12 @@ static enum err set(struct thing *thing, const char *name, struct text value)
     return field_set(field_find(fields, text_of(name)), thing, &test_arena, value);
 }
 
+TEST(field_of_minus_zero_is_zero)
+{
+    struct thing t = { 0 };
+    CHECK(!set(&t, "price_usd", TEXT("-0")) && t.price_usd == 0 && !signbit(t.price_usd));
+}
+
 TEST(field_reads_each_kind_in_its_spellings)
 {
     struct thing t = { 0 };

@@ -85,6 +85,16 @@ TEST(patterns_name_what_they_do_not_support)
     }
 }
 
+TEST(pattern_of_a_megabyte_is_refused_at_once)
+{
+    struct pattern *pattern;
+    char *source = arena_alloc(&test_arena, 1000000);
+    memset(source, '[', 1000000);
+    struct text text = { source, 1000000 };
+    CHECK(pattern_read(&pattern, &test_arena, text, "t") == ERR_INPUT);
+    CHECK(strstr(error_text(), "has 1000000 bytes; at most 32768"));
+}
+
 TEST(no_pattern_runs_forever)
 {
     char text[4000];

@@ -3,6 +3,7 @@
 // accepted has whole factors of the config's rank.
 
 #include "train/adapter_file.h"
+#include "test/fuzz/mutate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(adapter_file)
 
 static void must(bool holds, const char *claim)
 {

@@ -2,12 +2,14 @@
 // Any bytes as an Arrow file: rows, or a refusal; no row longer than the file could make it.
 
 #include "host/arrow.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(words)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

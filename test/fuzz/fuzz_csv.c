@@ -2,10 +2,12 @@
 // Any bytes as CSV, separated by the first of them.
 
 #include "base/csv.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(lines)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

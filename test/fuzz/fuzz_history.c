@@ -2,11 +2,13 @@
 // Any bytes as one of our documents, or as an export. What is read writes and reads back the same.
 
 #include "core/measured/history.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(json)
 
 static void check_export(struct history_entry *entries, size_t count, struct arena *arena)
 {

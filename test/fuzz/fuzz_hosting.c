@@ -2,10 +2,12 @@
 // Whatever the text, a plan's document is read as a request or refused with a sentence.
 
 #include "core/hosting/hosting.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

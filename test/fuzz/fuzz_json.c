@@ -3,11 +3,13 @@
 // written and read again.
 
 #include "base/json.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(json)
 
 static void must(bool holds, const char *claim)
 {

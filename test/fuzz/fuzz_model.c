@@ -2,10 +2,12 @@
 // Whatever the text, a config.json is read or refused, and what is read has totals that add up.
 
 #include "core/step/model.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

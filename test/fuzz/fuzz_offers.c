@@ -3,10 +3,12 @@
 // as CSV, and that is read back as the same offers.
 
 #include "core/hosting/offers.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(lines)
 
 static bool is_priced(const struct offer *offer)
 {

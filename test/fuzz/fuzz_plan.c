@@ -2,11 +2,13 @@
 // Whatever the request, it becomes a plan whose ranges are in order, or is refused.
 
 #include "core/plan/plan.h"
+#include "test/fuzz/mutate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(json)
 
 static bool is_ordered(const struct range *range)
 {

@@ -2,10 +2,12 @@
 // Any bytes as a profile. What is read finishes, prints, writes and reads back to the same sums.
 
 #include "core/data/profile.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(json)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

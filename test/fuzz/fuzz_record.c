@@ -3,10 +3,12 @@
 
 #include "core/data/chat.h"
 #include "core/data/chat_format.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(json)
 
 static void render(const struct record *record, const struct template *template, int labels)
 {

@@ -2,11 +2,13 @@
 // Whatever the document, a report of it is made in every form, or it is refused with a sentence.
 
 #include "core/report/report.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,12 +3,14 @@
 // share a byte, all data belongs to one; quantized weights decode without reading beyond.
 
 #include "train/nf4.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(safetensors)
 
 static void must(bool holds, const char *claim)
 {

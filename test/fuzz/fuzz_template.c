@@ -2,8 +2,10 @@
 // Any bytes as a template, rendered with a small conversation under tight limits.
 
 #include "core/template/template.h"
+#include "test/fuzz/mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+MUTATES_AS(template)
 
 static const char conversation[] =
     "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", \"content\": "

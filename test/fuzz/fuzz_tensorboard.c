@@ -2,11 +2,13 @@
 // An event file: the bytes as they are, and as the content of a record whose checksums are right.
 
 #include "core/trainers/tensorboard.h"
+#include "test/fuzz/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(words)
 
 static void on_scalar(void *context, const struct tensorboard_scalar *scalar)
 {

@@ -2,8 +2,10 @@
 // Reads any bytes as a tokenizer; if they are one, encodes the same bytes with it.
 
 #include "core/tokenizer/tokenizer.h"
+#include "test/fuzz/mutate.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(json)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

@@ -5,12 +5,14 @@
 #include "core/trainers/step_series.h"
 #include "core/trainers/trainer_files.h"
 #include "core/trainers/trainer_log.h"
+#include "test/fuzz/mutate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(lines)
 
 struct seen {
     struct step_series series;

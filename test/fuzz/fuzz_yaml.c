@@ -3,8 +3,10 @@
 
 #include "core/plan/plan_from.h"
 #include "host/yaml.h"
+#include "test/fuzz/mutate.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+MUTATES_AS(lines)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

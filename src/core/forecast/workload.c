@@ -68,7 +68,8 @@ static struct range fills(const struct workload_rule *rule, const struct range *
 {
     const struct range *spread = &rule->length_spread;
     switch (rule->batching) {
-    case BATCHING_GROUPED: return rule->grouped_fill;
+    case BATCHING_GROUPED: // one row is as long as itself
+        return micro_batch > 1 ? rule->grouped_fill : (struct range){ 1, 1, 1 };
     case BATCHING_PACKED: return rule->packed_fill;
     case BATCHING_MAX:
         return (struct range){ fill(rule, mean->low, 0, 1), fill(rule, mean->mid, 0, 1),

@@ -295,7 +295,7 @@ static void add(struct import *in, const struct foreign *row)
         .region = region,
         .region_scope = row->region.size ? "region" : "list",
         .gpus = (int64_t)row->gpus,
-        .host_cores = row->cores > 0 ? (int64_t)row->cores : 0,
+        .host_cores = row->cores > 0 && row->cores < 1e6 ? (int64_t)row->cores : 0,
         .host_memory_bytes = row->memory_bytes > 0 ? row->memory_bytes : NAN,
         .on_demand_usd_per_hour = row->on_demand > 0 ? row->on_demand : NAN,
         .spot_usd_per_hour = NAN,

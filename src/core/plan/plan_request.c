@@ -122,6 +122,25 @@ enum err plan_request_check(const struct plan_request *request)
                         (long long)counts[i].value, (long long)counts[i].most);
     if (request->parallel_runs > 1 && request->runs == PLAN_NOT_GIVEN)
         return fail(ERR_USAGE, "--parallel-runs says how many of --runs go at a time; add --runs");
+    // Beyond these every hour is that of the option, and sums are no numbers any more.
+    const struct {
+        const char *option;
+        double value, most;
+    } amounts[] = {
+        { "retries", request->retries, 1e6 },
+        { "failed-runs", request->failed_runs, 1e6 },
+        { "evals-per-epoch", request->evals_per_epoch, 1e9 },
+        { "startup", request->startup, 1e9 },
+        { "compile", request->compile, 1e9 },
+        { "failures-per-gpu-hour", request->failures_per_gpu_hour, 1e3 },
+        { "price", request->price, 1e9 },
+    };
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
+        if (amounts[i].value > amounts[i].most)
+            return fail(ERR_USAGE, "--%s is %g, must be at most %g", amounts[i].option,
+                        amounts[i].value, amounts[i].most);
+    if (request->storage > 0 && request->storage < 1)
+        return fail(ERR_USAGE, "--storage is %g bytes/s, must be at least 1", request->storage);
     if (!request->model && !request->shape)
         return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
     if (request->parallel && strcmp(request->parallel, "auto"))

@@ -87,12 +87,18 @@ struct template_node *template_node(struct parser *in, enum node_kind kind)
 
 // --- names, scopes and slots -------------------------------------------------
 
+enum { NAMES = 2000 }; // they are looked for one after the other; real templates have some dozens
+
 int template_name(struct parser *in, struct text name)
 {
     struct template *t = in->template;
     for (int i = 0; i < t->name_count; i++)
         if (text_equal(t->names[i], name))
             return i;
+    if (t->name_count == NAMES) {
+        template_refuse(in, "more than %d variables", NAMES);
+        return 0;
+    }
     if (t->name_count == in->name_room) {
         int room = in->name_room ? in->name_room * 2 : 32;
         t->names = arena_grow(in->arena, t->names, (size_t)in->name_room * sizeof *t->names,

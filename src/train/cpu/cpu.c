@@ -37,8 +37,10 @@ static enum err open_device(struct device *device, int index)
         close_device(device);
         return fail(ERR_DEVICE_MEMORY, "out of memory for the tiles of the CPU backend");
     }
-    product_begin();
-    return OK;
+    enum err err = product_begin(workers);
+    if (err)
+        close_device(device);
+    return err;
 }
 
 static enum err sync_device(struct device *device)

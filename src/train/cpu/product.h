@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,7 +29,7 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
 // OpenMP would split them, and the bits would depend on the number of threads.
 enum { PRODUCT_ALONE = 1 << 18 };
 
-void product_begin(void); // before the first
+enum err product_begin(int workers); // before the first, by any of so many threads
 
 // The value of the environment variable PRODUCT_KERNELS that selects the right kernels for this
 // processor; NULL: the present ones are right.

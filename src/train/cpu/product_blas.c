@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by OpenBLAS.
 
+#define _GNU_SOURCE // MAP_ANONYMOUS
+
 #include "train/cpu/product.h"
 
 #include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static CBLAS_TRANSPOSE transpose_flag(bool transposed)
 {
@@ -26,12 +29,37 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
                 p->beta, c, (int)p->c_stride);
 }
 
+// OpenBLAS gives each thread that calls it a buffer, at its first product, and each of its own that
+// it starts before main(). Where there is no memory for one it tries again forever. So we look
+// whether there is room for all of them, and let it take ours at once.
+static enum err take_buffers(int workers)
+{
+    enum { BUFFER = 32 << 20, ROWS = 64 };
+    size_t size = 2 * (size_t)workers * BUFFER;
+    void *room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return fail(
+            ERR_DEVICE_MEMORY,
+            "too little memory for OpenBLAS: %d threads want %d MiB each; raise the limit on "
+            "address space (ulimit -v)",
+            workers, 2 * BUFFER >> 20);
+    munmap(room, size);
+#pragma omp parallel num_threads(workers)
+    {
+        float matrix[ROWS * ROWS] = { 0 }, out[ROWS * ROWS];
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, ROWS, ROWS, ROWS, 1, matrix, ROWS,
+                    matrix, ROWS, 0, out, ROWS);
+    }
+    return OK;
+}
+
 // OpenBLAS with OpenMP uses only the calling thread inside a parallel region; setting its number of
 // threads would also set that of our loops.
-void product_begin(void)
+enum err product_begin(int workers)
 {
     if (openblas_get_parallel() == OPENBLAS_THREAD)
         openblas_set_num_threads(1);
+    return take_buffers(workers);
 }
 
 // OpenBLAS treats a processor newer than itself as the oldest one it knows: Debian 12's version

@@ -36,9 +36,11 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
     }
 }
 
-void product_begin(void)
+enum err product_begin(int workers)
 {
-} // nothing to prepare
+    (void)workers;
+    return OK; // nothing to prepare
+}
 
 const char *product_better_kernels(void)
 {

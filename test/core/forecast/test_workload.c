@@ -43,12 +43,14 @@ TEST(workload_fills_padded_batches_as_simulated_data_sets_do)
 
 TEST(workload_of_single_rows_has_no_padding)
 {
-    struct workload_rule rule = rule_of(1e6, BATCHING_LONGEST);
-    struct workload workload;
-    workload_make(&workload, &rule, 1, 1, 0);
-    CHECK(workload.padding_share == 0);
-    CHECK(workload.processed_tokens == 1e6);
-    CHECK(workload.accumulation == 1);
+    for (int batching = BATCHING_LONGEST; batching <= BATCHING_GROUPED; batching++) {
+        struct workload_rule rule = rule_of(1e6, batching);
+        struct workload workload;
+        workload_make(&workload, &rule, 1, 1, 0);
+        CHECK(workload.padding_share == 0);
+        CHECK(workload.processed_tokens == 1e6);
+        CHECK(workload.accumulation == 1);
+    }
 }
 
 TEST(workload_padded_to_the_context_wastes_what_examples_leave)

@@ -52,6 +52,17 @@ TEST(offers_of_a_skypilot_catalog_are_read_and_its_zones_merged)
     CHECK(isnan(offers.rows[1].offer.spot_usd_per_hour));
 }
 
+TEST(offers_with_more_cores_than_any_machine_have_an_unknown_number)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws/vms.csv",
+                "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,"
+                "Region,AvailabilityZone,GpuInfo\n"
+                "p4d,A100,8.0,9223372036854775808,1152,32.77,12.1,us-east-1,us-east-1a,\n"));
+    CHECK(offers.count == 1 && offers.rows[0].offer.host_cores == 0);
+}
+
 TEST(offers_of_other_catalogs_mean_the_card_that_their_memory_tells)
 {
     static const char csv[] =

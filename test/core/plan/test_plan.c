@@ -79,6 +79,24 @@ TEST(plan_hours_are_tokens_over_speed_and_overheads)
     CHECK_NEAR(plan->forecast.gpu_hours.mid, 8 * plan->forecast.wall_hours.mid, 1e-12);
 }
 
+TEST(plan_of_amounts_that_no_run_has_is_refused)
+{
+    static const char *const odd[][2] = {
+        { "\"retries\":1e300", "--retries is 1e+300, must be at most" },
+        { "\"startup\":1e300", "--startup is 1e+300, must be at most" },
+        { "\"failures_per_gpu_hour\":1e300", "--failures-per-gpu-hour is 1e+300" },
+        { "\"storage\":1e-300", "--storage is 1e-300 bytes/s, must be at least 1" },
+        { "\"mean_length\":5e-324", "--mean-length is 4.94066e-324, must be at least 1" },
+    };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+        const char *request =
+            text_format(&test_arena, "{\"model\":\"llama-3.1-8b\",\"tokens\":1e7,%s}", odd[i][0]);
+        CHECK(planning_try(plan, request) == ERR_USAGE);
+        test_check(strstr(error_text(), odd[i][1]), error_text(), odd[i][1], 0);
+    }
+}
+
 TEST(plan_text_stays_within_eighty_columns)
 {
     static const char *const requests[] = {

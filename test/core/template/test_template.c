@@ -201,6 +201,16 @@ TEST(deeply_nested_source_is_refused)
     CHECK(compile(out_string(&signs)) == ERR_INPUT);
 }
 
+TEST(templates_with_more_variables_than_any_has_are_refused_at_once)
+{
+    struct out source = { .arena = &test_arena };
+    for (int i = 0; i < 55000; i++)
+        out_put(&source, "{%% set n%d = 1 %%}", i);
+    const struct template *template;
+    CHECK(template_compile(&template, &test_arena, out_view(&source), "t") == ERR_INPUT);
+    CHECK(strstr(error_text(), "more than 2000 variables"));
+}
+
 TEST(a_run_renders_again_with_the_values_set)
 {
     const struct template *template;
