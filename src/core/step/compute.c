@@ -21,7 +21,7 @@ static const struct generation {
 } generations[] = {
     { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92 },      // Hopper
     { "10.", 0.58, 0.76, 0, 0, 0.35, 0.80 },             // Blackwell for data centres
-    { "12.", 0.92, 0.95, 410e12, 600, 0.78, 0.80 },      // Blackwell for workstations
+    { "12.", 0.97, 1.00, 410e12, 600, 0.78, 0.80 },      // Blackwell for workstations
     { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80 },      // Ada
     { "8.", 0.78, 0.92, 0, 0, 0.78, 0.80 },              // Ampere
     { "7.", 0.65, 0.92, 0, 0, 0.40, 0.40 },              // Volta, Turing

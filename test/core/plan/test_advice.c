@@ -16,7 +16,7 @@ static const struct {
     { "does_not_fit", "\"method\":\"full\",\"gpu\":\"t4\",\"gpus\":1", "\"gpu\":\"h200\"" },
     { "deadline_missed", "\"gpus\":1,\"deadline\":\"1h\",\"tokens\":1e9",
       "\"gpus\":1,\"deadline\":\"900h\",\"tokens\":1e9" },
-    { "peak_for_sustained", "\"gpus\":8,\"deadline\":\"4h\",\"tokens\":1e9",
+    { "peak_for_sustained", "\"gpus\":8,\"deadline\":\"3h\",\"tokens\":1e9",
       "\"gpus\":8,\"deadline\":\"100h\",\"tokens\":1e9" },
     { "budget_missed", "\"gpus\":8,\"budget\":1,\"tokens\":1e9",
       "\"gpus\":8,\"budget\":100000,\"tokens\":1e9" },

@@ -136,3 +136,183 @@ TEST(compute_of_padded_rows_is_that_of_full_ones_where_no_mask_is_made)
         CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, full, 1e-12);
     }
 }
+
+static const struct gpu *card(const struct knowledge *k, const char *name)
+{
+    const struct gpu *gpu = NULL;
+    CHECK(!catalog_gpu(&gpu, &k->catalog, name));
+    return gpu;
+}
+
+TEST(compute_card_sustains_what_its_power_limit_feeds)
+{
+    struct knowledge k = knowledge_open();
+    double of_700_w = compute_matmul_flops_per_s(card(&k, "h100-sxm"), RECIPE_BF16);
+    CHECK_NEAR(of_700_w, 0.86 * 794.5e12, 1e-9);
+    // 700 TFLOP/s at 700 W: 700 · (500/700)^⅔ = 559.3 at 500 W.
+    double of_500_w = compute_matmul_flops_per_s(card(&k, "h100-sxm-96gb"), RECIPE_BF16);
+    CHECK_NEAR(of_500_w, 559.3e12, 1e-3);
+    CHECK(compute_matmul_flops_per_s(card(&k, "rtx-6000-ada"), RECIPE_BF16) <
+          compute_matmul_flops_per_s(card(&k, "l40s"), RECIPE_BF16));
+    // MLPerf 5.1, 70B LoRA on eight: MI325X 2,848 tokens/s a card, MI300X 2,091; the same chip.
+    double mi325x = compute_matmul_flops_per_s(card(&k, "mi325x"), RECIPE_BF16);
+    double mi300x = compute_matmul_flops_per_s(card(&k, "mi300x"), RECIPE_BF16);
+    CHECK_NEAR(mi325x / mi300x, 2848.0 / 2091, 0.12);
+    // Intel: Gaudi 3 trains at 1.4 to 1.7 times a Gaudi 2; its memory is 1.5 times as fast.
+    double gaudi3 = compute_matmul_flops_per_s(card(&k, "gaudi3"), RECIPE_BF16);
+    CHECK_NEAR(gaudi3 / compute_matmul_flops_per_s(card(&k, "gaudi2"), RECIPE_BF16), 1.8, 0.03);
+}
+
+TEST(compute_fp4_products_run_at_the_cards_fp4_rate)
+{
+    struct knowledge k = knowledge_open();
+    const struct gpu *b200 = card(&k, "b200"), *h200 = card(&k, "h200");
+    double fp8 = compute_matmul_flops_per_s(b200, RECIPE_FP8);
+    CHECK_NEAR(compute_matmul_flops_per_s(b200, RECIPE_FP4), 2 * fp8, 1e-12); // 9,000 of 4,500
+    CHECK(compute_matmul_flops_per_s(h200, RECIPE_FP4) ==
+          compute_matmul_flops_per_s(h200, RECIPE_FP8)); // it has none
+    // MLPerf 5.1, Llama-2-70B LoRA, eight B200: 1,064 ms a step in nvfp4.
+    struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
+    setup.gpu = b200;
+    setup.layout.data = 8;
+    setup.recipe.targets = "attention";
+    setup.recipe.precision = RECIPE_FP4;
+    CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, 1.064, 0.1);
+}
+
+TEST(compute_batch_of_a_step_is_cut_into_as_many_pieces_as_there_are_stages)
+{
+    // Llama-3.1-405B on 512 H100 (torchtitan): 32 rows a replica, 8 stages; interleaved 1.28 times
+    // as fast as 1F1B. One micro-batch of 32 rows would make a bubble of seven times its length.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-405b", "torchtitan", 32, 8192);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.tensor = setup.layout.pipeline = 8;
+    struct timing plain = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(plain.bubble_seconds, 7.0 / 8 * plain.micro_seconds, 1e-12);
+    setup.layout.interleave = 2;
+    struct timing interleaved = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(plain.step_seconds / interleaved.step_seconds, 1.28, 0.03);
+    setup.layout.interleave = 1;
+    setup.batch = step_batch(2, 8192); // two rows make two pieces at most
+    struct timing few = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(few.bubble_seconds, 7.0 / 2 * few.micro_seconds, 1e-12);
+}
+
+TEST(compute_waits_for_the_slowest_of_more_gpus)
+{
+    // MLPerf 4.1, Llama-2-70B LoRA in fp8 on H100, tensor 4 and context 2 (Oracle): 0.97 of the
+    // rate of 64 GPUs on 128, 0.92 on 512.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
+    setup.gpu = card(&k, "h100-sxm");
+    setup.recipe.targets = "attention";
+    setup.recipe.precision = RECIPE_FP8;
+    setup.layout.tensor = 4;
+    setup.layout.context = 2;
+    setup.layout.data = 8;
+    struct timing of_64 = knowledge_estimate(&setup).timing;
+    setup.layout.data = 16;
+    struct timing of_128 = knowledge_estimate(&setup).timing;
+    setup.layout.data = 64;
+    struct timing of_512 = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(of_64.step_seconds / of_128.step_seconds, 0.97, 0.02);
+    CHECK_NEAR(of_64.step_seconds / of_512.step_seconds, 0.92, 0.03);
+}
+
+TEST(compute_hides_a_reduction_only_behind_what_backward_leaves)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 128);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 64;
+    struct timing brief = knowledge_estimate(&setup).timing;
+    CHECK(brief.reduce_seconds > 0.8 * brief.micro_seconds); // little to hide behind
+    setup.batch = step_batch(4, 8192);
+    struct timing rich = knowledge_estimate(&setup).timing;
+    CHECK(rich.reduce_seconds < 0.1 * rich.micro_seconds);
+}
+
+TEST(compute_zero3_of_deepspeed_fetches_each_weight_in_every_pass)
+{
+    // Qwen-7B, two A100, one row: 0.5 s a micro-batch at 256 and at 512 tokens.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 256);
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    setup.layout.data = 2;
+    setup.layout.zero = 2;
+    double without = knowledge_estimate(&setup).timing.host_seconds;
+    setup.layout.zero = 3;
+    double fetches =
+        32 * 7 * 3 + 2; // of 7 linears a layer, and of the head, which is not recomputed
+    CHECK_NEAR(knowledge_estimate(&setup).timing.host_seconds, without + fetches * 0.7e-3, 1e-9);
+}
+
+TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
+{
+    // Seconds of micro-batches that the host bounds: bench/gpu/widths.py, bench/gpu/peft_steps.py,
+    // and what steps of six_pilots.json take by regression on width and new widths, a micro-batch
+    // of them. Autocast but for the plain ones.
+    static const struct {
+        const char *model;
+        double rows, width;
+        int checkpointing;
+        bool plain;
+        double seconds;
+    } measured[] = {
+        { "llama-3.2-1b", 8, 255, RECIPE_KEEP_ALL, false, 0.098 },
+        { "llama-3.2-1b", 2, 255, RECIPE_KEEP_ALL, false, 0.102 },
+        { "llama-3.2-1b", 8, 255, RECIPE_RECOMPUTE, false, 0.232 },
+        { "qwen2.5-0.5b", 4, 512, RECIPE_KEEP_ALL, true, 0.165 },
+        { "llama-3.1-8b", 1, 512, RECIPE_KEEP_ALL, true, 0.225 },
+        { "llama-3.2-1b", 8, 261, RECIPE_KEEP_ALL, false, 0.118 },
+        { "llama-3.2-1b", 8, 168, RECIPE_KEEP_ALL, false, 0.119 },
+        { "llama-3.2-3b", 8, 262, RECIPE_RECOMPUTE, false, 0.355 },
+        { "llama-3.2-3b", 8, 167, RECIPE_KEEP_ALL, false, 0.187 },
+        { "llama-3.1-8b", 8, 261, RECIPE_KEEP_ALL, false, 0.244 },
+        { "llama-3.1-8b", 4, 172, RECIPE_RECOMPUTE, false, 0.535 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        struct setup setup =
+            knowledge_setup(&k, measured[i].model, "hf-peft", measured[i].rows, measured[i].width);
+        struct stack stack = *setup.stack;
+        if (measured[i].plain)
+            stack.adapters = STACK_ADAPTERS_PLAIN;
+        setup.stack = &stack;
+        setup.recipe.checkpointing = measured[i].checkpointing;
+        setup.batch.padded = !measured[i].plain;
+        CHECK_NEAR(knowledge_estimate(&setup).timing.micro_seconds, measured[i].seconds, 0.2);
+    }
+}
+
+TEST(compute_adapters_of_higher_rank_fill_more_of_a_tile)
+{
+    // Of the fp32 rate 0.75 · r/(r + 30): 0.26 at rank 16 as measured, 1.96 and 2.57 times that at
+    // 64 and 256.
+    struct knowledge k = knowledge_open();
+    double rates[3] = { 0 };
+    static const int64_t ranks[] = { 16, 64, 256 };
+    for (int i = 0; i < 3; i++) {
+        struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 2, 4096);
+        setup.recipe.adapter_dtype = RECIPE_FP32;
+        setup.recipe.rank = ranks[i];
+        setup.recipe = estimate_recipe(&setup);
+        struct estimate estimate = knowledge_estimate(&setup);
+        struct step_request request = { .model = setup.model,
+                                        .recipe = &setup.recipe,
+                                        .layout = &setup.layout,
+                                        .stack = setup.stack,
+                                        .batch = setup.batch,
+                                        .accumulation = 1 };
+        for (size_t j = 0; j < estimate.step.count && !rates[i]; j++) {
+            const struct step_op *op = &estimate.step.ops[j];
+            if (!strcmp(op->name, "adapter a") && op->rows == 8192)
+                rates[i] = op->flops / compute_op_seconds(op, &request, setup.gpu);
+        }
+    }
+    CHECK_NEAR(rates[0], 0.261 * 67e12, 0.01);
+    CHECK_NEAR(rates[1] / rates[0], 1.96, 0.01);
+    CHECK_NEAR(rates[2] / rates[0], 2.57, 0.01);
+}

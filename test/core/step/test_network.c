@@ -72,3 +72,34 @@ TEST(network_efficiency_falls_with_more_gpus)
         before = per_gpu;
     }
 }
+
+TEST(network_offloaded_optimizer_shares_the_host_with_its_other_gpus)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.offload_optimizer = true;
+    double weights = (double)model_parameters(setup.model);
+    // Weights back over PCIe at 25 GB/s; two fp32 moments and a master, read and written at 26
+    // GB/s.
+    CHECK_NEAR(timed(&setup).offload, weights * (4 / 25e9 + 24 / 26e9), 1e-3);
+    CHECK_NEAR(timed(&setup).per_layer, weights * 2 / 25e9, 1e-3);
+    setup.accumulation = 8; // gradients are summed on the host, beside the next pass
+    CHECK_NEAR(timed(&setup).per_layer, weights * (2 / 25e9 + 8 / 26e9), 1e-3);
+    CHECK_NEAR(timed(&setup).hideable, timed(&setup).per_layer, 1e-12);
+    // Eight GPUs: an eighth of the weights each, and of the host.
+    setup.layout.data = 8;
+    setup.layout.zero = 2;
+    CHECK_NEAR(timed(&setup).offload, weights / 8 * 4 / 25e9 + weights * 24 / 26e9, 1e-3);
+}
+
+TEST(network_counts_the_doublings_of_gpus_beyond_a_node)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 1024);
+    static const double doublings[][2] = { { 1, 0 }, { 8, 0 }, { 16, 1 }, { 512, 6 } };
+    for (int i = 0; i < 4; i++) {
+        setup.layout.data = (int64_t)doublings[i][0];
+        CHECK_NEAR(timed(&setup).doublings, doublings[i][1], 1e-12);
+    }
+}

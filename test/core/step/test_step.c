@@ -160,3 +160,51 @@ TEST(step_selective_recomputation_costs_no_products)
     CHECK(step_flops(&lean.step) == flops);
     CHECK(lean.step.layer_lean_bytes < lean.step.layer_kept_bytes);
 }
+
+// Bytes of the operations of a name and phase, once each.
+static double bytes_of(const struct setup *setup, const char *name, enum step_phase phase)
+{
+    struct estimate estimate = knowledge_estimate(setup);
+    double sum = 0;
+    for (size_t i = 0; i < estimate.step.count; i++)
+        if (estimate.step.ops[i].phase == phase && !strcmp(estimate.step.ops[i].name, name))
+            sum += estimate.step.ops[i].bytes * estimate.step.ops[i].repeats;
+    return sum;
+}
+
+TEST(step_layer_norm_is_one_kernel_where_an_eager_rms_norm_is_seven)
+{
+    struct knowledge k = knowledge_open();
+    struct setup layer_norm = knowledge_setup(&k, "mpt-7b", "hf", 1, 1000);
+    struct setup rms_norm = knowledge_setup(&k, "llama-2-7b", "hf", 1, 1000);
+    double elements = 1000.0 * 4096; // both are 4,096 wide
+    CHECK_NEAR(bytes_of(&layer_norm, "final norm", STEP_FORWARD), 4 * elements, 1e-12);
+    CHECK_NEAR(bytes_of(&layer_norm, "final norm", STEP_BACKWARD), 10 * elements, 1e-12);
+    CHECK_NEAR(bytes_of(&rms_norm, "final norm", STEP_FORWARD), 32 * elements, 1e-12);
+}
+
+TEST(step_dequantisation_costs_what_its_quantiser_moves)
+{
+    static const double bytes[] = {
+        [RECIPE_NF4] = 4.3, [RECIPE_NF4_NESTED] = 4.2, [RECIPE_GPTQ4] = 22, [RECIPE_INT8] = 5
+    };
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 1, 256);
+    setup.recipe.method = RECIPE_QLORA;
+    double weights = 32.0 * (double)model_layer_linear_weights(setup.model, MODEL_DENSE);
+    for (int i = RECIPE_NF4; i <= RECIPE_INT8; i++) {
+        setup.recipe.quantization = i;
+        CHECK_NEAR(bytes_of(&setup, "dequantize", STEP_FORWARD), bytes[i] * weights, 1e-12);
+        CHECK_NEAR(bytes_of(&setup, "dequantize", STEP_BACKWARD), bytes[i] * weights, 1e-12);
+    }
+}
+
+TEST(step_ring_of_context_parallelism_merges_an_output_for_each_piece)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 8192);
+    CHECK(bytes_of(&setup, "ring", STEP_FORWARD) == 0);
+    setup.layout.context = 4; // 2,048 tokens here, of 4,096 values, in four pieces
+    CHECK_NEAR(bytes_of(&setup, "ring", STEP_FORWARD), 32.0 * 12 * 4 * 2048 * 4096, 1e-12);
+    CHECK_NEAR(bytes_of(&setup, "ring", STEP_BACKWARD), 32.0 * 8 * 4 * 2048 * 4096, 1e-12);
+}
