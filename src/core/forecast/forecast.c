@@ -15,7 +15,7 @@
 struct chance {
     double efficiency, lengths, startup, storage, evaluation, failure_rate;
     double failure, lost, retry, failed, price;
-    double first_sights;
+    double first_sights, failed_rate;
 };
 
 static const struct {
@@ -27,7 +27,7 @@ static const struct {
     [FORECAST_STORAGE] = { "storage throughput", "--storage with the measured figure" },
     [FORECAST_EVALUATION] = { "evaluation", "--eval-share with what is planned" },
     [FORECAST_FAILURES] = { "failures", NULL },
-    [FORECAST_RETRIES] = { "repeated runs", NULL },
+    [FORECAST_RETRIES] = { "failed and repeated runs", NULL },
     [FORECAST_WIDTHS] = { "new widths", "a pilot, or --pad-to-multiple-of" },
 };
 
@@ -50,6 +50,8 @@ static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
         };
     for (size_t i = 0; i < count; i++)
         chances[i].first_sights = rng_normal(&rng);
+    for (size_t i = 0; i < count; i++)
+        chances[i].failed_rate = rng_normal(&rng);
 }
 
 // The sample with one unknown at its middle, or with all others at theirs.
@@ -69,7 +71,10 @@ static struct chance hold(struct chance chance, enum forecast_driver_kind kind, 
         to->lost = from.lost;
         break;
     case FORECAST_WIDTHS: to->first_sights = from.first_sights; break;
-    default: to->retry = from.retry; to->failed = from.failed;
+    default: // repeats: where a failed attempt ends is the luck of failures too
+        to->retry = from.retry;
+        to->failed = from.failed;
+        to->failed_rate = from.failed_rate;
     }
     return *to;
 }
@@ -88,6 +93,7 @@ static struct overhead_draw overhead_of(const struct overheads *o, const struct 
         .storage_bytes_per_s = assumption_draw(&o->storage_bytes_per_s, chance->storage),
         .eval_share = assumption_draw(&o->eval_share, chance->evaluation),
         .failures_per_gpu_hour = assumption_draw(&o->failures_per_gpu_hour, chance->failure_rate),
+        .failed_runs = assumption_draw(&o->failed_runs, chance->failed_rate),
         .first_sights = chance->first_sights,
         .failure_chance = chance->failure,
         .lost_share = chance->lost,
@@ -116,6 +122,24 @@ double forecast_middle(struct overhead_times *out, const struct forecast_input *
 {
     struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
     return wall_seconds(out, input, &middle);
+}
+
+// The logarithm of the factor is Y = b·z above its middle and a·z below, and X that of the speed.
+// The median of X + Y by the first terms of Cornish and Fisher: mean − κ₃ / (6 · variance).
+double forecast_lengths(const struct range *factor, double log_spread)
+{
+    double a = log(factor->mid / factor->low) / STATS_P90,
+           b = log(factor->high / factor->mid) / STATS_P90;
+    double spread = log_spread * log_spread;
+    if (!(spread > 0) || a == b || !(factor->low > 0))
+        return factor->mid;
+    double mean = (b - a) / sqrt(2 * acos(-1)), square = (a * a + b * b) / 2,
+           cube = (b * b * b - a * a * a) * sqrt(2 / acos(-1));
+    double variance = square - mean * mean;
+    double skewed = cube - 3 * mean * square + 2 * mean * mean * mean;
+    double median = mean - skewed / (6 * (variance + spread));
+    // The expansion overshoots where lengths are far less certain than the speed.
+    return factor->mid * exp((b > a ? fmax : fmin)(0, median));
 }
 
 // --- what drives the range ---------------------------------------------------
@@ -237,6 +261,15 @@ void forecast_run(struct forecast_outcome *out, struct arena *arena,
     arena_rewind(arena, mark);
 }
 
+static void sum_repeats(struct forecast *out, double *gpu_hours)
+{
+    for (size_t i = 0; i < FORECAST_SAMPLES; i++) {
+        out->repeats_share += (gpu_hours[i] > 0) / (double)FORECAST_SAMPLES;
+        out->repeats_gpu_hours += gpu_hours[i] / FORECAST_SAMPLES;
+    }
+    out->repeats_gpu_hours_high = stats_quick_range(gpu_hours, FORECAST_SAMPLES).high;
+}
+
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
 {
     struct arena_mark mark = arena_mark(arena);
@@ -244,6 +277,7 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
     double *rate = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double *wall = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double *cost = ARENA_NEW(arena, double, FORECAST_SAMPLES);
+    double *repeats = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double gpus = input->overheads.gpus;
     sample_chances(chances, FORECAST_SAMPLES, input->seed);
     struct overhead_times times;
@@ -251,6 +285,7 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
         rate[i] = tokens_per_s(input, &chances[i]);
         wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
         cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
+        repeats[i] = times.seconds[OVERHEAD_RETRIES] / 3600 * gpus;
     }
     *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_SAMPLES),
                               .wall_hours = stats_quick_range(wall, FORECAST_SAMPLES),
@@ -264,6 +299,75 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
         out->gpu_hours_percentiles[i] =
             gpus * stats_quantile(wall, FORECAST_SAMPLES, 0.05 * (double)(i + 1));
     forecast_middle(&out->middle, input);
+    sum_repeats(out, repeats);
     find_drivers(out, rate, input, chances);
+    arena_rewind(arena, mark);
+}
+
+// --- several runs ------------------------------------------------------------
+
+// The same unknowns with the luck of another run.
+static struct chance reroll(struct chance chance, struct rng *rng)
+{
+    chance.failure = rng_uniform(rng);
+    chance.lost = rng_uniform(rng);
+    chance.retry = rng_uniform(rng);
+    chance.failed = rng_uniform(rng);
+    return chance;
+}
+
+// Gives a run to the place that is free first. places is a heap of the times at which they are
+// free.
+static void take_place(double *places, size_t count, double hours)
+{
+    double free_at = places[0] + hours;
+    size_t at = 0;
+    for (size_t child = 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && places[child + 1] < places[child])
+            child++;
+        if (places[child] >= free_at)
+            break;
+        places[at] = places[child];
+        at = child;
+    }
+    places[at] = free_at;
+}
+
+void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
+                    const struct forecast_input *input, int64_t runs, int64_t parallel)
+{
+    enum { LEAST = 1000, WORK = 400000 }; // samples; runs in all of them, some tenths of a second
+    size_t places_count = (size_t)(parallel < runs ? parallel : runs), count = FORECAST_SAMPLES;
+    if (count * (size_t)runs > WORK)
+        count = WORK / (size_t)runs > LEAST ? WORK / (size_t)runs : LEAST;
+    struct arena_mark mark = arena_mark(arena);
+    struct chance *chances = ARENA_NEW(arena, struct chance, count);
+    double *wall = ARENA_NEW(arena, double, count), *hours = ARENA_NEW(arena, double, count);
+    double *cost = ARENA_NEW(arena, double, count),
+           *places = ARENA_NEW(arena, double, places_count);
+    struct rng rng = rng_seeded(input->seed + 1);
+    sample_chances(chances, count, input->seed);
+    for (size_t i = 0; i < count; i++) {
+        memset(places, 0, places_count * sizeof *places);
+        hours[i] = wall[i] = 0;
+        for (int64_t run = 0; run < runs; run++) {
+            struct overhead_times times;
+            struct chance chance = run ? reroll(chances[i], &rng) : chances[i];
+            double of_run = wall_seconds(&times, input, &chance) / 3600;
+            hours[i] += of_run * input->overheads.gpus;
+            take_place(places, places_count, of_run);
+        }
+        for (size_t k = 0; k < places_count; k++)
+            wall[i] = fmax(wall[i], places[k]);
+        cost[i] = hours[i] * usd_per_gpu_hour(input, &chances[i]);
+    }
+    *out = (struct forecast_sweep){ .runs = runs,
+                                    .parallel = (int64_t)places_count,
+                                    .peak_gpus = (double)places_count * input->overheads.gpus,
+                                    .wall_hours = stats_quick_range(wall, count),
+                                    .gpu_hours = stats_quick_range(hours, count),
+                                    .cost_usd = { NAN, NAN, NAN } };
+    if (input->price.offers)
+        out->cost_usd = stats_quick_range(cost, count);
     arena_rewind(arena, mark);
 }

@@ -65,9 +65,23 @@ struct forecast {
     double gpu_hours_percentiles[FORECAST_PERCENTILES];         // 5, 10, … 95
     struct forecast_driver drivers[FORECAST_DRIVERS];           // the widest first
     struct overhead_times middle;                               // with every unknown at its middle
+    // What failed and repeated runs add: how often they add anything, GPU hours on average and P90.
+    double repeats_share, repeats_gpu_hours, repeats_gpu_hours_high;
 };
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input);
+
+// Several runs of one configuration, so many at a time. They share what is unknown about all of
+// them (speed, lengths, start-up, storage, rates of failure, prices), so that this does not average
+// out over the runs; each has its own failures and repeats. A free place takes the next run.
+struct forecast_sweep {
+    int64_t runs, parallel; // 0 runs: no sweep
+    double peak_gpus;
+    struct range wall_hours, gpu_hours, cost_usd; // of all runs together; cost NAN without prices
+};
+enum { FORECAST_RUNS = 1000 }; // at most
+void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
+                    const struct forecast_input *input, int64_t runs, int64_t parallel);
 
 // What is unknown about a run and does not depend on its configuration, sampled.
 struct forecast_sample;
@@ -86,6 +100,12 @@ struct forecast_outcome {
 void forecast_run(struct forecast_outcome *out, struct arena *arena,
                   const struct forecast_input *input, const struct forecast_samples *samples,
                   size_t count);
+
+// The factor that uncertain lengths put on the median of the training time, where the logarithm of
+// the speed has that deviation. Lengths are skewed: padding can only add. The more the speed
+// varies, the more of that skew the median of both together shows; at a deviation of 0 it is
+// factor.mid.
+double forecast_lengths(const struct range *factor, double log_spread);
 
 // Wall seconds with every unknown at its middle value, which the search compares.
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input);

@@ -28,7 +28,7 @@ struct overheads {
     struct assumption failures_per_gpu_hour; // job-ending ones
     struct assumption save_interval_seconds; // NAN: Young–Daly, at most an epoch
     struct assumption retries;               // expected number of further whole runs
-    struct assumption failed_runs;           // expected number of runs that fail halfway
+    struct assumption failed_runs;           // expected number of attempts that fail by an error
     struct assumption data_bytes_per_token;  // read while training
     // Set by overhead_configure(), except epochs.
     double gpus, epochs;
@@ -51,7 +51,7 @@ enum overhead_kind {
     OVERHEAD_EVALUATION,
     OVERHEAD_SAVES,
     OVERHEAD_FAILURES,
-    OVERHEAD_RETRIES,
+    OVERHEAD_RETRIES, // and failed attempts
     OVERHEAD_KINDS,
 };
 extern const char *const overhead_names[];
@@ -59,7 +59,7 @@ extern const char *const overhead_names[];
 // One sample of the unknowns. Chances are uniform in [0, 1); NAN means the expected value.
 struct overhead_draw {
     double startup_seconds, compile_seconds, storage_bytes_per_s, eval_share;
-    double failures_per_gpu_hour;
+    double failures_per_gpu_hour, failed_runs;
     double first_sights; // a standard normal variable
     double failure_chance, lost_share, retry_chance, failed_chance;
 };
@@ -67,7 +67,7 @@ struct overhead_draw {
 struct overhead_times {
     double seconds[OVERHEAD_KINDS];
     double wall_seconds; // their sum
-    double saves, failures, save_interval_seconds;
+    double saves, failures, failed_runs, save_interval_seconds;
 };
 
 // Fills in assumptions. ERR_INPUT where operations.csv lacks a fact. node may be NULL.

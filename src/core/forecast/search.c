@@ -20,10 +20,15 @@
 //    too far off. One exception: if the number of GPUs is given and even the smallest micro-batch
 //    is too far off, that one is tried, because the user asked for so many GPUs.
 // 4. Context parallelism costs communication in every layer and helps only long rows. It is tried
-//    from LONG_CONTEXT tokens on.
+//    from LONG_CONTEXT tokens on, and leaves each GPU at least LEAST_PART of them.
+// 5. Cards that nobody rents in that number are no answer, unless one of them was asked for or the
+//    user gave a price. Where the catalog has no price at all, every card is tried.
 //
-// Of each card and count one configuration is kept. A faster one replaces it only if it is faster
-// by 2 %, so that among equals the simplest stays: layouts come simplest first.
+// Of each card and count one configuration is kept: the fastest that is stable. One that is faster
+// by less than EQUAL does not replace another, so that the simplest stays: layouts come simplest
+// first. More memory adds configurations and takes none away, so that it never costs more than
+// EQUAL. For the same reason the one that needs least memory is kept while none is stable: it is
+// the first to become so.
 
 #include "core/forecast/search.h"
 
@@ -32,8 +37,9 @@
 #include <string.h>
 
 static const int64_t counts[] = { 1, 2, 4, 8, 16, 32, 64 };
-enum { LAYOUTS = 24, ROW_SIZES = 7 }; // micro-batches of 1 to 64 rows
-static const double LONG_CONTEXT = 16384;
+enum { LAYOUTS = 40, ROW_SIZES = 7 }; // micro-batches of 1 to 64 rows
+static const double LONG_CONTEXT = 16384, LEAST_PART = 4096;
+static const double EQUAL = 1.01;
 
 // --- layouts -----------------------------------------------------------------
 
@@ -65,20 +71,32 @@ static struct layout sharded(int zero)
     return layout;
 }
 
+// Rows split over GPUs, alone and with the weights split inside the node.
+static void add_contexts(struct layouts *out, const struct search_space *space, int64_t gpus)
+{
+    const struct stack *can = space->stack;
+    if (!can->context_parallel || space->rule.context < LONG_CONTEXT)
+        return;
+    for (int64_t n = 2; n <= gpus && space->rule.context / (double)n >= LEAST_PART; n *= 2) {
+        struct layout context = sharded(3), both = sharded(1);
+        context.context = both.context = n;
+        add_layout(out, space->model, gpus, context);
+        for (both.tensor = 4; can->tensor_parallel && both.tensor <= 8; both.tensor *= 2)
+            add_layout(out, space->model, gpus, both);
+    }
+}
+
 static void add_splits(struct layouts *out, const struct search_space *space, int64_t gpus)
 {
     const struct model *model = space->model;
     const struct stack *can = space->stack;
     for (int64_t n = 2; n <= 8 && n <= gpus; n *= 2) {
-        struct layout tensor = sharded(1), pipeline = sharded(1), context = sharded(3),
-                      expert = sharded(1);
-        tensor.tensor = pipeline.pipeline = context.context = expert.expert = n;
+        struct layout tensor = sharded(1), pipeline = sharded(1), expert = sharded(1);
+        tensor.tensor = pipeline.pipeline = expert.expert = n;
         if (can->tensor_parallel)
             add_layout(out, model, gpus, tensor);
         if (can->pipeline_parallel)
             add_layout(out, model, gpus, pipeline);
-        if (can->context_parallel && space->rule.context >= LONG_CONTEXT)
-            add_layout(out, model, gpus, context);
         if (can->expert_parallel && model->experts > 0)
             add_layout(out, model, gpus, expert);
         tensor.pipeline = 2;
@@ -86,6 +104,7 @@ static void add_splits(struct layouts *out, const struct search_space *space, in
              tensor.pipeline *= 2)
             add_layout(out, model, gpus, tensor);
     }
+    add_contexts(out, space, gpus);
     struct layout offloaded = sharded(gpus > 1 ? 3 : 0);
     offloaded.offload_optimizer = true;
     if (can->offloads && space->recipe.method == RECIPE_FULL)
@@ -120,6 +139,7 @@ struct card {
     struct node node;
     struct links links;
     double usd_per_gpu_hour;
+    bool rentable; // in the current number
     bool found;
     bool lighter[ROW_SIZES]; // whether lighter checkpointing is stable at each micro-batch
     struct search_result best;
@@ -155,6 +175,8 @@ static bool suits(const struct search_space *space, const struct card *card,
                   const struct layout *layout)
 {
     double inside = node_gpus(card), gpus = (double)layout_gpus(layout);
+    if (!space->gpu && !card->rentable)
+        return false;
     bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
     return whole && (space->parallel || space->layout || (double)layout->tensor <= inside);
 }
@@ -167,17 +189,15 @@ bool search_is_stable(const struct memory *memory)
     return memory->fits && high + context <= memory->device_bytes;
 }
 
-// A stable configuration beats a tight one. Among stable ones the faster wins, if by 2 % or more.
-// Among tight ones, one that needs a tenth less memory wins even if it is slower; a faster one wins
-// if it needs at most a tenth more.
+// A stable configuration beats a tight one. Among stable ones the faster wins, among tight ones the
+// one that needs less memory.
 static bool is_better(const struct search_result *best, bool stable, double wall_hours,
                       const struct memory *memory)
 {
     if (stable != best->stable)
         return stable;
-    double bytes = memory->allocated_bytes / best->memory.allocated_bytes;
-    bool faster = wall_hours < best->wall_hours / 1.02;
-    return stable ? faster : bytes < 0.9 || (bytes < 1.1 && faster);
+    return stable ? wall_hours < best->wall_hours / EQUAL
+                  : memory->allocated_bytes < best->memory.allocated_bytes / EQUAL;
 }
 
 // By the ledger; of a card it depends on the number of GPUs only, which seldom changes.
@@ -246,11 +266,12 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     compute_time(&timing, step, request, card->gpu, &card->links);
     walk->out->timed++;
     struct efficiency efficiency = efficiency_of(walk, card, request);
+    double lengths = forecast_lengths(&result.workload.processed_factor, efficiency.log_spread);
     struct forecast_input input = {
         .roofline_tokens_per_s = compute_tokens_per_s(&timing, request),
         .efficiency = efficiency,
         .processed_tokens = result.workload.processed_tokens,
-        .processed_factor = { 1, 1, 1 },
+        .processed_factor = { lengths, lengths, lengths },
         .overheads = *overheads,
     };
     overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers);
@@ -389,17 +410,22 @@ static void list_cards(struct walk *walk)
 
 static void price_cards(struct walk *walk, int64_t gpus)
 {
+    bool given = !isnan(walk->space->usd_per_gpu_hour), any = false;
     for (size_t i = 0; i < walk->card_count; i++) {
         struct arena_mark mark = arena_mark(walk->arena);
         struct card *card = &walk->cards[i];
         card->usd_per_gpu_hour = walk->space->usd_per_gpu_hour;
-        if (isnan(card->usd_per_gpu_hour)) {
+        if (!given) {
             struct price price =
                 price_find(walk->arena, walk->space->catalog, card->gpu, (double)gpus);
             card->usd_per_gpu_hour = price_median(&price);
         }
+        card->rentable = !isnan(card->usd_per_gpu_hour);
+        any = any || card->rentable;
         arena_rewind(walk->arena, mark);
     }
+    for (size_t i = 0; i < walk->card_count && !any; i++)
+        walk->cards[i].rentable = true;
 }
 
 static enum err try_count(struct walk *walk, int64_t gpus)

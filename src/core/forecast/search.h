@@ -2,8 +2,9 @@
 // search: every sensible configuration of a run, which of them fit, and the best per GPU and count.
 //
 // The search covers GPU type and count, parallel layout, activation checkpointing and micro-batch.
-// It compares configurations with every unknown at its middle value; core/plan samples the unknowns
-// for the few configurations that it shows.
+// It compares configurations by their time with the unknowns at their middle values, the lengths of
+// the examples at their typical effect; core/plan samples the unknowns for the few configurations
+// that it shows.
 //
 //     struct search search;
 //     TRY(search_run(&search, arena, &space));
@@ -36,7 +37,7 @@ struct search_space {
     double global_batch;                   // rows of an optimizer step; 0: micro_batch × data
     double batch_tolerance;  // how far a step may be from global_batch; 0: exactly that many rows
     double usd_per_gpu_hour; // NAN: by the catalog's offers
-    const struct gpu *gpu;   // NULL: all of the vendor
+    const struct gpu *gpu;   // NULL: all of the vendor that can be rented
     const char *vendor;
     int64_t gpus;      // 0: 1 … 64
     int64_t node_gpus; // 0: as the catalog's node has

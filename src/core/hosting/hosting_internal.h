@@ -18,7 +18,7 @@
 // hosting_samples.c.
 struct hosting_samples {
     double *speed; // how far the efficiency is off, in spreads, with the tails of measured runs
-    double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate;
+    double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate, *failed_runs;
     double *failure, *lost, *retry, *failed;
     double *queue, *preemption_rate, *waiting;
     double *first_wait; // whether a spot instance is free at the start, and how long until one is

@@ -78,6 +78,7 @@ void hosting_sample(struct hosting_job *job)
         .preemption = shuffled(arena, &rng, uniform),
         .waiting = shuffled(arena, &rng, normal),
         .first_wait = shuffled(arena, &rng, uniform),
+        .failed_runs = shuffled(arena, &rng, normal),
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),
     };
@@ -89,6 +90,7 @@ void hosting_sample(struct hosting_job *job)
     scale_to(&o->startup_seconds, s->startup);
     scale_to(&o->eval_share, s->evaluation);
     scale_to(&o->failures_per_gpu_hour, s->failure_rate);
+    scale_to(&o->failed_runs, s->failed_runs);
 }
 
 bool hosting_range_is(const struct range *a, const struct range *b)
@@ -188,6 +190,7 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
             .storage_bytes_per_s = storage[i],
             .eval_share = s->evaluation[i],
             .failures_per_gpu_hour = s->failure_rate[i],
+            .failed_runs = s->failed_runs[i],
             .failure_chance = s->failure[i],
             .lost_share = s->lost[i],
             .retry_chance = s->retry[i],

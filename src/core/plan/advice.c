@@ -3,7 +3,7 @@
 
 #include "core/plan/advice.h"
 
-#include "core/plan/plan.h"
+#include "core/plan/plan_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,13 +67,13 @@ static const char *deadline_missed(const struct plan *plan, struct arena *arena)
     if (plan->meets_deadline || isnan(plan->request->deadline))
         return NULL;
     return text_format(arena, "the median is %s, the deadline %s; more or faster GPUs are needed",
-                       text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
+                       text_seconds(arena, plan_wall_hours(plan)->mid * 3600),
                        text_seconds(arena, plan->request->deadline));
 }
 
 static const char *peak_for_sustained(const struct plan *plan, struct arena *arena)
 {
-    if (plan->meets_deadline || isnan(plan->request->deadline))
+    if (plan->meets_deadline || isnan(plan->request->deadline) || plan->sweep.runs)
         return NULL;
     double peak_seconds = plan->estimate.timing.peak_share * exp(plan->efficiency.log_mid) *
                           plan->forecast.middle.seconds[OVERHEAD_TRAINING];
@@ -93,7 +93,7 @@ static const char *budget_missed(const struct plan *plan, struct arena *arena)
     if (plan->meets_budget || isnan(plan->request->budget))
         return NULL;
     return text_format(arena, "the median cost is %s, the budget %s; see the cheapest alternative",
-                       text_usd(arena, plan->forecast.cost_usd.mid),
+                       text_usd(arena, plan_cost_usd(plan)->mid),
                        text_usd(arena, plan->request->budget));
 }
 
@@ -353,6 +353,25 @@ static const char *global_batch_raised(const struct plan *plan, struct arena *ar
                        asked, made);
 }
 
+// Public recipes repeat small, picked data sets often (LIMA: 1,000 rows, 15 times), larger ones
+// seldom more than four times. In pretraining, four passes over the same text are worth as much as
+// new text, and further ones ever less (Muennighoff et al., arXiv:2305.16264).
+static const char *many_epochs(const struct plan *plan, struct arena *arena)
+{
+    const double usual = 4, few_rows = 5000;
+    const struct workload *w = &plan->chosen.workload;
+    if (w->epochs <= usual || (plan->request->examples > 0 && w->examples < few_rows))
+        return NULL;
+    double training = plan->forecast.middle.seconds[OVERHEAD_TRAINING] / 3600;
+    return text_format(
+        arena,
+        "%.6g epochs: public fine-tuning recipes mostly take 1 to 4, and the same "
+        "text is worth ever less after about 4; those beyond take %s GPU hours. "
+        "Evaluate after each and stop when the loss rises",
+        w->epochs,
+        text_hours(arena, training * (w->epochs - usual) / w->epochs * (double)plan->chosen.gpus));
+}
+
 static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
@@ -506,6 +525,7 @@ static const struct {
     { "better_settings", better_settings },
     { "more_gpus_cost_more", more_gpus_cost_more },
     { "global_batch_raised", global_batch_raised },
+    { "many_epochs", many_epochs },
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },
     { "unmeasured_stack", unmeasured_stack },

@@ -33,57 +33,40 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
 
 // --- choosing ----------------------------------------------------------------
 
-// The cheapest stable result, else the cheapest; results without a price count as the dearest.
-static const struct search_result *cheapest(const struct search *search)
+// Where nothing is stable: the result most likely to fit, with the most room on its card.
+static const struct search_result *roomiest(const struct search *search)
 {
-    const struct search_result *best = NULL;
+    const struct search_result *best = &search->best[0];
+    double least = INFINITY;
     for (size_t i = 0; i < search->count; i++) {
-        const struct search_result *r = &search->best[i];
-        bool cheaper =
-            best && !isnan(r->cost_usd) && (isnan(best->cost_usd) || r->cost_usd < best->cost_usd);
-        if (!best || (r->stable == best->stable ? cheaper : r->stable))
-            best = r;
+        const struct memory *memory = &search->best[i].memory;
+        double needed = memory_needed_bytes(memory) / memory->device_bytes;
+        if (needed < least)
+            least = needed, best = &search->best[i];
     }
     return best;
 }
 
-// The fewest GPUs that fit, unless more of them need clearly fewer GPU hours: a model that barely
-// fits one card may run far slower there.
-static const struct search_result *fewest(const struct search *search)
+// The fewest GPU hours, and of those that need no more the fewest GPUs.
+static enum err leanest(struct search_result *out, bool *found, struct plan *plan,
+                        struct arena *arena, const struct search *search)
 {
-    const struct search_result *best = &search->best[0]; // the fewest GPU hours
-    for (size_t i = 1; i < search->count; i++)
-        if (search->best[i].gpus < best->gpus &&
-            search->best[i].gpu_hours <= 1.15 * search->best[0].gpu_hours)
-            best = &search->best[i];
-    return best;
-}
-
-// Halves the number of GPUs as long as the chosen micro-batch and checkpointing fit and take no
-// more GPU hours. The search keeps one configuration per number of GPUs, a stable one if it can, so
-// that it may have passed over a tight one that is better than more GPUs.
-static enum err try_fewer(struct plan *plan, struct arena *arena, const struct search_space *asked)
-{
-    struct search_space space = *asked;
-    space.recipe.checkpointing = plan->chosen.recipe.checkpointing;
-    space.micro_batch = plan->chosen.workload.micro_batch;
-    space.global_batch = plan->chosen.workload.global_batch;
-    for (space.gpus = plan->chosen.gpus / 2; space.gpus >= 1; space.gpus /= 2) {
-        struct search search;
-        TRY(search_run(&search, arena, &space));
-        if (!search.count)
-            break;
-        TRY(plan_settle(plan, arena, &search.best[0]));
-        TRY(plan_settle(plan, arena, &plan->chosen));
-        if (search.best[0].gpu_hours > plan->chosen.gpu_hours)
-            break;
-        plan->chosen = search.best[0];
+    const double no_more = 1.01; // the search compares times to about as much
+    TRY(plan_least(out, found, plan, arena, search, PLAN_FEWEST_GPU_HOURS));
+    double least = out->gpu_hours;
+    for (size_t i = 0; *found && i < search->count; i++) {
+        struct search_result fewer = search->best[i];
+        if (!fewer.stable || fewer.gpus >= out->gpus || fewer.gpu_hours > 1.1 * least)
+            continue;
+        TRY(plan_settle(plan, arena, &fewer));
+        if (fewer.gpu_hours <= no_more * least)
+            *out = fewer;
     }
     return OK;
 }
 
-// By the goal: within deadline and budget where they are given, else the fewest of the GPU that was
-// named, else the cheapest.
+// By the goal: within deadline and budget where they are given, else the cheapest, or the fewest
+// GPU hours where a GPU was named or nothing has a price. All of these are stable.
 static enum err choose_result(struct plan *plan, struct arena *arena, const struct search *search,
                               const struct search_space *space)
 {
@@ -94,11 +77,14 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
         if (!found)
             TRY(plan_least(&plan->chosen, &found, plan, arena, search,
                            isnan(request->deadline) ? PLAN_CHEAPEST : PLAN_FASTEST));
+    } else if (!space->gpu) {
+        TRY(plan_least(&plan->chosen, &found, plan, arena, search, PLAN_CHEAPEST));
     }
     if (!found)
-        plan->chosen = space->gpu ? *fewest(search) : *cheapest(search);
-    return !found && space->gpu && !space->gpus && !space->parallel ? try_fewer(plan, arena, space)
-                                                                    : OK;
+        TRY(leanest(&plan->chosen, &found, plan, arena, search));
+    if (!found)
+        plan->chosen = *roomiest(search);
+    return OK;
 }
 
 static enum err choose(struct plan *plan, struct arena *arena, const struct search_space *space)
@@ -190,6 +176,16 @@ struct price plan_price(const struct plan *plan, struct arena *arena,
                : price_given(arena, plan->request->price);
 }
 
+const struct range *plan_wall_hours(const struct plan *plan)
+{
+    return plan->sweep.runs ? &plan->sweep.wall_hours : &plan->forecast.wall_hours;
+}
+
+const struct range *plan_cost_usd(const struct plan *plan)
+{
+    return plan->sweep.runs ? &plan->sweep.cost_usd : &plan->forecast.cost_usd;
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
@@ -203,6 +199,9 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     input.price = plan->price;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input);
+    if (plan->request->runs > 1)
+        forecast_sweep(&plan->sweep, arena, &input, plan->request->runs,
+                       plan->request->parallel_runs > 0 ? plan->request->parallel_runs : 1);
     plan->gpu_hours_without_ledger = plan->forecast.gpu_hours;
     if (plan->efficiency.own) {
         struct forecast *without = ARENA_NEW(arena, struct forecast, 1);
@@ -217,8 +216,8 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     chosen->cost_usd = plan->forecast.cost_usd.mid;
     chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
-    plan->meets_deadline = !(plan->forecast.wall_hours.mid * 3600 > plan->request->deadline);
-    plan->meets_budget = !(plan->forecast.cost_usd.mid > plan->request->budget);
+    plan->meets_deadline = !(plan_wall_hours(plan)->mid * 3600 > plan->request->deadline);
+    plan->meets_budget = !(plan_cost_usd(plan)->mid > plan->request->budget);
     return OK;
 }
 

@@ -40,7 +40,7 @@ struct plan_request {
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
     int batching; // enum workload_batching
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
-    int64_t pad_to_multiple_of;
+    int64_t pad_to_multiple_of, runs, parallel_runs;
     double epochs, mean_length, labelled_share;
     double eval_share, evals_per_epoch, retries, failed_runs;
     double startup, compile, storage, save_interval, failures_per_gpu_hour; // seconds, bytes/s
@@ -133,7 +133,8 @@ struct plan {
     struct search_result chosen;
     struct estimate estimate;
     struct forecast forecast;
-    struct search search; // over the whole catalog; empty with --search off
+    struct forecast_sweep sweep; // of all runs together, where several are asked for
+    struct search search;        // over the whole catalog; empty with --search off
     bool fits, meets_deadline, meets_budget;
     struct plan_alternative alternatives[PLAN_ALTERNATIVES];
     size_t alternative_count;
@@ -167,6 +168,9 @@ void plan_explain(const struct plan *plan, struct arena *arena, struct out *out)
 
 // A configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, checkpointing none".
 const char *plan_spell(const struct search_result *result, struct arena *arena);
+
+// What failed and repeated runs add to the hours, one line; NULL where they add nothing.
+const char *plan_repeats_words(const struct plan *plan, struct arena *arena);
 
 // How the user's ledger changed the forecast, one line; NULL if it did not.
 const char *plan_ledger_words(const struct plan *plan, struct arena *arena);

@@ -170,7 +170,7 @@ static enum err search_catalog(struct plan *plan, struct arena *arena,
     space.gpus = space.node_gpus = 0;
     space.micro_batch = 0;
     space.global_batch = plan->chosen.workload.global_batch;
-    space.recipe = plan->request->recipe;
+    space.recipe = plan_recipe(plan->request, NULL);
     space.recipe.checkpointing = RECIPE_AUTO;
     space.parallel = NULL;
     return search_run(&plan->search, arena, &space);

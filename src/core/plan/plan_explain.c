@@ -184,8 +184,9 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
                         text_seconds(a, t->save_interval_seconds)),
         [OVERHEAD_FAILURES] =
             text_format(a, "%.2g expected: a restart and half a save interval each", t->failures),
-        [OVERHEAD_RETRIES] = text_format(a, "%.3g more runs, %.3g failed ones",
-                                         o->retries.value.mid, o->failed_runs.value.mid),
+        [OVERHEAD_RETRIES] =
+            text_format(a, "%.3g whole runs, %.2g attempts that fail by a mistake before a save",
+                        o->retries.value.mid, t->failed_runs),
     };
     out_put(out, "\n6 The run, with every unknown at its middle value\n");
     for (int i = 0; i < OVERHEAD_KINDS; i++)

@@ -60,6 +60,10 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
 struct price plan_price(const struct plan *plan, struct arena *arena,
                         const struct search_result *result);
 
+// What a deadline and a budget are held against: those of all runs together.
+const struct range *plan_wall_hours(const struct plan *plan);
+const struct range *plan_cost_usd(const struct plan *plan);
+
 // Takes batches to be as the pilot had them, where nothing else is known about the lengths.
 void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const struct plan *plan);
 

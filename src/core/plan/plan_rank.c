@@ -158,9 +158,14 @@ static enum err smallest_of(struct search_result *out, bool *found, struct plan 
 enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan,
                        struct arena *arena, const struct search *search)
 {
+    const struct plan_request *request = plan->request;
+    double runs = request->runs > 1 ? (double)request->runs : 1;
+    double parallel = request->parallel_runs > 1 ? (double)request->parallel_runs : 1;
     *found = false;
     for (int surely = 1; surely >= 0 && !*found; surely--) {
-        struct limits limits = { plan->request->deadline / 3600, plan->request->budget, surely };
+        // Of one run: runs of a sweep go in turns and share the budget.
+        struct limits limits = { request->deadline / 3600 / ceil(runs / parallel),
+                                 request->budget / runs, surely };
         for (int64_t gpus = 0; !*found;) {
             int64_t more = INT64_MAX; // the next larger number of GPUs
             for (size_t i = 0; i < search->count; i++)

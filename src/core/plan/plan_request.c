@@ -43,7 +43,10 @@ const struct field plan_fields[] = {
     FIELD(plan_request, eval_share, SHARE, "share of the data held out for evaluation"),
     FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations per epoch"),
     FIELD(plan_request, retries, NUMBER, "additional complete runs to plan for (tuning)"),
-    FIELD(plan_request, failed_runs, NUMBER, "runs expected to be lost completely"),
+    FIELD(plan_request, failed_runs, NUMBER,
+          "attempts expected to fail and go on from their last save; 0: none"),
+    FIELD(plan_request, runs, COUNT, "runs of a sweep, all of this configuration", .fallback = "1"),
+    FIELD(plan_request, parallel_runs, COUNT, "runs of the sweep at a time", .fallback = "1"),
     FIELD(plan_request, startup, SECONDS, "time from start to first step, without loading weights"),
     FIELD(plan_request, compile, SECONDS, "compilation time, for stacks that compile"),
     FIELD(plan_request, storage, RATE, "throughput for weights, checkpoints and data",
@@ -67,6 +70,7 @@ struct plan_request plan_request_default(void)
     field_clear(plan_fields, &request);
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
+    request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.seed = 1;
@@ -108,12 +112,16 @@ enum err plan_request_check(const struct plan_request *request)
         { "context", request->context, 1 << 24 },
         { "global-batch", request->global_batch, 1 << 24 },
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
+        { "runs", request->runs, FORECAST_RUNS },
+        { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value != PLAN_NOT_GIVEN &&
             (counts[i].value < 1 || counts[i].value > counts[i].most))
             return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
                         (long long)counts[i].value, (long long)counts[i].most);
+    if (request->parallel_runs > 1 && request->runs == PLAN_NOT_GIVEN)
+        return fail(ERR_USAGE, "--parallel-runs says how many of --runs go at a time; add --runs");
     if (!request->model && !request->shape)
         return fail(ERR_USAGE, "no --model is given; gpuhours show models lists them");
     if (request->parallel && strcmp(request->parallel, "auto"))

@@ -54,7 +54,7 @@ static const char *deadline_words(const struct plan *plan, struct arena *arena)
     double deadline = plan->request->deadline;
     if (isnan(deadline))
         return "";
-    const struct range *wall = &plan->forecast.wall_hours;
+    const struct range *wall = plan_wall_hours(plan);
     const char *allowed = text_seconds(arena, deadline);
     if (!plan->meets_deadline)
         return text_format(arena, "; the median misses the deadline of %s", allowed);
@@ -63,6 +63,56 @@ static const char *deadline_words(const struct plan *plan, struct arena *arena)
                            ? "; within the deadline of %s, at P90 too"
                            : "; the median is within the deadline of %s, P90 is not",
                        allowed);
+}
+
+const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
+{
+    const struct forecast *f = &plan->forecast;
+    const struct overheads *o = &plan->overheads;
+    bool fails = o->failed_runs.value.mid > 0, repeats = o->retries.value.mid > 0;
+    if (!(f->repeats_gpu_hours > 0))
+        return NULL;
+    const char *further =
+        repeats ? text_format(arena, "%.3g further run%s%s", o->retries.value.mid,
+                              o->retries.value.mid == 1 ? "" : "s", fails ? ", and " : "")
+                : "";
+    const char *failed = !fails    ? ""
+                         : repeats ? "attempts that fail and go on from their last save"
+                                   : text_format(arena,
+                                                 "%.0f %% of runs fail at least once and go on "
+                                                 "from their last save",
+                                                 100 * f->repeats_share);
+    return text_format(arena, "%s%s: %s GPU hours on average, %s at P90, counted above%s", further,
+                       failed, text_hours(arena, f->repeats_gpu_hours),
+                       text_hours(arena, f->repeats_gpu_hours_high),
+                       o->failed_runs.origin == ASSUMPTION_CATALOG ? "; --failed-runs 0 leaves "
+                                                                     "them out"
+                                                                   : "");
+}
+
+// All runs of a sweep together: "20 runs, 4 at a time on 32 GPUs: …".
+static void put_sweep(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    const struct forecast_sweep *s = &plan->sweep;
+    if (!s->runs)
+        return;
+    const char *cost =
+        isnan(s->cost_usd.mid)
+            ? ""
+            : text_format(arena, ", %s (%s – %s)", text_usd(arena, s->cost_usd.mid),
+                          text_usd(arena, s->cost_usd.low), text_usd(arena, s->cost_usd.high));
+    put_line(
+        out, "sweep",
+        text_format(
+            arena,
+            "%lld runs, %lld at a time on %.0f GPU%s: %s GPU hours (%s – %s), %s (%s – "
+            "%s)%s%s",
+            (long long)s->runs, (long long)s->parallel, s->peak_gpus, s->peak_gpus == 1 ? "" : "s",
+            out_styled(out, OUT_NUMBER, text_hours(arena, s->gpu_hours.mid)),
+            text_hours(arena, s->gpu_hours.low), text_hours(arena, s->gpu_hours.high),
+            text_seconds(arena, s->wall_hours.mid * 3600),
+            text_seconds(arena, s->wall_hours.low * 3600),
+            text_seconds(arena, s->wall_hours.high * 3600), cost, deadline_words(plan, arena)));
 }
 
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
@@ -77,7 +127,7 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
              text_format(arena, "%s  (%s – %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
                          text_seconds(arena, f->wall_hours.low * 3600),
                          text_seconds(arena, f->wall_hours.high * 3600),
-                         deadline_words(plan, arena)));
+                         plan->sweep.runs ? "" : deadline_words(plan, arena)));
     const struct price *price = &plan->price;
     const char *from = price_source(plan, arena);
     put_line(out, "cost",
@@ -89,6 +139,9 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
                                    ? ""
                                    : out_styled(out, OUT_BAD, "; the median is above the budget"))
                  : "unknown: the catalog has no offer of this GPU; --price sets one");
+    if (plan_repeats_words(plan, arena))
+        put_line(out, "failed runs", plan_repeats_words(plan, arena));
+    put_sweep(plan, arena, out);
 }
 
 const char *plan_moment_words(const struct memory *memory)

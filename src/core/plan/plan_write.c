@@ -99,6 +99,30 @@ static void write_result(struct json_writer *w, const char *why, const struct pl
     json_close(w, '}');
 }
 
+static void write_repeats(const struct plan *plan, struct json_writer *w)
+{
+    json_open(w, "failed_runs", '{');
+    json_put_number(w, "share", plan->forecast.repeats_share);
+    json_put_number(w, "gpu_hours_mean", plan->forecast.repeats_gpu_hours);
+    json_put_number(w, "gpu_hours_p90", plan->forecast.repeats_gpu_hours_high);
+    json_close(w, '}');
+}
+
+static void write_sweep(const struct plan *plan, struct json_writer *w)
+{
+    const struct forecast_sweep *sweep = &plan->sweep;
+    if (!sweep->runs)
+        return;
+    json_open(w, "sweep", '{');
+    json_put_count(w, "runs", sweep->runs);
+    json_put_count(w, "parallel_runs", sweep->parallel);
+    json_put_number(w, "peak_gpus", sweep->peak_gpus);
+    json_put_range(w, "wall_hours", &sweep->wall_hours);
+    json_put_range(w, "gpu_hours", &sweep->gpu_hours);
+    json_put_range(w, "cost_usd", &sweep->cost_usd);
+    json_close(w, '}');
+}
+
 static void write_drivers(const struct plan *plan, struct json_writer *w)
 {
     json_open(w, "drivers", '[');
@@ -162,6 +186,8 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_put_range(&w, "wall_hours", &plan->forecast.wall_hours);
     json_put_range(&w, "gpu_hours", &plan->forecast.gpu_hours);
     json_put_range(&w, "cost_usd", &plan->forecast.cost_usd);
+    write_repeats(plan, &w);
+    write_sweep(plan, &w);
     json_open(&w, "configuration", '{');
     put_configuration(&w, plan, &plan->chosen, arena);
     json_close(&w, '}');

@@ -108,6 +108,39 @@ static void add_pilot(struct report_page *page, struct report_section *s, const 
                        with->pilot_name));
 }
 
+static void add_repeats(struct report_page *page, struct report_section *s, const struct json *plan)
+{
+    struct arena *arena = page->arena;
+    const struct json *repeats = report_at(plan, "failed_runs");
+    double mean = report_number(repeats, "gpu_hours_mean");
+    if (mean > 0)
+        add_fact(s, (struct report_fact){
+                        .name = "Failed and repeated runs",
+                        .value = text_format(arena, "%s GPU h", text_hours(arena, mean)),
+                        .range = text_format(
+                            arena, "on average, %s at P90; in the hours above",
+                            text_hours(arena, report_number(repeats, "gpu_hours_p90"))) });
+}
+
+static void add_sweep(struct report_page *page, struct report_section *s, const struct json *plan)
+{
+    struct arena *arena = page->arena;
+    const struct json *sweep = report_at(plan, "sweep");
+    if (!sweep)
+        return;
+    const char *name =
+        text_format(arena, "%.0f runs, %.0f at a time on %.0f GPUs", report_number(sweep, "runs"),
+                    report_number(sweep, "parallel_runs"), report_number(sweep, "peak_gpus"));
+    const struct json *hours = report_at(sweep, "gpu_hours");
+    add_fact(s, (struct report_fact){
+                    .name = name,
+                    .value = text_format(arena, "%s GPU h",
+                                         text_hours(arena, report_number(hours, "p50"))),
+                    .range = report_between(arena, hours, CHART_HOURS) });
+    add_range_fact(page, s, sweep, "wall_hours", "Wall clock of all", CHART_HOURS);
+    add_range_fact(page, s, sweep, "cost_usd", "Cost of all", CHART_USD);
+}
+
 static void add_answer(struct report_page *page, const struct json *plan,
                        const struct report_companions *with)
 {
@@ -132,6 +165,8 @@ static void add_answer(struct report_page *page, const struct json *plan,
         add_pilot(page, s, plan, with);
     add_range_fact(page, s, plan, "wall_hours", "Wall clock", CHART_HOURS);
     add_range_fact(page, s, plan, "cost_usd", "Cost", CHART_USD);
+    add_repeats(page, s, plan);
+    add_sweep(page, s, plan);
     add_fact(s, report_memory_fact(arena, plan));
     add_range_fact(page, s, plan, "tokens_per_second", "Tokens per second", CHART_COUNT);
 }

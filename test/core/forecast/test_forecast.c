@@ -20,6 +20,7 @@ static struct forecast_input input_of(double log_spread)
     o->eval_share = assumption_given(o->eval_share, 0);
     o->storage_bytes_per_s = assumption_given(o->storage_bytes_per_s, 1e9);
     o->failures_per_gpu_hour = assumption_given(o->failures_per_gpu_hour, 0);
+    o->failed_runs = assumption_given(o->failed_runs, 0);
     o->gpus = 8;
     return input;
 }
@@ -141,4 +142,106 @@ TEST(forecast_of_prices_spans_the_offers)
     CHECK(f.cost_usd.low < f.cost_usd.mid && f.cost_usd.mid < f.cost_usd.high);
     input.price = (struct price){ 0 };
     CHECK(isnan(forecast_of(&input).cost_usd.mid));
+}
+
+// --- failed runs -------------------------------------------------------------
+
+static struct assumption usual_failed_runs(void)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads o;
+    CHECK(!overhead_assume(&o, &k.catalog, NULL));
+    return o.failed_runs;
+}
+
+TEST(forecast_of_failed_runs_takes_the_share_of_gpu_time_that_clusters_measured)
+{
+    struct knowledge k = knowledge_open();
+    const struct fact *measured =
+        catalog_operation(&k.catalog, "failure", "GPU time of failed over other jobs");
+    struct forecast_input input = input_of(0.2);
+    struct forecast without = forecast_of(&input);
+    CHECK(without.repeats_gpu_hours == 0 && without.repeats_share == 0);
+    input.overheads.failed_runs = usual_failed_runs();
+    struct forecast with = forecast_of(&input);
+    double share = with.repeats_gpu_hours / without.gpu_hours.mid;
+    CHECK(measured && share > measured->low && share < measured->high);
+    CHECK(with.repeats_share > 0.1 && with.repeats_share < 0.4);
+    CHECK(with.gpu_hours.mid < 1.1 * without.gpu_hours.mid); // most runs end well
+    CHECK(with.gpu_hours.high > 1.05 * without.gpu_hours.high);
+    // A long run that saves loses little: what was saved is not lost.
+    input.overheads.save_interval_seconds =
+        assumption_given(input.overheads.save_interval_seconds, 600);
+    CHECK(forecast_of(&input).repeats_gpu_hours < 0.2 * with.repeats_gpu_hours);
+}
+
+// --- sweeps ------------------------------------------------------------------
+
+static struct forecast_sweep sweep_of(const struct forecast_input *input, int runs, int parallel)
+{
+    struct forecast_sweep sweep;
+    forecast_sweep(&sweep, &test_arena, input, runs, parallel);
+    return sweep;
+}
+
+TEST(forecast_sweep_of_one_run_is_that_run)
+{
+    struct forecast_input input = input_of(0.2);
+    input.overheads.failed_runs = usual_failed_runs();
+    struct forecast one = forecast_of(&input);
+    struct forecast_sweep sweep = sweep_of(&input, 1, 4);
+    CHECK(sweep.gpu_hours.low == one.gpu_hours.low && sweep.gpu_hours.mid == one.gpu_hours.mid);
+    CHECK(sweep.wall_hours.high == one.wall_hours.high);
+    CHECK(sweep.cost_usd.mid == one.cost_usd.mid && sweep.peak_gpus == 8);
+}
+
+TEST(forecast_sweep_of_certain_runs_is_their_sum_and_goes_in_turns)
+{
+    struct forecast_input input = input_of(0);
+    double wall = forecast_of(&input).wall_hours.mid;
+    const struct {
+        int runs, parallel, turns;
+    } cases[] = { { 20, 4, 5 }, { 20, 1, 20 }, { 20, 20, 1 }, { 20, 1000, 1 }, { 9, 4, 3 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct forecast_sweep sweep = sweep_of(&input, cases[i].runs, cases[i].parallel);
+        CHECK_NEAR(sweep.gpu_hours.mid, cases[i].runs * wall * 8, 1e-9);
+        CHECK_NEAR(sweep.cost_usd.high, cases[i].runs * wall * 8 * 2, 1e-9);
+        CHECK_NEAR(sweep.wall_hours.mid, cases[i].turns * wall, 1e-9);
+        CHECK(sweep.peak_gpus == 8 * fmin(cases[i].runs, cases[i].parallel));
+    }
+}
+
+TEST(forecast_sweep_shares_the_error_of_speed_and_averages_luck)
+{
+    struct forecast_input input = input_of(0.2);
+    struct forecast one = forecast_of(&input);
+    struct forecast_sweep sweep = sweep_of(&input, 20, 4);
+    CHECK_NEAR(sweep.gpu_hours.low, 20 * one.gpu_hours.low, 1e-9);
+    CHECK_NEAR(sweep.gpu_hours.high, 20 * one.gpu_hours.high, 1e-9);
+    // Failed attempts of a known rate are luck: of twenty runs some fail, hardly ever all.
+    input = input_of(0);
+    input.overheads.failed_runs = assumption_given(input.overheads.failed_runs, 0.3);
+    one = forecast_of(&input);
+    sweep = sweep_of(&input, 20, 4);
+    double alone = (one.gpu_hours.high - one.gpu_hours.low) / one.gpu_hours.mid;
+    double together = (sweep.gpu_hours.high - sweep.gpu_hours.low) / sweep.gpu_hours.mid;
+    CHECK(together > 0.05 * alone && together < 0.5 * alone);
+    CHECK(sweep.gpu_hours.mid > 20 * 1.05 * one.gpu_hours.low); // they do add up
+    CHECK(sweep.wall_hours.mid * 32 >= sweep.gpu_hours.mid);    // four places are never all busy
+}
+
+TEST(forecast_lengths_are_the_median_effect_of_uncertain_lengths)
+{
+    static const struct range factors[] = {
+        { 1, 1, 1.7 }, { 0.8, 1, 1.9 }, { 1, 1, 3 }, { 0.9, 1, 1 / 0.9 }
+    };
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        struct forecast_input input = input_of(0.2);
+        input.overheads.save_bytes = input.overheads.load_bytes = 0;
+        double plain = forecast_of(&input).wall_hours.mid;
+        input.processed_factor = factors[i];
+        double median = forecast_of(&input).wall_hours.mid / plain;
+        CHECK_NEAR(forecast_lengths(&factors[i], 0.2), median, 0.06);
+    }
+    CHECK(forecast_lengths(&factors[0], 0) == 1);
 }

@@ -21,7 +21,7 @@ struct asked {
     struct hosting hosting;
 };
 
-static struct asked *ask(const char *plan)
+static inline struct asked *ask(const char *plan)
 {
     struct asked *a = ARENA_NEW(&test_arena, struct asked, 1);
     struct billing *billing = NULL;
@@ -37,14 +37,14 @@ static struct asked *ask(const char *plan)
     return a;
 }
 
-static const struct hosting *answer(struct asked *a)
+static inline const struct hosting *answer(struct asked *a)
 {
     enum err err = hosting_make(&a->hosting, &test_arena, &a->input);
     test_check(!err, err ? error_text() : "", "hosting_make", 0);
     return &a->hosting;
 }
 
-static void add_own(struct asked *a, const char *csv)
+static inline void add_own(struct asked *a, const char *csv)
 {
     struct offers own;
     struct offers_report report;
@@ -57,8 +57,8 @@ static void add_own(struct asked *a, const char *csv)
     offers_override(&a->offers, &test_arena, &own);
 }
 
-static const struct hosting_row *row_of(const struct hosting *h, const char *provider,
-                                        const char *instance, enum offers_kind kind)
+static inline const struct hosting_row *row_of(const struct hosting *h, const char *provider,
+                                               const char *instance, enum offers_kind kind)
 {
     for (size_t i = 0; i < h->count; i++)
         if (!strcmp(h->rows[i].provider, provider) && h->rows[i].kind == kind &&
@@ -68,7 +68,7 @@ static const struct hosting_row *row_of(const struct hosting *h, const char *pro
     return NULL;
 }
 
-static bool advises(const struct hosting *h, const char *words)
+static inline bool advises(const struct hosting *h, const char *words)
 {
     for (size_t i = 0; i < h->advice_count; i++)
         if (strstr(h->advice[i], words))

@@ -54,6 +54,8 @@ static const struct {
     { "more_gpus_cost_more", "\"gpus\":64,\"gpu\":\"h100\",\"global_batch\":64",
       "\"gpus\":1,\"gpu\":\"h100\"" },
     { "global_batch_raised", "\"gpus\":8,\"global_batch\":3", "\"gpus\":8,\"global_batch\":64" },
+    { "many_epochs", "\"epochs\":10", "\"epochs\":4" },
+    { "many_epochs", "\"epochs\":15,\"examples\":20000", "\"epochs\":15,\"examples\":1000" },
     { "no_evaluation", "\"eval_share\":0", "\"eval_share\":0.05" },
     { "no_saves", "\"tokens\":1e9,\"save_interval\":\"1000h\",\"gpus\":1",
       "\"tokens\":1e9,\"save_interval\":\"1h\",\"gpus\":1" },

@@ -398,6 +398,45 @@ TEST(plan_of_long_rows_is_spread_by_context_parallelism)
         request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8,\"context\":131072,"
                                    "\"stack\":\"hf\",\"method\":\"full\",\"search\":false"));
     CHECK(plan->fits && plan->chosen.layout.context == 8);
+    // A million tokens need more than the GPUs of one node.
+    plan = planning_make(request_of("llama-3.1-8b",
+                                    "\"gpu\":\"h200\",\"gpus\":32,\"context\":1048576,"
+                                    "\"stack\":\"hf\",\"method\":\"full\",\"search\":false"));
+    CHECK(plan->fits && plan->chosen.layout.context >= 16);
+}
+
+TEST(plan_without_a_gpu_offers_only_what_can_be_rented)
+{
+    static const char *const cases[] = { "\"gpus\":8", "\"method\":\"full\"", "\"gpu\":\"a100\"",
+                                         "\"deadline\":\"1h\"" };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct plan *plan = planning_make(request_of("llama-3.1-8b", cases[i]));
+        CHECK(!isnan(plan->chosen.cost_usd));
+        for (size_t k = 0; k < plan->alternative_count; k++)
+            CHECK(!isnan(plan->alternatives[k].result.cost_usd));
+        for (size_t k = 0; k < plan->pareto_count; k++)
+            CHECK(!isnan(plan->pareto[k].cost_usd));
+    }
+    // Asked for by name, a GPU without offers is planned as any other.
+    const struct plan *plan = planning_make(request_of("llama-3.1-8b", "\"gpu\":\"gb300\""));
+    CHECK(plan->fits && isnan(plan->chosen.cost_usd));
+}
+
+TEST(plan_without_a_gpu_is_the_cheapest_that_it_shows)
+{
+    static const char *const cases[] = { "\"method\":\"full\"", "\"precision\":\"fp8\"",
+                                         "\"method\":\"qlora\"", "\"context\":32768" };
+    static const char *const models[] = { "llama-3.1-8b", "llama-3.1-70b" };
+    for (size_t i = 0; i < 8; i++) {
+        const struct plan *plan = planning_make(request_of(models[i / 4], cases[i % 4]));
+        for (size_t k = 0; k < plan->alternative_count; k++) {
+            const struct search_result *r = &plan->alternatives[k].result;
+            bool same = r->recipe.method == plan->chosen.recipe.method &&
+                        r->workload.batching == plan->chosen.workload.batching;
+            test_check(!same || !r->stable || r->cost_usd >= plan->chosen.cost_usd,
+                       "no row of the same method costs less", cases[i % 4], 0);
+        }
+    }
 }
 
 TEST(plan_takes_no_more_gpus_than_the_goal_needs)
@@ -412,9 +451,11 @@ TEST(plan_takes_no_more_gpus_than_the_goal_needs)
                                                 cases[i][1])));
         for (size_t k = 0; k < plan->scaling_count; k++) {
             const struct search_result *r = &plan->scaling[k];
-            test_check(r->gpus >= plan->chosen.gpus || r->gpu_hours > plan->chosen.gpu_hours,
-                       "no fewer GPUs take fewer GPU hours", cases[i][0], 0);
+            test_check(!r->stable || r->gpus >= plan->chosen.gpus ||
+                           r->gpu_hours > plan->chosen.gpu_hours,
+                       "no fewer GPUs that surely fit take fewer GPU hours", cases[i][0], 0);
         }
+        CHECK(plan->chosen.stable);
     }
 }
 
