@@ -213,7 +213,8 @@ static double working_seconds(const struct overhead_times *times)
            seconds[OVERHEAD_LOADING];
 }
 
-// By the ledger; of a card it depends on the number of GPUs only, which seldom changes.
+// By published runs and the ledger; of a card it depends on the number of GPUs, which seldom
+// changes, and hardly on the micro-batch: the first one tried stands for all.
 static struct efficiency learned(const struct search_space *space, struct card *card,
                                  const struct setup *setup)
 {
@@ -231,7 +232,7 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                                        const struct step_request *request)
 {
     const struct search_space *space = walk->space;
-    if (!space->transfer && !(space->ledger && space->ledger->count))
+    if (!space->transfer && !space->calibration && !(space->ledger && space->ledger->count))
         return space->efficiency;
     struct setup setup = { .model = request->model,
                            .stack = request->stack,

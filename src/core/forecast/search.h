@@ -27,7 +27,7 @@ struct search_space {
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
     struct efficiency efficiency;          // of the stack
-    const struct calibration *calibration; // its spread by configuration, for a ledger; NULL: none
+    const struct calibration *calibration; // its spread by configuration; NULL: the same for all
     const struct prior *ledger;            // the user's own runs, which update it; NULL: none
     const struct transfer *transfer;       // of a pilot, which replaces both; NULL: none
     const struct overheads *overheads;     // before overhead_configure()

@@ -124,7 +124,7 @@ struct plan {
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger
-    struct place place; // of the chosen configuration, as evidence tells it apart
+    struct place place;           // of the chosen configuration, as evidence tells it apart
     struct range gpu_hours_without_ledger; // what would be forecast with --ledger off
     struct transfer transfer;              // of the pilot, where there is one
     struct transferred transferred;        // to the chosen configuration

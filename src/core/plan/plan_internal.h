@@ -74,8 +74,8 @@ void plan_assume_pilot(struct plan *plan);
 
 // --- writing -----------------------------------------------------------------
 
-// Members of the document: "model" (its name as given, and its shape), "memory", "evidence", "pilot", "ledger",
-// and "gpu_hours_percentiles" with "step".
+// Members of the document: "model" (its name as given, and its shape), "memory", "evidence",
+// "pilot", "ledger", and "gpu_hours_percentiles" with "step".
 void plan_put_model(struct json_writer *w, const struct plan *plan);
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan);
