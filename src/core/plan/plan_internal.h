@@ -14,8 +14,8 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
 // Makes the overheads, and the space of configurations that the request leaves open.
 enum err plan_space(struct search_space *out, struct plan *plan);
 
-// The request's recipe in a precision that the GPU has: fp4 becomes fp8, fp8 bf16, and bf16 fp16. gpu may be
-// NULL.
+// The request's recipe in a precision that the GPU has: fp4 becomes fp8, fp8 bf16, and bf16 fp16.
+// gpu may be NULL.
 struct recipe plan_recipe(const struct plan_request *request, const struct gpu *gpu);
 
 // --- comparing configurations by what is shown (plan_rank.c) -----------------
