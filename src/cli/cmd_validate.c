@@ -6,7 +6,7 @@
 #include "cli/data.h"
 #include "cli/terminal/print.h"
 #include "cli/validate_more.h"
-#include "core/measured/validate.h"
+#include "core/measured/validate_fit.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -271,6 +271,26 @@ static void put_rows(const struct job *job, struct out *out)
     out_char(out, '\n');
 }
 
+static struct validate_fits fits_of(const struct job *job)
+{
+    struct validate_model model = { &job->catalog, job->stacks, job->stack_count };
+    return validate_fits(job->arena, job->runs, job->run_count, &model);
+}
+
+static void put_fits(const struct job *job, struct out *out)
+{
+    struct validate_fits fits = fits_of(job);
+    if (!fits.n)
+        return;
+    out_char(out, '\n');
+    out_wrapped(out, 0, 0,
+                text_format(job->arena,
+                            "Fits or not: %lld of %lld verdicts right; %lld of the %lld runs that "
+                            "ran out of memory had a probability above %.0f %%",
+                            (long long)fits.right, (long long)fits.n, (long long)fits.failed_sure,
+                            (long long)fits.failed, 100 * VALIDATE_FIT_MOST));
+}
+
 // The rows that were not compared, a line per reason.
 static void put_reasons(const struct job *job, struct out *out)
 {
@@ -308,6 +328,7 @@ static void put_text(const struct job *job, bool rows, struct out *out)
     put_reasons(job, out);
     out_char(out, '\n');
     put_summary(job, out);
+    put_fits(job, out);
     out_char(out, '\n');
     out_wrapped(out, 0, 0,
                 "Errors are factors: 1.08 is 8 % off. median and P90: of the runs' errors. "
@@ -383,6 +404,17 @@ static void write_row(struct json_writer *w, const struct validate_row *row)
     json_close(w, '}');
 }
 
+static void write_fits(struct json_writer *w, const struct job *job)
+{
+    struct validate_fits fits = fits_of(job);
+    json_open(w, "fit_verdicts", '{');
+    json_put_count(w, "n", fits.n);
+    json_put_count(w, "right", fits.right);
+    json_put_count(w, "failed", fits.failed);
+    json_put_count(w, "failed_above_80_percent", fits.failed_sure);
+    json_close(w, '}');
+}
+
 // Groups whose coverage or bias is off.
 static void write_off(struct json_writer *w, const struct job *job)
 {
@@ -417,6 +449,7 @@ static void write_json(const struct job *job)
     for (int q = 0; q < 3; q++)
         write_summary(&w, quantity_keys[q], summary(job, (enum validate_quantity)q, NULL, NULL));
     json_close(&w, '}');
+    write_fits(&w, job);
     const char *keys[256];
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         json_open(&w, groups[g].json, '{');

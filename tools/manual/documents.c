@@ -70,7 +70,9 @@ static const struct documents_key memory_configuration[] = {
 };
 
 static const struct documents_key memory_keys[] = {
-    KEY("fits", "boolean", "whether it fits into the GPU"),
+    KEY("fits", "boolean", "whether it fits into the GPU, at least as likely as not"),
+    KEY("fit_probability", "number", "probability that it fits; null without a GPU",
+        .since = "0.3.0"),
     KEY("allocated_bytes", "number", "peak that the stack's allocator hands out, per GPU"),
     KEY("reserved_bytes", "number", "peak that the allocator holds, per GPU"),
     KEY("total_bytes", "number", "what nvidia-smi would show at the peak, per GPU"),
@@ -591,6 +593,12 @@ static const struct documents_key validation_keys[] = {
     KEY("kind", "string", "\"validation\""),
     KEY("version", "integer", "1"),
     KEYS("summary", quality_keys),
+    KEY("fit_verdicts.n", "integer", "runs that name whether they ran on their card",
+        .since = "0.3.0"),
+    KEY("fit_verdicts.right", "integer", "of these, forecast so", .since = "0.3.0"),
+    KEY("fit_verdicts.failed", "integer", "runs that ran out of memory", .since = "0.3.0"),
+    KEY("fit_verdicts.failed_above_80_percent", "integer",
+        "of these, forecast to fit with more than 80 %", .since = "0.3.0"),
     KEYS("by_method.*", quality_keys),
     KEYS("by_gpu.*", quality_keys),
     KEYS("by_stack.*", quality_keys),

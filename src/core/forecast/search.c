@@ -108,6 +108,12 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
         add_layout(out, space->model, gpus, sharded(2));
     if (gpus > 1)
         add_layout(out, space->model, gpus, sharded(3));
+    bool whole = space->recipe.method == RECIPE_FULL && space->stack->held_gradients;
+    if (gpus > 1 && (whole || space->stack->held_gradients == STACK_GRADIENTS_FLAT)) {
+        struct layout synced = sharded(3);
+        synced.sync_each_batch = true;
+        add_layout(out, space->model, gpus, synced);
+    }
     add_splits(out, space, gpus);
     return OK;
 }
@@ -161,10 +167,7 @@ static bool suits(const struct search_space *space, const struct card *card,
 
 bool search_is_stable(const struct memory *memory)
 {
-    struct range range = memory_range(memory);
-    double context = memory->parts[MEMORY_CONTEXT];
-    double high = memory->allocated_bytes * range.high / range.mid;
-    return memory->fits && high + context <= memory->device_bytes;
+    return memory->fit_probability >= memory_sure;
 }
 
 // A stable configuration beats a tight one. Among stable ones the faster wins, if by 2 % or more.

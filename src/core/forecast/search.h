@@ -10,7 +10,7 @@
 //     search.best[0].gpu_hours …
 //
 // A configuration *fits* when its byte plan is within the card's memory, and is *stable* when it
-// still fits at the high end of the byte plan's 80 % range. Unless the number of GPUs is given, the
+// does so with a probability of memory_sure, by the spread of measured runs. Unless the number of GPUs is given, the
 // GPUs fill whole nodes or a part of one. search.c explains what is pruned, and why.
 
 #pragma once
@@ -67,7 +67,7 @@ struct search {
 
 enum err search_run(struct search *out, struct arena *arena, const struct search_space *space);
 
-// Whether it fits even at the high end of the byte plan's 80 % range.
+// Whether it fits with a probability of memory_sure or more.
 bool search_is_stable(const struct memory *memory);
 
 struct setup search_setup(const struct search_result *result, const struct model *model,

@@ -15,7 +15,7 @@ static const char *const quantizations[] = { "unknown",
                                              AFTER(RECIPE_NF4_NESTED) = "nf4-nested",
                                              AFTER(RECIPE_GPTQ4) = "gptq4",
                                              AFTER(RECIPE_INT8) = "int8",
-                                             [RUN_GPTQ8] = "gptq8",
+                                             AFTER(RECIPE_GPTQ8) = "gptq8",
                                              NULL };
 static const char *const kernels[] = { "unknown", AFTER(STACK_EAGER) = "eager",
                                        AFTER(STACK_COMPILED) = "compiled",
@@ -48,7 +48,7 @@ static const char *const optimizers[] = { "unknown",
                                           AFTER(RECIPE_ADAMW_PAGED) = "adamw-paged",
                                           AFTER(RECIPE_SGD) = "sgd",
                                           AFTER(RECIPE_ADAFACTOR) = "adafactor",
-                                          [RUN_ADAMW_PAGED_8BIT] = "adamw-paged-8bit",
+                                          AFTER(RECIPE_ADAMW_PAGED_8BIT) = "adamw-paged-8bit",
                                           NULL };
 static const char *const expert_kernels[] = {
     "unknown", "loop", "grouped", "fused", "dense", NULL

@@ -6,7 +6,6 @@
 #include "core/measured/run.h"
 
 // Words of columns that have no value of their own in a recipe or a stack.
-enum { RUN_GPTQ8 = RECIPE_INT8 + 2, RUN_ADAMW_PAGED_8BIT = RECIPE_ADAFACTOR + 2 };
 enum run_loss {
     RUN_LOSS_UNSAID,
     RUN_PLAIN,     // eager, logits in fp32

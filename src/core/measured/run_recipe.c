@@ -28,6 +28,8 @@ static const struct column_of {
     FACT(weights, IN_RECIPE, recipe, weights, CHOICE),
     FACT(gradients, IN_STACK, stack, gradients, CHOICE),
     FACT(states, IN_RECIPE, recipe, states, CHOICE),
+    FACT(optimizer, IN_RECIPE, recipe, optimizer, CHOICE),
+    FACT(optimizer_in_backward, IN_RECIPE, recipe, optimizer_in_backward, FLAG),
     FACT(trains_embeddings, IN_RECIPE, recipe, trains_embeddings, FLAG),
     FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
 };
@@ -46,9 +48,9 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
         stack->copies_weights = false; // they are the only copy
     if (run->bare_loop == RUN_YES)
         stack->step_seconds = 0;
-    if (run->optimizer)
-        recipe->optimizer =
-            run->optimizer == RUN_ADAMW_PAGED_8BIT ? RECIPE_ADAMW_PAGED : run->optimizer - 1;
+    if (run->no_sync == RUN_NO || (run->no_sync && !stack->held_gradients))
+        stack->held_gradients =
+            run->no_sync == RUN_YES ? STACK_GRADIENTS_WHOLE : STACK_GRADIENTS_SHARDED;
 }
 
 // Bytes per logit, kept and moved, as the stacks that compute the loss so have them.
@@ -89,7 +91,7 @@ static const struct {
     { "fp4", UNSAID, RECIPE_NF4 },
     { "nf4 (double quant)", UNSAID, RECIPE_NF4_NESTED },
     { "gptq4", UNSAID, RECIPE_GPTQ4 },
-    { "gptq8", UNSAID, RECIPE_INT8 },
+    { "gptq8", UNSAID, RECIPE_GPTQ8 },
     { "int8", UNSAID, RECIPE_INT8 },
 };
 
@@ -122,7 +124,7 @@ static enum err read_precision(struct recipe *recipe, const struct run *run)
             quantization = precisions[i].quantization;
     }
     if (run->quantization)
-        quantization = run->quantization == RUN_GPTQ8 ? RECIPE_INT8 : run->quantization - 1;
+        quantization = run->quantization - 1;
     if (precision != UNSAID)
         recipe->precision = precision;
     if (quantization == UNSAID)

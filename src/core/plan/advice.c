@@ -52,14 +52,16 @@ static const char *does_not_fit(const struct plan *plan, struct arena *arena)
 
 static const char *tight_memory(const struct plan *plan, struct arena *arena)
 {
-    struct range range = memory_range(&plan->estimate.memory);
+    const struct memory *memory = &plan->estimate.memory;
     if (!plan->fits || plan->chosen.stable)
         return NULL;
-    return text_format(arena,
-                       "the estimate of %s fits, but its 80 %% range reaches %s; %s, a smaller "
-                       "micro-batch or heavier --checkpointing leaves room",
-                       text_bytes(arena, range.mid), text_bytes(arena, range.high),
-                       alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
+    return text_format(
+        arena,
+        "it fits with a probability of %.0f %%: plans are off by up to %.0f %% (80 %% "
+        "of measured runs); %s, a smaller micro-batch or heavier --checkpointing "
+        "leaves room",
+        100 * memory->fit_probability, 100 * (exp(memory->spread) - 1),
+        alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
 }
 
 static const char *deadline_missed(const struct plan *plan, struct arena *arena)
@@ -210,8 +212,7 @@ static const char *checkpointing_without_pressure(const struct plan *plan, struc
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     setup.recipe.checkpointing = RECIPE_KEEP_ALL;
     struct estimate lighter;
-    if (estimate_make(&lighter, arena, &setup) || !lighter.memory.fits ||
-        memory_range(&lighter.memory).high > lighter.memory.device_bytes)
+    if (estimate_make(&lighter, arena, &setup) || !search_is_stable(&lighter.memory))
         return NULL;
     return text_format(arena,
                        "without checkpointing it needs %s of %s; --checkpointing none is %s faster",

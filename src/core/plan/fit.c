@@ -65,11 +65,12 @@ static enum err largest(int64_t *out, struct arena *arena, struct trial *trial, 
 // The first of the usual layouts that fits, or the last of them.
 static enum err choose_layout(struct trial *trial, struct arena *arena)
 {
-    static const char *const usual[] = { "ddp", "zero2", "fsdp" };
+    static const char *const usual[] = { "ddp", "zero2", "fsdp", "fsdp sync_each_batch" };
     int64_t gpus = trial->space->gpus ? trial->space->gpus : 1;
     if (trial->space->parallel)
         return layout_read(&trial->layout, text_of(trial->space->parallel), gpus);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+    size_t count = sizeof usual / sizeof *usual - (trial->plan->stack->held_gradients ? 0 : 1);
+    for (size_t i = 0; i < count; i++) {
         struct memory memory;
         TRY(layout_read(&trial->layout, text_of(usual[i]), gpus));
         TRY(plan_bytes(&memory, arena, trial));

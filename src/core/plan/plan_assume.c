@@ -156,6 +156,43 @@ static void add_hardware(struct plan *plan)
                                        rows[i].as_of });
 }
 
+// What the byte plan assumes of the stack, and how far measured runs lie from such plans.
+static void add_memory(struct plan *plan)
+{
+    const struct memory *memory = &plan->estimate.memory;
+    const struct layout *layout = &plan->chosen.layout;
+    const struct stack *stack = plan->stack;
+    bool accumulates = layout->zero == 3 && plan->chosen.workload.accumulation > 1;
+    const struct {
+        const char *name, *unit;
+        struct range value;
+        bool applies;
+        const char *source;
+    } rows[] = {
+        { "memory, measured over planned",
+          "of the plan",
+          { exp(-memory->spread), 1, exp(memory->spread) },
+          true,
+          "measured runs of the stack, data/runs.csv" },
+        { "gradients held on each GPU while micro-batches accumulate",
+          "of all",
+          { 1, 1, 1 },
+          accumulates && stack->held_gradients && !layout->sync_each_batch,
+          "the stack reduces them after the last one; --parallel \"fsdp sync_each_batch\" does "
+          "after each" },
+        { "checkpoints in host memory",
+          "of layer inputs",
+          { 1, 1, 1 },
+          stack->offloads_checkpoints && plan->chosen.recipe.checkpointing == RECIPE_RECOMPUTE,
+          "the stack's default" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].applies)
+            add(plan, (struct assumption){ rows[i].name, rows[i].unit, rows[i].value,
+                                           i ? ASSUMPTION_CATALOG : ASSUMPTION_MEASURED,
+                                           rows[i].source, stack->as_of });
+}
+
 // Between saves: as given, else the interval that the forecast's middle run used.
 static void add_saves(struct plan *plan)
 {
@@ -183,6 +220,7 @@ void plan_assume(struct plan *plan)
     plan_assume_pilot(plan);
     add_workload(plan);
     add_hardware(plan);
+    add_memory(plan);
     const struct assumption *of_overheads[] = {
         &o->startup_seconds,      o->compiles ? &o->compile_seconds : NULL,
         &o->storage_bytes_per_s,  &o->eval_share,

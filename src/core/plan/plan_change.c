@@ -10,6 +10,7 @@ static bool is_layout_same(const struct layout *a, const struct layout *b)
 {
     return a->data == b->data && a->tensor == b->tensor && a->pipeline == b->pipeline &&
            a->context == b->context && a->expert == b->expert && a->zero == b->zero &&
+           a->sync_each_batch == b->sync_each_batch &&
            a->offload_optimizer == b->offload_optimizer && a->split == b->split;
 }
 

@@ -178,7 +178,7 @@ static enum err fill_plain(struct filling *f)
 {
     static const enum trainer_config_fact_name plain[] = {
         FACT_MODEL,  FACT_PRECISION,  FACT_WEIGHTS, FACT_OPTIMIZER, FACT_CONTEXT,
-        FACT_EPOCHS, FACT_EVAL_SHARE, FACT_EVALS,   FACT_SEED,
+        FACT_EPOCHS, FACT_EVAL_SHARE, FACT_EVALS,   FACT_SEED,      FACT_IN_BACKWARD,
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));
@@ -317,14 +317,15 @@ static enum err fill_parallel(struct filling *f)
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
         if (number(f, splits[i].fact, 1) > 1)
             out_put(&out, "%s%s%s", out.size ? " " : "", splits[i].word, given(f, splits[i].fact));
-    bool optimizer = is_set_to(f, FACT_OFFLOAD_OPTIMIZER, "yes");
-    bool weights = is_set_to(f, FACT_OFFLOAD_WEIGHTS, "yes");
-    if (optimizer || weights)
-        out_put(&out, "%soffload%s%s", out.size ? " " : "", optimizer ? " optimizer" : "",
-                weights && !optimizer ? " weights" : "");
-    if (optimizer && weights)
-        remark(f, "offload",
-               "weights are offloaded too, but only the optimizer's offload is forecast");
+    bool both = is_set_to(f, FACT_OFFLOAD_FSDP, "yes");
+    bool optimizer = both || is_set_to(f, FACT_OFFLOAD_OPTIMIZER, "yes");
+    bool weights = both || is_set_to(f, FACT_OFFLOAD_WEIGHTS, "yes");
+    bool activations = is_set_to(f, FACT_OFFLOAD_ACTIVATIONS, "yes");
+    if (optimizer || weights || activations)
+        out_put(&out, "%soffload%s%s%s", out.size ? " " : "", optimizer ? " optimizer" : "",
+                weights ? " weights" : "", activations ? " activations" : "");
+    if (is_set_to(f, FACT_SYNC, "yes"))
+        out_put(&out, "%ssync_each_batch", out.size ? " " : "");
     return out.size ? set(f, "parallel", out_string(&out)) : OK;
 }
 

@@ -115,8 +115,8 @@ const char *plan_memory_words(const struct memory *memory, struct out *out)
                            text_bytes(arena, memory_needed_bytes(memory)), allocated,
                            plan_moment_words(memory), device);
     return text_format(arena, "%s: peak %s allocated (%s), %s reserved, of %s",
-                       search_is_stable(memory) ? out_styled(out, OUT_GOOD, "fits")
-                                                : out_styled(out, OUT_WARNING, "fits, tightly"),
+                       out_styled(out, search_is_stable(memory) ? OUT_GOOD : OUT_WARNING,
+                                  memory_verdict(memory, arena)),
                        allocated, plan_moment_words(memory),
                        text_bytes(arena, memory->reserved_bytes), device);
 }

@@ -42,6 +42,7 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
 {
     json_open(w, "memory", '{');
     json_put_bool(w, "fits", fits);
+    json_put_number(w, "fit_probability", memory->fit_probability);
     json_put_number(w, "allocated_bytes", memory->allocated_bytes);
     json_put_number(w, "reserved_bytes", memory->reserved_bytes);
     json_put_number(w, "total_bytes", memory->total_bytes);

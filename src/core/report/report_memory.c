@@ -2,6 +2,7 @@
 // Memory of a plan: whether it fits, and what takes it, in the words that plan and memory use.
 
 #include "core/report/report_internal.h"
+#include "core/step/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,17 +18,18 @@ static double needed_bytes(const struct json *plan, const char *percentile)
     return report_number(m, "allocated_bytes") * factor + context;
 }
 
-// "May not fit" is what plan calls "fits, tightly": the upper end of the 80 % range exceeds the
-// device.
-enum fit { FITS, MAY_NOT_FIT, DOES_NOT_FIT };
-
-static enum fit fit_of(const struct json *plan)
+// The plan's memory as far as the verdict needs it. A document from before 0.3.0 has no
+// probability; its "fits" then stands alone.
+static struct memory read_memory(const struct json *plan)
 {
     const struct json *fits = report_at(plan, "memory.fits");
-    if (!fits || fits->kind != JSON_BOOL || !fits->flag)
-        return DOES_NOT_FIT;
-    return needed_bytes(plan, "p90") > report_number(plan, "memory.device_bytes") ? MAY_NOT_FIT
-                                                                                  : FITS;
+    return (struct memory){ .fits = fits && fits->kind == JSON_BOOL && fits->flag,
+                            .fit_probability = report_number(plan, "memory.fit_probability") };
+}
+
+static bool is_sure(const struct memory *memory)
+{
+    return memory->fits && !(memory->fit_probability < memory_sure);
 }
 
 static const char *bytes_at(struct arena *arena, const struct json *plan, const char *path)
@@ -37,18 +39,15 @@ static const char *bytes_at(struct arena *arena, const struct json *plan, const 
 
 struct report_fact report_memory_fact(struct arena *arena, const struct json *plan)
 {
-    static const char *const verdicts[] = { "fits in", "may not fit in", "does not fit in" };
-    enum fit fit = fit_of(plan);
+    struct memory memory = read_memory(plan);
     return (struct report_fact){
         .name = "Peak memory per GPU",
         .value = bytes_at(arena, plan, "memory.allocated_bytes"),
-        .range =
-            text_format(arena, "allocated, %s reserved; %s %s%s%s",
-                        bytes_at(arena, plan, "memory.reserved_bytes"), verdicts[fit],
-                        bytes_at(arena, plan, "memory.device_bytes"),
-                        fit == MAY_NOT_FIT ? ": may need up to " : "",
-                        fit == MAY_NOT_FIT ? text_bytes(arena, needed_bytes(plan, "p90")) : ""),
-        .mood = fit == FITS ? 1 : -1,
+        .range = text_format(arena, "allocated, %s reserved, of %s: %s",
+                             bytes_at(arena, plan, "memory.reserved_bytes"),
+                             bytes_at(arena, plan, "memory.device_bytes"),
+                             memory_verdict(&memory, arena)),
+        .mood = is_sure(&memory) ? 1 : -1,
     };
 }
 
@@ -89,6 +88,7 @@ static const char *describe_memory(struct arena *arena, const struct json *plan)
     const struct json *memory = report_at(plan, "memory"), *step = report_at(plan, "step");
     const char *moment = report_word(arena, memory, "moment");
     const char *batch = "";
+    struct memory judged = read_memory(plan);
     if (report_number(step, "worst_batch.rows") > 0)
         batch = text_format(
             arena, ", with the largest batch: %.0f row%s of %s tokens (the average row has %s)",
@@ -104,8 +104,8 @@ static const char *describe_memory(struct arena *arena, const struct json *plan)
         bytes_at(arena, plan, "memory.reserved_bytes"),
         text_bytes(arena, needed_bytes(plan, "p10")), text_bytes(arena, needed_bytes(plan, "p90")),
         bytes_at(arena, plan, "memory.device_bytes"),
-        fit_of(plan) == MAY_NOT_FIT
-            ? " The upper end exceeds the device: a smaller micro-batch or more activation "
+        judged.fits && !is_sure(&judged)
+            ? " That is close to the device's memory: a smaller micro-batch or more activation "
               "checkpointing makes room."
             : "");
 }
@@ -150,17 +150,17 @@ static void draw_memory(struct report_page *page, struct report_section *s,
 
 void report_memory(struct report_page *page, const struct json *plan)
 {
-    static const char *const verdicts[] = { "Peak", "May not fit: peak", "Does not fit: peak" };
     struct arena *arena = page->arena;
     struct part parts[PARTS];
     size_t count = sort_parts(parts, arena, report_at(plan, "memory.parts"));
     double total = report_number(plan, "memory.total_bytes");
     if (!count || !(total > 0))
         return;
+    struct memory memory = read_memory(plan);
     struct report_section *s = report_open(
         page, "memory", "Memory",
-        text_format(arena, "%s %s allocated, %s reserved; the device has %s",
-                    verdicts[fit_of(plan)], bytes_at(arena, plan, "memory.allocated_bytes"),
+        text_format(arena, "It %s: peak %s allocated, %s reserved; the device has %s",
+                    memory_verdict(&memory, arena), bytes_at(arena, plan, "memory.allocated_bytes"),
                     bytes_at(arena, plan, "memory.reserved_bytes"),
                     bytes_at(arena, plan, "memory.device_bytes")));
     s->lead = describe_memory(arena, plan);

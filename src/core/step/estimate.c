@@ -13,10 +13,12 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.checkpointing = stack->checkpointing;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
+    // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron).
+    bool as_full = recipe.method == RECIPE_FULL || stack->copies_weights;
     if (recipe.weights == RECIPE_DTYPE_AUTO)
-        recipe.weights = recipe.method == RECIPE_FULL ? stack->weights : recipe.adapter_dtype;
+        recipe.weights = as_full ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
-        recipe.states = recipe.method == RECIPE_FULL ? stack->states : recipe.adapter_dtype;
+        recipe.states = as_full ? stack->states : recipe.adapter_dtype;
     if (isnan(recipe.dropout))
         recipe.dropout = stack->dropout;
     if (recipe.precision == RECIPE_FP32)
@@ -29,6 +31,8 @@ struct layout estimate_layout(const struct setup *setup)
     struct layout layout = setup->layout;
     if (layout.zero == 0 && layout.data > 1)
         layout.zero = (int)setup->stack->zero;
+    bool recomputes = estimate_recipe(setup).checkpointing == RECIPE_RECOMPUTE;
+    layout.offload_activations |= recomputes && setup->stack->offloads_checkpoints;
     return layout;
 }
 

@@ -36,7 +36,8 @@ enum word {
     ZERO,
     GROUP,
     SPLIT,
-    OFFLOAD
+    OFFLOAD,
+    SYNC,
 };
 
 static const struct {
@@ -61,13 +62,15 @@ static const struct {
     { "device_map", SPLIT },
     { "over", SPLIT },
     { "offload", OFFLOAD },
+    { "sync_each_batch", SYNC },
 };
 
 struct scan {
     struct text text; // lower case
     size_t at;
-    bool offload_seen, optimizer, weights, activations;
-    int64_t data; // as named; 0 where it was not
+    bool offload_seen, cpu, optimizer, weights, activations;
+    bool lists_shards; // llmq's "shard:weights"
+    int64_t data;      // as named; 0 where it was not
 };
 
 // The next run of letters and the number after it; false at the end.
@@ -118,6 +121,7 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
             out->pipeline = number;
         break;
     case OFFLOAD: scan->offload_seen = true; break;
+    case SYNC: out->sync_each_batch = true; break;
     }
 }
 
@@ -126,8 +130,9 @@ static void read_offload(struct scan *scan, struct text name)
 {
     scan->optimizer |=
         text_is(name, "optimizer") || text_is(name, "opt") || text_is(name, "master");
-    scan->weights |= text_is(name, "weights") || text_is(name, "parameters") ||
-                     text_is(name, "cpu"); // "cpu offload" alone means the parameters
+    scan->weights |= (text_is(name, "weights") || text_is(name, "parameters")) &&
+                     (scan->offload_seen || !scan->lists_shards);
+    scan->cpu |= text_is(name, "cpu");
     scan->activations |= text_is(name, "residual") || text_is(name, "activations");
 }
 
@@ -150,7 +155,6 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
     TRY(read_lower(lower, text));
     const char *bracket = memchr(lower, '(', text.size); // text in brackets is a remark
     struct scan scan = { .text = { lower, bracket ? (size_t)(bracket - lower) : text.size } };
-    bool sharded_lists = false;
     struct text name;
     for (int64_t number; next_word(&scan, &name, &number);) {
         size_t i = 0;
@@ -159,16 +163,18 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
         if (i < sizeof words / sizeof *words)
             set_word(out, &scan, words[i].word, number);
         else if (text_is(name, "shard"))
-            sharded_lists = true;
+            scan.lists_shards = true;
         else
             read_offload(&scan, name);
     }
     if (scan.offload_seen) {
-        out->offload_optimizer = scan.optimizer;
-        out->offload_weights = scan.weights && !scan.optimizer;
+        // FSDP's "cpu offload" moves weights, gradients and states; "ZeRO offload" the last two.
+        bool named = scan.optimizer || scan.weights || scan.activations;
+        out->offload_optimizer = scan.optimizer || !named;
+        out->offload_weights = scan.weights || (!named && scan.cpu);
         out->offload_activations = scan.activations;
     }
-    if (sharded_lists && out->zero == 1)
+    if (scan.lists_shards && out->zero == 1)
         out->zero = 3; // llmq's "zero1 shard:weights+gradients"
     int64_t model_ranks = out->tensor * out->pipeline * out->context;
     if (out->zero > 3)
@@ -201,7 +207,7 @@ enum err layout_check(struct text text)
         if (!known)
             return fail(ERR_USAGE,
                         "--parallel %.*s: there is no scheme \"%.*s\"; try ddp, zero1, zero2, "
-                        "fsdp, tp4, pp2, cp2 or offload optimizer",
+                        "fsdp, tp4, pp2, cp2, offload optimizer or sync_each_batch",
                         TEXT_ARGS(text), TEXT_ARGS(name));
     }
     return OK;
@@ -230,10 +236,14 @@ const char *layout_spell(const struct layout *layout, struct arena *arena)
                 layout->zero == 1 || layout->zero == 2 ? " dp" : "", (long long)layout->data);
     else if (layout->zero && layout->context > 1) // context-parallel ranks share the weights
         out_put(&out, "%s ", names[layout->zero]);
+    if (layout->sync_each_batch)
+        out_put(&out, "sync_each_batch ");
     if (layout->offload_optimizer)
         out_put(&out, "offload:optimizer ");
     if (layout->offload_weights)
         out_put(&out, "offload:weights ");
+    if (layout->offload_activations)
+        out_put(&out, "offload:activations ");
     const char *spelled = out_string(&out);
     return arena_copy(arena, spelled, out.size ? out.size - 1 : 0);
 }

@@ -12,9 +12,10 @@
 struct layout {
     int64_t data, tensor, pipeline, context, expert; // each at least 1
     int64_t interleave;                              // virtual pipeline stages per GPU, 1 is none
-    int zero;            // 0 DDP, 1 optimizer, 2 + gradients, 3 + weights (FSDP)
-    int64_t shard_group; // GPUs that share one copy (hybrid sharding); 0: all data-parallel ranks
-    bool split;          // layers spread over GPUs that run one after another (device_map)
+    int zero;             // 0 DDP, 1 optimizer, 2 + gradients, 3 + weights (FSDP)
+    int64_t shard_group;  // GPUs that share one copy (hybrid sharding); 0: all data-parallel ranks
+    bool split;           // layers spread over GPUs that run one after another (device_map)
+    bool sync_each_batch; // FSDP reduces gradients after every micro-batch, not after the last
     bool offload_optimizer, offload_weights, offload_activations;
 };
 

@@ -43,7 +43,11 @@ struct memory {
     double parts[MEMORY_PARTS]; // at the peak; they sum to total_bytes
     double allocated_bytes, reserved_bytes, total_bytes, device_bytes, host_bytes;
     const char *moment; // of the peak: "loss", "backward", "update"
-    bool fits;
+    double lost_share;  // allocated bytes are needed this many times: fragmentation
+    double spread;      // half of the 80 % range of measured over planned bytes, as a logarithm
+    double
+        fit_probability; // that the card has enough, by that spread; NAN: device_bytes is unknown
+    bool fits;           // at least as likely as not
 };
 
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
@@ -52,6 +56,14 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 // The least that a card must have: the allocator's slack can be given back under pressure, all but
 // a hundredth of what is allocated. The step fits where this is at most device_bytes.
 double memory_needed_bytes(const struct memory *memory);
+
+// That a card of that many bytes has enough; NAN where they are.
+double memory_fit_probability(const struct memory *memory, double device_bytes);
+
+// "fits", "fits (97 %)" from 95 %, "may not fit (62 % that it does)" below, "does not fit" below a
+// half. Every command, the report and the page say it in these words.
+const char *memory_verdict(const struct memory *memory, struct arena *arena);
+extern const double memory_sure; // the probability from which a step fits without a "may"
 
 // The 80 % range around total_bytes: gpuhours validate says how often it holds.
 struct range memory_range(const struct memory *memory);

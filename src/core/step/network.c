@@ -149,8 +149,9 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     if (layout->zero <= 2)
         out.per_step = hierarchical(gradients, data, 2, links);
     else
-        out.per_step = hierarchical(gradients, shards, 1, links) +
-                       hierarchical(gradients / shards, data / shards, 2, links);
+        out.per_step = (layout->sync_each_batch ? fmax(1, r->accumulation) : 1) *
+                       (hierarchical(gradients, shards, 1, links) +
+                        hierarchical(gradients / shards, data / shards, 2, links));
     add_offload(&out, step, r, links);
     out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
     return out;

@@ -9,9 +9,9 @@
 const char *const recipe_methods[] = { "full", "lora", "qlora", NULL };
 const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", "fp4", NULL };
 static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "fp4", "auto", NULL };
-static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", NULL };
-static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged",
-                                          "sgd",   "adafactor",  NULL };
+static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", "gptq8", NULL };
+static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adamw-paged", "sgd",
+                                          "adafactor", "adamw-paged-8bit", NULL };
 const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
 
 const struct field recipe_fields[] = {
@@ -35,6 +35,8 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
              .value = "MODE"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
+    FIELD(recipe, optimizer_in_backward, FLAG,
+          "update each weight in the backward pass, and free its gradient"),
     { 0 },
 };
 
@@ -54,6 +56,16 @@ struct recipe recipe_default(void)
         .weights = RECIPE_DTYPE_AUTO,
         .checkpointing = RECIPE_AUTO,
     };
+}
+
+bool recipe_is_paged(const struct recipe *recipe)
+{
+    return recipe->optimizer == RECIPE_ADAMW_PAGED || recipe->optimizer == RECIPE_ADAMW_PAGED_8BIT;
+}
+
+bool recipe_is_gptq(const struct recipe *recipe)
+{
+    return recipe->quantization == RECIPE_GPTQ4 || recipe->quantization == RECIPE_GPTQ8;
 }
 
 // Whether one word of a list of targets names this linear. "k_proj" and "k" are the same; any part
@@ -136,6 +148,7 @@ double recipe_weight_bytes(const struct recipe *recipe)
     case RECIPE_NF4: return 0.5 + 4.0 / 64;
     case RECIPE_NF4_NESTED: return 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
     case RECIPE_GPTQ4: return 0.5 + (2.0 + 0.5) / 128; // groups of 128: fp16 scale, 4-bit zero
+    case RECIPE_GPTQ8: return 1 + (2.0 + 1) / 128;     // the same with an 8-bit zero
     default: return 1;
     }
 }
@@ -143,7 +156,8 @@ double recipe_weight_bytes(const struct recipe *recipe)
 double recipe_state_bytes(const struct recipe *recipe, int states)
 {
     switch (recipe->optimizer) {
-    case RECIPE_ADAMW_8BIT: return 2 + 2 * 4.0 / 256; // two bytes, a scale per 256 each
+    case RECIPE_ADAMW_8BIT:
+    case RECIPE_ADAMW_PAGED_8BIT: return 2 + 2 * 4.0 / 256; // two bytes, a scale per 256 each
     case RECIPE_SGD: return recipe_dtype_bytes(states);
     case RECIPE_ADAFACTOR: return 0.01; // row and column sums only
     default: return 2 * recipe_dtype_bytes(states);

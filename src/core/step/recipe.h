@@ -22,13 +22,20 @@ enum recipe_dtype {
     RECIPE_FP4, // of products alone: nvfp4, mxfp4
     RECIPE_DTYPE_AUTO,
 };
-enum recipe_quantization { RECIPE_NF4, RECIPE_NF4_NESTED, RECIPE_GPTQ4, RECIPE_INT8 };
+enum recipe_quantization {
+    RECIPE_NF4,
+    RECIPE_NF4_NESTED,
+    RECIPE_GPTQ4,
+    RECIPE_INT8,
+    RECIPE_GPTQ8,
+};
 enum recipe_optimizer {
     RECIPE_ADAMW,
     RECIPE_ADAMW_8BIT,
     RECIPE_ADAMW_PAGED, // states in host memory, paged in
     RECIPE_SGD,
     RECIPE_ADAFACTOR,
+    RECIPE_ADAMW_PAGED_8BIT,
 };
 enum recipe_checkpointing {
     RECIPE_KEEP_ALL,  // none: every activation is kept
@@ -49,7 +56,8 @@ struct recipe {
     int states;  // dtype of the optimizer's states
     int weights; // dtype of the trained weights: fp32 is a master copy
     int checkpointing;
-    bool trains_embeddings; // embedding and head are trained whole beside the adapters
+    bool trains_embeddings;     // embedding and head are trained whole beside the adapters
+    bool optimizer_in_backward; // each weight is updated as soon as its gradient is there
 };
 
 extern const struct field recipe_fields[];
@@ -57,6 +65,9 @@ extern const char *const recipe_methods[], *const recipe_precisions[];
 extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation
+
+bool recipe_is_paged(const struct recipe *recipe); // optimizer states live in host memory
+bool recipe_is_gptq(const struct recipe *recipe);  // the frozen base is quantised by GPTQ
 
 // Whether LoRA adapts this linear. The head is adapted only where it is named.
 bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear);

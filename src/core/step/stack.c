@@ -8,6 +8,7 @@
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
+static const char *const gradient_names[] = { "sharded", "whole", "flat", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 
 const struct field stack_fields[] = {
@@ -27,6 +28,10 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, states, recipe_precisions, "of optimizer states under full training"),
     FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
     FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
+    FIELD_OF(stack, held_gradients, gradient_names, "under FSDP, while micro-batches accumulate"),
+    FIELD(stack, adapter_sum_bytes, NUMBER, "per token and inner value, of fp32 adapters"),
+    FIELD(stack, inner_gradients, NUMBER, "of inner values alive at once in backward"),
+    FIELD(stack, unties, FLAG, "a tied head becomes a second matrix"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
@@ -46,6 +51,9 @@ const struct field stack_fields[] = {
     FIELD(stack, first_steps_seconds, SECONDS, "of the first steps, per layer: kernels are loaded"),
     FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
+    FIELD(stack, memory_spread, NUMBER, "half of the 80 % range of memory, as a logarithm"),
+    FIELD(stack, quantized_spread, NUMBER, "the same under qlora"),
+    FIELD(stack, offloads_checkpoints, FLAG, "recomputed layers keep their input on the host"),
     FIELD(stack, context_bytes, BYTES, "CUDA context, libraries and communicators"),
     FIELD(stack, attention_workspace, FLAG, "reserves a workspace for attention's backward pass"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
@@ -104,6 +112,10 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
     if (!(out->slack >= 1))
         return fail(ERR_INPUT, "%s: stack \"%s\": slack is %g, must be 1 or more", name, out->name,
                     out->slack);
+    if (!(out->memory_spread > 0) || !(out->quantized_spread > 0))
+        return fail(ERR_INPUT,
+                    "%s: stack \"%s\": memory_spread and quantized_spread must be above 0", name,
+                    out->name);
     if (out->checkpointing == RECIPE_AUTO)
         return fail(ERR_INPUT, "%s: stack \"%s\": checkpointing must be none, selective or full",
                     name, out->name);
@@ -166,6 +178,11 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
         }
     }
     return best;
+}
+
+bool stack_widens(const struct stack *stack, const struct recipe *recipe)
+{
+    return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !recipe_is_gptq(recipe);
 }
 
 const char *stack_default(int method)

@@ -17,6 +17,11 @@
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
 enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
+enum stack_gradients {       // under FSDP, while micro-batches accumulate
+    STACK_GRADIENTS_SHARDED, // each micro-batch reduces them
+    STACK_GRADIENTS_WHOLE,   // only the last one does (no_sync): each GPU holds all of them
+    STACK_GRADIENTS_FLAT,    // and those of frozen weights, which share a flat tensor with trained
+};
 enum stack_adapters { // LoRA as separate modules; the same under autocast; fused kernels
     STACK_ADAPTERS_PLAIN,
     STACK_ADAPTERS_AUTOCAST,
@@ -36,6 +41,10 @@ struct stack {
     int reduces;                // dtype in which gradients are summed over GPUs
     bool copies_weights;        // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
+    int held_gradients;         // enum stack_gradients
+    double adapter_sum_bytes;   // per token and inner value, of fp32 adapters in backward
+    double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
+    bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
@@ -54,14 +63,17 @@ struct stack {
     double overlap;       // share of communication that can overlap with compute
     double dropout;       // on adapters, unless the recipe gives one
     double slack;         // reserved over allocated memory when shapes repeat
-    double context_bytes; // CUDA context, libraries and communicators, per GPU
-    bool attention_workspace; // reserves base/attention_workspace.h for attention's backward pass
-    int64_t zero;             // stage of ZeRO that plain data parallelism runs under
-    bool stops_early;         // recomputation leaves out a layer's last product
-    bool selective;           // it can recompute norms and activation functions alone
-    int checkpointing;        // its default
-    int batching;             // its default, enum batching
-    const char *trainer;      // whose batches it makes: a row of packing_trainers
+    double memory_spread; // half of the 80 % range of measured over planned memory, as logarithm
+    double quantized_spread;   // the same under qlora
+    bool offloads_checkpoints; // layer inputs of full recomputation go to the host
+    double context_bytes;      // CUDA context, libraries and communicators, per GPU
+    bool attention_workspace;  // reserves base/attention_workspace.h for attention's backward pass
+    int64_t zero;              // stage of ZeRO that plain data parallelism runs under
+    bool stops_early;          // recomputation leaves out a layer's last product
+    bool selective;            // it can recompute norms and activation functions alone
+    int checkpointing;         // its default
+    int batching;              // its default, enum batching
+    const char *trainer;       // whose batches it makes: a row of packing_trainers
     bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
     bool offloads;            // states to the host
     const struct stack *base; // the stack that "like" names; NULL: none. No column
@@ -75,6 +87,10 @@ extern const struct field stack_fields[];
 enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
                     const struct stack *known, size_t known_count, struct text json,
                     const char *name);
+
+// Whether embedding, head and norms are fp32 beside a quantised base. PEFT leaves GPTQ models
+// alone.
+bool stack_widens(const struct stack *stack, const struct recipe *recipe);
 
 // The stack of a request that names none: plain transformers, with PEFT where adapters are trained.
 const char *stack_default(int method);

@@ -454,7 +454,7 @@ static void add_head(struct build *b)
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights;
     add_linear(b, &head, false, false, 0);
     b->tokens = all;
-    if (model->tied_embeddings) { // counted with the embedding
+    if (model->tied_embeddings && !r->stack->unties) { // counted with the embedding
         b->step->trained_weights = trained;
         b->step->frozen_weights = frozen;
     }
@@ -519,7 +519,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
             add_layer(&b, (enum model_layer)kind);
     }
     // With fp32 embeddings and norms the residual stream is fp32 as well.
-    bool wide = request->recipe->method == RECIPE_QLORA && request->stack->widens_unquantized;
+    bool wide = stack_widens(request->stack, request->recipe);
     out->layer_input_bytes =
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
     add_head(&b);

@@ -34,6 +34,10 @@ enum trainer_config_fact_name {
     FACT_FSDP_USED, // whatever it shards
     FACT_OFFLOAD_OPTIMIZER,
     FACT_OFFLOAD_WEIGHTS,
+    FACT_OFFLOAD_FSDP, // weights, gradients and optimizer states
+    FACT_OFFLOAD_ACTIVATIONS,
+    FACT_SYNC,
+    FACT_IN_BACKWARD,
     FACT_TENSOR,
     FACT_SEQUENCE,
     FACT_PIPELINE,

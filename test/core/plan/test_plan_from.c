@@ -97,11 +97,12 @@ TEST(trainer_config_reads_axolotl)
 {
     struct plan_request request;
     struct trainer_config config = read_files("axolotl.yml", 4, &request);
-    expect(&config, "model=NousResearch/Meta-Llama-3.1-8B;method=qlora;quantization=nf4-nested;"
-                    "rank=32;alpha=16;dropout=0.05;targets=all-linear;context=4096;"
-                    "batching=packed;micro_batch=2;global_batch=32;epochs=3;precision=bf16;"
-                    "optimizer=adamw-8bit;checkpointing=full;eval_share=0.02;evals_per_epoch=2;"
-                    "parallel=ddp;stack=axolotl");
+    expect(&config,
+           "model=NousResearch/Meta-Llama-3.1-8B;method=qlora;quantization=nf4-nested;"
+           "rank=32;alpha=16;dropout=0.05;targets=all-linear;context=4096;"
+           "batching=packed;micro_batch=2;global_batch=32;epochs=3;precision=bf16;"
+           "optimizer=adamw-paged-8bit;checkpointing=full;eval_share=0.02;evals_per_epoch=2;"
+           "parallel=ddp;stack=axolotl");
     CHECK(request.recipe.rank == 32 && request.recipe.method == RECIPE_QLORA);
     CHECK(request.global_batch == 32 && request.context == 4096);
     CHECK(request.gpus == PLAN_NOT_GIVEN); // the command line's own
@@ -204,7 +205,7 @@ TEST(trainer_config_reads_a_command_line_of_trl)
     CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
     expect(&config, "model=Qwen/Qwen2.5-0.5B;method=qlora;quantization=nf4;rank=32;"
                     "targets=all-linear;batching=packed;context=2048;micro_batch=2;"
-                    "global_batch=64;gpus=4;precision=bf16;optimizer=adamw-8bit;epochs=3;"
+                    "global_batch=64;gpus=4;precision=bf16;optimizer=adamw-paged-8bit;epochs=3;"
                     "parallel=ddp;stack=hf-peft");
 }
 
@@ -228,7 +229,8 @@ TEST(trainer_config_finds_deepspeed_beside_fsdp)
     add(&config, "axolotl_fsdp.yml");
     trainer_config_missing(&config, config.references[0]);
     CHECK(!plan_from(&config, &request, 8));
-    expect(&config, "parallel=zero3 offload weights;targets=q,k,v,o;batching=max;context=2048");
+    expect(&config,
+           "parallel=zero3 offload optimizer weights;targets=q,k,v,o;batching=max;context=2048");
     CHECK(contradicts(&config, "a run can use only one"));
     CHECK(contradicts(&config, "both recompute activations"));
 }
@@ -350,8 +352,27 @@ TEST(trainer_config_knows_fsdp_2_by_its_version)
     config = read_text("base_model: x\nfsdp_config:\n  fsdp_version: 2\n"
                        "  reshard_after_forward: false\n  offload_params: true\n",
                        &request);
-    expect(&config, "parallel=zero2 offload weights");
+    expect(&config, "parallel=zero2 offload optimizer weights");
     CHECK(!config.contradiction_count);
     config = read_text("distributed_type: FSDP\nnum_processes: 4\nmixed_precision: no\n", &request);
     expect(&config, "parallel=fsdp;gpus=4");
+}
+
+TEST(trainer_config_reads_what_saves_memory)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\n"
+                  "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit\n"
+                  "tokenizer:\n  max_seq_len: 2048\nbatch_size: 2\noptimizer_in_bwd: True\n"
+                  "enable_activation_checkpointing: True\nenable_activation_offloading: True\n"
+                  "fsdp_cpu_offload: False\n",
+                  &request);
+    expect(&config, "optimizer=adamw-paged-8bit;optimizer_in_backward=yes;"
+                    "parallel=offload activations;checkpointing=full");
+    CHECK(request.recipe.optimizer_in_backward);
+    config = read_text("base_model: x\nadapter: lora\ngradient_checkpointing: offload\n", &request);
+    expect(&config, "parallel=offload activations;checkpointing=full");
+    config = read_text("base_model: x\nadapter: lora\ngradient_checkpointing: true\n", &request);
+    CHECK(!trainer_config_option(&config, "parallel"));
 }

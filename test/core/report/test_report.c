@@ -208,36 +208,38 @@ TEST(report_has_a_badge_for_every_origin)
 }
 
 // A plan's document with that peak on a device of 80 GiB; a context of 1 GiB.
-static struct text page_with_memory(double allocated_gib, double reserved_gib, bool fits)
+static struct text page_with_memory(double allocated_gib, double reserved_gib, double probability)
 {
     const double gib = 1024.0 * 1024 * 1024;
     double total = (reserved_gib + 1) * gib;
     return html_of(text_format(
         &test_arena,
         "{\"kind\":\"plan\",\"version\":1,\"configuration\":{\"gpus\":1,\"gpu\":\"a100\"},"
-        "\"gpu_hours\":{\"p10\":1,\"p50\":2,\"p90\":3},\"memory\":{\"fits\":%s,"
+        "\"gpu_hours\":{\"p10\":1,\"p50\":2,\"p90\":3},\"memory\":{\"fits\":%s,\"fit_probability\":"
+        "%g,"
         "\"allocated_bytes\":%.0f,\"reserved_bytes\":%.0f,\"total_bytes\":%.0f,"
         "\"device_bytes\":%.0f,\"total_range_bytes\":{\"p10\":%.0f,\"p50\":%.0f,\"p90\":%.0f},"
         "\"moment\":\"loss\",\"parts\":[{\"name\":\"weights\",\"bytes\":%.0f}]}}",
-        fits ? "true" : "false", allocated_gib * gib, reserved_gib * gib, total, 80 * gib,
-        0.8 * total, total, 1.26 * total, allocated_gib * gib));
+        probability >= 0.5 ? "true" : "false", probability, allocated_gib * gib, reserved_gib * gib,
+        total, 80 * gib, 0.8 * total, total, 1.26 * total, allocated_gib * gib));
 }
 
 TEST(report_says_allocated_and_reserved_and_whether_it_may_not_fit)
 {
-    // 57 · 1.26 + 1 = 72.8 GiB: fits, though nearly all of the device is reserved.
-    struct text page = page_with_memory(57, 79, true);
+    // Fits, though nearly all of the device is reserved.
+    struct text page = page_with_memory(57, 79, 0.97);
     CHECK(holds(page, ">57.0 GiB<") &&
-          holds(page, "allocated, 79.0 GiB reserved; fits in 80.0 GiB<"));
-    CHECK(holds(page, "Peak 57.0 GiB allocated, 79.0 GiB reserved; the device has 80.0 GiB"));
+          holds(page, "allocated, 79.0 GiB reserved, of 80.0 GiB: fits (97\u00a0%)<"));
+    CHECK(holds(page, "It fits (97\u00a0%): peak 57.0 GiB allocated, 79.0 GiB reserved; the device "
+                      "has 80.0 GiB"));
     CHECK(holds(page, "46.6 GiB – 72.8 GiB (80\u00a0% range)") && !holds(page, "may not fit"));
     CHECK(!holds(page, "in use"));
-    // 70 · 1.26 + 1 = 89.2 GiB: the upper end exceeds the device.
-    page = page_with_memory(70, 79, true);
-    CHECK(holds(page, "may not fit in 80.0 GiB: may need up to 89.2 GiB"));
-    CHECK(holds(page, "May not fit: peak 70.0 GiB allocated"));
-    page = page_with_memory(90, 95, false);
-    CHECK(holds(page, "does not fit in 80.0 GiB") && holds(page, "Does not fit: peak 90.0 GiB"));
+    page = page_with_memory(70, 79, 0.62);
+    CHECK(holds(page, "of 80.0 GiB: may not fit (62\u00a0% that it does)"));
+    CHECK(holds(page, "It may not fit (62\u00a0% that it does): peak 70.0 GiB allocated"));
+    page = page_with_memory(90, 95, 0.2);
+    CHECK(holds(page, "of 80.0 GiB: does not fit") &&
+          holds(page, "It does not fit: peak 90.0 GiB"));
 }
 
 static struct text with_pilot(struct text plan, const char *json)

@@ -20,7 +20,15 @@ TEST(layout_reads_what_people_write)
     l = read("zero3 dp8 + cpu optimizer offload", 8);
     CHECK(l.data == 8 && l.zero == 3 && l.offload_optimizer && !l.offload_weights);
     l = read("fsdp2 + cpu offload", 2);
-    CHECK(l.zero == 3 && l.offload_weights);
+    CHECK(l.zero == 3 && l.offload_weights && l.offload_optimizer); // as FSDP's option does
+    l = read("dp4, ZeRO offload", 4);
+    CHECK(!l.offload_weights && l.offload_optimizer);
+    l = read("fsdp2 offload:weights offload:activations", 2);
+    CHECK(l.offload_weights && l.offload_activations && !l.offload_optimizer);
+    l = read("single shard:weights offload:opt-m", 1);
+    CHECK(!l.offload_weights && l.offload_optimizer);
+    l = read("fsdp8 sync_each_batch", 8);
+    CHECK(l.zero == 3 && l.sync_each_batch);
     l = read("zero3 dp2, ulysses sp4", 8);
     CHECK(l.context == 4 && l.data == 2);
     l = read("device_map over 2", 2);
@@ -40,13 +48,24 @@ TEST(layout_spelled_reads_back_equal)
     static const struct {
         const char *text;
         int64_t gpus;
-    } cases[] = { { "tp4 pp2 dp4", 32 },  { "fsdp8", 8 }, { "zero2 dp8", 8 }, { "cp2 fsdp16", 32 },
-                  { "hsdp8 fsdp32", 32 }, { "ddp8", 8 },  { "tp8 ddp4", 32 } };
+    } cases[] = { { "tp4 pp2 dp4", 32 },
+                  { "fsdp8", 8 },
+                  { "zero2 dp8", 8 },
+                  { "cp2 fsdp16", 32 },
+                  { "hsdp8 fsdp32", 32 },
+                  { "ddp8", 8 },
+                  { "tp8 ddp4", 32 },
+                  { "fsdp8 sync_each_batch", 8 },
+                  { "fsdp8 offload:optimizer offload:weights", 8 },
+                  { "single offload:activations", 1 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct layout a = read(cases[i].text, cases[i].gpus);
         struct layout b = read(layout_spell(&a, &test_arena), cases[i].gpus);
         CHECK(a.data == b.data && a.tensor == b.tensor && a.pipeline == b.pipeline);
         CHECK(a.context == b.context && a.zero == b.zero && a.shard_group == b.shard_group);
+        CHECK(a.offload_weights == b.offload_weights && a.sync_each_batch == b.sync_each_batch);
+        CHECK(a.offload_optimizer == b.offload_optimizer &&
+              a.offload_activations == b.offload_activations);
     }
 }
 

@@ -96,11 +96,14 @@ TEST(memory_of_lora_is_a_frozen_base_and_states_of_the_adapters)
     static const struct {
         const char *stack;
         int precision;
-        double base, adapter; // bytes per weight
+        double base, adapter, states; // bytes per weight
     } rows[] = {
-        { "hf", RECIPE_BF16, 2, 2 },      { "hf", RECIPE_FP32, 4, 4 },
-        { "hf-peft", RECIPE_BF16, 2, 4 }, { "nemo", RECIPE_FP8, 1, 2 },
-        { "megatron", RECIPE_FP8, 2, 2 },
+        { "hf", RECIPE_BF16, 2, 2, 4 },
+        { "hf", RECIPE_FP32, 4, 4, 8 },
+        { "hf-peft", RECIPE_BF16, 2, 4, 8 },
+        { "nemo", RECIPE_FP8, 1, 2, 4 + 8 }, // an fp32 master and states, as of whole models
+        { "megatron", RECIPE_FP8, 2, 2, 4 + 8 },
+        { "hf-deepspeed", RECIPE_BF16, 2, 2, 4 + 8 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct trial *t = of_1b(rows[i].stack, RECIPE_LORA, 8);
@@ -110,8 +113,12 @@ TEST(memory_of_lora_is_a_frozen_base_and_states_of_the_adapters)
         CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], rows[i].base * WEIGHTS);
         CHECK_BYTES(memory.parts[MEMORY_ADAPTERS], rows[i].adapter * ADAPTERS);
         CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], rows[i].adapter * ADAPTERS);
-        CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 2 * rows[i].adapter * ADAPTERS);
+        CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], rows[i].states * ADAPTERS);
     }
+    struct trial *wide = of_1b("hf-deepspeed", RECIPE_LORA, 8); // fp32 adapters are their master
+    wide->setup.recipe.adapter_dtype = RECIPE_FP32;
+    CHECK_BYTES(plan(wide).parts[MEMORY_ADAPTERS], 4 * ADAPTERS);
+    CHECK_BYTES(plan(wide).parts[MEMORY_OPTIMIZER], 8 * ADAPTERS);
 }
 
 TEST(memory_of_qlora_quantizes_the_layers_and_widens_the_rest_where_peft_does)
@@ -144,6 +151,88 @@ TEST(memory_of_each_zero_stage_shards_one_part_more)
         CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], 2 * WEIGHTS / (zero >= 3 ? 8 : 1));
         CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 2 * WEIGHTS / (zero >= 2 ? 8 : 1));
         CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 12 * WEIGHTS / (zero >= 1 ? 8 : 1));
+    }
+}
+
+TEST(memory_of_accumulated_gradients_is_whole_where_fsdp_does_not_sync)
+{
+    struct trial *t = of_1b("hf", RECIPE_FULL, 8);
+    t->setup.layout.data = 8;
+    t->setup.layout.zero = 3;
+    t->setup.accumulation = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * WEIGHTS);
+    t->stack.update_copies = 100; // in the update each GPU has its shard again
+    CHECK(!strcmp(plan(t).moment, "update"));
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * WEIGHTS / 8);
+    t->stack.update_copies = 0;
+    t->setup.layout.sync_each_batch = true;
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * WEIGHTS / 8);
+    t->setup.layout.sync_each_batch = false;
+    t->setup.accumulation = 1;
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * WEIGHTS / 8);
+
+    struct trial *flat = of_1b("litgpt", RECIPE_LORA, 8); // frozen weights have gradients too
+    flat->setup.layout = t->setup.layout;
+    flat->setup.accumulation = 2;
+    CHECK_BYTES(plan(flat).parts[MEMORY_GRADIENTS], 2 * (WEIGHTS + EMBEDDING + ADAPTERS));
+    struct trial *reduced = of_1b("torchtitan", RECIPE_FULL, 8); // each micro-batch reduces
+    reduced->setup.layout = t->setup.layout;
+    reduced->setup.accumulation = 2;
+    CHECK_BYTES(plan(reduced).parts[MEMORY_GRADIENTS], 4 * WEIGHTS / 8);
+}
+
+TEST(memory_of_an_optimizer_in_backward_has_one_weights_gradient)
+{
+    struct trial *t = of_1b("torchtune", RECIPE_FULL, 8);
+    t->setup.recipe.optimizer_in_backward = true;
+    t->stack.update_copies = 100;                                // there is no update at the end
+    CHECK_BYTES(plan(t).parts[MEMORY_GRADIENTS], 2 * EMBEDDING); // the largest
+    struct trial *wide = trial("llama-2-70b", "torchtune", RECIPE_FULL, 8); // a layer is larger
+    wide->setup.recipe.optimizer_in_backward = true;
+    double layer = knowledge_estimate(&wide->setup).step.largest_layer_weights;
+    CHECK(layer > 32000.0 * 8192);
+    CHECK_BYTES(plan(wide).parts[MEMORY_GRADIENTS], 2 * layer);
+    wide->setup.layout.data = 8;
+    wide->setup.layout.zero = 3;
+    CHECK_BYTES(plan(wide).parts[MEMORY_GRADIENTS], 2 * layer / 8);
+}
+
+TEST(memory_of_litgpt_has_a_head_of_its_own)
+{
+    struct step step = knowledge_estimate(&of_1b("litgpt", RECIPE_FULL, 8)->setup).step;
+    CHECK(step.trained_weights == WEIGHTS + EMBEDDING);
+    struct trial *t = of_1b("litgpt", RECIPE_FULL, 8);
+    t->setup.layout.data = 2;
+    t->setup.layout.zero = 3;
+    CHECK_BYTES(plan(t).parts[MEMORY_GATHERED], 2 * (2 * (LINEARS + 2 * WIDTH) + 2 * EMBEDDING));
+}
+
+TEST(memory_of_deepspeed_keeps_a_billion_weights_gathered)
+{
+    double of_8b = 2.0 * 4096 * 4096 + 2.0 * 4096 * 1024 + 3.0 * 4096 * 14336 + 2 * 4096;
+    struct trial *t = trial("llama-3.1-8b", "hf-deepspeed", RECIPE_FULL, 8);
+    t->setup.layout.data = 8;
+    t->setup.layout.zero = 3;
+    CHECK(2 * of_8b < 1e9);
+    CHECK_BYTES(plan(t).parts[MEMORY_GATHERED], 2 * (1e9 + 2 * 4096.0 * 128256));
+    struct trial *small = of_1b("hf-deepspeed", RECIPE_FULL, 8); // all its layers are fewer
+    small->setup.layout = t->setup.layout;
+    CHECK_BYTES(plan(small).parts[MEMORY_GATHERED],
+                2 * (LAYERS * (LINEARS + 2 * WIDTH) + EMBEDDING));
+}
+
+TEST(memory_of_a_gptq_base_is_not_widened)
+{
+    struct trial *t = of_1b("hf-peft", RECIPE_QLORA, 8);
+    CHECK_BYTES(plan(t).parts[MEMORY_WEIGHTS], 4 * (EMBEDDING + NORMS));
+    static const struct {
+        int quantization;
+        double bytes; // per weight: groups of 128 with an fp16 scale and a zero
+    } rows[] = { { RECIPE_GPTQ4, 0.5 + 2.5 / 128 }, { RECIPE_GPTQ8, 1 + 3.0 / 128 } };
+    for (size_t i = 0; i < 2; i++) {
+        t->setup.recipe.quantization = rows[i].quantization;
+        CHECK_BYTES(plan(t).parts[MEMORY_WEIGHTS], 2 * (EMBEDDING + NORMS));
+        CHECK_BYTES(plan(t).parts[MEMORY_QUANTIZED], LAYERS * LINEARS * rows[i].bytes);
     }
 }
 
@@ -234,6 +323,9 @@ TEST(memory_offloaded_is_on_the_host)
     paged->setup.recipe.optimizer = RECIPE_ADAMW_PAGED;
     CHECK(plan(paged).parts[MEMORY_OPTIMIZER] == 0);
     CHECK_BYTES(plan(paged).host_bytes, 4 * WEIGHTS + 4e9);
+    paged->setup.recipe.optimizer = RECIPE_ADAMW_PAGED_8BIT;
+    CHECK(plan(paged).parts[MEMORY_OPTIMIZER] == 0);
+    CHECK_BYTES(plan(paged).host_bytes, 2 * (1 + 4.0 / 256) * WEIGHTS + 4e9);
     double parameters = (double)model_parameters(trial("llama-3.1-8b", "hf", 0, 8)->setup.model);
     CHECK_NEAR(plan(trial("llama-3.1-8b", "hf", 0, 8)).host_bytes, 2 * parameters, 1e-9);
 }
@@ -289,7 +381,9 @@ TEST(memory_in_the_first_layer_of_backward_has_all_activations_and_temporaries)
                 TOKENS * 2.0 * (3 * FFN + 2 * WIDTH) + 2.0 * WIDTH * FFN);
     t->setup.recipe.method = RECIPE_LORA;
     t->setup.recipe.adapter_dtype = RECIPE_FP32;
-    t->stack.adapters = STACK_ADAPTERS_AUTOCAST; // and an adapter's sum: three fp32 values
+    t->stack.adapters = STACK_ADAPTERS_AUTOCAST;
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * 2.0 * (3 * FFN + 2 * WIDTH));
+    t->stack.adapter_sum_bytes = 12; // and what a stack says of fp32 adapters
     CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES],
                 TOKENS * (2.0 * (3 * FFN + 2 * WIDTH) + 12 * FFN));
 }
@@ -335,7 +429,14 @@ TEST(memory_of_recomputation_keeps_a_layers_input_and_makes_one_layer_again)
     CHECK_BYTES(memory.parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * lean + HEAD));
     CHECK_BYTES(memory.parts[MEMORY_TEMPORARIES], TOKENS * (temporaries + FUSED - lean));
     t->setup.layout.offload_activations = true;
-    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * HEAD);
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (2 * lean + HEAD)); // two in flight
+    t->setup.layout.offload_activations = false;
+    t->stack.offloads_checkpoints = true; // a stack does it with full recomputation alone
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (LAYERS * lean + HEAD));
+    t->setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    CHECK_BYTES(plan(t).parts[MEMORY_ACTIVATIONS], TOKENS * (2 * 2.0 * WIDTH + HEAD));
+    t->stack.inner_gradients = 1; // kernels that write them over the values
+    CHECK_BYTES(plan(t).parts[MEMORY_TEMPORARIES], TOKENS * (2.0 * (FFN + 2 * WIDTH) + FUSED));
 }
 
 TEST(memory_of_selective_recomputation_is_never_more_than_without)
@@ -596,11 +697,54 @@ TEST(memory_slack_never_fills_more_than_the_card)
     CHECK(on_card(t, allocated + 1e9 - 5e6).parts[MEMORY_SLACK] == slack); // it does not fit
 }
 
-TEST(memory_range_is_from_four_fifths_to_five_quarters)
+TEST(memory_range_is_the_spread_of_the_stack)
 {
-    struct memory memory = { .total_bytes = 100 };
+    struct memory memory = { .total_bytes = 100, .spread = log(1.25) };
     struct range range = memory_range(&memory);
-    CHECK(range.low == 80 && range.mid == 100 && range.high == 126);
+    CHECK_NEAR(range.low, 80, 1e-12);
+    CHECK_NEAR(range.high, 125, 1e-12);
+    CHECK(range.mid == 100);
+    struct trial *t = of_1b("hf-peft", RECIPE_LORA, 8);
+    t->stack.memory_spread = 0.1, t->stack.quantized_spread = 0.3;
+    CHECK(plan(t).spread == 0.1);
+    t->setup.recipe.method = RECIPE_QLORA;
+    CHECK(plan(t).spread == 0.3);
+}
+
+TEST(memory_fits_with_the_probability_of_its_spread)
+{
+    struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
+    t->stack.context_bytes = 1e9;
+    double allocated = plan(t).allocated_bytes, spread = t->stack.memory_spread;
+    CHECK_NEAR(on_card(t, 1.01 * allocated + 1e9).fit_probability, 0.5, 1e-9);
+    CHECK_NEAR(on_card(t, 1.01 * allocated * exp(spread) + 1e9).fit_probability, 0.9, 1e-4);
+    CHECK_NEAR(on_card(t, 1.01 * allocated / exp(spread) + 1e9).fit_probability, 0.1, 1e-3);
+    CHECK(on_card(t, 0.5e9).fit_probability == 0 && isnan(plan(t).fit_probability));
+    t->setup.varied_widths = true; // free blocks of every size
+    CHECK_NEAR(on_card(t, 1.05 * allocated + 1e9).fit_probability, 0.5, 1e-9);
+    t->setup.varied_widths = false;
+    t->setup.layout.data = 2;
+    t->setup.layout.zero = 3; // weights are gathered beside the passes
+    double sharded = plan(t).allocated_bytes, context = 1e9 + 0.8e9;
+    CHECK_NEAR(on_card(t, 1.05 * sharded + context).fit_probability, 0.5, 1e-9);
+}
+
+TEST(memory_says_fits_without_a_number_only_when_it_is_sure)
+{
+    static const struct {
+        double probability;
+        const char *words;
+    } rows[] = { { 0.996, "fits" },
+                 { 0.97, "fits (97 %)" },
+                 { 0.95, "fits (95 %)" },
+                 { 0.94, "may not fit (94 % that it does)" },
+                 { 0.62, "may not fit (62 % that it does)" },
+                 { 0.49, "does not fit" } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct memory memory = { .fit_probability = rows[i].probability,
+                                 .fits = rows[i].probability >= 0.5 };
+        CHECK(!strcmp(memory_verdict(&memory, &test_arena), rows[i].words));
+    }
 }
 
 TEST(memory_of_our_engine_has_the_workspace_that_it_reserves)

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/embedded.h"
+#include "core/measured/validate_fit.h"
+#include "test/core/knowledge.h"
+
+static struct run *shipped_runs(size_t *count)
+{
+    struct run *runs;
+    CHECK(!run_read(&runs, count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
+    return runs;
+}
+
+TEST(validate_fit_verdicts_of_shipped_runs_are_mostly_right)
+{
+    struct knowledge k = knowledge_open();
+    size_t count;
+    struct run *runs = shipped_runs(&count);
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct validate_fits fits = validate_fits(&test_arena, runs, count, &model);
+    CHECK(fits.n >= 40 && fits.failed >= 20);
+    CHECK((double)fits.right >= 0.87 * (double)fits.n);
+    CHECK(fits.failed_sure <= 3); // one publication without a rank, and a 70B model under FSDP
+}
+
+TEST(validate_fit_needs_an_outcome_and_a_card)
+{
+    struct knowledge k = knowledge_open();
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct text csv =
+        TEXT("id,source,model,method,seq_len,micro_batch,gpu,card_gib,n_gpus,outcome\n"
+             "a,s,llama-3.1-8b,full,512,1,h200,,1,fits\n"
+             "b,s,llama-3.1-8b,full,512,1,,24,1,out-of-memory\n"
+             "c,s,llama-3.1-8b,full,512,1,,,1,fits\n"
+             "d,s,llama-3.1-8b,full,512,1,h200,,1,\n"
+             "e,s,llama-3.1-8b,full,512,1,,200,1,out-of-memory\n");
+    struct run *runs;
+    size_t count;
+    CHECK(!run_read(&runs, &count, &test_arena, csv, "t"));
+    CHECK(validate_fit_probability(&test_arena, &runs[0], &model) > 0.9);
+    CHECK(validate_fit_probability(&test_arena, &runs[1], &model) < 0.1);
+    CHECK(isnan(validate_fit_probability(&test_arena, &runs[2], &model)));
+    CHECK(isnan(validate_fit_probability(&test_arena, &runs[3], &model)));
+    struct validate_fits fits = validate_fits(&test_arena, runs, count, &model);
+    CHECK(fits.n == 3 && fits.right == 2 && fits.failed == 2 && fits.failed_sure == 1);
+}
+
+// ln(measured/planned) of the runs of a stack; one that ran out of memory counts with what it
+// needed at least. All stacks where name is NULL. Our own engine plans its memory itself.
+static size_t log_ratios(double *out, const struct validate_row *rows, size_t count,
+                         const char *name, bool quantized)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct setup *setup = rows[i].setup;
+        if (!setup || (name && (strcmp(setup->stack->name, name) ||
+                                (setup->recipe.method == RECIPE_QLORA) != quantized)))
+            continue;
+        struct memory memory;
+        CHECK(!estimate_memory(&memory, &test_arena, setup));
+        double least =
+            log((memory.device_bytes - memory.parts[MEMORY_CONTEXT]) / memory.allocated_bytes);
+        if (rows[i].run->outcome == RUN_OUT_OF_MEMORY && least > 0)
+            out[n++] = least;
+        else if (rows[i].memory_bytes.error > 0)
+            out[n++] = log(rows[i].memory_bytes.measured / rows[i].memory_bytes.predicted.mid);
+    }
+    stats_sort(out, n);
+    return n;
+}
+
+TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
+{
+    struct knowledge k = knowledge_open();
+    size_t count;
+    struct run *runs = shipped_runs(&count);
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct validate_row *rows;
+    CHECK(!validate_runs(&rows, &test_arena, runs, count, runs, count, &model));
+    double *ratios = ARENA_NEW(&test_arena, double, count);
+    size_t n = log_ratios(ratios, rows, count, NULL, false);
+    double all = stats_quantile(ratios, n, 0.9);
+    CHECK(all > 0.10 && all < 0.22);
+    for (size_t s = 0; s < k.stack_count; s++)
+        for (int quantized = 0; quantized < 2; quantized++) {
+            const struct stack *stack = &k.stacks[s];
+            double spread = quantized ? stack->quantized_spread : stack->memory_spread;
+            n = log_ratios(ratios, rows, count, stack->name, quantized);
+            bool plans_itself = !strcmp(stack->name, "native");
+            test_check(plans_itself || spread >= 0.16, stack->name, __FILE__, __LINE__);
+            if (n < 8 || plans_itself)
+                continue;
+            double own = stats_quantile(ratios, n, 0.9);
+            double wanted = fmax(all, ((double)n * own + 12 * all) / ((double)n + 12));
+            test_check(fabs(spread - wanted) < 0.08,
+                       text_format(&test_arena, "%s %s: %.2f, measured %.2f", stack->name,
+                                   quantized ? "quantized" : "", spread, wanted),
+                       __FILE__, __LINE__);
+        }
+}
