@@ -6,7 +6,6 @@
 #include "cli/data.h"
 #include "cli/terminal/print.h"
 #include "cli/validate_more.h"
-#include "core/measured/validate_fit.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -271,24 +270,9 @@ static void put_rows(const struct job *job, struct out *out)
     out_char(out, '\n');
 }
 
-static struct validate_fits fits_of(const struct job *job)
+static struct validate_model model_of(const struct job *job)
 {
-    struct validate_model model = { &job->catalog, job->stacks, job->stack_count };
-    return validate_fits(job->arena, job->runs, job->run_count, &model);
-}
-
-static void put_fits(const struct job *job, struct out *out)
-{
-    struct validate_fits fits = fits_of(job);
-    if (!fits.n)
-        return;
-    out_char(out, '\n');
-    out_wrapped(out, 0, 0,
-                text_format(job->arena,
-                            "Fits or not: %lld of %lld verdicts right; %lld of the %lld runs that "
-                            "ran out of memory had a probability above %.0f %%",
-                            (long long)fits.right, (long long)fits.n, (long long)fits.failed_sure,
-                            (long long)fits.failed, 100 * VALIDATE_FIT_MOST));
+    return (struct validate_model){ &job->catalog, job->stacks, job->stack_count };
 }
 
 // The rows that were not compared, a line per reason.
@@ -328,14 +312,14 @@ static void put_text(const struct job *job, bool rows, struct out *out)
     put_reasons(job, out);
     out_char(out, '\n');
     put_summary(job, out);
-    put_fits(job, out);
     out_char(out, '\n');
     out_wrapped(out, 0, 0,
                 "Errors are factors: 1.08 is 8 % off. median and P90: of the runs' errors. "
                 "inside: runs within the forecast's 80 % range. bias: measured over forecast, the "
                 "median. speed and memory: how many runs. off: of 15 runs or more fewer than 65 % "
                 "are inside, or the bias is beyond 1.15.");
-    validate_put_fit(job->rows, job->run_count, out);
+    struct validate_model model = model_of(job);
+    validate_put_fit(job->runs, job->run_count, &model, out);
     validate_put_series(job->rows, job->run_count, rows, out);
 }
 
@@ -397,21 +381,6 @@ static void write_row(struct json_writer *w, const struct validate_row *row)
         if (value_at(row, q)->error > 0)
             json_put_bool(w, keys[q], value_at(row, q)->inside);
     json_close(w, '}');
-    if (row->judged) {
-        json_put_string(w, "outcome", row->run->outcome == RUN_FITS ? "fits" : "out-of-memory");
-        json_put_bool(w, "fits", row->fits);
-    }
-    json_close(w, '}');
-}
-
-static void write_fits(struct json_writer *w, const struct job *job)
-{
-    struct validate_fits fits = fits_of(job);
-    json_open(w, "fit_verdicts", '{');
-    json_put_count(w, "n", fits.n);
-    json_put_count(w, "right", fits.right);
-    json_put_count(w, "failed", fits.failed);
-    json_put_count(w, "failed_above_80_percent", fits.failed_sure);
     json_close(w, '}');
 }
 
@@ -449,7 +418,6 @@ static void write_json(const struct job *job)
     for (int q = 0; q < 3; q++)
         write_summary(&w, quantity_keys[q], summary(job, (enum validate_quantity)q, NULL, NULL));
     json_close(&w, '}');
-    write_fits(&w, job);
     const char *keys[256];
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         json_open(&w, groups[g].json, '{');
@@ -464,7 +432,8 @@ static void write_json(const struct job *job)
         json_close(&w, '}');
     }
     write_off(&w, job);
-    validate_write_fit(&w, job->rows, job->run_count);
+    struct validate_model model = model_of(job);
+    validate_write_fit(&w, job->arena, job->runs, job->run_count, &model);
     validate_write_series(&w, job->arena, job->rows, job->run_count);
     json_open(&w, "rows", '[');
     for (size_t i = 0; i < job->run_count; i++)
@@ -516,7 +485,7 @@ static enum err run(struct command_line *line)
                     line->positional_count);
     struct job job = { .arena = line->arena };
     TRY(read_inputs(&job, line));
-    struct validate_model model = { &job.catalog, job.stacks, job.stack_count };
+    struct validate_model model = model_of(&job);
     if (options.fit) {
         print_fit(&job, &model);
         return OK;

@@ -12,49 +12,52 @@ static const double MOST_OFF = 0.10;
 
 // --- fit ---------------------------------------------------------------------
 
-// "LIT-006, LIT-010": the rows whose verdict was wrong in that way.
-static void list_wrong(struct out *out, const struct validate_row *rows, size_t count, bool fits)
+// "LIT-006 (97 %), LIT-010 (81 %)": runs of an outcome whose verdict was wrong.
+static void list_wrong(struct out *out, const struct run *runs, size_t count,
+                       const struct validate_model *model, enum run_outcome outcome,
+                       const char *title)
 {
-    const char *gap = "";
+    const char *gap = title;
     for (size_t i = 0; i < count; i++) {
-        bool fitted = rows[i].run->outcome == RUN_FITS;
-        if (!rows[i].judged || rows[i].fits == fitted || rows[i].fits != fits)
+        double share = validate_fit_probability(out->arena, &runs[i], model);
+        bool wrong = runs[i].outcome == RUN_FITS ? share < 0.5 : share >= 0.5;
+        if (runs[i].outcome != (int)outcome || !wrong)
             continue;
-        out_put(out, "%s%s", gap, rows[i].run->id);
+        out_put(out, "%s%s (%.0f %%)", gap, runs[i].id, 100 * share);
         gap = ", ";
     }
+    if (gap != title)
+        out_char(out, '.');
 }
 
-void validate_put_fit(const struct validate_row *rows, size_t count, struct out *out)
+void validate_put_fit(const struct run *runs, size_t count, const struct validate_model *model,
+                      struct out *out)
 {
-    struct validate_verdicts v = validate_verdicts(rows, count);
-    if (!v.n)
+    struct validate_fits fits = validate_fits(out->arena, runs, count, model);
+    if (!fits.n)
         return;
     struct out line = { .arena = out->arena };
-    out_put(&line, "Fit: %lld runs name an outcome, %lld verdicts are right (%.0f %%).",
-            (long long)v.n, (long long)v.right, 100.0 * (double)v.right / (double)v.n);
-    if (v.unsafe) {
-        out_put(&line, " Ran out of memory and were said to fit: ");
-        list_wrong(&line, rows, count, true);
-        out_put(&line, ".");
-    }
-    if (v.tight) {
-        out_put(&line, " Ran and were said not to fit: ");
-        list_wrong(&line, rows, count, false);
-        out_put(&line, ".");
-    }
+    out_put(&line,
+            "Fits or not: %lld of %lld verdicts are right; %lld of the %lld runs that ran out of "
+            "memory had a probability above %.0f %%.",
+            (long long)fits.right, (long long)fits.n, (long long)fits.failed_sure,
+            (long long)fits.failed, 100 * VALIDATE_FIT_MOST);
+    list_wrong(&line, runs, count, model, RUN_OUT_OF_MEMORY,
+               " Ran out of memory and were said to fit: ");
+    list_wrong(&line, runs, count, model, RUN_FITS, " Ran and were said not to fit: ");
     out_char(out, '\n');
     out_wrapped(out, 0, 0, out_string(&line));
 }
 
-void validate_write_fit(struct json_writer *w, const struct validate_row *rows, size_t count)
+void validate_write_fit(struct json_writer *w, struct arena *arena, const struct run *runs,
+                        size_t count, const struct validate_model *model)
 {
-    struct validate_verdicts v = validate_verdicts(rows, count);
-    json_open(w, "fit", '{');
-    json_put_count(w, "n", v.n);
-    json_put_count(w, "right", v.right);
-    json_put_count(w, "unsafe", v.unsafe);
-    json_put_count(w, "tight", v.tight);
+    struct validate_fits fits = validate_fits(arena, runs, count, model);
+    json_open(w, "fit_verdicts", '{');
+    json_put_count(w, "n", fits.n);
+    json_put_count(w, "right", fits.right);
+    json_put_count(w, "failed", fits.failed);
+    json_put_count(w, "failed_above_80_percent", fits.failed_sure);
     json_close(w, '}');
 }
 

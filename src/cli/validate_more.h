@@ -5,11 +5,13 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "core/measured/validate.h"
+#include "core/measured/validate_fit.h"
 
-// Verdicts against the outcomes that rows name; nothing where none does.
-void validate_put_fit(const struct validate_row *rows, size_t count, struct out *out);
-void validate_write_fit(struct json_writer *w, const struct validate_row *rows, size_t count);
+// Verdicts against the outcomes that runs name, and those that were wrong; nothing where none does.
+void validate_put_fit(const struct run *runs, size_t count, const struct validate_model *model,
+                      struct out *out);
+void validate_write_fit(struct json_writer *w, struct arena *arena, const struct run *runs,
+                        size_t count, const struct validate_model *model);
 
 // Efficiency of growing jobs: those that are off, or all.
 void validate_put_series(const struct validate_row *rows, size_t count, bool all, struct out *out);

@@ -21,7 +21,7 @@ echo "groups: $("$GPUHOURS" validate "$work/runs.csv" | sed -n 's/^  by //p' | t
 echo "off:"
 "$GPUHOURS" validate "$work/runs.csv" | awk '$NF == "speed" { print "  " $1 }'
 "$GPUHOURS" validate "$work/runs.csv" | grep 'not usable'
-"$GPUHOURS" validate "$work/runs.csv" | sed -n '/^Fit:/,/^$/p'
+"$GPUHOURS" validate "$work/runs.csv" | sed -n '/^Fits or not:/,/^$/p' | sed 's/[0-9]* %/N %/g'
 "$GPUHOURS" validate "$work/runs.csv" | grep -c 'grow-2 .* off$'
 for cell in 'loss cut' 'optimizer lion' 'rate_covers everything' 'masks perhaps'; do
     { echo "id,source,model,method,${cell% *}"; echo "a,us,llama-3.2-1b,lora,${cell#* }"; } >"$work/wrong.csv"

@@ -610,10 +610,6 @@ static const struct documents_key validation_keys[] = {
     KEY("off[].by", "string", "\"by_gpu\" and the like", .since = "0.3.0"),
     KEY("off[].group", "string", "key there", .since = "0.3.0"),
     KEY("off[].quantity", "string", "\"tokens_per_second\" or \"memory\"", .since = "0.3.0"),
-    KEY("fit.n", "integer", "runs that name an outcome, fits or out of memory", .since = "0.3.0"),
-    KEY("fit.right", "integer", "of them, with the right verdict", .since = "0.3.0"),
-    KEY("fit.unsafe", "integer", "of them, out of memory and said to fit", .since = "0.3.0"),
-    KEY("fit.tight", "integer", "of them, ran and said not to fit", .since = "0.3.0"),
     KEY("series", "array", "jobs on growing numbers of GPUs", .since = "0.3.0"),
     KEY("series[].name", "string", "name of the job", .since = "0.3.0"),
     KEY("series[].worst", "number", "largest distance of a point", .since = "0.3.0"),
@@ -645,10 +641,6 @@ static const struct documents_key validation_keys[] = {
         .when = "if it was measured"),
     KEY("rows[].inside.wall_hours", "boolean", "inside the 80 % range",
         .when = "if it was measured"),
-    KEY("rows[].outcome", "string", "\"fits\" or \"out-of-memory\", as measured",
-        .when = "if the row names one", .since = "0.3.0"),
-    KEY("rows[].fits", "boolean", "the forecast's verdict", .when = "if the row names an outcome",
-        .since = "0.3.0"),
     { 0 },
 };
 

@@ -10,8 +10,9 @@
 //     search.best[0].gpu_hours …
 //
 // A configuration *fits* when its byte plan is within the card's memory, and is *stable* when it
-// does so with a probability of memory_sure, by the spread of measured runs. Unless the number of GPUs is given, the
-// GPUs fill whole nodes or a part of one. search.c explains what is pruned, and why.
+// does so with a probability of memory_sure, by the spread of measured runs. Unless the number of
+// GPUs is given, the GPUs fill whole nodes or a part of one. search.c explains what is pruned, and
+// why.
 
 #pragma once
 

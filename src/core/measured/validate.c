@@ -49,14 +49,6 @@ static void judge(struct validate_value *value)
     value->inside = m >= value->predicted.low && m <= value->predicted.high;
 }
 
-static void judge_fit(struct validate_row *row, const struct memory *memory)
-{
-    const struct run *run = row->run;
-    double card = row->setup->gpu ? memory->device_bytes : run->card_gib * GIB;
-    row->judged = run->outcome && card > 0;
-    row->fits = memory_needed_bytes(memory) <= card;
-}
-
 static void predict(struct validate_row *row, const struct estimate *estimate,
                     const struct efficiency *efficiency)
 {
@@ -79,7 +71,6 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
         (struct range){ hours / factor + other, hours + other, hours * factor + other };
     row->wall_hours.measured = hours + other > 0 ? run->wall_hours : NAN;
     judge(&row->wall_hours);
-    judge_fit(row, &estimate->memory);
 }
 
 enum err validate_runs(struct validate_row **out, struct arena *arena, const struct run *runs,
@@ -161,19 +152,4 @@ bool validate_is_off(const struct validate_summary *summary)
     return summary->n >= VALIDATE_GROUP_ROWS &&
            (summary->coverage < least_coverage ||
             fmax(summary->bias, 1 / summary->bias) > most_bias);
-}
-
-struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count)
-{
-    struct validate_verdicts out = { 0 };
-    for (size_t i = 0; i < count; i++) {
-        if (!rows[i].judged)
-            continue;
-        bool fitted = rows[i].run->outcome == RUN_FITS;
-        out.n++;
-        out.right += rows[i].fits == fitted;
-        out.unsafe += rows[i].fits && !fitted;
-        out.tight += !rows[i].fits && fitted;
-    }
-    return out;
 }

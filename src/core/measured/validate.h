@@ -24,8 +24,6 @@ struct validate_row {
     const struct setup *setup; // NULL where the row was not understood
     const char *reason;        // why it was not
     struct validate_value tokens_per_s, memory_bytes, wall_hours;
-    bool judged; // the row names an outcome, and the card's memory is known
-    bool fits;   // the verdict then
 };
 
 struct validate_summary {
@@ -64,14 +62,6 @@ struct validate_summary validate_summarize(const struct validate_row *rows, size
 
 // Whether a group that is large enough is covered too rarely, or biased to one side.
 bool validate_is_off(const struct validate_summary *summary);
-
-// Verdicts of fit against the outcomes that rows name.
-struct validate_verdicts {
-    int64_t n, right;
-    int64_t unsafe; // ran out of memory where the verdict was that it fits
-    int64_t tight;  // ran where the verdict was that it does not fit
-};
-struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count);
 
 // One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs.
 struct validate_point {

@@ -121,7 +121,8 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     double of_states = r->layout->zero >= 1 ? shards : 1;
     bool full = r->recipe->method == RECIPE_FULL;
     bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
-    bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
+    bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe) ||
+                (r->recipe->method == RECIPE_LORA && r->stack->frozen_fp32);
     double element = wide ? 4 : small ? 1 : 2;
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;

@@ -33,6 +33,7 @@ const struct field stack_fields[] = {
     FIELD(stack, inner_gradients, NUMBER, "of inner values alive at once in backward"),
     FIELD(stack, unties, FLAG, "a tied head becomes a second matrix"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
+    FIELD(stack, frozen_fp32, FLAG, "a frozen base is held in fp32 under lora"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
     FIELD(stack, remakes, FLAG, "a whole-model compiler recomputes norm and gate outputs"),

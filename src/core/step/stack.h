@@ -46,6 +46,7 @@ struct stack {
     double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
+    bool frozen_fp32;           // a frozen base is held in fp32 and cast when it is gathered
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs

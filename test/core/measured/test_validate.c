@@ -128,23 +128,6 @@ static void validate_text(struct validate_row **rows, size_t *count, const char 
     CHECK(!validate_runs(rows, &test_arena, runs, *count, reference, reference_count, &model));
 }
 
-TEST(validate_counts_verdicts_of_rows_that_name_an_outcome)
-{
-    struct validate_row *rows;
-    size_t count;
-    validate_text(&rows, &count,
-                  "id,source,model,method,seq_len,packed,micro_batch,stack,gpu,card_gib,outcome\n"
-                  "A,me,llama-3.1-8b,full,4096,yes,8,hf,a10g,,out-of-memory\n"
-                  "B,me,llama-3.1-8b,full,4096,yes,8,hf,,8,fits\n"
-                  "C,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,out-of-memory\n"
-                  "D,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,fits\n"
-                  "E,me,llama-3.2-1b,lora,512,yes,1,hf-peft,h200,,\n"
-                  "F,me,llama-3.2-1b,lora,512,yes,1,hf-peft,,,fits\n");
-    struct validate_verdicts v = validate_verdicts(rows, count);
-    CHECK(v.n == 4); // E names none, of F the card is not known
-    CHECK(v.right == 2 && v.unsafe == 1 && v.tight == 1);
-}
-
 TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)
 {
     struct validate_row *rows;
