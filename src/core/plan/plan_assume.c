@@ -214,7 +214,7 @@ static void add_memory(struct plan *plan)
           { exp(-memory->spread), 1, exp(memory->spread) },
           true,
           "measured runs of the stack, data/runs.csv" },
-        { "gradients held on each GPU while micro-batches accumulate",
+        { "gradients held whole",
           "of all",
           { 1, 1, 1 },
           accumulates && stack->held_gradients && !layout->sync_each_batch,
