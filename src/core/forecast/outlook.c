@@ -77,6 +77,21 @@ double outlook_step_tokens(const struct outlook_plan *plan)
     return plan->steps > 0 ? plan->processed_tokens / plan->steps : NAN;
 }
 
+struct steady_rule outlook_rule(const struct outlook_plan *plan)
+{
+    const struct range *rate = &plan->tokens_per_s;
+    double tokens = outlook_step_tokens(plan);
+    struct steady_rule rule = {
+        .width_seconds = plan->width_seconds,
+        .total_steps = plan->steps > 0 ? plan->steps : 0,
+        .total_widths = packing_widths_seen(&plan->sights, plan->steps),
+    };
+    if (tokens > 0 && rate->low > 0)
+        rule.step_seconds =
+            (struct range){ tokens / rate->high, tokens / rate->mid, tokens / rate->low };
+    return rule;
+}
+
 // --- the rest of a run -------------------------------------------------------
 
 struct rest {

@@ -39,6 +39,9 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
 
 double outlook_step_tokens(const struct outlook_plan *plan); // processed, over all GPUs; NAN
 
+// What the plan believes of the steps that are measured now.
+struct steady_rule outlook_rule(const struct outlook_plan *plan);
+
 struct outlook_progress {
     double elapsed_seconds;      // since the start
     double steps, total;         // done; of the whole run, NAN: as planned

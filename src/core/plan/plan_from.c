@@ -177,9 +177,8 @@ static enum err fill_method(struct filling *f)
 static enum err fill_plain(struct filling *f)
 {
     static const enum trainer_config_fact_name plain[] = {
-        FACT_MODEL,  FACT_PRECISION,  FACT_WEIGHTS, FACT_OPTIMIZER, FACT_CONTEXT,
-        FACT_EPOCHS, FACT_EVAL_SHARE, FACT_EVALS,   FACT_SEED,      FACT_IN_BACKWARD,
-        FACT_EXPERTS,
+        FACT_MODEL,      FACT_PRECISION, FACT_WEIGHTS, FACT_OPTIMIZER,   FACT_CONTEXT, FACT_EPOCHS,
+        FACT_EVAL_SHARE, FACT_EVALS,     FACT_SEED,    FACT_IN_BACKWARD, FACT_EXPERTS,
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));
