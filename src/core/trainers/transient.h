@@ -39,7 +39,7 @@ struct transient {
 // What is believed before anything is measured, P10 to P90; mid 0: nothing.
 struct transient_prior {
     struct range width_seconds; // of the first sight of a width
-    struct range step_seconds;  // of a steady step: tells both apart where every step met new widths
+    struct range step_seconds; // of a steady step: tells both apart where every step met new widths
 };
 
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
