@@ -295,6 +295,7 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     if (plan) {
         settings.gpus = (int)plan->gpus;
         settings.sights = plan->sights.count > 1 ? &plan->sights : NULL;
+        settings.steps_per_epoch = plan->steps_per_epoch;
         settings.rule = outlook_rule(plan);
         settings.rule.wanted = asked.until_width;
     }

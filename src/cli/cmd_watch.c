@@ -284,6 +284,7 @@ static enum err run(struct command_line *line)
                                                     : asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
         .sights = watch->plan.sights.count > 1 ? &watch->plan.sights : NULL,
+        .steps_per_epoch = watch->plan.steps_per_epoch,
         .rule = outlook_rule(&watch->plan),
         .json = line->common.json,
         .quiet = line->common.quiet,

@@ -55,6 +55,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
     out->processed_tokens = json_get_number(workload, "processed_tokens", NAN);
     out->steps = json_get_number(workload, "steps", NAN);
+    out->steps_per_epoch = out->steps / json_get_number(workload, "epochs", NAN);
     out->gpus = out->configuration.gpus > 0 ? (double)out->configuration.gpus : 1;
     out->tokens_per_s = json_get_range(&tree, "tokens_per_second");
     out->wall_hours = json_get_range(&tree, "wall_hours");

@@ -24,6 +24,7 @@ struct outlook_plan {
     const char *name;
     struct text document; // the text that it was read from
     double processed_tokens, steps, gpus;
+    double steps_per_epoch; // NAN: unknown
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
