@@ -45,6 +45,8 @@ def table(name):
 offers = {}
 for offer in table("offers.csv"):
     offers.setdefault((offer["provider"], offer["instance"], offer["region"]), offer)
+terms_of_storage = table("billing.csv")
+storage_of_any = next(float(t["storage_usd_per_gb_month"]) for t in terms_of_storage if t["provider"] == "*")
 networks = {node["name"] for node in table("nodes.csv") if node["network_bytes_per_s_per_gpu"]}
 
 
@@ -96,6 +98,18 @@ def near_us_east(region):
     return flat in ("us", "northamerica") or any(word in flat for word in words)
 
 
+def storage_price(row):
+    """Of the provider's first row with a price that fits the instance, else of any provider."""
+    if row["kind"] == "colocation":
+        return 0
+    for terms in terms_of_storage:
+        if terms["provider"] == row["provider"] and row["instance"].startswith(terms["instance"]):
+            if terms["storage_usd_per_gb_month"]:
+                return float(terms["storage_usd_per_gb_month"])
+            break
+    return storage_of_any
+
+
 def cost(where, row, document):
     price, move = row["price"], row["move"]
     moved = move["in_hours"] + move["out_hours"]
@@ -121,7 +135,14 @@ def cost(where, row, document):
         if row["price_kind"] != offer["price_kind"] or (row["notes"] or "") != offer["note"]:
             tell(where, row, "does not show what its price is")
     usd = row["instances"] * price["usd_per_instance_hour"] * billed
-    if not near(usd + move["in_usd"] + move["out_usd"], row["cost_usd"]["p50"]):
+    kept, hours = row["storage"], row["run_hours"]["p50"] + moved
+    rent = storage_price(row)
+    if not near(kept["usd_per_gb_month"], rent):
+        tell(where, row, f"stores at {kept['usd_per_gb_month']}, the catalog says {rent}")
+    stored = kept["bytes"] / 1e9 * rent * hours / 730
+    if not near(kept["usd"]["p50"], stored):
+        tell(where, row, "storage is not billed for the hours of the job")
+    if not near(usd + move["in_usd"] + move["out_usd"] + stored, row["cost_usd"]["p50"]):
         tell(where, row, "cost is not that of its terms")
     rank = (row["cost_usd"]["p50"] + usd * (math.exp(price["log_spread"] ** 2 / 2) - 1) +
             row["elapsed_hours"]["p50"] * document["hour_is_worth_usd"])

@@ -156,6 +156,14 @@ struct hosting_move {
 };
 void hosting_move_cost(struct hosting_move *move);
 
+// The data set and two checkpoints, stored while data moves and the job runs.
+struct hosting_storage {
+    double bytes, usd_per_gb_month;
+    const struct billing *terms; // where the price comes from; NULL: the offer itself, or free
+    struct range usd;
+};
+double hosting_storage_usd(const struct hosting_storage *storage, double hours);
+
 // Standard deviation of log(price) for a price of that age.
 double hosting_price_spread(double age_days);
 
@@ -180,6 +188,7 @@ struct hosting_row {
     struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
     double expected_usd; // spot: by the closed form
     struct hosting_move move;
+    struct hosting_storage storage;
     struct hosting_spot spot;
     struct hosting_preemption preemption;
     double on_demand_usd;        // spot: the same instance on demand; NAN if it is not offered
@@ -203,7 +212,7 @@ enum hosting_reason {
     HOSTING_OTHER_GPU,
     HOSTING_OTHER_PROVIDER,
     HOSTING_OTHER_REGION,
-    HOSTING_NO_TAG,
+    HOSTING_NOT_ATTESTED,
     HOSTING_NO_PRICE,
     HOSTING_NO_PRECISION,
     HOSTING_NO_FIT,

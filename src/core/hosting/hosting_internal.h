@@ -156,6 +156,11 @@ void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
 // Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
 struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);
+// The storage of the row, which needs its move too; its cost is not known yet.
+void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m);
+
+// Whether provider or offer state all of --compliance.
+bool hosting_attested(const struct hosting_maker *m, const struct offers_row *offer);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);

@@ -97,6 +97,29 @@ void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
     hosting_move_cost(move);
 }
 
+// --- storage -----------------------------------------------------------------
+
+double hosting_storage_usd(const struct hosting_storage *s, double hours)
+{
+    return s->bytes / 1e9 * s->usd_per_gb_month * hours / HOSTING_HOURS_PER_MONTH;
+}
+
+// An owned server has disks of its own. Data that is in the region already is paid for anyway.
+void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m)
+{
+    struct hosting_storage *s = &row->storage;
+    *s = (struct hosting_storage){ .bytes = row->move.dataset_bytes +
+                                            2 * row->group->overheads.save_bytes };
+    if (row->kind == OFFERS_COLOCATION)
+        return;
+    const struct billing *here = terms_of(m, row->provider, row->instance);
+    s->usd_per_gb_month = row->offer->storage_usd_per_gb_month;
+    if (!isnan(s->usd_per_gb_month))
+        return;
+    s->terms = offers_storage(m->input->billing, m->input->billing_count, here);
+    s->usd_per_gb_month = s->terms->storage_usd_per_gb_month;
+}
+
 // --- rows --------------------------------------------------------------------
 
 static double at(const struct range *range, int which)
@@ -272,8 +295,12 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
 static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
 {
     double moved = row->move.in_usd + row->move.out_usd;
-    row->cost_usd = (struct range){ row->compute_usd.low + moved, row->compute_usd.mid + moved,
-                                    row->compute_usd.high + moved };
+    struct range kept = busy_hours(row, &row->run_hours);
+    hosting_plan_storage(row, m);
+    for (int i = 0; i < 3; i++) {
+        set(&row->storage.usd, i, hosting_storage_usd(&row->storage, at(&kept, i)));
+        set(&row->cost_usd, i, at(&row->compute_usd, i) + moved + at(&row->storage.usd, i));
+    }
     row->stale = row->age_days > 180;
     elapse(row, m, wall_seconds);
     // The mean of a lognormal price is above its median; an hour of waiting may have a value too.

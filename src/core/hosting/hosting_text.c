@@ -275,6 +275,13 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
             row->move.model_bytes / 1e9);
     out_put(out, "  results out      %.3f GB × $%.4f = %s\n", row->move.result_bytes / 1e9,
             row->move.out_usd_per_gb, text_usd(arena, row->move.out_usd));
+    out_put(out, "  storage          %.3f GB × $%.4f a month × %.4f h / 730 h = %s%s\n",
+            row->storage.bytes / 1e9, row->storage.usd_per_gb_month,
+            row->run_hours.mid + row->move.in_hours + row->move.out_hours,
+            text_usd(arena, row->storage.usd.mid),
+            row->storage.terms && !strcmp(row->storage.terms->provider, "*")
+                ? " (assumed: price not known)"
+                : "");
     out_put(out, "  cost             P10 %s, P50 %s, P90 %s\n", text_usd(arena, row->cost_usd.low),
             text_usd(arena, row->cost_usd.mid), text_usd(arena, row->cost_usd.high));
     if (!isnan(row->break_even))

@@ -79,6 +79,31 @@ static void put_move(struct json_writer *w, const struct hosting_move *m)
     json_close(w, '}');
 }
 
+static void put_storage(struct json_writer *w, const struct hosting_storage *s)
+{
+    json_open(w, "storage", '{');
+    json_put_number(w, "bytes", s->bytes);
+    json_put_number(w, "usd_per_gb_month", s->usd_per_gb_month);
+    json_put_range(w, "usd", &s->usd);
+    json_put_string(w, "source", s->terms ? s->terms->storage_source : NULL);
+    json_put_string(w, "as_of", s->terms ? s->terms->storage_as_of : NULL);
+    json_close(w, '}');
+}
+
+// What the provider states, wherever it is; not what this program knows.
+static void put_attested(struct json_writer *w, const struct hosting *h,
+                         const struct hosting_row *row)
+{
+    const struct billing *terms =
+        offers_terms(h->input->billing, h->input->billing_count, row->provider, row->instance);
+    bool stated = row->offer && terms && terms->attested;
+    json_open(w, "attested", '{');
+    json_put_string(w, "list", stated ? terms->attested : NULL);
+    json_put_string(w, "source", stated ? terms->attested_source : NULL);
+    json_put_string(w, "as_of", stated ? terms->attested_as_of : NULL);
+    json_close(w, '}');
+}
+
 static void put_spot(struct json_writer *w, const struct hosting_row *row)
 {
     json_open(w, "spot", '{');
@@ -191,6 +216,8 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     }
     put_price(w, row, h->input->request->discount);
     put_move(w, &row->move);
+    put_storage(w, &row->storage);
+    put_attested(w, h, row);
     if (row->kind == OFFERS_SPOT)
         put_spot(w, row);
     if (row->kind == OFFERS_RESERVED_1Y || row->kind == OFFERS_RESERVED_3Y) {
@@ -231,7 +258,9 @@ static const char *const formulas[] = {
     "compute_usd.p50 = instances * usd_per_instance_hour * billed_hours.p50",
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
     "(1.2816 * log_spread)^2)); p10 likewise with a minus sign",
-    "cost_usd = compute_usd + move.in_usd + move.out_usd",
+    "storage.usd.pXX = storage.bytes / 1e9 * storage.usd_per_gb_month * (move.in_hours + "
+    "run_hours.pXX + move.out_hours) / 730",
+    "cost_usd.pXX = compute_usd.pXX + move.in_usd + move.out_usd + storage.usd.pXX",
     "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with an uncertain queue "
     "the sum is sampled",
     "rank_usd = cost_usd.p50 + compute_usd.p50 * (exp(log_spread^2 / 2) - 1) + elapsed_hours.p50 * "

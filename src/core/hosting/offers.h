@@ -35,7 +35,7 @@ struct offers_row {
     double minimum_seconds, granularity_seconds, egress_usd_per_gb;
     double queue_low_seconds, queue_seconds, queue_high_seconds; // until it starts
     double local_disk_bytes, storage_bytes_per_s, network_bytes_per_s_per_gpu;
-    double preemptions_per_hour;
+    double preemptions_per_hour, storage_usd_per_gb_month;
 };
 
 struct offers {
@@ -43,11 +43,16 @@ struct offers {
     size_t count;
 };
 
-// A provider's billing terms, from data/billing.csv.
+// What a provider bills besides the price of an instance, and what it states to be attested for,
+// from data/billing.csv.
 struct billing {
     const char *provider, *instance; // "*": any provider; instance: prefix of its names, or NULL
     double granularity_seconds, minimum_seconds, egress_usd_per_gb;
     const char *confidence, *source, *as_of, *note;
+    double storage_usd_per_gb_month; // NAN: not stated
+    const char *storage_source, *storage_as_of;
+    const char *attested; // "hipaa|soc2"; NULL: nothing is stated
+    const char *attested_source, *attested_as_of;
 };
 extern const struct field billing_fields[];
 
@@ -78,6 +83,7 @@ const char *offers_report_spell(const struct offers_report *report, struct arena
 enum { OFFERS_COLUMNS = 48 };
 void offers_columns(struct field *fields); // with room for OFFERS_COLUMNS
 
+void offers_clear_terms(struct offers_row *row); // what only one's own file gives: unknown
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog);
 // Adds rows; each replaces those of the same provider, instance and region.
 void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
@@ -96,6 +102,12 @@ enum err offers_billing(struct billing **out, size_t *count, struct arena *arena
 // The row of the provider and instance, else of "*"; NULL where there is neither.
 const struct billing *offers_terms(const struct billing *rows, size_t count, const char *provider,
                                    const char *instance);
+// The row that prices the storage of an offer with these terms: theirs, else that of "*".
+const struct billing *offers_storage(const struct billing *rows, size_t count,
+                                     const struct billing *terms);
+
+// Whether a list separated by | has the word.
+bool offers_tagged(const char *tags, struct text word);
 
 // "us-east", "us-central", "us-south", "us-west"; "us" if nothing more precise is known; NULL
 // outside the United States, or if the country is not stated.

@@ -194,10 +194,7 @@ static struct offers_row *new_row(struct import *in)
     }
     struct offers_row *row = &out->rows[out->count++];
     *row = (struct offers_row){ 0 };
-    row->minimum_seconds = row->granularity_seconds = row->egress_usd_per_gb = NAN;
-    row->queue_low_seconds = row->queue_seconds = row->queue_high_seconds = NAN;
-    row->local_disk_bytes = row->storage_bytes_per_s = row->network_bytes_per_s_per_gpu = NAN;
-    row->preemptions_per_hour = NAN;
+    offers_clear_terms(row);
     return row;
 }
 
@@ -483,6 +480,7 @@ static const struct field own_fields[] = {
     FIELD(offers_row, storage_bytes_per_s, RATE, "throughput of its storage"),
     FIELD(offers_row, network_bytes_per_s_per_gpu, RATE, "network bandwidth for each GPU"),
     FIELD(offers_row, preemptions_per_hour, NUMBER, "preemptions of its spot instances per hour"),
+    FIELD(offers_row, storage_usd_per_gb_month, USD, "price of a GB stored for a month"),
 };
 
 void offers_columns(struct field *fields)

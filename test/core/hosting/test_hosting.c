@@ -438,6 +438,14 @@ TEST(hosting_counts_the_queue_against_the_deadline)
     CHECK(!strcmp(answer(a)->recommended->provider, "tomorrow"));
 }
 
+static bool has_provider(const struct hosting *h, const char *provider)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (!strcmp(h->rows[i].provider, provider))
+            return true;
+    return false;
+}
+
 TEST(hosting_filters_by_region_provider_kind_and_tag)
 {
     struct asked *a = ask(usual);
@@ -457,9 +465,53 @@ TEST(hosting_filters_by_region_provider_kind_and_tag)
     add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,compliance\n"
                "safe,h100-sxm,8,30,soc2|hipaa\nopen,h100-sxm,8,10,soc2\n");
     h = answer(a);
-    CHECK(h->count > 0);
+    CHECK(has_provider(h, "safe") && !has_provider(h, "open"));
+}
+
+TEST(hosting_compares_only_providers_that_state_what_is_asked)
+{
+    struct asked *a = ask(usual);
+    a->request.compliance = "soc2,hipaa";
+    const struct hosting *h = answer(a);
+    CHECK(h->count > 0 && advises(h, "state nothing: ") && advises(h, "yotta"));
+    for (size_t i = 0; i < h->count; i++) {
+        const struct billing *terms = offers_terms(a->input.billing, a->input.billing_count,
+                                                   h->rows[i].provider, h->rows[i].instance);
+        CHECK(offers_tagged(terms->attested, TEXT("soc2")));
+        CHECK(offers_tagged(terms->attested, TEXT("hipaa")));
+    }
+    a->request.compliance = "fedramp";
+    h = answer(a);
+    CHECK(h->count && !has_provider(h, "oci") && !has_provider(h, "lambda"));
+    a->request.compliance = "hippa";
+    CHECK(hosting_make(&a->hosting, &test_arena, &a->input) == ERR_USAGE);
+    CHECK(strstr(error_text(), "did you mean hipaa?") != NULL);
+}
+
+TEST(hosting_stores_data_and_checkpoints_for_the_time_of_the_job)
+{
+    struct asked *a = ask(usual);
+    a->request.data_bytes = 1e12;
+    a->request.kind = "on-demand";
+    const struct hosting *h = answer(a);
+    const struct hosting_row *row = row_of(h, "coreweave", NULL, OFFERS_ON_DEMAND);
+    double hours = row->run_hours.mid + row->move.in_hours + row->move.out_hours;
+    double gb = 1000 + 2 * row->group->overheads.save_bytes / 1e9;
+    CHECK_NEAR(row->storage.usd.mid, gb * 0.07 * hours / 730, 1e-9);
+    CHECK_NEAR(row->cost_usd.mid,
+               row->compute_usd.mid + row->move.in_usd + row->move.out_usd + row->storage.usd.mid,
+               1e-12);
+    // Data that is there already is paid for whether the job runs or not.
+    a->request.data_at = "aws:us-east-1";
+    h = answer(a);
     for (size_t i = 0; i < h->count; i++)
-        CHECK(!strcmp(h->rows[i].provider, "safe"));
+        if (!strcmp(h->rows[i].provider, "aws") && !strcmp(h->rows[i].region, "us-east-1"))
+            CHECK(h->rows[i].storage.bytes < 1e12);
+    a->request = hosting_request_default();
+    a->request.today = "2026-11-15";
+    a->request.kind = "colocation";
+    h = answer(a);
+    CHECK(h->count && h->rows[0].storage.usd.mid == 0);
 }
 
 TEST(hosting_discounts_list_prices_and_adds_ones_own)
@@ -674,7 +726,11 @@ static void check_row(const struct json *row, double runs)
                            number(row, "price", "log_spread")),
                    1e-9);
     double moved = number(row, "move", "in_usd") + number(row, "move", "out_usd");
-    CHECK_NEAR(number(row, "cost_usd", "p50"), usd + moved, 1e-9);
+    double hours = number(row, "run_hours", "p50") + number(row, "move", "in_hours") +
+                   number(row, "move", "out_hours");
+    double stored = number(row, "storage", "bytes") / 1e9 *
+                    number(row, "storage", "usd_per_gb_month") * hours / 730;
+    CHECK_NEAR(number(row, "cost_usd", "p50"), usd + moved + stored, 1e-9);
     CHECK_NEAR(number(row, "elapsed_hours", "p50"),
                number(row, "run_hours", "p50") + number(row, "move", "in_hours") +
                    number(row, "move", "out_hours"),

@@ -3,6 +3,7 @@
 #include "core/hosting/offers.h"
 #include "test/test.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct catalog *catalog(void)
@@ -235,6 +236,24 @@ TEST(offers_are_billed_by_the_providers_terms_or_by_the_cautious_ones)
                          text_of("provider,granularity_seconds,minimum_seconds,egress_usd_per_gb,"
                                  "confidence,source,as_of\nx,0,0,0,low,y,2026\n"),
                          "mine.csv") == ERR_INPUT);
+}
+
+TEST(offers_of_every_provider_have_terms_with_a_source)
+{
+    struct billing *rows;
+    size_t count;
+    const struct catalog *c = catalog();
+    CHECK(!offers_billing(&rows, &count, &test_arena, embedded_file("billing.csv"), "billing.csv"));
+    for (size_t i = 0; i < c->offer_count; i++) {
+        const struct offer *o = &c->offers[i];
+        const struct billing *terms = offers_terms(rows, count, o->provider, o->instance);
+        test_check(strcmp(terms->provider, "*") != 0, o->provider, "has terms of its own", 0);
+        CHECK(terms->storage_source && terms->attested_source);
+        CHECK(isnan(terms->storage_usd_per_gb_month) || terms->storage_as_of);
+        CHECK(!terms->attested || terms->attested_as_of);
+        CHECK(offers_storage(rows, count, terms)->storage_usd_per_gb_month > 0);
+    }
+    CHECK(offers_terms(rows, count, "hyperstack", "H100 SXM")->granularity_seconds == 60);
 }
 
 static const char *card_of(const char *row)
