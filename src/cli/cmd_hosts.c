@@ -13,6 +13,7 @@
 
 struct own {
     const char *plan, *offers, *explain;
+    bool csv;
 };
 
 static const struct field own_fields[] = {
@@ -20,6 +21,7 @@ static const struct field own_fields[] = {
           .fallback = "the options of a plan below"),
     FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt; may repeat",
           .value = "FILE", .fallback = "offers in the catalog"),
+    FIELD(own, csv, FLAG, "print a sheet: a line per offer, a column per term of its cost"),
     { 0 },
 };
 
@@ -81,6 +83,8 @@ static enum err read_options(struct command_line *line, struct hosting_document 
     else if (line->positional_count)
         return fail(ERR_USAGE, "unexpected argument \"%s\"; a plan is given as --plan %s",
                     line->positional[0], line->positional[0]);
+    if (own.csv && line->common.json)
+        return fail(ERR_USAGE, "use only one of --csv and --json");
     if (!own.plan && hosting_request.gpu)
         plan_request.gpu = hosting_request.gpu;
     if (!own.plan && hosting_request.gpus)
@@ -161,12 +165,14 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
                         "as %s/%s",
                         own.explain, hosting->rows[0].provider, hosting->rows[0].instance);
         hosting_explain(hosting, row, line->arena, &out);
+    } else if (own.csv) {
+        hosting_sheet(hosting, &out);
     } else if (line->common.json) {
         hosting_write(hosting, line->arena, &out);
     } else {
         hosting_text(hosting, line->arena, &out);
     }
-    if (line->common.json && !own.explain)
+    if ((line->common.json || own.csv) && !own.explain)
         print_data(out_view(&out));
     else
         print_text(&out);
@@ -203,8 +209,9 @@ static enum err run(struct command_line *line)
                : fail(ERR_ANSWER, "%s", hosting_explain_none(&hosting, line->arena));
 }
 
-static const char *const first[] = { "plan",     "deadline", "budget", "gpu",   "gpus", "region",
-                                     "provider", "kind",     "offers", "price", "rows", NULL };
+static const char *const first[] = { "plan",   "deadline", "budget", "gpu",    "gpus",
+                                     "region", "provider", "kind",   "offers", "price",
+                                     "rows",   "csv",      NULL };
 
 static const struct command_example examples[] = {
     { "where the planned job could run within two days",
@@ -213,6 +220,8 @@ static const struct command_example examples[] = {
       "gpuhours hosts --plan plan.json --gpu h100 --kind on-demand --price 2.10/gpu-h" },
     { "without a plan, as a document",
       "gpuhours hosts --model llama-3.1-8b --tokens 21.4M --region us-east --json >hosts.json" },
+    { "every term of every offer, for a spreadsheet",
+      "gpuhours hosts --plan plan.json --csv >offers.csv" },
     { 0 },
 };
 

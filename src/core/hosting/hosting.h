@@ -246,6 +246,8 @@ const char *hosting_explain_none(const struct hosting *hosting, struct arena *ar
 
 const struct hosting_row *hosting_find(const struct hosting *hosting, const char *name);
 void hosting_write(const struct hosting *hosting, struct arena *arena, struct out *out);
+// A line per offer, a column per term of its cost; see hosting_sheet.c.
+void hosting_sheet(const struct hosting *hosting, struct out *out);
 void hosting_text(const struct hosting *hosting, struct arena *arena, struct out *out);
 void hosting_explain(const struct hosting *hosting, const struct hosting_row *row,
                      struct arena *arena, struct out *out);

@@ -772,3 +772,45 @@ TEST(hosting_table_fits_a_hundred_columns)
         CHECK(columns <= 100);
     }
 }
+
+static double cell(const struct csv *csv, size_t row, const char *column)
+{
+    double value;
+    int at = csv_column(csv, column);
+    test_check(at >= 0, column, "is a column", 0);
+    return text_read_number(&value, csv_cell(csv, row, at)) ? NAN : value;
+}
+
+TEST(hosting_terms_of_a_sheet_add_up_in_every_line)
+{
+    static const char *const terms[] = { "rent_usd",        "write_off_usd", "capital_usd",
+                                         "operations_usd",  "rack_usd",      "electricity_usd",
+                                         "network_usd",     "staff_usd",     "data_in_usd",
+                                         "results_out_usd", "storage_usd" };
+    struct asked *a = ask(usual);
+    a->request.runs_per_month = 20;
+    a->request.staff_per_month = 1000;
+    a->request.data_at = "gcp";
+    a->request.managed_price = 0.5;
+    add_own(a, "provider,instance,gpu,gpus,on_demand_usd_per_hour,note\n"
+               "=2+2,\"@SUM(A1:A9)\",h100-sxm,8,30,-1\n");
+    struct out out = { .arena = &test_arena };
+    hosting_sheet(answer(a), &out);
+    struct csv csv;
+    CHECK(!csv_read(&csv, &test_arena, out_view(&out), "sheet.csv", ','));
+    CHECK(csv.rows == a->hosting.count);
+    bool owned = false, defused = false;
+    for (size_t i = 0; i < csv.rows; i++) {
+        double sum = 0;
+        for (size_t k = 0; k < sizeof terms / sizeof *terms; k++)
+            sum += cell(&csv, i, terms[k]);
+        CHECK_NEAR(sum, cell(&csv, i, "total_usd"), 1e-6);
+        owned = owned || cell(&csv, i, "write_off_usd") > 0;
+        for (int c = 0; c < 4; c++) {
+            struct text text = csv_cell(&csv, i, c);
+            CHECK(!text.size || !strchr("=@+-", text.at[0]));
+            defused = defused || (text.size > 1 && text.at[0] == '\'' && text.at[1] == '=');
+        }
+    }
+    CHECK(owned && defused);
+}
