@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hosting: the arithmetic by hand, and comparisons of the usual plan with all offers.
 
+#include "core/report/report.h"
 #include "test/core/hosting/comparing.h"
 
 // --- the arithmetic, by hand -------------------------------------------------
@@ -813,4 +814,53 @@ TEST(hosting_terms_of_a_sheet_add_up_in_every_line)
         }
     }
     CHECK(owned && defused);
+}
+
+static bool begins(struct text text, const char *with)
+{
+    size_t size = strlen(with);
+    return text.size >= size && !memcmp(text.at, with, size);
+}
+
+// The chart of a report with these words in its title.
+static const struct json *chart_of(struct asked *a, const char *title)
+{
+    struct out document = { .arena = &test_arena }, out = { .arena = &test_arena };
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    struct json *tree = ARENA_NEW(&test_arena, struct json, 1);
+    hosting_write(answer(a), &test_arena, &document);
+    CHECK(!report_add(input, &test_arena, out_view(&document), "hosts.json"));
+    report_json(&out, &test_arena, input);
+    CHECK(!json_read(tree, &test_arena, out_view(&out), "report"));
+    const struct json *sections = json_get(tree, "sections");
+    for (size_t i = 0; sections && i < sections->count; i++) {
+        const struct json *charts = json_get(&sections->items[i], "charts");
+        for (size_t k = 0; charts && k < charts->count; k++)
+            if (begins(json_get_text(&charts->items[k], "title"), title))
+                return &charts->items[k];
+    }
+    return NULL;
+}
+
+TEST(hosting_chart_of_runs_a_month_agrees_with_the_comparison)
+{
+    struct asked *a = ask(usual);
+    a->request.runs_per_month = 1;
+    a->request.server_price = 250000;
+    const struct json *chart = chart_of(a, "Cost of a run by the runs of a month");
+    const struct json *series = chart ? json_get(chart, "series") : NULL;
+    CHECK(series && series->count == 5);
+    for (size_t i = 0; series && i < series->count; i++) {
+        const struct json *points = json_get(&series->items[i], "points");
+        const struct hosting_row *best = NULL;
+        for (size_t k = 0; k < a->hosting.count; k++) {
+            const struct hosting_row *row = &a->hosting.rows[k];
+            if (begins(json_get_text(&series->items[i], "name"), offers_kind_names[row->kind]) &&
+                (!best || (best->doubt && !row->doubt)))
+                best = row;
+        }
+        CHECK(best && points->count > 10);
+        CHECK_NEAR(json_get_number(&points->items[0], "x", NAN), 1, 1e-12);
+        CHECK_NEAR(json_get_number(&points->items[0], "y", NAN), best->cost_usd.mid, 1e-6);
+    }
 }
