@@ -3,6 +3,7 @@
 
 #include "base/embedded.h"
 #include "cli/data.h"
+#include "cli/prices.h"
 #include "cli/terminal/print.h"
 #include "core/hosting/hosting.h"
 #include "host/folder.h"
@@ -19,8 +20,8 @@ struct own {
 static const struct field own_fields[] = {
     FIELD(own, plan, TEXT, "plan from gpuhours plan --json", .value = "FILE",
           .fallback = "the options of a plan below"),
-    FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt; may repeat",
-          .value = "FILE", .fallback = "offers in the catalog"),
+    FIELD(own, offers, TEXT, "your own offers or a cloud's price list; may repeat", .value = "FILE",
+          .fallback = "offers in the catalog"),
     FIELD(own, csv, FLAG, "print a sheet: a line per offer, a column per term of its cost"),
     { 0 },
 };
@@ -98,49 +99,6 @@ static enum err read_options(struct command_line *line, struct hosting_document 
     return OK;
 }
 
-// Rows of a file replace those of the catalog that have their provider, instance and region.
-static enum err read_file(struct offers *offers, struct arena *arena, const struct catalog *catalog,
-                          const char *name)
-{
-    struct file file;
-    TRY(file_open(&file, name));
-    struct offers_source source = { .catalog = catalog, .text = file.text, .name = name };
-    struct offers more;
-    struct offers_report report;
-    enum err err = offers_read(&more, &report, arena, &source);
-    if (!err && (report.kept < report.rows || report.unplaced || report.undated))
-        print_note("%s: %s", name, offers_report_spell(&report, arena));
-    file_close(&file);
-    if (!err)
-        offers_override(offers, arena, &more);
-    return err;
-}
-
-// The value of a word "--offers FILE" or "--offers=FILE", or NULL.
-static const char *offers_file(const struct command_line *line, int at)
-{
-    const char *word = line->words[at];
-    if (!strncmp(word, "--offers=", 9))
-        return word + 9;
-    return !strcmp(word, "--offers") && at + 1 < line->count ? line->words[at + 1] : NULL;
-}
-
-// --offers may be given several times: the files add up.
-static enum err read_offers(struct offers *offers, const struct command_line *line,
-                            const struct catalog *catalog)
-{
-    size_t files = 0;
-    offers_of_catalog(offers, line->arena, catalog);
-    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
-        if (offers_file(line, i)) {
-            files++;
-            TRY(read_file(offers, line->arena, catalog, offers_file(line, i)));
-        }
-    if (own.offers && !files) // in another spelling of the option
-        return read_file(offers, line->arena, catalog, own.offers);
-    return OK;
-}
-
 // The billing terms of --catalog DIR, else the built-in ones.
 static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
 {
@@ -191,7 +149,8 @@ static enum err run(struct command_line *line)
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    TRY(read_offers(&offers, line, &data->catalog));
+    offers_of_catalog(&offers, line->arena, &data->catalog);
+    TRY(prices_override(&offers, line, &data->catalog, own.offers));
     TRY(read_billing(&billing, &billing_count, line));
     struct hosting_input input = { .plan = plan,
                                    .offers = &offers,

@@ -2,9 +2,9 @@
 // offers: GPU instances for rent with price and date; reads the catalogs of other tools.
 //
 // A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,
-// queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, and our own
-// CSV; the first line tells which. A row whose price is zero, missing or implausible is left out
-// and reported; it is never treated as free.
+// queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, the JSON of
+// AWS's price list and Azure's retail prices, and our own CSV; the content tells which. A row whose
+// price is zero, missing or implausible is left out and reported; it is never treated as free.
 //
 //     struct offers offers;
 //     struct offers_report report;
@@ -65,18 +65,32 @@ struct offers_source {
     bool all_regions;     // also outside the United States
 };
 
+enum offers_refusal {
+    OFFERS_WITHOUT_GPU,
+    OFFERS_UNPRICED,
+    OFFERS_ABSURD,
+    OFFERS_UNKNOWN_GPU,
+    OFFERS_HOSTLESS, // a GPU whose host has a price of its own
+    OFFERS_SLICE,
+    OFFERS_ABROAD,
+    OFFERS_OTHER_PRODUCT, // of a price list: another system, tenancy, unit or currency
+    OFFERS_REFUSALS,
+};
+
+// rows = kept + merged + the sum of refused.
 struct offers_report {
     size_t rows, kept, merged; // merged: further zones of one region
-    size_t without_gpu, unknown_gpu, unpriced, absurd, abroad, slices, hostless; // left out
-    size_t unplaced, undated; // kept, but never recommended
-    const char *unknown_name; // the first unknown GPU
-    double absurd_usd;        // the first implausible price, USD per GPU hour
-    int absurd_line;
+    size_t refused[OFFERS_REFUSALS];
+    const char *example[OFFERS_REFUSALS]; // of the first row refused so
+    size_t unplaced, undated;             // kept, but never recommended
 };
 
 enum err offers_read(struct offers *out, struct offers_report *report, struct arena *arena,
                      const struct offers_source *source);
+void offers_report_add(struct offers_report *to, const struct offers_report *more);
 const char *offers_report_spell(const struct offers_report *report, struct arena *arena);
+// A table of what was taken, and what was refused and why.
+void offers_report_text(const struct offers_report *report, struct arena *arena, struct out *out);
 
 // The columns of a CSV of your own offers: those of offers.csv and more; only provider, gpu and
 // gpus are needed.
