@@ -202,6 +202,12 @@ double overhead_count(double mean, double chance)
     return count;
 }
 
+// The same; most outcomes have no event, since e^-mean is above 1 - mean.
+static inline double count_events(double mean, double chance)
+{
+    return !(mean > 0) || chance < 1 - mean ? 0 : overhead_count(mean, chance);
+}
+
 struct overhead_draw overhead_middle(const struct overheads *overheads)
 {
     return (struct overhead_draw){
@@ -262,12 +268,11 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
 
     double once = sum(seconds), begin = once - working - seconds[OVERHEAD_SAVES];
     double mean = draw->failures_per_gpu_hour * o->gpus * once / 3600;
-    out->failures = overhead_count(mean, draw->failure_chance);
+    out->failures = count_events(mean, draw->failure_chance);
     seconds[OVERHEAD_FAILURES] =
         out->failures * (begin + draw->lost_share * fmin(working, out->save_interval_seconds));
-    double repeats =
-        overhead_count(o->retries.value.mid, draw->retry_chance) +
-        overhead_count(o->failed_runs.value.mid, draw->failed_chance) * draw->lost_share;
+    double repeats = count_events(o->retries.value.mid, draw->retry_chance) +
+                     count_events(o->failed_runs.value.mid, draw->failed_chance) * draw->lost_share;
     seconds[OVERHEAD_RETRIES] = repeats * (once + seconds[OVERHEAD_FAILURES]);
     out->wall_seconds = sum(seconds);
 }

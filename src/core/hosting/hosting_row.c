@@ -263,6 +263,21 @@ struct range hosting_queue(const struct hosting_maker *m, const struct offers_ro
                        isnan(offer->queue_high_seconds) ? mid : offer->queue_high_seconds / 3600 };
 }
 
+// The share of outcomes that end in time where nothing is waited for.
+static double chance_of(struct hosting_maker *m, enum offers_kind kind, const double *wall_seconds,
+                        double moved)
+{
+    struct hosting_chance *last = &m->chances[kind];
+    if (last->wall_seconds == wall_seconds && last->moved_hours == moved)
+        return last->chance;
+    double most = m->request->deadline - moved * 3600;
+    size_t in_time = 0;
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        in_time += wall_seconds[i] <= most;
+    *last = (struct hosting_chance){ wall_seconds, moved, (double)in_time / HOSTING_SAMPLES };
+    return last->chance;
+}
+
 // From now to the result: queue, data in, run, data out. Queue and run are sampled together.
 static void elapse(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
 {
@@ -271,19 +286,19 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
     bool queued = row->queue_hours.high > 0;
     row->elapsed_hours = (struct range){ row->run_hours.low + moved, row->run_hours.mid + moved,
                                          row->run_hours.high + moved };
-    if (wall_seconds && (queued || !isnan(deadline))) {
+    if (wall_seconds && !queued && !isnan(deadline))
+        row->chance_in_time = chance_of(m, row->kind, wall_seconds, moved);
+    if (wall_seconds && queued) {
         struct arena_mark mark = arena_mark(m->job.arena);
         double *hours = ARENA_NEW(m->job.arena, double, HOSTING_SAMPLES);
         struct assumption queue = { .value = row->queue_hours };
         size_t in_time = 0;
         for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
-            hours[i] = wall_seconds[i] / 3600 + moved;
-            if (queued)
-                hours[i] += assumption_draw(&queue, m->job.samples.queue[i]);
+            hours[i] =
+                wall_seconds[i] / 3600 + moved + assumption_draw(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
-        if (queued)
-            row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
+        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
         if (!isnan(deadline))
             row->chance_in_time = (double)in_time / HOSTING_SAMPLES;
         arena_rewind(m->job.arena, mark);
