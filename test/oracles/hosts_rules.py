@@ -116,7 +116,11 @@ def cost(where, row, document):
     billed = row["billed_hours"]["p50"]
     if row["kind"] == "on-demand":
         step, hours = price["granularity_seconds"], row["run_hours"]["p50"] + moved
+        if row["price_kind"] == "block":  # bought before the run: it has to hold the slow end
+            hours = row["run_hours"]["p90"] + moved
         expected = max(price["minimum_seconds"], math.ceil(hours * 3600 / step - 1e-9) * step)
+        if row["price_kind"] == "block" and expected > 14 * 86400:
+            expected = math.ceil(expected / (7 * 86400)) * 7 * 86400
         if not near(billed * 3600, expected):
             tell(where, row, f"bills {billed * 3600} s, {expected} s are right")
     if row["kind"] == "spot" and billed < moved:

@@ -84,6 +84,10 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
         billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
     }
+    if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK) {
+        double slow = run * exp(STATS_P90 * m->job.plan->efficiency.log_spread);
+        billed = 24 * ceil((slow + moved) / 24);
+    }
     c.usd = price * billed + row.move.in_usd + row.move.out_usd +
             hosting_storage_usd(&row.storage, run + moved);
     // The count is safe if the slow end of the 80 % range meets the deadline. Deviations of the

@@ -152,6 +152,19 @@ static void bill_by_time(struct hosting_row *row, const struct range *hours)
     row->compute_usd = widen(usd, row->price_spread);
 }
 
+// A block is bought before the run, in whole days, and not given back: it has to hold the slow end
+// of the range. What it costs is then certain. Beyond two weeks it is sold by the week.
+static void bill_block(struct hosting_row *row, const struct range *hours)
+{
+    enum { DAY = 24, MOST_SINGLE_DAYS = 14 };
+    double days = fmax(1, ceil(hours->high / DAY - 1e-9));
+    if (days > MOST_SINGLE_DAYS)
+        days = 7 * ceil(days / 7);
+    double usd = days * DAY * (double)row->instances * row->usd_per_hour;
+    row->billed_hours = (struct range){ days * DAY, days * DAY, days * DAY };
+    row->compute_usd = widen((struct range){ usd, usd, usd }, row->price_spread);
+}
+
 // Hours that the instances are busy: data in, run, data out. They are paid for while data moves.
 static struct range busy_hours(const struct hosting_row *row, const struct range *run)
 {
@@ -371,7 +384,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
         wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
     } else if (kind == OFFERS_ON_DEMAND) {
         struct range busy = busy_hours(row, &group->wall_hours);
-        bill_by_time(row, &busy);
+        (row->price_kind == OFFER_BLOCK ? bill_block : bill_by_time)(row, &busy);
     } else {
         bill_reserved(row, m);
     }

@@ -255,6 +255,7 @@ static const char *const formulas[] = {
     "billed_hours.pXX = max(minimum_seconds, ceil(hours.pXX * 3600 / granularity_seconds) * "
     "granularity_seconds) / 3600; hours are move.in_hours + run_hours + move.out_hours, for spot "
     "with the billed part of run_hours",
+    "a prepaid block has billed_hours = 24 * ceil(hours.p90 / 24), from 15 days on whole weeks",
     "compute_usd.p50 = instances * usd_per_instance_hour * billed_hours.p50",
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
     "(1.2816 * log_spread)^2)); p10 likewise with a minus sign",

@@ -81,6 +81,17 @@ void offers_override(struct offers *to, struct arena *arena, const struct offers
     *to = (struct offers){ rows, count + more->count };
 }
 
+struct text offers_instance(const struct offer *offer)
+{
+    static const char suffix[] = "-block";
+    struct text name = text_of(offer->instance);
+    size_t size = sizeof suffix - 1;
+    if (offer->price_kind == OFFER_BLOCK && name.size > size &&
+        !memcmp(name.at + name.size - size, suffix, size))
+        name.size -= size;
+    return name;
+}
+
 double offers_price(const struct offer *offer, enum offers_kind kind)
 {
     double usd = kind == OFFERS_ON_DEMAND     ? offer->on_demand_usd_per_hour

@@ -103,6 +103,10 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
 void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
 
+// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block". This is
+// the name of the instance in any offer.
+struct text offers_instance(const struct offer *offer);
+
 // USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.
 double offers_price(const struct offer *offer, enum offers_kind kind);
 const char *offers_as_of(const struct offer *offer, enum offers_kind kind);

@@ -717,6 +717,9 @@ static void check_row(const struct json *row, double runs)
         double run = (number(row, "move", "in_hours") + number(row, "run_hours", "p50") +
                       number(row, "move", "out_hours")) *
                      3600;
+        bool block = text_is(json_get_text(row, "price_kind"), "block");
+        if (block)
+            run += (number(row, "run_hours", "p90") - number(row, "run_hours", "p50")) * 3600;
         CHECK_NEAR(billed * 3600, fmax(least, ceil(run / step) * step), 1e-9);
     }
     if (text_is(kind, "reserved-1y") || text_is(kind, "reserved-3y"))
