@@ -99,17 +99,31 @@ static enum err read_options(struct command_line *line, struct hosting_document 
     return OK;
 }
 
-// The billing terms of --catalog DIR, else the built-in ones.
-static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
+// A table of --catalog DIR, else the built-in one.
+static enum err read_table(struct text *out, const char **path, const struct command_line *line,
+                           const char *name)
 {
-    if (!line->common.catalog || !folder_has(line->common.catalog, "billing.csv"))
-        return offers_billing(out, count, line->arena, embedded_file("billing.csv"), "billing.csv");
-    const char *path = text_format(line->arena, "%s/billing.csv", line->common.catalog);
-    struct file file;
-    TRY(file_open(&file, path));
-    enum err err = offers_billing(out, count, line->arena, file.text, path);
-    file_close(&file);
-    return err;
+    *path = name;
+    *out = embedded_file(name);
+    if (!line->common.catalog || !folder_has(line->common.catalog, name))
+        return OK;
+    *path = text_format(line->arena, "%s/%s", line->common.catalog, name);
+    return file_read(out, line->arena, *path);
+}
+
+static enum err read_terms(struct hosting_input *input, const struct command_line *line)
+{
+    struct text csv;
+    const char *path;
+    struct billing *billing;
+    struct managed *managed;
+    TRY(read_table(&csv, &path, line, "billing.csv"));
+    TRY(offers_billing(&billing, &input->billing_count, line->arena, csv, path));
+    TRY(read_table(&csv, &path, line, "managed.csv"));
+    TRY(hosting_read_managed(&managed, &input->managed_count, line->arena, csv, path));
+    input->billing = billing;
+    input->managed = managed;
+    return OK;
 }
 
 static enum err print(const struct hosting *hosting, struct command_line *line)
@@ -143,20 +157,14 @@ static enum err run(struct command_line *line)
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     struct hosting_document document;
     struct offers offers;
-    struct billing *billing;
-    size_t billing_count;
     TRY(read_options(line, &document));
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
     offers_of_catalog(&offers, line->arena, &data->catalog);
     TRY(prices_override(&offers, line, &data->catalog, own.offers));
-    TRY(read_billing(&billing, &billing_count, line));
-    struct hosting_input input = { .plan = plan,
-                                   .offers = &offers,
-                                   .billing = billing,
-                                   .billing_count = billing_count,
-                                   .request = &hosting_request };
+    struct hosting_input input = { .plan = plan, .offers = &offers, .request = &hosting_request };
+    TRY(read_terms(&input, line));
     hosting_adopt(&input, plan, &document);
     struct hosting hosting;
     TRY(hosting_make(&hosting, line->arena, &input));

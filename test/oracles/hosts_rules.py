@@ -45,6 +45,7 @@ def table(name):
 offers = {}
 for offer in table("offers.csv"):
     offers.setdefault((offer["provider"], offer["instance"], offer["region"]), offer)
+services = table("managed.csv")
 terms_of_storage = table("billing.csv")
 storage_of_any = next(float(t["storage_usd_per_gb_month"]) for t in terms_of_storage if t["provider"] == "*")
 networks = {node["name"] for node in table("nodes.csv") if node["network_bytes_per_s_per_gpu"]}
@@ -70,6 +71,8 @@ def may_recommend(row, options):
     """The rules, from the catalog alone; the reason against it, or None."""
     if row["kind"] == "colocation":
         return "estimate"
+    if row["kind"] == "managed":
+        return "service"
     offer = offers[(row["provider"], row["instance"], row["region"])]
     kind = offer["price_kind"]
     if kind in ("auction", "median") or (kind != "firm" and row["kind"] == "on-demand"):
@@ -110,7 +113,19 @@ def storage_price(row):
     return storage_of_any
 
 
+def service(where, row):
+    if not near(row["managed_tokens"] / 1e6 * row["usd_per_million_tokens"], row["cost_usd"]["p50"]):
+        tell(where, row, "does not cost its tokens")
+    if not any(s["provider"] == row["provider"] and s["service"] == row["instance"] and
+               near(float(s["usd_per_million_tokens"]), row["usd_per_million_tokens"])
+               for s in services):
+        tell(where, row, "has not the price of the catalog")
+    return row["rank_usd"]
+
+
 def cost(where, row, document):
+    if row["kind"] == "managed":
+        return service(where, row)
     price, move = row["price"], row["move"]
     moved = move["in_hours"] + move["out_hours"]
     billed = row["billed_hours"]["p50"]
@@ -167,7 +182,7 @@ def check(where, document, options):
         order.append((-(meets + (meets and not against)), rank))
         checked["rows"] += 1
         safe = row["chance_in_time"] is None or row["chance_in_time"] >= 0.9
-        trust = (row["time"]["stable"], safe)
+        trust = (row.get("time", {}).get("stable"), safe)
         if meets and not against and (best is None or (trust, -rank) > best[:2]):
             best = (trust, -rank, row)
     for a, b in zip(order, order[1:]):

@@ -220,8 +220,7 @@ static enum err walk(struct hosting_maker *m, const struct offers *offers)
     add_fastest(m);
     for (size_t i = 0; i < catalog->gpu_count; i++)
         hosting_add_server(m, &catalog->gpus[i]);
-    if (hosting_lists(m->request->provider, "managed"))
-        hosting_add_managed(m);
+    hosting_add_managed(m);
     return OK;
 }
 

@@ -49,11 +49,24 @@ struct hosting_request {
 extern const struct field hosting_fields[];
 struct hosting_request hosting_request_default(void);
 
+// A tuning service that is paid by the token, from data/managed.csv.
+struct managed {
+    const char *provider, *service, *model; // model: NULL: any of that size
+    int method;
+    double least_parameters, most_parameters, usd_per_million_tokens;
+    const char *confidence, *source, *as_of, *note;
+};
+extern const struct field managed_fields[];
+enum err hosting_read_managed(struct managed **out, size_t *count, struct arena *arena,
+                              struct text csv, const char *name);
+
 struct hosting_input {
     const struct plan *plan;
     const struct offers *offers;
     const struct billing *billing;
     size_t billing_count;
+    const struct managed *managed; // services to compare with; NULL: none
+    size_t managed_count;
     const struct hosting_request *request;
     // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
@@ -200,9 +213,10 @@ struct hosting_row {
     struct hosting_ownership ownership;
     double rent_usd_per_gpu_hour; // cheapest on-demand price of an owned GPU; NAN: none
     double disk_needed_bytes, local_disk_bytes; // base model, data, two checkpoints; NAN: unknown
-    double managed_tokens;
-    double chance_in_time; // NAN without a deadline
-    const char *limit;     // the bottleneck: "compute", "memory", "interconnect", …
+    double managed_tokens, usd_per_million_tokens;
+    const struct managed *managed; // NULL: --managed-price, or not a service
+    double chance_in_time;         // NAN without a deadline
+    const char *limit;             // the bottleneck: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
     bool pareto; // no other row is both sooner and cheaper
 };

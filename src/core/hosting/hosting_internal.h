@@ -177,3 +177,4 @@ struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct 
                                           struct hosting_ownership *owned);
 void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu);
 void hosting_add_managed(struct hosting_maker *m);
+struct hosting_row *hosting_new_row(struct hosting_maker *m); // with all that is not known yet

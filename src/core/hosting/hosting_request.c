@@ -222,6 +222,9 @@ static enum err check_provider(const struct hosting_maker *m, const struct offer
     }
     if (text_is(name, "own") || text_is(name, "managed"))
         return OK;
+    for (size_t i = 0; i < m->input->managed_count; i++)
+        if (text_is(name, m->input->managed[i].provider))
+            return OK;
     const char *near = text_nearest(name, names, offers->count);
     return fail(
         ERR_USAGE, "--%s: no offer has provider \"%.*s\"%s%s%s; gpuhours show offers lists them",

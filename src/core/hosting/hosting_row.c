@@ -244,7 +244,7 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
     return group->result.recipe.checkpointing == RECIPE_RECOMPUTE ? "memory" : "compute";
 }
 
-static struct hosting_row *new_row(struct hosting_maker *m)
+struct hosting_row *hosting_new_row(struct hosting_maker *m)
 {
     struct hosting *out = m->out;
     if (out->count == m->room) {
@@ -363,7 +363,7 @@ static void price_row(struct hosting_row *row, const struct hosting_maker *m)
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group)
 {
-    struct hosting_row *row = new_row(m);
+    struct hosting_row *row = hosting_new_row(m);
     hosting_group_sample(&m->job, group);
     row->offer = offer;
     row->kind = kind;
@@ -398,7 +398,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     finish(row, m, wall);
 }
 
-// --- ownership and managed services ------------------------------------------
+// --- ownership ---------------------------------------------------------------
 
 struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
                                           struct hosting_ownership *owned)
@@ -424,7 +424,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     struct hosting_group *group = hosting_find_server(m, gpu, &owned);
     if (!group || !group->fits)
         return;
-    struct hosting_row *row = new_row(m);
+    struct hosting_row *row = hosting_new_row(m);
     hosting_group_sample(&m->job, group);
     row->kind = OFFERS_COLOCATION;
     row->provider = "own";
@@ -455,28 +455,4 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
         row->in_time = false;
         row->chance_in_time = 0;
     }
-}
-
-void hosting_add_managed(struct hosting_maker *m)
-{
-    const struct workload *w = &m->job.plan->chosen.workload;
-    if (isnan(m->request->managed_price) || !hosting_has_kind(m, OFFERS_MANAGED))
-        return;
-    struct hosting_row *row = new_row(m);
-    bool longest = m->request->managed_billing == HOSTING_BY_MAXIMUM_LENGTH;
-    row->kind = OFFERS_MANAGED;
-    row->provider = "managed";
-    row->instance = longest ? "rows × maximum length" : "tokens";
-    row->region = "-";
-    row->limit = "the service";
-    row->managed_tokens =
-        w->epochs * (longest ? w->examples * m->job.plan->rule.context : w->tokens);
-    double usd = row->managed_tokens / 1e6 * m->request->managed_price;
-    row->compute_usd = row->cost_usd = (struct range){ usd, usd, usd };
-    row->run_hours = row->billed_hours = row->elapsed_hours = (struct range){ NAN, NAN, NAN };
-    row->in_time = isnan(m->request->deadline); // the service gives no duration
-    row->in_budget = !(usd > m->request->budget);
-    row->usd_per_hour = row->list_usd_per_hour = NAN;
-    row->rank_usd = usd;
-    row->age_days = NAN;
 }

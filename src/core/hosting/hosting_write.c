@@ -59,7 +59,10 @@ static void put_price(struct json_writer *w, const struct hosting_row *row, doub
     json_put_number(w, "minimum_seconds", row->minimum_seconds);
     json_put_string(w, "terms_confidence", row->terms ? row->terms->confidence : NULL);
     json_put_string(w, "terms_source", row->terms ? row->terms->source : NULL);
-    json_put_string(w, "source", row->offer ? row->offer->offer.source : NULL);
+    json_put_string(w, "source",
+                    row->offer     ? row->offer->offer.source
+                    : row->managed ? row->managed->source
+                                   : NULL);
     json_close(w, '}');
 }
 
@@ -186,7 +189,10 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_count(w, "instance_gpus", row->instance_gpus);
     json_put_count(w, "instances", row->instances);
     json_put_string(w, "price_kind", offer_price_kinds[row->price_kind]);
-    json_put_string(w, "notes", row->offer ? row->offer->offer.note : NULL);
+    json_put_string(w, "notes",
+                    row->offer     ? row->offer->offer.note
+                    : row->managed ? row->managed->note
+                                   : NULL);
     json_put_string(w, "not_recommended", row->doubt);
     json_put_number(w, "rank_usd", row->rank_usd);
     json_put_string(w, "limit", row->limit);
@@ -234,7 +240,7 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
         put_ownership(w, h, row);
     if (row->kind == OFFERS_MANAGED) {
         json_put_number(w, "managed_tokens", row->managed_tokens);
-        json_put_number(w, "usd_per_million_tokens", h->input->request->managed_price);
+        json_put_number(w, "usd_per_million_tokens", row->usd_per_million_tokens);
     }
     json_close(w, '}');
 }

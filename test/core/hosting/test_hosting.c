@@ -422,6 +422,36 @@ TEST(hosting_compares_managed_services_by_the_token)
     CHECK_NEAR(row_of(answer(a), "managed", NULL, OFFERS_MANAGED)->cost_usd.mid, 29.4912, 1e-6);
 }
 
+static bool has_provider(const struct hosting *h, const char *provider)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (!strcmp(h->rows[i].provider, provider))
+            return true;
+    return false;
+}
+
+TEST(hosting_shows_services_of_the_catalog_but_recommends_none)
+{
+    struct asked *a = ask("{\"model\":\"llama-3.1-8b\",\"tokens\":\"10M\",\"epochs\":2,"
+                          "\"method\":\"lora\",\"gpu\":\"h100-sxm\",\"gpus\":1,\"search\":false}");
+    struct managed *services = NULL;
+    CHECK(!hosting_read_managed(&services, &a->input.managed_count, &test_arena,
+                                embedded_file("managed.csv"), "managed.csv"));
+    a->input.managed = services;
+    const struct hosting *h = answer(a);
+    const struct hosting_row *row = row_of(h, "fireworks", "up to 16B", OFFERS_MANAGED);
+    CHECK_NEAR(row->cost_usd.mid, 20 * 0.5, 1e-12); // LoRA, two epochs
+    CHECK_NEAR(row_of(h, "crusoe", NULL, OFFERS_MANAGED)->cost_usd.mid, 20 * 0.4, 1e-12);
+    CHECK(row->doubt && h->recommended && h->recommended->kind != OFFERS_MANAGED);
+    CHECK(!has_provider(h, "tinker")); // for another model
+    a->request.deadline = 3600;
+    CHECK(!row_of(answer(a), "fireworks", NULL, OFFERS_MANAGED)->in_time);
+    a->request.deadline = NAN;
+    a->request.provider = "fireworks";
+    h = answer(a);
+    CHECK(h->count == 1 && !h->recommended);
+}
+
 TEST(hosting_counts_the_queue_against_the_deadline)
 {
     struct asked *a = ask(usual);
@@ -437,14 +467,6 @@ TEST(hosting_counts_the_queue_against_the_deadline)
     CHECK(!strcmp(h->recommended->provider, "today")); // dearer, and in time
     a->request.deadline = NAN;
     CHECK(!strcmp(answer(a)->recommended->provider, "tomorrow"));
-}
-
-static bool has_provider(const struct hosting *h, const char *provider)
-{
-    for (size_t i = 0; i < h->count; i++)
-        if (!strcmp(h->rows[i].provider, provider))
-            return true;
-    return false;
 }
 
 TEST(hosting_filters_by_region_provider_kind_and_tag)
