@@ -170,3 +170,43 @@ TEST(hosting_chart_of_runs_a_month_agrees_with_the_comparison)
         CHECK_NEAR(json_get_number(&points->items[0], "y", NAN), best->cost_usd.mid, 1e-6);
     }
 }
+
+// The same price of the same GPUs: what differs between plan and hosts is data and storage, which
+// only hosts knows, and the samples of the range, not the median run.
+TEST(hosting_and_plan_agree_to_the_cent_on_the_same_offer)
+{
+    static const char *const models[] = { "llama-3.2-1b", "llama-3.1-8b", "qwen3-8b",
+                                          "qwen2.5-14b" };
+    static const char *const methods[] = { "lora", "qlora", "full" };
+    static const char *const gpus[] = { "h100-sxm", "a100-sxm-80gb", "h200-sxm" };
+    struct rng rng = rng_seeded(16);
+    size_t compared = 0;
+    for (int i = 0; i < 24; i++) {
+        int64_t count = rng_below(&rng, 2) ? 8 : 4;
+        const char *gpu = gpus[rng_below(&rng, 3)];
+        double price = 1 + (double)rng_below(&rng, 500) / 100;
+        struct asked *a = ask(text_format(
+            &test_arena,
+            "{\"model\":\"%s\",\"tokens\":%llu,\"epochs\":%llu,\"method\":\"%s\",\"gpu\":\"%s\","
+            "\"gpus\":%lld,\"price\":%.2f,\"search\":false}",
+            models[rng_below(&rng, 4)], 1000000 * (1 + (unsigned long long)rng_below(&rng, 200)),
+            1 + (unsigned long long)rng_below(&rng, 3), methods[rng_below(&rng, 3)], gpu,
+            (long long)count, price));
+        const struct plan *plan = a->input.plan;
+        a->request.price = text_format(&test_arena, "%.2f/gpu-h", price);
+        a->request.provider = "yours";
+        a->request.gpu = gpu;
+        a->request.gpus = count;
+        const struct hosting *h = answer(a);
+        if (!h->count) // does not fit
+            continue;
+        const struct hosting_row *row = &h->rows[0];
+        double planned = plan->forecast.middle.wall_seconds / 3600 * (double)count * price;
+        double hosted =
+            row->group->middle.wall_seconds / 3600 * (double)row->instances * row->usd_per_hour;
+        CHECK(fabs(planned - hosted) < 0.005);
+        CHECK_NEAR(row->run_hours.mid, plan->forecast.wall_hours.mid, 0.03);
+        compared++;
+    }
+    CHECK(compared > 15);
+}
