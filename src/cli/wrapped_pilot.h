@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "cli/wrapped.h"
+#include "cli/wrapped/wrapped.h"
 #include "core/forecast/outlook.h"
 
 // Call after wrapped_finish(). The configuration is the plan's; plan may be NULL.

@@ -2,7 +2,7 @@
 // Runs a trainer, feeds its output and files to the log readers, and measures its steps.
 
 #include "cli/terminal/print.h"
-#include "cli/wrapped.h"
+#include "cli/wrapped/wrapped.h"
 
 #include "core/trainers/trainer_files.h"
 #include "host/clock.h"
