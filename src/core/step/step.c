@@ -180,6 +180,7 @@ static const struct {
     [RECIPE_NF4] = { 4.3, 2 },
     [RECIPE_NF4_NESTED] = { 4.2, 2 },
     [RECIPE_GPTQ4] = { 22, 6 },
+    [RECIPE_GPTQ8] = { 22, 6 }, // the same operations on wider values
     [RECIPE_INT8] = { 5, 2 },
 };
 
