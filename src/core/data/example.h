@@ -44,11 +44,13 @@ struct example {
     int64_t line;
     int64_t tokens, labelled;
     int64_t text_bytes;
-    uint64_t hash;       // of the text
-    const char *problem; // NULL, or why the row cannot be used
-    bool is_second;      // the rejected answer of a row
-    bool is_empty;       // no text except what template and tokenizer add
-    const int32_t *ids;  // one per token; NULL unless requested
+    uint64_t hash;         // of the text
+    const char *problem;   // NULL, or why the row cannot be used
+    bool is_second;        // the rejected answer of a row
+    bool is_empty;         // no text except what template and tokenizer add
+    int adapted, left_out; // enum chat_part: written as text; not rendered
+    bool has_media;        // images, video or sound, whose tokens are not counted
+    const int32_t *ids;    // one per token; NULL unless requested
     const uint8_t *learned;
 };
 
