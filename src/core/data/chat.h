@@ -56,6 +56,8 @@ enum chat_part { // bits
     CHAT_CALLS_ALONE = 128,
 };
 
+const char *chat_part_names(char *at, size_t size, int parts); // "tools, tool calls"; returns at
+
 struct chat_text {
     struct text text;
     const struct template_span *spans; // labelled bytes; in order, never touching

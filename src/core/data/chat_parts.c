@@ -14,6 +14,7 @@
 
 #include "core/data/chat_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MARK "gpuhoursprobe"
@@ -37,6 +38,11 @@ static const char a_tool[] =
     "\"type\": \"function\", \"function\": {\"name\": \"" name \
     "\", \"arguments\": {\"x\": \"" value "\"}}}]}"
 
+#define RESULT                                                                \
+    "{\"role\": \"tool\", \"name\": \"f\", \"tool_call_id\": \"abcdefghi\", " \
+    "\"content\": \"" MARK OTHER_MARK "\"}"
+
+// Several rows of one part: it is enough if one of them comes out.
 static const struct {
     int part;
     const char *messages;
@@ -44,11 +50,9 @@ static const struct {
     { CHAT_TOOLS, "[" QUESTION "]" },
     { CHAT_CALLS, "[" QUESTION ", " CALL("\"\"", MARK, OTHER_MARK) "]" },
     { CHAT_CALLS_ALONE, "[" QUESTION ", " CALL("null", MARK, OTHER_MARK) "]" },
-    { CHAT_RESULTS,
-      "[" QUESTION
-      ", " CALL("null", "f", "v") ", {\"role\": \"tool\", \"name\": \"f\", "
-                                  "\"tool_call_id\": \"abcdefghi\", \"content\": \"" MARK OTHER_MARK
-                                  "\"}]" },
+    { CHAT_RESULTS, "[" QUESTION ", " CALL("null", "f", "v") ", " RESULT "]" },
+    { CHAT_RESULTS, "[" QUESTION ", " CALL("\"\"", "f", "v") ", " RESULT "]" },
+    { CHAT_RESULTS, "[" QUESTION ", {\"role\": \"assistant\", \"content\": \"c\"}, " RESULT "]" },
     { CHAT_CONTENT, "[{\"role\": \"user\", \"content\": \"" MARK OTHER_MARK "\"}]" },
     { CHAT_SYSTEM, "[{\"role\": \"system\", \"content\": \"" MARK OTHER_MARK "\"}, " QUESTION "]" },
     { CHAT_PARTS, "[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}, {\"type\": \"text\", "
@@ -113,13 +117,36 @@ static bool renders(struct chat *chat, int part)
     if (part != CHAT_CONTENT && !renders(chat, CHAT_CONTENT))
         return true;
     for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
-        if (probes[i].part == part)
+        if (probes[i].part == part && !found)
             found = comes_out(chat, probes[i].messages, part == CHAT_TOOLS);
     if (part == CHAT_REASONING)
         found = reads_reasoning(chat);
     chat->probed |= part;
     chat->renders |= found ? part : 0;
     return found;
+}
+
+const char *chat_part_names(char *at, size_t size, int parts)
+{
+    static const struct {
+        int part;
+        const char *name;
+    } names[] = {
+        { CHAT_TOOLS, "tools" },
+        { CHAT_CALLS, "tool calls" },
+        { CHAT_RESULTS, "tool results" },
+        { CHAT_REASONING, "reasoning" },
+        { CHAT_SYSTEM, "the system text" },
+        { CHAT_PARTS, "content in parts" },
+        { CHAT_CONTENT, "content" },
+    };
+    size_t used = 0;
+    at[0] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (parts & names[i].part && used < size)
+            used +=
+                (size_t)snprintf(at + used, size - used, "%s%s", used ? ", " : "", names[i].name);
+    return at;
 }
 
 // --- rewriting ---------------------------------------------------------------

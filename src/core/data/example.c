@@ -57,6 +57,7 @@ enum err example_rule_format(struct example_rule *rule, struct arena *arena,
     rule->chat.eos = format->eos;
     rule->chat.tokens = format->tokens;
     rule->chat.adapts = true;
+    rule->chat.raw_pairs = true;
     return OK;
 }
 

@@ -35,7 +35,8 @@ enum err example_family_template(const char **out, struct arena *arena, const ch
 enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
                                struct chat_format *format, const char *model);
 
-// Compiles the format's template, if it has one, and gives it a name unique to its text.
+// Compiles the format's template, if it has one, and gives it a name unique to its text. Prompt and
+// completion strings stay without template, as in TRL; chat.raw_pairs = false for other trainers.
 enum err example_rule_format(struct example_rule *rule, struct arena *arena,
                              const struct chat_format *format);
 

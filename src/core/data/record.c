@@ -90,7 +90,14 @@ static enum err read_messages(struct record *out, const struct row *row)
     if (!sequence->messages.list->count)
         return fail(ERR_INPUT, "\"%.*s\" is an empty list",
                     TEXT_ARGS(row->schema->columns[RECORD_F_MESSAGES]));
-    return text_field(&sequence->system, row, RECORD_F_SYSTEM, false);
+    TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
+    static const char speaker[] = "SYSTEM: "; // of Glaive's transcripts
+    struct text *system = &sequence->system;
+    if (is_text(value) && text_starts(*system, speaker)) {
+        system->at += sizeof speaker - 1;
+        system->size -= sizeof speaker - 1;
+    }
+    return OK;
 }
 
 static void append_turn(const struct row *row, struct template_value messages, const char *role,
