@@ -10,8 +10,8 @@
 
 struct sums {
     struct counting counting;
-    FILE *lengths; // of each example; NULL: not wanted
-    const char *path;
+    FILE *lengths;           // of each example; NULL: not wanted
+    const char *path, *part; // its name, and the name while it is written
 };
 
 static enum err cannot_write(const struct sums *sums)
@@ -30,21 +30,29 @@ static enum err add(void *context, const struct example *example)
     return OK;
 }
 
-static enum err open_lengths(struct sums *sums, const char *path)
+static enum err open_lengths(struct sums *sums, struct arena *arena, const char *path)
 {
     sums->path = path;
     if (!path)
         return OK;
-    sums->lengths = fopen(path, "w");
+    sums->part = text_format(arena, "%s.part", path);
+    sums->lengths = fopen(sums->part, "w");
     if (!sums->lengths || fputs("tokens,labelled\n", sums->lengths) < 0)
         return cannot_write(sums);
     return OK;
 }
 
+// Gives the file its name if all went well, else removes it.
 static enum err close_lengths(struct sums *sums, enum err err)
 {
-    if (sums->lengths && fclose(sums->lengths) && !err)
-        return cannot_write(sums);
+    if (!sums->lengths)
+        return err;
+    bool failed = ferror(sums->lengths) != 0;
+    failed = fclose(sums->lengths) || failed;
+    if (!err && !failed && !rename(sums->part, sums->path))
+        return OK;
+    err = err ? err : cannot_write(sums);
+    remove(sums->part);
     return err;
 }
 
@@ -59,7 +67,7 @@ enum err dataset_profile(struct profile *out, struct lengths *lengths, struct da
                              .labels = chat_label_names[dataset->options.labels] };
     struct sums sums = { .counting = { .profile = out, .lengths = lengths } };
     struct dataset_reading reading = { .context = &sums, .give = add, .quiet = quiet };
-    enum err err = open_lengths(&sums, lengths_path);
+    enum err err = open_lengths(&sums, dataset->arena, lengths_path);
     if (!err)
         err = dataset_read(dataset, words, count, &reading);
     err = close_lengths(&sums, err);

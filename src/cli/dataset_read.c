@@ -341,9 +341,9 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         list_files(&run);
         const struct inputs *inputs = &run.source.inputs;
         if (inputs->left_out && !reading->quiet)
-            print_note("test and validation splits are left out: %zu files, the first is %s; name "
-                       "them by themselves to count them",
-                       inputs->left_out, inputs->left_out_name);
+            print_note("test and validation splits are left out: %s%s; name them by themselves to "
+                       "count them",
+                       inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         err = pool_run(&job, workers);
         progress_end(&run.progress);

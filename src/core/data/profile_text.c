@@ -30,10 +30,16 @@ static const char *average(struct arena *arena, const struct profile *profile)
     return text_format(arena, mean < 1000 ? "%.1f" : "%.0f", mean);
 }
 
-// "instruction, input from context; not used: id".
+// "instruction, input from context; not used: id". Nothing if all are read as what they are called.
 static void print_columns(const struct profile *profile, struct arena *arena, struct out *out)
 {
     struct out words = { .arena = arena };
+    bool plain = true;
+    for (size_t i = 0; i < profile->column_count; i++)
+        plain = plain && profile->columns[i].part &&
+                !strcmp(profile->columns[i].part, profile->columns[i].name);
+    if (plain)
+        return;
     for (int unused = 0; unused < 2; unused++) {
         const char *before = unused ? "; not used: " : "";
         for (size_t i = 0; i < profile->column_count; i++) {
@@ -46,8 +52,6 @@ static void print_columns(const struct profile *profile, struct arena *arena, st
             before = ", ";
         }
     }
-    if (!words.size)
-        return;
     out_put(out, "  columns     ");
     print_words(out, out_string(&words));
 }

@@ -29,7 +29,8 @@ static const char *media_uncounted(const struct profile *profile, struct arena *
     int64_t count = profile->spots[PROFILE_MEDIA].count;
     if (!count)
         return NULL;
-    return text_format(arena, "%s examples have images, video or sound; only their text is counted",
+    return text_format(arena,
+                       "examples with images, video or sound: %s; only their text is counted",
                        text_commas(arena, count));
 }
 
@@ -39,7 +40,7 @@ static const char *parts_as_text(const struct profile *profile, struct arena *ar
     if (!spots->count)
         return NULL;
     return text_format(arena,
-                       "%s examples have parts that the chat template drops (in the first: %s); "
+                       "examples with parts that the chat template drops: %s (in the first: %s); "
                        "they are counted as text; with --template, give one that renders them",
                        text_commas(arena, spots->count),
                        spots->named ? spots->spots[0].problem : "tools");
@@ -50,11 +51,11 @@ static const char *parts_left_out(const struct profile *profile, struct arena *a
     const struct profile_spots *spots = &profile->spots[PROFILE_LEFT_OUT];
     if (!spots->count)
         return NULL;
-    return text_format(arena,
-                       "in %s examples the chat template leaves something out (in the first: %s), "
-                       "and a trainer would too; it is not counted",
-                       text_commas(arena, spots->count),
-                       spots->named ? spots->spots[0].problem : "text");
+    return text_format(
+        arena,
+        "examples of which the chat template leaves something out: %s (of the first: "
+        "%s); a trainer would too, so it is not counted",
+        text_commas(arena, spots->count), spots->named ? spots->spots[0].problem : "text");
 }
 
 static const struct {

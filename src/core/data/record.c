@@ -93,7 +93,8 @@ static enum err read_messages(struct record *out, const struct row *row)
     TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
     static const char speaker[] = "SYSTEM: "; // of Glaive's transcripts
     struct text *system = &sequence->system;
-    if (is_text(value) && text_starts(*system, speaker)) {
+    if (is_text(value) && system->size >= sizeof speaker - 1 &&
+        !memcmp(system->at, speaker, sizeof speaker - 1)) {
         system->at += sizeof speaker - 1;
         system->size -= sizeof speaker - 1;
     }
