@@ -21,8 +21,9 @@ void chat_label_messages(struct chat *chat, const struct template_list *messages
 
 // Rewrites what the template does not render (see chat.h); tools becomes none if they were moved
 // into a message. Sets chat->adapted. The messages themselves are not changed.
-struct template_list *chat_adapt(struct chat *chat, const struct template_list *messages,
-                                 struct template_value *tools, size_t *added, size_t *prompt_count);
+const struct template_list *chat_adapt(struct chat *chat, const struct template_list *messages,
+                                       struct template_value *tools, size_t *added,
+                                       size_t *prompt_count);
 
 // The parts of these messages that the template renders in general but left out of chat->out.
 int chat_left_out(struct chat *chat, const struct template_list *messages);

@@ -21,6 +21,7 @@
 #define OTHER_MARK "gpuhoursvalue"
 
 static const char *const reasoning_keys[] = { "reasoning_content", "thinking", "reasoning" };
+enum { LOOKED_FOR = 32 }; // bytes of a text that are searched in the output
 enum { REASONING_KEYS = sizeof reasoning_keys / sizeof *reasoning_keys };
 
 // --- what the template renders -----------------------------------------------
@@ -236,6 +237,20 @@ static int unknown_parts(struct chat *chat, struct template_value message)
     return parts;
 }
 
+// Whether every template renders these messages: role and text, and a system text that is rendered.
+static bool are_plain(struct chat *chat, const struct template_list *messages)
+{
+    for (size_t i = 0; i < messages->count; i++) {
+        struct template_value message = messages->items[i];
+        const struct template_value *content = template_value_find(message.dict, TEXT("content"));
+        if (message.dict->count != 2 || !content || content->kind != TEMPLATE_STRING ||
+            chat_is_role(message, "tool") ||
+            (chat_is_role(message, "system") && !renders(chat, CHAT_SYSTEM)))
+            return false;
+    }
+    return true;
+}
+
 // A copy of a message; without its tool calls if they go elsewhere.
 static struct template_value copy_of(struct chat *chat, struct template_value message,
                                      bool without_calls)
@@ -335,9 +350,12 @@ static struct template_value with_tools(struct chat *chat, const struct template
     return message;
 }
 
-struct template_list *chat_adapt(struct chat *chat, const struct template_list *messages,
-                                 struct template_value *tools, size_t *added, size_t *prompt_count)
+const struct template_list *chat_adapt(struct chat *chat, const struct template_list *messages,
+                                       struct template_value *tools, size_t *added,
+                                       size_t *prompt_count)
 {
+    if (tools->kind != TEMPLATE_LIST && are_plain(chat, messages))
+        return messages;
     struct template_list *list =
         template_value_list(&chat->rows, TEMPLATE_PLAIN, messages->count + 1).list;
     bool moved = tools->kind == TEMPLATE_LIST && !renders(chat, CHAT_TOOLS);
@@ -361,12 +379,26 @@ struct template_list *chat_adapt(struct chat *chat, const struct template_list *
     return list;
 }
 
+// Characters that templates may write otherwise: escaped, or trimmed within a text.
+static bool is_changed(char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+    case '\'':
+    case '<':
+    case '>':
+    case '&': return true;
+    default: return (unsigned char)c < ' ';
+    }
+}
+
 // The beginning of a text, as far as no template changes it when it writes JSON or trims.
 static struct text beginning(struct text text)
 {
     text = text_trim(text);
     size_t size = 0;
-    while (size < text.size && size < 64 && !strchr("\"\\\n\r\t<>&'", text.at[size]))
+    while (size < text.size && size < LOOKED_FOR && !is_changed(text.at[size]))
         size++;
     return (struct text){ text.at, size };
 }
