@@ -56,7 +56,8 @@ static bool is_data(const char *name)
     static const char *const endings[] = { ".jsonl",   ".ndjson", ".jsonlines", ".json",
                                            ".csv",     ".tsv",    ".txt",       ".text",
                                            ".parquet", ".arrow",  ".feather" };
-    static const char *const packed[] = { "", ".gz", ".zst", ".zstd" };
+    // The last three are refused by name when they are opened: better than counted as nothing.
+    static const char *const packed[] = { "", ".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4" };
     static const char *const descriptions[] = { "dataset_info.json", "dataset_infos.json",
                                                 "dataset_dict.json", "state.json" };
     for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++)

@@ -15,5 +15,7 @@ awk -F, 'NR > 1 { t += $1; l += $2 } END { print NR - 1, t, l }' "$folder/one.cs
 grep -E '^  "(examples|tokens|labelled_tokens)"' "$folder/p.json"
 printf 'question,answer\n"Who, me?",You.\n' | profile - --lengths "$folder/three.csv" --json | grep -E '^  "(examples|format)"'
 cat "$folder/three.csv"
+mkdir "$folder/packed" && cp data/example.jsonl "$folder/packed" && printf 'BZh91AY' > "$folder/packed/more.jsonl.bz2"
+profile "$folder/packed" --json 2>&1 | sed "s|$folder|DIR|"
 profile "$folder/data" --lengths "$folder/no/such.csv" --out "$folder/p.json" 2>&1 > /dev/null | sed "s|$folder|DIR|" | tail -n 1
 $GPUHOURS profile --merge "$folder/p.json" --lengths x.csv 2>&1 || true
