@@ -22,8 +22,7 @@ static struct profile_settings settings;
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "file to write; - is standard output", .value = "FILE",
           .fallback = "profile.json, or none with --json"),
-    FIELD(request, lengths, TEXT,
-          "CSV file to write: tokens and labelled tokens of each example, in file order",
+    FIELD(request, lengths, TEXT, "CSV file to write: tokens of each example, in file order",
           .value = "FILE", .fallback = "none"),
     FIELD(request, merge, FLAG, "the files are profiles: merge them into one"),
     { 0 },

@@ -58,7 +58,6 @@ struct record_schema {
     struct text columns[RECORD_FIELDS]; // the column of each part; .at NULL if there is none
     bool nested;                        // some of them are keys within an object: "data.messages"
     const char *sentence;               // for people: the format and its columns
-    const char *like;                   // a public data set with these columns; NULL: none
     struct record_column *all;
     size_t count;
 };

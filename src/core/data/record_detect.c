@@ -228,7 +228,7 @@ static void find_signature(struct record_schema *schema, const struct columns *c
     enum record_format format = schema->format;
     enum record_format row = format == RECORD_SHAREGPT ? RECORD_MESSAGES : format;
     for (const struct record_signature *s = record_signatures; s->columns; s++) {
-        struct record_schema found = { .format = s->format, .like = s->from };
+        struct record_schema found = { .format = s->format };
         if ((row && s->format != row) || !match(&found, columns, s->columns))
             continue;
         if (found.format == RECORD_MESSAGES &&

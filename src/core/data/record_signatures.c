@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of record shapes: which columns a public data set has, and what each of them is.
+// The table of record shapes: which columns a public data set has, and what each of them is. The
+// last column names the data set, or where none is known by that shape, the columns.
 //
 // The first row whose columns all exist decides. "prompt=question" reads the part prompt from the
 // column question, "output" the part output from the column of that name. "*.messages" is that key
@@ -10,20 +11,20 @@
 
 const struct record_signature record_signatures[] = {
     // Two answers to one prompt.
+    { RECORD_PREFERENCE, "prompt chosen rejected", "HuggingFaceH4/ultrafeedback_binarized" },
     { RECORD_PREFERENCE, "prompt=instruction chosen rejected",
-      "argilla/distilabel-math-preference" },
+      "instruction beside chosen and rejected" },
     { RECORD_PREFERENCE, "prompt=question chosen rejected", "Intel/orca_dpo_pairs" },
-    { RECORD_PREFERENCE, "prompt chosen rejected", "trl-lib/ultrafeedback_binarized" },
     { RECORD_PREFERENCE, "messages=conversations chosen rejected", "llamafactory/DPO-En-Zh-20k" },
     { RECORD_PREFERENCE, "prompt=input chosen rejected",
       "argilla/distilabel-intel-orca-dpo-pairs" },
-    { RECORD_PREFERENCE, "prompt=query chosen rejected", "xinlai/Math-Step-DPO-10K" },
+    { RECORD_PREFERENCE, "prompt=query chosen rejected", "query beside chosen and rejected" },
     { RECORD_PREFERENCE, "chosen rejected", "Anthropic/hh-rlhf" },
     { RECORD_PREFERENCE, "chosen=chosen_messages rejected=rejected_messages",
-      "jondurbin/truthy-dpo" },
+      "chosen_messages and rejected_messages" },
     { RECORD_PREFERENCE, "prompt=question chosen=response_j rejected=response_k",
       "lvwerra/stack-exchange-paired" },
-    { RECORD_PREFERENCE, "chosen=response_j rejected=response_k", "stack-exchange-paired" },
+    { RECORD_PREFERENCE, "chosen=response_j rejected=response_k", "response_j and response_k" },
 
     // Conversations.
     { RECORD_MESSAGES, "messages", "HuggingFaceH4/ultrachat_200k" },
@@ -32,7 +33,7 @@ const struct record_signature record_signatures[] = {
     { RECORD_MESSAGES, "messages=contents", "Gemini tuning files" },
     { RECORD_MESSAGES, "messages=chat", "glaiveai/glaive-function-calling-v2" },
     { RECORD_COMPLETION, "prompt=dialogue completion=summary", "knkarthick/samsum" },
-    { RECORD_MESSAGES, "messages=dialogue", "knkarthick/topicalchat" },
+    { RECORD_MESSAGES, "messages=dialogue", "dialogue as a list of turns" },
     { RECORD_MESSAGES, "messages=dialog", "daily_dialog" },
     { RECORD_MESSAGES, "messages=data", "stingning/ultrachat" },
     { RECORD_MESSAGES, "messages=*.messages", "OpenAI batch files (body.messages)" },
@@ -41,34 +42,35 @@ const struct record_signature record_signatures[] = {
     // An instruction and its answer.
     { RECORD_ALPACA, "instruction output", "tatsu-lab/alpaca" },
     { RECORD_ALPACA, "instruction output=response", "databricks/databricks-dolly-15k" },
-    { RECORD_ALPACA, "instruction output=answer", "TokenBender/code_instructions_122k" },
-    { RECORD_ALPACA, "instruction output=completion", "bigcode/self-oss-instruct" },
+    { RECORD_ALPACA, "instruction output=answer", "instruction and answer" },
+    { RECORD_ALPACA, "instruction output=completion", "instruction and completion" },
     { RECORD_ALPACA, "instruction=definition input=inputs output=targets",
       "Muennighoff/natural-instructions" },
 
     // A prompt and its completion.
     { RECORD_COMPLETION, "prompt completion", "trl-lib/tldr" },
-    { RECORD_COMPLETION, "prompt completion=response", "MBZUAI/LaMini-instruction" },
+    { RECORD_COMPLETION, "prompt completion=response", "prompt and response" },
     { RECORD_QUESTION, "prompt=question completion=answer", "openai/gsm8k" },
     { RECORD_QUESTION, "prompt=question completion=response", "Open-Orca/OpenOrca" },
     { RECORD_QUESTION, "prompt=query completion=response", "meta-math/MetaMathQA" },
-    { RECORD_QUESTION, "prompt=query completion=answer", "zwhe99/simplerl" },
+    { RECORD_QUESTION, "prompt=query completion=answer", "query and answer" },
     { RECORD_QUESTION, "prompt=question completion=answers.text", "rajpurkar/squad" },
-    { RECORD_QUESTION, "prompt=question completion=output", "Cohere question files" },
+    { RECORD_QUESTION, "prompt=question completion=output", "question and output" },
     { RECORD_QUESTION, "prompt=question completion=generated_solution",
       "nvidia/OpenMathInstruct-1" },
     { RECORD_QUESTION, "prompt=problem completion=generated_solution",
       "nvidia/OpenMathInstruct-2" },
-    { RECORD_QUESTION, "prompt=problem completion=solution", "AI-MO/NuminaMath-CoT" },
-    { RECORD_QUESTION, "prompt=user completion=assistant", "user and assistant columns" },
-    { RECORD_QUESTION, "prompt=human completion=assistant", "human and assistant columns" },
+    { RECORD_QUESTION, "prompt=problem completion=solution", "AI-MO/NuminaMath-1.5" },
+    { RECORD_QUESTION, "prompt=user completion=assistant", "user and assistant" },
+    { RECORD_QUESTION, "prompt=human completion=assistant", "human and assistant" },
     { RECORD_COMPLETION, "prompt=inputs completion=targets", "Muennighoff/flan" },
-    { RECORD_COMPLETION, "prompt=input completion=target", "bigscience/P3 (T0)" },
-    { RECORD_COMPLETION, "prompt=input completion=output", "garage-bAInd/Open-Platypus" },
-    { RECORD_COMPLETION, "prompt completion=answer", "prompt and answer columns" },
+    { RECORD_COMPLETION, "prompt=input completion=target", "T0's input and target" },
+    { RECORD_COMPLETION, "prompt=input completion=output", "input and output" },
+    { RECORD_COMPLETION, "prompt completion=answer", "prompt and answer" },
     { RECORD_COMPLETION, "prompt=document completion=summary", "EdinburghNLP/xsum" },
     { RECORD_COMPLETION, "prompt=article completion=highlights", "abisee/cnn_dailymail" },
-    { RECORD_COMPLETION, "prompt=article completion=summary", "ccdv/arxiv-summarization" },
+    { RECORD_COMPLETION, "prompt=article completion=abstract", "ccdv/arxiv-summarization" },
+    { RECORD_COMPLETION, "prompt=article completion=summary", "article and summary" },
     { RECORD_COMPLETION, "prompt=text completion=summary", "FiscalNote/billsum" },
     { RECORD_COMPLETION, "prompt=translation.1 completion=translation.2", "wmt/wmt16" },
 
@@ -78,7 +80,7 @@ const struct record_signature record_signatures[] = {
     { RECORD_TEXT, "text=completion", "completions alone" },
     { RECORD_TEXT, "text=code", "codeparrot/github-code" },
     { RECORD_PROMPT, "prompt", "trl-lib/ultrafeedback-prompt" },
-    { RECORD_PROMPT, "prompt=problem", "open-r1/OpenR1-Math prompts" },
+    { RECORD_PROMPT, "prompt=problem", "problems alone" },
     { RECORD_PROMPT, "prompt=question", "questions alone" },
     { 0 },
 };

@@ -76,7 +76,7 @@ static const struct {
       RECORD_MESSAGES,
       "[user]q[assistant]<tool_call>\n{\"name\": \"f\", \"arguments\": "
       "\"{}\"}\n</tool_call>[tool]r" },
-    { "open-r1/Mixture-of-Thoughts",
+    { "messages with reasoning_content",
       "{'messages': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'reasoning_content': "
       "'hm', 'content': 'a'}]}",
       RECORD_MESSAGES, "[user]q[assistant]<think>\nhm\n</think>\n\na" },
@@ -131,7 +131,7 @@ static const struct {
       RECORD_QUESTION, "[system]s[user]q[assistant]a" },
     { "meta-math/MetaMathQA", "{'query': 'q', 'response': 'a', 'type': 't'}", RECORD_QUESTION,
       "[user]q[assistant]a" },
-    { "AI-MO/NuminaMath (problem, solution)", "{'problem': 'q', 'solution': 'a'}", RECORD_QUESTION,
+    { "AI-MO/NuminaMath-1.5", "{'problem': 'q', 'solution': 'a'}", RECORD_QUESTION,
       "[user]q[assistant]a" },
     { "nvidia/OpenMathInstruct-2",
       "{'problem': 'q', 'generated_solution': 'a', 'expected_answer': '1'}", RECORD_QUESTION,
@@ -146,7 +146,7 @@ static const struct {
       RECORD_COMPLETION, "[user]p[assistant]c" },
     { "Muennighoff/flan", "{'inputs': 'p', 'targets': 'c', 'task': 't'}", RECORD_COMPLETION,
       "pc</>" },
-    { "bigscience/P3 (T0)", "{'input': 'p', 'target': 'c'}", RECORD_COMPLETION, "pc</>" },
+    { "T0's input and target", "{'input': 'p', 'target': 'c'}", RECORD_COMPLETION, "pc</>" },
     { "EdinburghNLP/xsum", "{'document': 'p', 'summary': 'c', 'id': '1'}", RECORD_COMPLETION,
       "pc</>" },
     { "abisee/cnn_dailymail", "{'article': 'p', 'highlights': 'c', 'id': '1'}", RECORD_COMPLETION,
@@ -168,7 +168,7 @@ static const struct {
       "{'chosen': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'c'}], "
       "'rejected': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'r'}]}",
       RECORD_PREFERENCE, "[user]q[assistant]c | [user]q[assistant]r" },
-    { "argilla/ultrafeedback-binarized-preferences",
+    { "argilla/ultrafeedback-binarized-preferences-cleaned",
       "{'prompt': 'q', 'chosen': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', "
       "'content': 'c'}], 'rejected': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', "
       "'content': 'r'}]}",
@@ -182,7 +182,7 @@ static const struct {
     { "argilla/distilabel-intel-orca-dpo-pairs",
       "{'system': 's', 'input': 'q', 'chosen': 'c', 'rejected': 'r'}", RECORD_PREFERENCE,
       "[system]s[user]q[assistant]c | [system]s[user]q[assistant]r" },
-    { "argilla/distilabel-math-preference",
+    { "instruction and input beside chosen and rejected",
       "{'instruction': 'q', 'input': 'x', 'chosen': 'c', 'rejected': 'r'}", RECORD_PREFERENCE,
       "[user]q\nx[assistant]c | [user]q\nx[assistant]r" },
     { "llamafactory/DPO-En-Zh-20k",
@@ -196,7 +196,7 @@ static const struct {
       RECORD_PREFERENCE, "[user]q[assistant]c | [user]q[assistant]r" },
     { "lvwerra/stack-exchange-paired", "{'question': 'q', 'response_j': 'c', 'response_k': 'r'}",
       RECORD_PREFERENCE, "[user]q[assistant]c | [user]q[assistant]r" },
-    { "trl-lib/lm-human-preferences, strings", "{'prompt': 'p', 'chosen': 'c', 'rejected': 'r'}",
+    { "trl-internal-testing/zen", "{'prompt': 'p', 'chosen': 'c', 'rejected': 'r'}",
       RECORD_PREFERENCE, "pc</> | pr</>" },
 };
 
