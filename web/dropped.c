@@ -134,6 +134,7 @@ static enum err detect(struct dropped *d, const struct lines *rows)
         TRY(example_detect(schema, &d->arena, rows, &d->table, RECORD_AUTO, (struct text){ 0 }));
         d->table.schema = schema;
         name = record_format_names[schema->format];
+        profile_add_columns(&d->profile, &d->arena, schema->all, schema->count);
     }
     d->profile.format = d->profile.format && strcmp(d->profile.format, name) ? "mixed" : name;
     return OK;

@@ -367,6 +367,29 @@ static enum lines_format guess_json(struct text head, bool named_lines)
     return whole || named_lines || !line.size || line.at[0] != '{' ? LINES_JSON : LINES_VALUES;
 }
 
+// Whether a text without a name is a table: its first line is two or more plain words between
+// commas or tabs, its second line has separators too.
+static bool is_csv_header(struct text head)
+{
+    struct text rest = head, line, next;
+    size_t cells = 1;
+    bool in_word = false;
+    if (!text_next(&rest, '\n', &line) || !rest.at || !text_next(&rest, '\n', &next))
+        return false;
+    line = text_trim(line);
+    char separator = memchr(line.at, '\t', line.size) ? '\t' : ',';
+    for (size_t i = 0; i < line.size; i++) {
+        char c = line.at[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '"' ||
+                      (in_word && ((c >= '0' && c <= '9') || c == '-' || c == '.'));
+        if (!letter && (c != separator || !in_word))
+            return false;
+        cells += c == separator;
+        in_word = letter;
+    }
+    return in_word && cells > 1 && memchr(next.at, separator, next.size);
+}
+
 enum lines_format lines_guess(const char *name, struct text head)
 {
     static const char *const compressed[] = { ".gz", ".zst", ".zstd", NULL };
@@ -387,5 +410,8 @@ enum lines_format lines_guess(const char *name, struct text head)
     bool like_json = seen.size && (seen.at[0] == '{' || seen.at[0] == '[');
     if (like_json || ends_with(stem, ".json"))
         return guess_json(head, false);
-    return head.size && memchr(head.at, 0, head.size) ? LINES_UNKNOWN : LINES_TEXT;
+    if (head.size && memchr(head.at, 0, head.size))
+        return LINES_UNKNOWN;
+    bool unnamed = !strchr(name, '.');
+    return unnamed && is_csv_header(head) ? LINES_CSV : LINES_TEXT;
 }

@@ -300,6 +300,7 @@ static enum err run(struct command_line *line)
     TRY(data_trainer(&settings.trainer, line, settings.stack));
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
+    data.trainer = settings.trainer;
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)
         return fail(ERR_USAGE, "pack writes token ids and needs the model's own tokenizer: give "

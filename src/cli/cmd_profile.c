@@ -12,7 +12,7 @@
 #include <string.h>
 
 static struct request {
-    const char *out;
+    const char *out, *lengths;
     bool merge;
 } request;
 
@@ -22,6 +22,8 @@ static struct profile_settings settings;
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "file to write; - is standard output", .value = "FILE",
           .fallback = "profile.json, or none with --json"),
+    FIELD(request, lengths, TEXT, "CSV file to write: tokens of each example, in file order",
+          .value = "FILE", .fallback = "none"),
     FIELD(request, merge, FLAG, "the files are profiles: merge them into one"),
     { 0 },
 };
@@ -96,9 +98,10 @@ static enum err count(struct profile *out, struct command_line *line)
         TRY(data_trainer(&settings.trainer, line, settings.stack));
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct dataset dataset;
+    data.trainer = settings.trainer;
     TRY(dataset_open(&dataset, line->arena, &data));
     TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,
-                        line->common.quiet));
+                        request.lengths, line->common.quiet));
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
@@ -134,6 +137,8 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "profile needs data: files, folders or - for standard input");
+    if (request.merge && request.lengths)
+        return fail(ERR_USAGE, "--lengths needs the data; profiles that are merged have no order");
     struct profile profile = { 0 };
     TRY(request.merge ? merge(&profile, line) : count(&profile, line));
     return write_profile(&profile, line);

@@ -165,6 +165,7 @@ static enum err read_data(struct job *job, struct command_line *line)
                                            (uint64_t)settings.seed, request.held_out });
     struct dataset dataset;
     struct dataset_options asked = data;
+    asked.trainer = "native";
     if (!job->model.folder && asked.tokenizer)
         asked.model = NULL;
     TRY(dataset_open(&dataset, job->arena, &asked));

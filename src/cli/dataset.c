@@ -171,6 +171,7 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
     TRY(find_format(&format, dataset, path));
     TRY(example_rule_format(&dataset->rule, arena, &format));
     dataset->rule.chat.labels = (enum chat_labels)options->labels;
+    dataset->rule.chat.raw_pairs = packing_strings_raw(options->trainer);
     if (options->system)
         dataset->rule.chat.system = text_of(options->system);
     return read_date(&dataset->rule.chat.date, options->date);

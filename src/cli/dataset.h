@@ -23,9 +23,10 @@ struct dataset_options {
     const char *model, *tokenizer; // where the tokenizer and the template come from
     const char *template;          // overrides the model's; "none" applies none
     const char *fields, *system, *date;
-    int format;   // enum record_format
-    int labels;   // enum chat_labels
-    int bad_rows; // enum dataset_bad_rows
+    const char *trainer; // of the stack, as packing.h has it; NULL: hf. No option
+    int format;          // enum record_format
+    int labels;          // enum chat_labels
+    int bad_rows;        // enum dataset_bad_rows
     int64_t threads;
 };
 extern const struct field dataset_fields[];
@@ -48,13 +49,17 @@ struct dataset_reading {
     bool quiet;
     struct profile_file *files; // filled, in the dataset's arena
     size_t file_count;
-    const char *format; // format of the records
+    const char *format;            // format of the records
+    struct record_column *columns; // of the files, in the dataset's arena
+    size_t column_count;
 };
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
 
 // The part of a profile that comes from the data. `lengths` gets the lengths in order; with very
-// many examples it stays empty and the tally of the profile is filled instead.
+// many examples it stays empty and the tally of the profile is filled instead. lengths_path, unless
+// NULL, is a CSV file that gets tokens and labelled tokens of each example, in file order.
 enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
-                         const char *const *words, size_t count, bool quiet);
+                         const char *const *words, size_t count, const char *lengths_path,
+                         bool quiet);

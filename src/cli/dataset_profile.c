@@ -4,27 +4,79 @@
 #include "cli/dataset.h"
 #include "core/data/counting.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct sums {
+    struct counting counting;
+    FILE *lengths;           // of each example; NULL: not wanted
+    const char *path, *part; // its name, and the name while it is written
+};
+
+static enum err cannot_write(const struct sums *sums)
+{
+    return fail(ERR_UNAVAILABLE, "%s: cannot be written: %s", sums->path, strerror(errno));
+}
+
 static enum err add(void *context, const struct example *example)
 {
-    counting_add(context, example);
+    struct sums *sums = context;
+    counting_add(&sums->counting, example);
+    bool wanted = sums->lengths && !example->problem;
+    if (wanted && fprintf(sums->lengths, "%lld,%lld\n", (long long)example->tokens,
+                          (long long)example->labelled) < 0)
+        return cannot_write(sums);
     return OK;
 }
 
+static enum err open_lengths(struct sums *sums, struct arena *arena, const char *path)
+{
+    sums->path = path;
+    if (!path)
+        return OK;
+    sums->part = text_format(arena, "%s.part", path);
+    sums->lengths = fopen(sums->part, "w");
+    if (!sums->lengths || fputs("tokens,labelled\n", sums->lengths) < 0)
+        return cannot_write(sums);
+    return OK;
+}
+
+// Gives the file its name if all went well, else removes it.
+static enum err close_lengths(struct sums *sums, enum err err)
+{
+    if (!sums->lengths)
+        return err;
+    bool failed = ferror(sums->lengths) != 0;
+    failed = fclose(sums->lengths) || failed;
+    if (!err && !failed && !rename(sums->part, sums->path))
+        return OK;
+    err = err ? err : cannot_write(sums);
+    remove(sums->part);
+    return err;
+}
+
 enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
-                         const char *const *words, size_t count, bool quiet)
+                         const char *const *words, size_t count, const char *lengths_path,
+                         bool quiet)
 {
     *out = (struct profile){ .tokenizer = dataset->rule.tokenizer_name,
                              .exact = dataset->rule.exact,
                              .spread = dataset->rule.spread,
                              .template = dataset->rule.template_name,
                              .labels = chat_label_names[dataset->options.labels] };
-    struct counting counting = { .profile = out, .lengths = lengths };
-    struct dataset_reading reading = { .context = &counting, .give = add, .quiet = quiet };
-    enum err err = dataset_read(dataset, words, count, &reading);
-    counting_end(&counting);
+    struct sums sums = { .counting = { .profile = out, .lengths = lengths } };
+    struct dataset_reading reading = { .context = &sums, .give = add, .quiet = quiet };
+    enum err err = open_lengths(&sums, dataset->arena, lengths_path);
+    if (!err)
+        err = dataset_read(dataset, words, count, &reading);
+    err = close_lengths(&sums, err);
+    counting_end(&sums.counting);
     TRY(err);
+    out->columns = reading.columns;
+    out->column_count = reading.column_count;
     out->files = reading.files;
     out->file_count = reading.file_count;
     out->format = reading.format;
-    return counting_check(&counting, words[0]);
+    return counting_check(&sums.counting, words[0]);
 }

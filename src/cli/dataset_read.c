@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { BLOCK_BYTES = 1 << 18 }; // that a worker gets at a time
+enum { MOST_SCHEMAS = 64 };     // whose columns are listed
 
 // --- a block of rows ---------------------------------------------------------
 
@@ -31,8 +32,9 @@ struct result {
     const char *problem;
     const uint8_t *learned;
     uint32_t text_bytes, tokens, labelled;
-    uint32_t line; // counted from the first line of the block
-    bool is_second, is_empty;
+    uint32_t line;             // counted from the first line of the block
+    uint8_t adapted, left_out; // enum chat_part
+    bool is_second, is_empty, has_media;
 };
 
 struct item {
@@ -53,6 +55,8 @@ struct run {
     struct arena source_arena;      // of take() alone
     const struct record_schema *schema;
     size_t schema_file; // index plus one; 0: none yet
+    const struct record_schema *schemas[MOST_SCHEMAS];
+    size_t kept;
     struct worker *workers;
     struct progress progress;
 };
@@ -89,6 +93,9 @@ static void tokenise(struct run *run, struct item *item, struct worker *worker,
             mark_labels(learned, &item->tokens, first, text, example_labels_all(text));
         example.hash = example_hash(text->text);
         example.text_bytes = (int64_t)text->text.size;
+        example.adapted = text->adapted;
+        example.left_out = text->left_out;
+        example.has_media = text->has_media;
         result->learned = learned;
     } else {
         example_count(&worker->examples, &example, text);
@@ -96,6 +103,9 @@ static void tokenise(struct run *run, struct item *item, struct worker *worker,
     result->tokens = (uint32_t)example.tokens;
     result->labelled = (uint32_t)example.labelled;
     result->hash = example.hash;
+    result->adapted = (uint8_t)example.adapted;
+    result->left_out = (uint8_t)example.left_out;
+    result->has_media = example.has_media;
     result->text_bytes = (uint32_t)example.text_bytes;
 }
 
@@ -158,6 +168,13 @@ static enum err work(void *context, void *at, int number)
 
 // --- blocks in, examples out -------------------------------------------------
 
+// Remembers the first schemas; their columns are copied when all is read.
+static void keep_schema(struct run *run, const struct record_schema *schema)
+{
+    if (run->kept < MOST_SCHEMAS)
+        run->schemas[run->kept++] = schema;
+}
+
 static enum err detect(struct run *run, const struct block *block)
 {
     struct record_schema *schema = ARENA_NEW(&run->source_arena, struct record_schema, 1);
@@ -173,6 +190,7 @@ static enum err detect(struct run *run, const struct block *block)
         name = "mixed";
     run->reading->format = name;
     run->schema = schema;
+    keep_schema(run, schema);
     return OK;
 }
 
@@ -235,6 +253,9 @@ static enum err give(void *context, void *at)
             .problem = result->problem,
             .is_second = result->is_second,
             .is_empty = result->is_empty,
+            .adapted = result->adapted,
+            .left_out = result->left_out,
+            .has_media = result->has_media,
             .ids = run->reading->wants_ids ? item->tokens.ids + first : NULL,
             .learned = result->learned,
         };
@@ -288,6 +309,15 @@ static void list_files(struct run *run)
     }
 }
 
+static void list_columns(struct dataset_reading *reading, struct arena *arena,
+                         const struct record_schema *schema)
+{
+    struct profile all = { .columns = reading->columns, .column_count = reading->column_count };
+    profile_add_columns(&all, arena, schema->all, schema->count);
+    reading->columns = all.columns;
+    reading->column_count = all.column_count;
+}
+
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading)
 {
@@ -307,6 +337,11 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                           &(struct source_options){ .block_bytes = BLOCK_BYTES });
     if (!err) {
         list_files(&run);
+        const struct inputs *inputs = &run.source.inputs;
+        if (inputs->left_out && !reading->quiet)
+            print_note("test and validation splits are left out: %s%s; name them by themselves to "
+                       "count them",
+                       inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         err = pool_run(&job, workers);
         progress_end(&run.progress);
@@ -318,6 +353,8 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         arena_release(&worker->rows);
     }
     free(run.workers);
+    for (size_t i = 0; i < run.kept; i++)
+        list_columns(reading, dataset->arena, run.schemas[i]);
     arena_release(&run.source_arena);
     return err;
 }

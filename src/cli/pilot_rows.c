@@ -39,6 +39,7 @@ static enum err read_rows(struct loader *out, struct arena *arena, const struct 
 {
     struct dataset dataset;
     struct dataset_options options = rows->data;
+    options.trainer = "native";
     if (!rows->folder && options.tokenizer)
         options.model = NULL;
     else if (rows->folder)

@@ -3,6 +3,7 @@
 
 #include "host/inputs.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -55,7 +56,8 @@ static bool is_data(const char *name)
     static const char *const endings[] = { ".jsonl",   ".ndjson", ".jsonlines", ".json",
                                            ".csv",     ".tsv",    ".txt",       ".text",
                                            ".parquet", ".arrow",  ".feather" };
-    static const char *const packed[] = { "", ".gz", ".zst", ".zstd" };
+    // The last three are refused by name when they are opened: better than counted as nothing.
+    static const char *const packed[] = { "", ".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4" };
     static const char *const descriptions[] = { "dataset_info.json", "dataset_infos.json",
                                                 "dataset_dict.json", "state.json" };
     for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++)
@@ -144,6 +146,50 @@ static enum err find_pattern(struct finder *f, const char *pattern)
     return err;
 }
 
+enum split { SPLIT_NONE, SPLIT_TRAIN, SPLIT_HELD_OUT };
+
+// The split that a path within a folder names: data/test-00000-of-00001.parquet, validation/0.json.
+static enum split split_of(const char *path)
+{
+    static const char *const held_out[] = { "test", "validation", "valid",      "val",
+                                            "dev",  "eval",       "evaluation", "heldout" };
+    bool train = false, held = false;
+    while (*path) {
+        char word[16] = "";
+        size_t size = 0;
+        for (; isalpha((unsigned char)*path); path++)
+            if (size + 1 < sizeof word)
+                word[size++] = (char)tolower((unsigned char)*path);
+        train = train || !strcmp(word, "train") || !strcmp(word, "training");
+        for (size_t i = 0; i < sizeof held_out / sizeof *held_out; i++)
+            held = held || !strcmp(word, held_out[i]);
+        path += *path != 0 && !isalpha((unsigned char)*path);
+    }
+    return train == held ? SPLIT_NONE : train ? SPLIT_TRAIN : SPLIT_HELD_OUT;
+}
+
+// Leaves test and validation files of a folder out, if it has train files.
+static void keep_train_split(struct finder *f, size_t first, size_t folder_size)
+{
+    struct inputs *out = f->out;
+    bool has_train = false;
+    size_t kept = first;
+    for (size_t i = first; i < out->count; i++)
+        has_train = has_train || split_of(out->paths[i] + folder_size) == SPLIT_TRAIN;
+    for (size_t i = first; has_train && i < out->count; i++) {
+        struct stat about;
+        if (split_of(out->paths[i] + folder_size) != SPLIT_HELD_OUT) {
+            out->paths[kept++] = out->paths[i];
+            continue;
+        }
+        if (!out->left_out++)
+            out->left_out_name = out->paths[i];
+        if (!stat(out->paths[i], &about))
+            out->total_bytes -= about.st_size;
+    }
+    out->count = has_train ? kept : out->count;
+}
+
 static enum err find(struct finder *f, const char *word)
 {
     struct stat about;
@@ -170,6 +216,7 @@ static enum err find(struct finder *f, const char *word)
                     "%s: the folder holds no data file (.jsonl, .json, .csv, .tsv, .txt, .parquet, "
                     ".arrow; .gz and .zst of these)",
                     word);
+    keep_train_split(f, before, strlen(word));
     return OK;
 }
 

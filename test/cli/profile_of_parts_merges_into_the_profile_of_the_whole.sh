@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# All but the batches, which know the order of the files only in one run, and the place of rows.
+# All but the batches and the place of rows. Contexts know the order of the files only in one run, so the
+# whole goes through --merge too.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 head -120 data/example.jsonl > "$folder/a.jsonl"
@@ -10,8 +11,9 @@ profile() {
 profile "$folder/a.jsonl" > "$folder/a.json" &&
 profile "$folder/b.jsonl" > "$folder/b.json" &&
 profile "$folder/a.jsonl" "$folder/b.jsonl" > "$folder/both.json" &&
+$GPUHOURS profile --merge "$folder/both.json" --json > "$folder/whole.json" &&
 $GPUHOURS profile --merge "$folder/a.json" "$folder/b.json" --json > "$folder/merged.json" || exit 1
 known() { sed -e '/"batches": {/,/^  }/d' -e '/duplicate/d' -e '/"look_at": {/,$d' "$1"; }
-known "$folder/both.json" > "$folder/x"
+known "$folder/whole.json" > "$folder/x"
 known "$folder/merged.json" > "$folder/y"
 cmp "$folder/x" "$folder/y" && grep -c . "$folder/x" > /dev/null && echo equal

@@ -10,12 +10,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 MUTATES_AS(json)
 
-static void render(const struct record *record, const struct template *template, int labels)
+static void render(const struct record *record, const struct template *template, int labels,
+                   bool adapts)
 {
     struct chat chat;
     struct chat_text text;
     struct chat_settings settings = { .template = template,
                                       .eos = TEXT("</s>"),
+                                      .raw_pairs = adapts,
+                                      .adapts = adapts,
                                       .labels = (enum chat_labels)labels };
     if (chat_init(&chat, &settings))
         return;
@@ -52,9 +55,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             record_read(&record, &schema, &arena, row))
             continue;
         for (int labels = CHAT_ALL; labels <= CHAT_COMPLETION; labels++) {
-            render(&record, blocks, labels);
-            render(&record, bare, labels);
-            render(&record, NULL, labels);
+            render(&record, blocks, labels, false);
+            render(&record, blocks, labels, true);
+            render(&record, bare, labels, false);
+            render(&record, bare, labels, true);
+            render(&record, NULL, labels, true);
         }
     }
     arena_release(&arena);

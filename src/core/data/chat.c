@@ -107,20 +107,27 @@ static enum err explain(struct chat *chat, const struct template_list *messages,
 }
 
 static enum err render_chat(struct chat *chat, const struct template_list *messages, size_t added,
-                            struct template_value tools, size_t prompt_count)
+                            const struct record_sequence *sequence, size_t prompt_count)
 {
+    struct template_value tools = sequence->tools;
+    bool generation_prompt = chat->settings.add_generation_prompt || sequence->is_prompt;
     if (!chat->settings.template)
         return fail(ERR_INPUT,
                     "is a conversation, and no chat template is known; name one with --template "
                     "(FILE, chatml, llama3 or plain), or the model with --model");
+    if (chat->settings.adapts)
+        messages = chat_adapt(chat, messages, &tools, &added, &prompt_count);
     template_set(&chat->run, "tools", tools);
     chat->run.watched = messages;
-    enum err err = chat_render_first(chat, &chat->out, messages, messages->count,
-                                     chat->settings.add_generation_prompt);
+    enum err err =
+        chat_render_first(chat, &chat->out, messages, messages->count, generation_prompt);
     chat->run.watched = NULL;
     if (err)
         return explain(chat, messages, added);
-    chat_label_messages(chat, messages, prompt_count);
+    if (chat->settings.adapts)
+        chat->left_out = chat_left_out(chat, messages);
+    if (!sequence->is_prompt)
+        chat_label_messages(chat, messages, prompt_count);
     return OK;
 }
 
@@ -158,8 +165,9 @@ static enum err render_turns(struct chat *chat, const struct record_sequence *se
         add_message(chat, list, "system", system);
     add_message(chat, list, "user", instruction_text(chat, sequence));
     size_t prompt_count = list->count;
-    add_message(chat, list, "assistant", sequence->completion);
-    return render_chat(chat, list, 0, sequence->tools, prompt_count);
+    if (!sequence->is_prompt)
+        add_message(chat, list, "assistant", sequence->completion);
+    return render_chat(chat, list, 0, sequence, prompt_count);
 }
 
 static enum err render_messages(struct chat *chat, const struct record_sequence *sequence)
@@ -177,17 +185,22 @@ static enum err render_messages(struct chat *chat, const struct record_sequence 
         added = 1;
         prompt_count += prompt_count > 0;
     }
-    return render_chat(chat, messages, added, sequence->tools, prompt_count);
+    return render_chat(chat, messages, added, sequence, prompt_count);
 }
 
-// The Alpaca prompt, which trainers give to instruction rows when the model has no template.
+// The Alpaca prompt, which trainers give to instruction rows when the model has no template. A
+// system text takes the place of its first sentence, as in axolotl.
 static void write_instruction(struct out *out, const struct record_sequence *sequence)
 {
     bool input = sequence->input.size > 0;
-    out_put(out,
-            "Below is an instruction that describes a task%s. Write a response that "
-            "appropriately completes the request.\n\n### Instruction:\n",
-            input ? ", paired with an input that provides further context" : "");
+    if (sequence->system.size)
+        out_put(out, "### System:\n%.*s\n\n", TEXT_ARGS(sequence->system));
+    else
+        out_put(out,
+                "Below is an instruction that describes a task%s. Write a response that "
+                "appropriately completes the request.\n\n",
+                input ? ", paired with an input that provides further context" : "");
+    out_put(out, "### Instruction:\n");
     out_bytes(out, sequence->prompt.at, sequence->prompt.size);
     if (input) {
         out_put(out, "\n\n### Input:\n");
@@ -196,15 +209,33 @@ static void write_instruction(struct out *out, const struct record_sequence *seq
     out_put(out, "\n\n### Response:\n");
 }
 
+static void write_line(struct out *out, struct text text)
+{
+    out_bytes(out, text.at, text.size);
+    if (text.size)
+        out_char(out, '\n');
+}
+
+static void write_prompt(struct chat *chat, const struct record_sequence *sequence)
+{
+    struct out *out = &chat->out;
+    if (sequence->kind == RECORD_INSTRUCTION) {
+        write_instruction(out, sequence);
+        return;
+    }
+    struct text prompt = instruction_text(chat, sequence);
+    write_line(out, sequence->system);
+    out_bytes(out, prompt.at, prompt.size);
+}
+
 static void write_plain(struct chat *chat, const struct record_sequence *sequence)
 {
     struct out *out = &chat->out;
     struct text eos = chat->settings.eos;
     out->size = 0;
-    if (sequence->kind == RECORD_INSTRUCTION)
-        write_instruction(out, sequence);
-    else if (sequence->kind == RECORD_PAIR)
-        out_bytes(out, sequence->prompt.at, sequence->prompt.size);
+    write_prompt(chat, sequence);
+    if (sequence->is_prompt)
+        return;
     size_t start = out->size;
     out_bytes(out, sequence->completion.at, sequence->completion.size);
     bool ended = eos.size <= out->size && eos.size > 0 &&
@@ -219,15 +250,23 @@ enum err chat_render(struct chat *chat, struct chat_text *out,
 {
     bool strings = sequence->kind == RECORD_PLAIN ||
                    (sequence->kind != RECORD_CHAT && !chat->settings.template) ||
-                   (sequence->kind == RECORD_PAIR && chat->settings.raw_pairs);
+                   (sequence->kind == RECORD_PAIR && chat->settings.raw_pairs &&
+                    !sequence->system.size && sequence->tools.kind != TEMPLATE_LIST);
     arena_rewind(&chat->rows, chat->empty);
     chat->span_count = 0;
+    chat->adapted = chat->left_out = 0;
     if (strings)
         write_plain(chat, sequence);
     else if (sequence->kind == RECORD_CHAT)
         TRY(render_messages(chat, sequence));
     else
         TRY(render_turns(chat, sequence));
-    *out = (struct chat_text){ out_view(&chat->out), chat->spans, chat->span_count, strings };
+    *out = (struct chat_text){ .text = out_view(&chat->out),
+                               .spans = chat->spans,
+                               .span_count = chat->span_count,
+                               .wants_special_tokens = strings,
+                               .adapted = chat->adapted,
+                               .left_out = chat->left_out,
+                               .has_media = sequence->has_media };
     return OK;
 }

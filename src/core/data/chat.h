@@ -17,6 +17,11 @@
 //                 without such blocks, see chat_labels.c
 //     completion  everything after the prompt; without a prompt, the last answer
 //
+// With `adapts`, parts that the template does not render (tools, tool calls, what tools return,
+// reasoning, a system text, content in parts) are written as text into the messages that it does
+// render, so that nothing of a row is lost; chat_text says which. Without, the template has the
+// last word, as in transformers.
+//
 // A message with loss_weight (or weight) 0 carries no loss. The views in chat_text are valid until
 // the next render. A chat belongs to one thread; threads share compiled templates.
 
@@ -34,16 +39,33 @@ struct chat_settings {
     struct template_value tokens;    // more special tokens for the template: a dict, or undefined
     enum chat_labels labels;
     bool add_generation_prompt;
-    bool raw_pairs;
+    bool raw_pairs; // prompt/completion strings without a system text get no template (TRL)
+    bool adapts;
     struct text system; // system message for conversations that have none
     struct template_date date;
 };
+
+enum chat_part { // bits
+    CHAT_TOOLS = 1,
+    CHAT_CALLS = 2,
+    CHAT_RESULTS = 4,
+    CHAT_REASONING = 8,
+    CHAT_SYSTEM = 16,
+    CHAT_PARTS = 32,   // content in parts, with images
+    CHAT_CONTENT = 64, // the text of a message
+    CHAT_CALLS_ALONE = 128,
+};
+
+const char *chat_part_names(char *at, size_t size, int parts); // "tools, tool calls"; returns at
 
 struct chat_text {
     struct text text;
     const struct template_span *spans; // labelled bytes; in order, never touching
     size_t span_count;
     bool wants_special_tokens; // no template was used: the tokenizer adds its special tokens
+    int adapted;               // parts that were written as text, for the template renders none
+    int left_out;              // parts that the template renders elsewhere, but not here
+    bool has_media;            // the row has images, video or sound
 };
 
 struct chat {
@@ -54,9 +76,12 @@ struct chat {
     struct out out, with, without; // the text, and two partial renders of it
     struct template_span *spans;
     size_t span_count, span_room;
-    struct text header; // the generation prompt; .at NULL until known
-    bool passes_differ; // a loop pass once differed from the prefixes: use prefixes only
-    int64_t pass_count; // passes used so far; some of them are checked
+    struct text header;    // the generation prompt; .at NULL until known
+    bool passes_differ;    // a loop pass once differed from the prefixes: use prefixes only
+    int64_t pass_count;    // passes used so far; some of them are checked
+    int probed, renders;   // parts that were tried, and those of them that the template renders
+    const char *reasoning; // the key under which the template reads it
+    int adapted, left_out; // of this render
 };
 
 enum err chat_init(struct chat *chat, const struct chat_settings *settings);

@@ -18,3 +18,12 @@ void chat_label(struct chat *chat, size_t start, size_t end);
 // are the prompt; 0 means that the row does not say.
 void chat_label_messages(struct chat *chat, const struct template_list *messages,
                          size_t prompt_count);
+
+// Rewrites what the template does not render (see chat.h); tools becomes none if they were moved
+// into a message. Sets chat->adapted. The messages themselves are not changed.
+const struct template_list *chat_adapt(struct chat *chat, const struct template_list *messages,
+                                       struct template_value *tools, size_t *added,
+                                       size_t *prompt_count);
+
+// The parts of these messages that the template renders in general but left out of chat->out.
+int chat_left_out(struct chat *chat, const struct template_list *messages);

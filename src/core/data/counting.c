@@ -55,6 +55,21 @@ static void fold(struct counting *counting)
     counting->lengths->count = 0;
 }
 
+static void note_parts(struct profile *profile, struct arena *arena, const struct example *example)
+{
+    const struct {
+        enum profile_kind kind;
+        int parts;
+    } notes[] = { { PROFILE_ADAPTED, example->adapted }, { PROFILE_LEFT_OUT, example->left_out } };
+    char names[128];
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (notes[i].parts)
+            profile_note(profile, arena, notes[i].kind, example->file, example->line, 0,
+                         chat_part_names(names, sizeof names, notes[i].parts));
+    if (example->has_media)
+        profile_note(profile, arena, PROFILE_MEDIA, example->file, example->line, 0, NULL);
+}
+
 void counting_add(struct counting *counting, const struct example *example)
 {
     struct profile *profile = counting->profile;
@@ -71,6 +86,7 @@ void counting_add(struct counting *counting, const struct example *example)
     lengths_add(counting->lengths, example->tokens, example->labelled);
     profile_note(profile, arena, PROFILE_LONGEST, example->file, example->line, example->tokens,
                  NULL);
+    note_parts(profile, arena, example);
     enum profile_kind kind = example->is_empty                             ? PROFILE_EMPTY
                              : !example->labelled                          ? PROFILE_UNLABELLED
                              : seen_before(&counting->seen, example->hash) ? PROFILE_DUPLICATE

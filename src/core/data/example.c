@@ -56,6 +56,8 @@ enum err example_rule_format(struct example_rule *rule, struct arena *arena,
     rule->chat.bos = format->bos;
     rule->chat.eos = format->eos;
     rule->chat.tokens = format->tokens;
+    rule->chat.adapts = true;
+    rule->chat.raw_pairs = true;
     return OK;
 }
 
@@ -65,11 +67,17 @@ enum err example_detect(struct record_schema *out, struct arena *arena, const st
                         const struct example_table *table, enum record_format format,
                         struct text fields)
 {
-    if (rows->cutter.format == LINES_CSV)
-        return record_detect_columns(out, arena, table->names, table->name_count, format, fields);
     struct lines walk = *rows;
     struct text first[DETECT_ROWS];
     size_t count = 0;
+    if (rows->cutter.format == LINES_CSV) {
+        struct text *cells = ARENA_NEW(arena, struct text, DETECT_ROWS * table->name_count + 1);
+        while (count < DETECT_ROWS && lines_next(&walk, &first[0]))
+            count += !lines_cells(first[0], rows->cutter.separator, arena,
+                                  cells + count * table->name_count, table->name_count);
+        return record_detect_columns(out, arena, table->names, table->name_count, cells, count,
+                                     format, fields);
+    }
     while (count < DETECT_ROWS && lines_next(&walk, &first[count]))
         count++;
     return record_detect(out, arena, first, count, format, fields);
@@ -208,4 +216,7 @@ void example_count(struct example_worker *worker, struct example *out, const str
                                   spans_of(worker, text), text->span_count, &out->labelled);
     out->hash = example_hash(text->text);
     out->text_bytes = (int64_t)text->text.size;
+    out->adapted = text->adapted;
+    out->left_out = text->left_out;
+    out->has_media = text->has_media;
 }

@@ -35,7 +35,8 @@ enum err example_family_template(const char **out, struct arena *arena, const ch
 enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
                                struct chat_format *format, const char *model);
 
-// Compiles the format's template, if it has one, and gives it a name unique to its text.
+// Compiles the format's template, if it has one, and gives it a name unique to its text. Prompt and
+// completion strings stay without template, as in TRL; chat.raw_pairs = false for other trainers.
 enum err example_rule_format(struct example_rule *rule, struct arena *arena,
                              const struct chat_format *format);
 
@@ -44,11 +45,13 @@ struct example {
     int64_t line;
     int64_t tokens, labelled;
     int64_t text_bytes;
-    uint64_t hash;       // of the text
-    const char *problem; // NULL, or why the row cannot be used
-    bool is_second;      // the rejected answer of a row
-    bool is_empty;       // no text except what template and tokenizer add
-    const int32_t *ids;  // one per token; NULL unless requested
+    uint64_t hash;         // of the text
+    const char *problem;   // NULL, or why the row cannot be used
+    bool is_second;        // the rejected answer of a row
+    bool is_empty;         // no text except what template and tokenizer add
+    int adapted, left_out; // enum chat_part: written as text; not rendered
+    bool has_media;        // images, video or sound, whose tokens are not counted
+    const int32_t *ids;    // one per token; NULL unless requested
     const uint8_t *learned;
 };
 

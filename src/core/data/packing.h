@@ -82,6 +82,7 @@ struct packing_trainer {
     const struct packing_rule *packed, *padded;
     const char *note; // where the simulation is not the trainer's own packing, else NULL
     bool unpadded;    // packed rows lie end to end and pilots count their tokens without padding
+    bool raw_strings; // prompt and completion strings get no chat template
 };
 extern const struct packing_trainer packing_trainers[]; // ended by a NULL name
 
@@ -89,6 +90,7 @@ extern const struct packing_trainer packing_trainers[]; // ended by a NULL name
 enum err packing_trainer_find(const struct packing_trainer **out, const char *name,
                               const char *packer);
 bool packing_unpadded(const char *trainer);
+bool packing_strings_raw(const char *trainer);
 struct packing_rule packing_rule(const struct packing_trainer *trainer, enum batching batching);
 
 struct packing_setup {

@@ -183,23 +183,25 @@ static const struct packing_rule like_native = {
 };
 
 const struct packing_trainer packing_trainers[] = {
-    { "hf", "bfd", &trl_bfd, &padded, NULL, false },
-    { "hf", "bfd-split", &trl_bfd_split, &padded, NULL, false },
-    { "hf", "wrapped", &trl_wrapped, &padded, NULL, false },
-    { "axolotl", "first-fit", &axolotl_first_fit, &axolotl_padded, NULL, false },
-    { "axolotl", "sequential", &axolotl_sequential, &axolotl_padded, NULL, false },
-    { "llama-factory", "neat", &llama_factory_neat, &llama_factory_padded, NULL, false },
-    { "llama-factory", "knapsack", &llama_factory_across, &llama_factory_padded, NULL, false },
-    { "nemo", "first-fit-shuffle", &nemo_shuffle, &nemo_padded, NULL, false },
-    { "nemo", "first-fit-decreasing", &nemo_decreasing, &nemo_padded, NULL, false },
-    { "ms-swift", "constant-volume", &swift_volume, &swift_padded, NULL, false },
-    { "ms-swift", "sequential", &swift_sequential, &swift_padded, NULL, false },
-    { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL, false },
-    { "native", "best-fit", &native_packed, &padded, NULL, true },
+    { "hf", "bfd", &trl_bfd, &padded, NULL, false, true },
+    { "hf", "bfd-split", &trl_bfd_split, &padded, NULL, false, true },
+    { "hf", "wrapped", &trl_wrapped, &padded, NULL, false, true },
+    { "axolotl", "first-fit", &axolotl_first_fit, &axolotl_padded, NULL, false, false },
+    { "axolotl", "sequential", &axolotl_sequential, &axolotl_padded, NULL, false, false },
+    { "llama-factory", "neat", &llama_factory_neat, &llama_factory_padded, NULL, false, false },
+    { "llama-factory", "knapsack", &llama_factory_across, &llama_factory_padded, NULL, false,
+      false },
+    { "nemo", "first-fit-shuffle", &nemo_shuffle, &nemo_padded, NULL, false, false },
+    { "nemo", "first-fit-decreasing", &nemo_decreasing, &nemo_padded, NULL, false, false },
+    { "ms-swift", "constant-volume", &swift_volume, &swift_padded, NULL, false, false },
+    { "ms-swift", "sequential", &swift_sequential, &swift_padded, NULL, false, false },
+    { "torchtune", "next-fit", &torchtune_packed, &torchtune_padded, NULL, false, false },
+    { "native", "best-fit", &native_packed, &padded, NULL, true, false },
     { "litgpt", "best-fit", &like_native, &padded,
-      "LitGPT does not pack fine-tuning data; packed as our own engine would", false },
+      "LitGPT does not pack fine-tuning data; packed as our own engine would", false, false },
     { "llm-foundry", "best-fit", &like_native, &padded,
-      "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would", false },
+      "LLM Foundry packs each batch by a profiled ratio; packed as our own engine would", false,
+      false },
     { 0 },
 };
 
@@ -240,6 +242,12 @@ enum err packing_trainer_find(const struct packing_trainer **out, const char *na
     return fail(ERR_USAGE, "%s has no packer %s; its packers are %s%s%s%s%s", wanted, packer,
                 packers[0], count > 1 ? ", " : "", count > 1 ? packers[1] : "",
                 count > 2 ? ", " : "", count > 2 ? packers[2] : "");
+}
+
+bool packing_strings_raw(const char *trainer)
+{
+    const struct packing_trainer *found;
+    return !packing_trainer_find(&found, trainer, NULL) && found->raw_strings;
 }
 
 bool packing_unpadded(const char *trainer)

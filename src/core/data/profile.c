@@ -89,7 +89,10 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
 
     struct window_request request = { .trainer = trainer,
                                       .batching = (enum batching)settings->batching,
+                                      .list = list,
                                       .micro_batch = profile->settings.micro_batch,
+                                      .accumulation = profile->settings.accumulation,
+                                      .ranks = profile->settings.ranks,
                                       .context = settings->context,
                                       .seed = (uint64_t)settings->seed };
     TRY(window_plan(&profile->windows, arena, &profile->tally, &request));
@@ -156,6 +159,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
     for (size_t i = 0; i < sum.file_count; i++)
         sum.files[i] = i < a->file_count ? a->files[i] : b->files[i - a->file_count];
     lengths_merge(&sum.tally, arena, &a->tally, &b->tally);
+    profile_add_columns(&sum, arena, b->columns, b->column_count);
     merge_spots(&sum, arena, b);
     *out = sum;
     return OK;

@@ -9,13 +9,14 @@
 //     profile_write(&profile, &writer);
 //
 // Profiles of parts merge into the profile of the whole: every count is a sum, the histogram of
-// lengths is exact, and the table of contexts depends on the histogram alone. Duplicates are only
-// detected within one run, because a profile stores no hashes. Batches are simulated in the order
-// of the files; a merged profile, or one read from a file, has no order and is shuffled instead.
+// lengths is exact. Duplicates are only detected within one run, because a profile stores no
+// hashes. The table of contexts and the batches are simulated in the order of the files; a merged
+// profile, or one read from a file, has no order and is shuffled instead.
 
 #pragma once
 
 #include "base/field.h"
+#include "core/data/record.h"
 #include "core/data/window.h"
 
 enum profile_kind { // of rows to inspect
@@ -24,6 +25,9 @@ enum profile_kind { // of rows to inspect
     PROFILE_EMPTY,
     PROFILE_UNLABELLED,
     PROFILE_DUPLICATE,
+    PROFILE_MEDIA,    // images, video or sound, whose tokens are not counted
+    PROFILE_ADAPTED,  // parts that the template drops, counted as text
+    PROFILE_LEFT_OUT, // text that the template leaves out here
     PROFILE_KINDS,
 };
 
@@ -72,6 +76,8 @@ struct profile {
     bool duplicates_exact; // false: the number of duplicates is a lower bound
     struct profile_file *files;
     size_t file_count;
+    struct record_column *columns; // of the data, and what each was read as
+    size_t column_count;
     struct profile_spots spots[PROFILE_KINDS];
     struct lengths_tally tally;
     struct window_plan windows;
@@ -83,6 +89,17 @@ struct profile {
 // Counts a row and lists it if it is among the first (or longest). Call in the order of the rows.
 void profile_note(struct profile *profile, struct arena *arena, enum profile_kind kind,
                   const char *file, int64_t line, int64_t tokens, const char *problem);
+
+// Adds the columns whose names are new.
+void profile_add_columns(struct profile *profile, struct arena *arena,
+                         const struct record_column *columns, size_t count);
+
+enum { PROFILE_WARNINGS = 8 };
+struct profile_warning {
+    const char *code, *text;
+};
+size_t profile_warnings(struct profile_warning *out, const struct profile *profile,
+                        struct arena *arena); // at most PROFILE_WARNINGS; returns how many
 
 // Computes sums, contexts and batches. With a NULL list, the tally must be set; the order is lost.
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,

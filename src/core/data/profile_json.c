@@ -63,8 +63,9 @@ const struct field batches_fields[] = {
     { 0 },
 };
 
-static const char *const kind_names[PROFILE_KINDS] = { "longest", "bad", "empty", "unlabelled",
-                                                       "duplicate" };
+static const char *const kind_names[PROFILE_KINDS] = { "longest",    "bad",       "empty",
+                                                       "unlabelled", "duplicate", "media",
+                                                       "adapted",    "left_out" };
 
 // --- writing -----------------------------------------------------------------
 
@@ -104,6 +105,37 @@ static void write_lengths(const struct profile *profile, struct json_writer *w)
     json_close(w, '}');
 }
 
+static void write_columns(const struct profile *profile, struct json_writer *w)
+{
+    json_open(w, "columns", '[');
+    for (size_t i = 0; i < profile->column_count; i++) {
+        const struct record_column *column = &profile->columns[i];
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", column->name);
+        json_put_string(w, "part", column->part);
+        json_put_bool(w, "text", column->is_text);
+        json_put_number(w, "share", column->share);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+static void write_warnings(const struct profile *profile, struct json_writer *w)
+{
+    struct arena scratch = { 0 };
+    struct profile_warning warnings[PROFILE_WARNINGS];
+    size_t count = profile_warnings(warnings, profile, &scratch);
+    json_open(w, "warnings", '[');
+    for (size_t i = 0; i < count; i++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "code", warnings[i].code);
+        json_put_string(w, "text", warnings[i].text);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    arena_release(&scratch);
+}
+
 static void write_batches(const struct profile *profile, struct json_writer *w)
 {
     json_open(w, "batches", '{');
@@ -127,6 +159,9 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_count(w, "unlabelled_examples", profile->spots[PROFILE_UNLABELLED].count);
     json_put_count(w, "duplicate_examples", profile->spots[PROFILE_DUPLICATE].count);
     json_put_bool(w, "duplicates_exact", profile->duplicates_exact);
+    json_put_count(w, "media_examples", profile->spots[PROFILE_MEDIA].count);
+    json_put_count(w, "adapted_examples", profile->spots[PROFILE_ADAPTED].count);
+    json_put_count(w, "left_out_examples", profile->spots[PROFILE_LEFT_OUT].count);
     json_put_count(w, "text_bytes", profile->text_bytes);
     json_put_string(w, "format", profile->format);
     json_put_string(w, "labels", profile->labels);
@@ -144,6 +179,7 @@ void profile_write(const struct profile *profile, struct json_writer *w)
         json_close(w, '}');
     }
     json_close(w, ']');
+    write_columns(profile, w);
     write_lengths(profile, w);
     json_open(w, "contexts", '[');
     for (size_t i = 0; i < profile->windows.count; i++) {
@@ -158,6 +194,7 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_string(w, "recommended_because", windows->reason);
     write_batches(profile, w);
     write_spots(profile, w);
+    write_warnings(profile, w);
     json_close(w, '}');
 }
 
@@ -177,9 +214,10 @@ static int64_t count_of(const struct json *object, const char *key)
 
 static void read_spots(struct profile *out, struct arena *arena, const struct json *in)
 {
-    static const char *const counts[PROFILE_KINDS] = { "examples", "bad_rows", "empty_examples",
-                                                       "unlabelled_examples",
-                                                       "duplicate_examples" };
+    static const char *const counts[PROFILE_KINDS] = { "examples",           "bad_rows",
+                                                       "empty_examples",     "unlabelled_examples",
+                                                       "duplicate_examples", "media_examples",
+                                                       "adapted_examples",   "left_out_examples" };
     const struct json *look_at = json_get(in, "look_at");
     for (int kind = 0; kind < PROFILE_KINDS; kind++) {
         const struct json *list = json_get(look_at, kind_names[kind]);
@@ -203,6 +241,24 @@ static void read_files(struct profile *out, struct arena *arena, const struct js
         const char *name = string_of(arena, &list->items[i], "name");
         out->files[out->file_count++] =
             (struct profile_file){ name ? name : "?", count_of(&list->items[i], "bytes") };
+    }
+}
+
+static void read_columns(struct profile *out, struct arena *arena, const struct json *list)
+{
+    if (!list || list->kind != JSON_ARRAY)
+        return;
+    out->columns = ARENA_NEW(arena, struct record_column, list->count + 1);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json *column = &list->items[i];
+        const char *name = string_of(arena, column, "name");
+        double share = json_get_number(column, "share", 0);
+        out->columns[out->column_count++] = (struct record_column){
+            .name = name ? name : "?",
+            .part = string_of(arena, column, "part"),
+            .share = share >= 0 && share <= 1 ? share : 0,
+            .is_text = json_get_bool(column, "text", false),
+        };
     }
 }
 
@@ -257,6 +313,7 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->exact = json_get_bool(tokenizer, "exact", false);
     out->spread = json_get_number(tokenizer, "spread", 0);
     read_files(out, arena, json_get(&tree, "files"));
+    read_columns(out, arena, json_get(&tree, "columns"));
     read_spots(out, arena, &tree);
     read_settings(out, arena, &tree);
     return OK;

@@ -30,6 +30,32 @@ static const char *average(struct arena *arena, const struct profile *profile)
     return text_format(arena, mean < 1000 ? "%.1f" : "%.0f", mean);
 }
 
+// "instruction, input from context; not used: id". Nothing if all are read as what they are called.
+static void print_columns(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    struct out words = { .arena = arena };
+    bool plain = true;
+    for (size_t i = 0; i < profile->column_count; i++)
+        plain = plain && profile->columns[i].part &&
+                !strcmp(profile->columns[i].part, profile->columns[i].name);
+    if (plain)
+        return;
+    for (int unused = 0; unused < 2; unused++) {
+        const char *before = unused ? "; not used: " : "";
+        for (size_t i = 0; i < profile->column_count; i++) {
+            const struct record_column *column = &profile->columns[i];
+            if ((column->part == NULL) != (unused == 1))
+                continue;
+            bool same = unused || !strcmp(column->name, column->part);
+            out_put(&words, "%s%s%s%s", words.size || unused ? before : "",
+                    same ? "" : column->part, same ? "" : " from ", column->name);
+            before = ", ";
+        }
+    }
+    out_put(out, "  columns     ");
+    print_words(out, out_string(&words));
+}
+
 static void print_head(const struct profile *profile, struct arena *arena, struct out *out)
 {
     int64_t bytes = 0;
@@ -39,6 +65,7 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
             plural(profile->examples, "example", "examples"), profile->file_count,
             plural((int64_t)profile->file_count, "file", "files"), text_bytes(arena, (double)bytes),
             profile->format ? ": " : "", profile->format ? profile->format : "");
+    print_columns(profile, arena, out);
     if (profile->tokenizer)
         out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,
                 profile->exact ? "" : text_format(arena, ": ± %.0f %%", 100 * profile->spread));
@@ -162,10 +189,18 @@ static void print_batches(const struct profile *profile, struct arena *arena, st
 
 static void print_spots(const struct profile *profile, struct arena *arena, struct out *out)
 {
-    static const char *const what[PROFILE_KINDS] = { "longest", "invalid", "empty",
-                                                     "without labelled tokens", "duplicate" };
-    static const enum profile_kind order[] = { PROFILE_BAD, PROFILE_EMPTY, PROFILE_UNLABELLED,
-                                               PROFILE_DUPLICATE, PROFILE_LONGEST };
+    static const char *const what[PROFILE_KINDS] = { "longest",
+                                                     "invalid",
+                                                     "empty",
+                                                     "without labelled tokens",
+                                                     "duplicate",
+                                                     "with media",
+                                                     "with parts as text",
+                                                     "with text left out" };
+    static const enum profile_kind order[] = { PROFILE_BAD,        PROFILE_EMPTY,
+                                               PROFILE_UNLABELLED, PROFILE_DUPLICATE,
+                                               PROFILE_MEDIA,      PROFILE_ADAPTED,
+                                               PROFILE_LEFT_OUT,   PROFILE_LONGEST };
     bool first = true;
     for (size_t i = 0; i < PROFILE_KINDS; i++) {
         const struct profile_spots *spots = &profile->spots[order[i]];
@@ -184,6 +219,16 @@ static void print_spots(const struct profile *profile, struct arena *arena, stru
     }
 }
 
+static void print_warnings(const struct profile *profile, struct arena *arena, struct out *out)
+{
+    struct profile_warning warnings[PROFILE_WARNINGS];
+    size_t count = profile_warnings(warnings, profile, arena);
+    for (size_t i = 0; i < count; i++) {
+        out_put(out, i ? "              " : "\n  warnings    ");
+        print_words(out, text_format(arena, "%s: %s", warnings[i].code, warnings[i].text));
+    }
+}
+
 void profile_print(const struct profile *profile, struct arena *arena, struct out *out)
 {
     print_head(profile, arena, out);
@@ -193,4 +238,5 @@ void profile_print(const struct profile *profile, struct arena *arena, struct ou
         print_batches(profile, arena, out);
     }
     print_spots(profile, arena, out);
+    print_warnings(profile, arena, out);
 }

@@ -23,6 +23,7 @@ enum record_format {
     RECORD_QUESTION,   // question and answer
     RECORD_TEXT,       // text
     RECORD_PREFERENCE, // chosen and rejected, with or without prompt: two sequences
+    RECORD_PROMPT,     // prompt alone, to which a policy answers (RL)
     RECORD_FORMATS,
 };
 extern const char *const record_format_names[]; // by format, ended by NULL
@@ -40,20 +41,32 @@ enum record_field {
     RECORD_F_TEXT,
     RECORD_F_CHOSEN,
     RECORD_F_REJECTED,
+    RECORD_F_MEDIA,
     RECORD_FIELDS,
+};
+
+// A column of the data, and the share of the text bytes in the first rows that it holds.
+struct record_column {
+    const char *name;
+    const char *part; // what it is read as; NULL: not used
+    double share;
+    bool is_text;
 };
 
 struct record_schema {
     enum record_format format;
     struct text columns[RECORD_FIELDS]; // the column of each part; .at NULL if there is none
+    bool nested;                        // some of them are keys within an object: "data.messages"
     const char *sentence;               // for people: the format and its columns
+    struct record_column *all;
+    size_t count;
 };
 
 enum record_kind {
     RECORD_CHAT,        // messages
     RECORD_PAIR,        // prompt and completion
     RECORD_INSTRUCTION, // the same with an optional input, for an instruction prompt
-    RECORD_PLAIN,       // all text is in completion
+    RECORD_PLAIN,       // text: prompt (if the answers of a pair begin alike), then completion
 };
 
 struct record_sequence {
@@ -62,6 +75,8 @@ struct record_sequence {
     size_t prompt_count;            // messages of the prompt; 0 if the row does not say
     struct template_value tools;    // a list, or none
     struct text system, prompt, input, completion;
+    bool is_prompt; // there is no answer: the generation prompt follows, nothing carries loss
+    bool has_media; // images, video or sound
 };
 
 struct record {
@@ -74,10 +89,10 @@ struct record {
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields);
 
-// The same for a table, from its column names.
+// The same for a table, from its column names and the cells of its first rows (row after row).
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
-                               const struct text *names, size_t count, enum record_format format,
-                               struct text fields);
+                               const struct text *names, size_t count, const struct text *cells,
+                               size_t rows, enum record_format format, struct text fields);
 
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row);

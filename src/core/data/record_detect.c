@@ -1,64 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects the format of a dataset from the columns of its first rows.
+// Detects the format of a dataset: the first signature whose columns its first rows have.
 
-#include "core/data/record.h"
+#include "core/data/record_internal.h"
 
+#include <ctype.h>
 #include <string.h>
 
-enum { COLUMNS = 64, ROWS = 20 };
+enum { COLUMNS = 96, ROWS = 64 };
 
 const char *const record_format_names[] = { "auto",   "messages",          "sharegpt",
                                             "alpaca", "prompt-completion", "question-answer",
-                                            "text",   "preference",        NULL };
+                                            "text",   "preference",        "prompt",
+                                            NULL };
 
 static const char *const field_names[RECORD_FIELDS] = {
-    "messages", "tools",  "system",     "instruction", "input",  "output",
-    "history",  "prompt", "completion", "text",        "chosen", "rejected",
+    "messages", "tools",      "system", "instruction", "input",    "output", "history",
+    "prompt",   "completion", "text",   "chosen",      "rejected", "media",
 };
 
-// Column names of each part, in order of preference.
-static const char *const spellings[RECORD_FIELDS][6] = {
-    { "messages", "conversations", "conversation" },
-    { "tools", "functions" },
-    { "system", "system_prompt" },
-    { "instruction" },
-    { "input" },
-    { "output", "response" },
-    { "history" },
-    { "prompt" },
-    { "completion", "response" },
-    { "text", "content" },
-    { "chosen" },
-    { "rejected" },
-};
+// --- the columns of the first rows -------------------------------------------
 
-// Pairs of columns that hold a prompt and its completion.
-static const struct {
-    const char *prompt, *completion;
-    enum record_format format;
-} pairs[] = {
-    { "prompt", "completion", RECORD_COMPLETION }, { "prompt", "response", RECORD_COMPLETION },
-    { "question", "answer", RECORD_QUESTION },     { "question", "response", RECORD_QUESTION },
-    { "query", "response", RECORD_QUESTION },      { "query", "answer", RECORD_QUESTION },
-    { "input", "output", RECORD_COMPLETION },      { "prompt", "answer", RECORD_COMPLETION },
-};
+enum shape { IS_TEXT = 1, IS_LIST = 2, IS_OBJECT = 4, IS_OTHER = 8, IS_TURNS = 16 };
 
 struct column {
-    struct text name;
-    bool has_from; // a list of objects with the key "from" (ShareGPT)
+    struct text name; // "outer.key" for a key of an object
+    int shapes;       // seen; 0: only null or nothing
+    bool has_from;    // a list of objects with the key "from" (ShareGPT)
+    bool is_nested;
+    int64_t bytes; // of its values
 };
 
 struct columns {
-    struct column items[COLUMNS];
+    struct column items[COLUMNS], beyond; // what comes after the last is not remembered
     size_t count;
+    int64_t bytes;
 };
 
-static const struct column *find(const struct columns *columns, const char *name)
+// Whether the names are the same but for capital letters.
+static bool same_name(struct text a, struct text b)
+{
+    if (a.size != b.size)
+        return false;
+    for (size_t i = 0; i < a.size; i++)
+        if (tolower((unsigned char)a.at[i]) != tolower((unsigned char)b.at[i]))
+            return false;
+    return true;
+}
+
+// The column of this name: as written, else with other capital letters.
+static const struct column *find(const struct columns *columns, struct text name)
 {
     for (size_t i = 0; i < columns->count; i++)
-        if (text_is(columns->items[i].name, name))
+        if (text_equal(columns->items[i].name, name))
+            return &columns->items[i];
+    for (size_t i = 0; i < columns->count; i++)
+        if (same_name(columns->items[i].name, name))
             return &columns->items[i];
     return NULL;
+}
+
+static struct column *note(struct columns *columns, struct text name)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (text_equal(columns->items[i].name, name))
+            return &columns->items[i];
+    if (columns->count == COLUMNS)
+        return &columns->beyond;
+    struct column *column = &columns->items[columns->count++];
+    *column = (struct column){ .name = name };
+    return column;
 }
 
 // Whether the first object of a list has the key "from".
@@ -77,15 +87,54 @@ static bool is_sharegpt(struct text value, struct arena *arena)
     return false;
 }
 
-static void note(struct columns *columns, struct text name, bool has_from)
+// Text may hold turns: a list as JSON, or a transcript.
+static int shape_of_text(struct text text)
 {
-    for (size_t i = 0; i < columns->count; i++)
-        if (text_equal(columns->items[i].name, name)) {
-            columns->items[i].has_from = columns->items[i].has_from || has_from;
-            return;
-        }
-    if (columns->count < COLUMNS)
-        columns->items[columns->count++] = (struct column){ name, has_from };
+    text = text_trim(text);
+    bool turns = text.size > 1 && (text.at[0] == '[' || text.at[0] == '{');
+    return turns || record_is_transcript(text) ? IS_TEXT | IS_TURNS : IS_TEXT;
+}
+
+static int shape_of(struct text value)
+{
+    struct json_reader in = json_reader(value);
+    switch (json_peek(&in)) {
+    case JSON_STRING: return shape_of_text((struct text){ value.at + 1, value.size - 1 });
+    case JSON_ARRAY: return IS_LIST;
+    case JSON_OBJECT: return IS_OBJECT;
+    case JSON_NULL:
+    case JSON_NONE: return 0;
+    default: return IS_OTHER;
+    }
+}
+
+static void inspect_nested(struct columns *columns, struct arena *arena, struct text outer,
+                           struct text value)
+{
+    struct json_reader in = json_reader(value);
+    struct text key;
+    for (json_object(&in); json_key(&in, arena, &key);) {
+        struct text inner = json_skip(&in);
+        const char *path = text_format(arena, "%.*s.%.*s", TEXT_ARGS(outer), TEXT_ARGS(key));
+        struct column *column = note(columns, text_of(path));
+        column->shapes |= shape_of(inner);
+        column->has_from = column->has_from || is_sharegpt(inner, arena);
+        column->is_nested = true;
+    }
+}
+
+static void inspect_value(struct columns *columns, struct arena *arena, struct text name,
+                          struct text value)
+{
+    struct column *column = note(columns, name);
+    int shape = shape_of(value);
+    column->shapes |= shape;
+    column->has_from = column->has_from || is_sharegpt(value, arena);
+    int64_t bytes = shape == IS_OTHER || !shape ? 0 : (int64_t)value.size;
+    column->bytes += bytes;
+    columns->bytes += bytes;
+    if (shape == IS_OBJECT)
+        inspect_nested(columns, arena, name, value);
 }
 
 static void inspect_row(struct columns *columns, struct arena *arena, struct text row)
@@ -96,78 +145,164 @@ static void inspect_row(struct columns *columns, struct arena *arena, struct tex
         return;
     for (json_object(&in); json_key(&in, arena, &key);) {
         struct text value = json_skip(&in);
-        note(columns, key, !in.problem && is_sharegpt(value, arena));
+        if (!in.problem)
+            inspect_value(columns, arena, key, value);
     }
 }
 
-static enum record_format guess(const struct columns *columns)
-{
-    if (find(columns, "chosen") && find(columns, "rejected"))
-        return RECORD_PREFERENCE;
-    for (int i = 0; spellings[RECORD_F_MESSAGES][i]; i++) {
-        const struct column *column = find(columns, spellings[RECORD_F_MESSAGES][i]);
-        if (column)
-            return column->has_from ? RECORD_SHAREGPT : RECORD_MESSAGES;
-    }
-    if (find(columns, "instruction") && (find(columns, "output") || find(columns, "response")))
-        return RECORD_ALPACA;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (find(columns, pairs[i].prompt) && find(columns, pairs[i].completion))
-            return pairs[i].format;
-    return find(columns, "text") || find(columns, "content") ? RECORD_TEXT : RECORD_AUTO;
-}
+// --- signatures --------------------------------------------------------------
 
-static void choose_columns(struct record_schema *schema, const struct columns *columns)
+// The column that a signature names: "name", "*.key" within any object, or "name.1", the first key
+// of that object.
+static const struct column *find_path(const struct columns *columns, struct text path)
 {
-    for (int field = 0; field < RECORD_FIELDS; field++)
-        for (int i = 0; spellings[field][i] && !schema->columns[field].at; i++) {
-            const struct column *column = find(columns, spellings[field][i]);
-            if (column)
-                schema->columns[field] = column->name;
-        }
-    bool paired = schema->format == RECORD_COMPLETION || schema->format == RECORD_QUESTION;
-    for (size_t i = 0; paired && i < sizeof pairs / sizeof *pairs; i++) {
-        const struct column *prompt = find(columns, pairs[i].prompt);
-        const struct column *completion = find(columns, pairs[i].completion);
-        if (!prompt || !completion || pairs[i].format != schema->format)
+    const char *dot = memchr(path.at, '.', path.size);
+    if (!dot)
+        return find(columns, path);
+    struct text outer = { path.at, (size_t)(dot - path.at) };
+    struct text key = { dot + 1, path.size - outer.size - 1 };
+    int number = key.at[0] >= '1' && key.at[0] <= '9' ? key.at[0] - '0' : 0;
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct column *column = &columns->items[i];
+        const char *inner = memchr(column->name.at, '.', column->name.size);
+        if (!column->is_nested || !inner)
             continue;
-        schema->columns[RECORD_F_PROMPT] = prompt->name;
-        schema->columns[RECORD_F_COMPLETION] = completion->name;
+        struct text name = { column->name.at, (size_t)(inner - column->name.at) };
+        struct text rest = { inner + 1, column->name.size - name.size - 1 };
+        bool here = text_is(outer, "*") || same_name(name, outer);
+        if (here && number ? !--number : here && same_name(rest, key))
+            return column;
+    }
+    return NULL;
+}
+
+static enum record_field field_named(struct text name)
+{
+    int field = 0;
+    while (field < RECORD_FIELDS && !text_is(name, field_names[field]))
+        field++;
+    return (enum record_field)field;
+}
+
+// Whether a column can be what a signature says it is. Names such as data or chat are messages only
+// if they hold turns.
+static bool suits(const struct column *column, enum record_field field)
+{
+    static const char *const certain[] = { "messages", "conversations", "conversation" };
+    if (field != RECORD_F_MESSAGES)
+        return true;
+    for (size_t i = 0; i < sizeof certain / sizeof *certain; i++)
+        if (same_name(column->name, text_of(certain[i])))
+            return true;
+    return column->shapes & (IS_LIST | IS_TURNS);
+}
+
+// Fills in the columns of a signature; false if one does not exist.
+static bool match(struct record_schema *schema, const struct columns *columns, const char *wanted)
+{
+    struct text rest = text_of(wanted), word;
+    while (rest.size && text_next(&rest, ' ', &word)) {
+        const char *equals = memchr(word.at, '=', word.size);
+        size_t size = equals ? (size_t)(equals - word.at) : word.size;
+        struct text part = { word.at, size };
+        struct text name = equals ? (struct text){ equals + 1, word.size - size - 1 } : word;
+        const struct column *column = find_path(columns, name);
+        enum record_field field = field_named(part);
+        if (!column || (field < RECORD_FIELDS && !suits(column, field)))
+            return false;
+        if (field < RECORD_FIELDS)
+            schema->columns[field] = column->name;
+    }
+    return true;
+}
+
+static bool is_sharegpt_column(const struct columns *columns, struct text name)
+{
+    const struct column *column = name.at ? find(columns, name) : NULL;
+    return column && column->has_from;
+}
+
+// Finds the first signature that matches; with a format, the first of that format.
+static void find_signature(struct record_schema *schema, const struct columns *columns)
+{
+    enum record_format format = schema->format;
+    enum record_format row = format == RECORD_SHAREGPT ? RECORD_MESSAGES : format;
+    for (const struct record_signature *s = record_signatures; s->columns; s++) {
+        struct record_schema found = { .format = s->format };
+        if ((row && s->format != row) || !match(&found, columns, s->columns))
+            continue;
+        if (found.format == RECORD_MESSAGES &&
+            is_sharegpt_column(columns, found.columns[RECORD_F_MESSAGES]))
+            found.format = RECORD_SHAREGPT;
+        *schema = found;
+        schema->format = format ? format : found.format;
         return;
     }
 }
 
+static void find_optional(struct record_schema *schema, const struct columns *columns)
+{
+    for (int field = 0; field < RECORD_FIELDS; field++)
+        for (int i = 0; i < 8 && record_optional_columns[field][i]; i++) {
+            const struct column *column = find(columns, text_of(record_optional_columns[field][i]));
+            bool taken = false;
+            for (int k = 0; column && k < RECORD_FIELDS; k++)
+                taken = taken ||
+                        (schema->columns[k].at && text_equal(schema->columns[k], column->name));
+            if (column && !taken && !schema->columns[field].at)
+                schema->columns[field] = column->name;
+        }
+}
+
+// --- the schema --------------------------------------------------------------
+
 // The parts that each format reads; the first `needed` of them are required.
 static const struct {
     int needed, count;
-    enum record_field parts[6];
+    enum record_field parts[8];
 } uses[RECORD_FORMATS] = {
-    [RECORD_MESSAGES] = { 1, 3, { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM } },
-    [RECORD_SHAREGPT] = { 1, 3, { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM } },
+    [RECORD_MESSAGES] = { 1,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_SHAREGPT] = { 1,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
     [RECORD_ALPACA] = { 2,
-                        5,
+                        7,
                         { RECORD_F_INSTRUCTION, RECORD_F_OUTPUT, RECORD_F_INPUT, RECORD_F_SYSTEM,
-                          RECORD_F_HISTORY } },
+                          RECORD_F_HISTORY, RECORD_F_TOOLS, RECORD_F_MEDIA } },
     [RECORD_COMPLETION] = { 2,
-                            4,
-                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS,
-                              RECORD_F_SYSTEM } },
-    [RECORD_QUESTION] = { 2, 3, { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_SYSTEM } },
-    [RECORD_TEXT] = { 1, 1, { RECORD_F_TEXT } },
+                            5,
+                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA } },
+    [RECORD_QUESTION] = { 2,
+                          6,
+                          { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_INPUT, RECORD_F_SYSTEM,
+                            RECORD_F_TOOLS, RECORD_F_MEDIA } },
+    [RECORD_TEXT] = { 1, 2, { RECORD_F_TEXT, RECORD_F_MEDIA } },
     [RECORD_PREFERENCE] = { 2,
-                            6,
-                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT,
-                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM } },
+                            8,
+                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT, RECORD_F_INPUT,
+                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA } },
+    [RECORD_PROMPT] = { 1,
+                        4,
+                        { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
 };
 
 static const char *list_columns(struct arena *arena, const struct columns *columns)
 {
     struct out out = { .arena = arena };
-    for (size_t i = 0; i < columns->count && i < 12; i++)
-        out_put(&out, "%s%.*s", i ? ", " : "", TEXT_ARGS(columns->items[i].name));
-    if (columns->count > 12)
-        out_put(&out, " and %zu more", columns->count - 12);
-    return columns->count ? out_string(&out) : "none";
+    size_t shown = 0, all = 0;
+    for (size_t i = 0; i < columns->count; i++) {
+        all += !columns->items[i].is_nested;
+        if (columns->items[i].is_nested || shown == 12)
+            continue;
+        out_put(&out, "%s%.*s", shown++ ? ", " : "", TEXT_ARGS(columns->items[i].name));
+    }
+    if (all > shown)
+        out_put(&out, " and %zu more", all - shown);
+    return shown ? out_string(&out) : "none";
 }
 
 static enum err complete(struct record_schema *schema, struct arena *arena,
@@ -189,6 +324,9 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
         if (!named[part].at)
             continue;
         schema->columns[part] = (struct text){ text_copy(arena, named[part]), named[part].size };
+        schema->nested =
+            schema->nested || (memchr(named[part].at, '.', named[part].size) &&
+                               find(columns, named[part]) && find(columns, named[part])->is_nested);
         out_put(&out, "%s %s from \"%.*s\"", i ? "," : "", field_names[part],
                 TEXT_ARGS(named[part]));
     }
@@ -196,28 +334,57 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     return OK;
 }
 
+// What a column is read as; NULL: nothing. A key within an object makes the object used.
+static const char *part_of(const struct record_schema *schema, struct text name)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        struct text column = schema->columns[i];
+        bool within = schema->nested && column.size > name.size && column.at[name.size] == '.' &&
+                      !memcmp(column.at, name.at, name.size);
+        if (column.at && (text_equal(column, name) || within))
+            return field_names[i];
+    }
+    return NULL;
+}
+
+static void list_all(struct record_schema *schema, struct arena *arena,
+                     const struct columns *columns)
+{
+    schema->all = ARENA_NEW(arena, struct record_column, columns->count + 1);
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct column *column = &columns->items[i];
+        if (column->is_nested)
+            continue;
+        schema->all[schema->count++] = (struct record_column){
+            .name = text_copy(arena, column->name),
+            .part = part_of(schema, column->name),
+            .share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0,
+            .is_text = (column->shapes & ~IS_OTHER) != 0,
+        };
+    }
+}
+
 static enum err read_fields(struct record_schema *schema, struct text fields)
 {
     struct text pair;
     while (fields.size && text_next(&fields, ',', &pair)) {
         const char *equals = memchr(pair.at, '=', pair.size);
-        int field = RECORD_FIELDS;
         struct text name =
             text_trim((struct text){ pair.at, equals ? (size_t)(equals - pair.at) : 0 });
-        for (int i = 0; i < RECORD_FIELDS; i++)
-            if (text_is(name, field_names[i]))
-                field = i;
+        enum record_field field = field_named(name);
         if (text_is(name, "question") || text_is(name, "answer"))
             field = name.at[0] == 'q' ? RECORD_F_PROMPT : RECORD_F_COMPLETION;
         if (text_is(name, "conversations"))
             field = RECORD_F_MESSAGES;
         if (text_is(name, "response"))
             field = RECORD_F_OUTPUT;
+        if (text_is(name, "context"))
+            field = RECORD_F_INPUT;
         if (field == RECORD_FIELDS)
             return fail(ERR_USAGE,
                         "--fields has %.*s; it needs PART=COLUMN, where PART is messages, tools, "
                         "system, instruction, input, output, history, prompt, completion, text, "
-                        "chosen or rejected",
+                        "chosen, rejected or media",
                         TEXT_ARGS(pair));
         size_t after = (size_t)(equals + 1 - pair.at);
         schema->columns[field] = text_trim((struct text){ equals + 1, pair.size - after });
@@ -225,21 +392,27 @@ static enum err read_fields(struct record_schema *schema, struct text fields)
     return OK;
 }
 
-// Guesses the format from the columns found and those named with --fields.
-static enum record_format guess_from_fields(const struct record_schema *schema,
-                                            const struct columns *columns)
+// Adds the parts named with --fields as columns of their own, so that signatures find them.
+static void add_named(struct columns *columns, const struct text *named)
 {
-    struct columns all = *columns;
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        if (schema->columns[i].at)
-            note(&all, text_of(field_names[i]),
-                 i == RECORD_F_MESSAGES && all.count && find(columns, "conversations") &&
-                     find(columns, "conversations")->has_from);
-    for (size_t i = 0; i < columns->count; i++)
-        if (schema->columns[RECORD_F_MESSAGES].at &&
-            text_equal(schema->columns[RECORD_F_MESSAGES], columns->items[i].name))
-            return columns->items[i].has_from ? RECORD_SHAREGPT : RECORD_MESSAGES;
-    return guess(&all);
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        if (!named[i].at)
+            continue;
+        const struct column *from = find(columns, named[i]);
+        bool has_from = from && from->has_from;
+        int shapes = from ? from->shapes : IS_TEXT;
+        struct column *column = note(columns, text_of(field_names[i]));
+        column->has_from = has_from;
+        column->shapes = shapes;
+    }
+}
+
+static enum err refuse(const struct columns *columns)
+{
+    for (const struct record_refusal *r = record_refusals; r->columns; r++)
+        if (match(&(struct record_schema){ 0 }, columns, r->columns))
+            return fail(ERR_INPUT, "the rows are %s; %s", r->what, r->remedy);
+    return OK;
 }
 
 static enum err decide(struct record_schema *out, struct arena *arena,
@@ -247,38 +420,54 @@ static enum err decide(struct record_schema *out, struct arena *arena,
 {
     *out = (struct record_schema){ .format = format };
     TRY(read_fields(out, fields));
-    if (!format)
-        out->format = guess_from_fields(out, columns);
+    struct text named[RECORD_FIELDS];
+    memcpy(named, out->columns, sizeof named);
+    if (!format && !fields.size)
+        TRY(refuse(columns));
+    struct columns *all = ARENA_NEW(arena, struct columns, 1);
+    *all = *columns;
+    add_named(all, named);
+    find_signature(out, fields.size ? all : columns);
     if (!out->format)
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
-                    "messages, sharegpt, alpaca, prompt-completion, question-answer, text or "
-                    "preference, and --fields PART=COLUMN",
+                    "messages, sharegpt, alpaca, prompt-completion, question-answer, text, "
+                    "preference or prompt, and --fields PART=COLUMN",
                     list_columns(arena, columns));
-    struct text named[RECORD_FIELDS];
-    memcpy(named, out->columns, sizeof named);
-    choose_columns(out, columns);
     for (int i = 0; i < RECORD_FIELDS; i++)
         if (named[i].at)
             out->columns[i] = named[i];
-    return complete(out, arena, columns);
+    find_optional(out, columns);
+    TRY(complete(out, arena, columns));
+    list_all(out, arena, columns);
+    return OK;
 }
 
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields)
 {
-    struct columns columns = { 0 };
+    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
+    *columns = (struct columns){ 0 };
     for (size_t i = 0; i < count && i < ROWS; i++)
-        inspect_row(&columns, arena, rows[i]);
-    return decide(out, arena, &columns, format, fields);
+        inspect_row(columns, arena, rows[i]);
+    return decide(out, arena, columns, format, fields);
 }
 
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
-                               const struct text *names, size_t count, enum record_format format,
-                               struct text fields)
+                               const struct text *names, size_t count, const struct text *cells,
+                               size_t rows, enum record_format format, struct text fields)
 {
-    struct columns columns = { 0 };
-    for (size_t i = 0; i < count; i++)
-        note(&columns, names[i], false);
-    return decide(out, arena, &columns, format, fields);
+    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
+    *columns = (struct columns){ 0 };
+    for (size_t i = 0; i < count; i++) {
+        struct column *column = note(columns, names[i]);
+        column->shapes = IS_TEXT;
+        for (size_t row = 0; row < rows; row++) {
+            struct text cell = cells[row * count + i];
+            column->shapes |= cell.at ? shape_of_text(cell) : 0;
+            column->bytes += (int64_t)cell.size;
+            columns->bytes += (int64_t)cell.size;
+        }
+    }
+    return decide(out, arena, columns, format, fields);
 }

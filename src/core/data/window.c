@@ -16,57 +16,6 @@ static const double default_square_tokens = 12 * 4096.0;
 
 enum { ROUNDING = 64, MOST_CANDIDATES = 32 };
 
-// Rows and widths of padded batches of the uncut examples. After cutting to a window, a batch is as
-// wide as its longest example or the window, so one simulation serves all candidates. (Only the one
-// example that grouping moves to the front could be a different one.)
-struct padded {
-    const struct packing_batch *batches;
-    size_t count;
-};
-
-static enum err pad(struct padded *out, struct arena *arena, const struct lengths *list,
-                    const struct window_request *request, enum packing_method method)
-{
-    struct packing_rule rule = { .method = method,
-                                 .width = PACKING_WIDTH_LONGEST,
-                                 .shuffles_examples = true };
-    struct packing_setup setup = { .window = PACKING_LARGEST_WINDOW,
-                                   .micro_batch = request->micro_batch ? request->micro_batch
-                                                                       : WINDOW_MICRO_BATCH,
-                                   .seed = request->seed };
-    struct packing packing;
-    TRY(packing_plan(&packing, arena, list, &rule, &setup));
-    *out = (struct padded){ packing.batches, packing.count };
-    return OK;
-}
-
-struct cost {
-    double tokens, attended;
-};
-
-static struct cost padded_cost(const struct padded *padded, int64_t window, double each)
-{
-    struct cost cost = { 0 };
-    for (size_t i = 0; i < padded->count; i++) {
-        const struct packing_batch *batch = &padded->batches[i];
-        double width = (double)(batch->width < window ? batch->width : window);
-        cost.tokens += each * (double)batch->rows * width;
-        cost.attended += each * (double)batch->rows * width * width;
-    }
-    return cost;
-}
-
-// Σ length² of the examples cut to the window.
-static double squares_within(const struct lengths_tally *tally, int64_t window)
-{
-    double squares = 0;
-    for (size_t i = 0; i < tally->count; i++) {
-        int64_t tokens = tally->bins[i].tokens < window ? tally->bins[i].tokens : window;
-        squares += (double)tally->bins[i].examples * (double)tokens * (double)tokens;
-    }
-    return squares;
-}
-
 // --- candidates --------------------------------------------------------------
 
 static void add_candidate(int64_t *windows, size_t *count, int64_t window)
@@ -104,47 +53,76 @@ struct inputs {
     const struct lengths_tally *tally;
     const struct lengths *list;
     const struct window_request *request;
-    struct packing_rule packed;
+    const struct packing_trainer *trainer;
     struct lengths_sums sums;
-    struct padded random, grouped;
-    double each; // examples that an item of the list represents
+    int64_t longest;
+    struct batches uncut[BATCHING_PACKED]; // of a window that cuts nothing; steps 0: not known yet
 };
 
-static enum err measure(struct window *out, double *cost, const struct inputs *in, int64_t context)
+// Simulates an epoch at one context, exactly as the profile's batches are.
+static enum err simulate(struct batches *out, const struct inputs *in, enum batching batching,
+                         int64_t context)
+{
+    const struct window_request *request = in->request;
+    struct packing_rule rule = packing_rule(in->trainer, batching);
+    struct packing_setup setup = { .window = context,
+                                   .micro_batch = request->micro_batch ? request->micro_batch
+                                                                       : WINDOW_MICRO_BATCH,
+                                   .accumulation = request->accumulation,
+                                   .ranks = request->ranks,
+                                   .seed = request->seed };
+    struct arena scratch = { 0 };
+    struct packing packing;
+    enum err err = packing_plan(&packing, &scratch, in->list, &rule, &setup);
+    *out = packing.sums;
+    if (!err && in->list->each > 0)
+        packing_scale(out, in->list->each, &rule, &setup);
+    arena_release(&scratch);
+    return err;
+}
+
+// The same for rows padded to their longest. A window that cuts nothing changes nothing about them,
+// so of such windows one is simulated.
+static enum err simulate_padded(struct batches *out, struct inputs *in, enum batching batching,
+                                int64_t context)
+{
+    struct batches *uncut = &in->uncut[batching];
+    enum { SLACK = 64 }; // widths are rounded up to at most a multiple of this
+    bool whole = context >= in->longest + SLACK;
+    if (!whole)
+        return simulate(out, in, batching, context);
+    if (!uncut->steps)
+        TRY(simulate(uncut, in, batching, context));
+    *out = *uncut;
+    return OK;
+}
+
+static enum err measure(struct window *out, double *cost, struct inputs *in, int64_t context)
 {
     struct lengths_cut cut = lengths_cut(in->tally, context);
+    struct batches random, grouped, packed;
     *out = (struct window){ .context = context,
                             .truncated_examples = cut.examples,
                             .truncated_tokens = cut.tokens,
                             .truncated_labelled = cut.labelled };
-    struct cost random = padded_cost(&in->random, context, in->each);
-    struct cost grouped = padded_cost(&in->grouped, context, in->each);
-    double kept = (double)(in->sums.tokens - cut.tokens);
-    out->padded_efficiency = kept / random.tokens;
-    out->grouped_efficiency = kept / grouped.tokens;
+    TRY(simulate_padded(&random, in, BATCHING_LONGEST, context));
+    TRY(simulate_padded(&grouped, in, BATCHING_GROUPED, context));
+    TRY(simulate(&packed, in, BATCHING_PACKED, context));
+    out->padded_efficiency = 1 - random.padding_share;
+    out->grouped_efficiency = 1 - grouped.padding_share;
+    out->packed_efficiency = packed.fill;
+    out->packs = packed.rows;
 
-    int64_t tokens;
-    struct packing_setup setup = { .window = context, .seed = in->request->seed };
-    TRY(packing_count(&out->packs, &tokens, in->list, &in->packed, &setup));
-    double slots = in->each * (double)out->packs * (double)context;
-    out->packed_efficiency = in->each * (double)tokens / slots;
-    out->packs = (int64_t)(in->each * (double)out->packs + 0.5);
-
-    struct cost chosen = { in->each * (double)tokens, squares_within(in->tally, context) };
-    if (in->packed.width == PACKING_WIDTH_WINDOW)
-        chosen.tokens = slots;
-    if (in->packed.attends_across)
-        chosen.attended = slots * (double)context;
+    struct batches chosen = packed;
     if (in->request->batching == BATCHING_LONGEST)
         chosen = random;
     if (in->request->batching == BATCHING_GROUPED)
         chosen = grouped;
     if (in->request->batching == BATCHING_MAX)
-        chosen = (struct cost){ (double)(in->sums.examples * context),
-                                (double)in->sums.examples * (double)context * (double)context };
+        TRY(simulate(&chosen, in, BATCHING_MAX, context));
     double square =
         in->request->square_tokens > 0 ? in->request->square_tokens : default_square_tokens;
-    *cost = chosen.tokens + chosen.attended / square;
+    *cost = (double)chosen.processed_tokens + chosen.attended / square;
     return OK;
 }
 
@@ -207,26 +185,25 @@ static void recommend(struct window_plan *plan, struct arena *arena, const struc
 enum err window_plan(struct window_plan *out, struct arena *arena,
                      const struct lengths_tally *tally, const struct window_request *request)
 {
-    struct inputs in = { .tally = tally, .request = request, .sums = lengths_sum(tally) };
-    const struct packing_trainer *trainer = request->trainer;
-    if (!trainer)
-        TRY(packing_trainer_find(&trainer, NULL, NULL));
-    in.packed = packing_rule(trainer, BATCHING_PACKED);
-    in.packed.skips_unlabelled = false;  // efficiency depends on lengths only
-    in.packed.shuffles_examples = false; // the list is already shuffled
-
+    struct inputs in = { .tally = tally,
+                         .list = request->list,
+                         .request = request,
+                         .trainer = request->trainer,
+                         .sums = lengths_sum(tally),
+                         .longest = lengths_quantile(tally, 1) };
+    if (!in.trainer)
+        TRY(packing_trainer_find(&in.trainer, NULL, NULL));
     int64_t windows[MOST_CANDIDATES];
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };
     out->count = find_candidates(windows, tally, request->context);
 
     struct arena scratch = { 0 };
-    struct lengths list;
-    lengths_unroll(&list, &scratch, tally, request->seed);
-    in.each = lengths_each(&list);
-    in.list = &list;
-    enum err err = pad(&in.random, &scratch, &list, request, PACKING_NONE);
-    if (!err)
-        err = pad(&in.grouped, &scratch, &list, request, PACKING_GROUPED);
+    struct lengths shuffled;
+    if (!in.list) {
+        lengths_unroll(&shuffled, &scratch, tally, request->seed);
+        in.list = &shuffled;
+    }
+    enum err err = OK;
     double costs[MOST_CANDIDATES], whole = NAN;
     for (size_t i = 0; i < out->count && !err; i++) {
         err = measure(&out->rows[i], &costs[i], &in, windows[i]);

@@ -5,9 +5,10 @@
 //     TRY(window_plan(&plan, arena, &tally, &(struct window_request){ .trainer = trainer }));
 //     plan.rows[plan.recommended].context, plan.reason
 //
-// Candidates are the powers of two from 512 to 32,768 and quantiles of the data's lengths.
-// Everything is computed from the histogram of lengths, shuffled by the seed, so merged profiles
-// give the same result as one profile of all the data.
+// Candidates are the powers of two from 512 to 32,768 and quantiles of the data's lengths. Each is
+// simulated as the batches of a profile are: by the trainer's own rules, in the order of the files
+// where it is known, else shuffled by the seed. So a row of the table and the batches at its
+// context agree.
 //
 // The recommendation depends on the data, not on the model's maximum: the smallest candidate that
 // leaves 99 % of the examples whole and keeps 99.5 % of the labelled tokens, which are at the end,
@@ -33,7 +34,9 @@ struct window {
 struct window_request {
     const struct packing_trainer *trainer; // whose packing; NULL: the default
     enum batching batching;                // decides which cost counts
+    const struct lengths *list;            // in the order of the files; NULL: shuffled
     int64_t micro_batch;                   // of padded rows; 0 means WINDOW_MICRO_BATCH
+    int64_t accumulation, ranks;           // 0: 1
     int64_t context;                       // an additional candidate; 0: none
     double square_tokens; // length at which attention costs as much as the rest; 0: a default
     uint64_t seed;

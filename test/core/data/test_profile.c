@@ -87,11 +87,43 @@ TEST(profile_merged_equals_the_profile_of_both_except_for_the_order)
     struct profile whole = profile_of(&both, "a");
     CHECK(merged.tokens == whole.tokens && merged.labelled_tokens == whole.labelled_tokens);
     CHECK(merged.windows.count == whole.windows.count);
-    for (size_t i = 0; i < whole.windows.count; i++)
-        CHECK(!memcmp(&merged.windows.rows[i], &whole.windows.rows[i], sizeof(struct window)));
+    for (size_t i = 0; i < whole.windows.count; i++) {
+        const struct window *a_row = &merged.windows.rows[i], *b_row = &whole.windows.rows[i];
+        CHECK(a_row->context == b_row->context);
+        CHECK(a_row->truncated_examples == b_row->truncated_examples);
+        CHECK(a_row->truncated_labelled == b_row->truncated_labelled);
+        CHECK_NEAR(a_row->grouped_efficiency, b_row->grouped_efficiency, 0.01);
+    }
     CHECK(merged.spots[PROFILE_LONGEST].spots[0].tokens == 469);
     CHECK(merged.file_count == 2 && merged.rows == 7473);
     CHECK(whole.ordered && !merged.ordered && !merged.duplicates_exact);
+}
+
+TEST(profile_table_of_contexts_agrees_with_its_batches)
+{
+    static const char *const trainers[] = { "hf", "axolotl", "llama-factory", "nemo", "torchtune" };
+    struct lengths list = real_lengths("test/data/gsm8k_lengths.csv");
+    for (size_t t = 0; t < sizeof trainers / sizeof *trainers; t++)
+        for (int batching = BATCHING_LONGEST; batching <= BATCHING_PACKED; batching++)
+            for (int64_t context = 128; context <= 2048; context *= 4) {
+                struct profile profile = { .tokenizer = "t" };
+                struct profile_settings settings = { .trainer = trainers[t],
+                                                     .batching = batching,
+                                                     .context = context,
+                                                     .micro_batch = 4,
+                                                     .accumulation = 8,
+                                                     .seed = 3 };
+                CHECK(profile_finish(&profile, &test_arena, &list, &settings) == OK);
+                const struct window *row = profile.windows.rows;
+                while (row->context != context)
+                    row++;
+                double table = batching == BATCHING_LONGEST   ? row->padded_efficiency
+                               : batching == BATCHING_GROUPED ? row->grouped_efficiency
+                                                              : row->packed_efficiency;
+                double batches = batching == BATCHING_PACKED ? profile.batches.fill
+                                                             : 1 - profile.batches.padding_share;
+                CHECK_NEAR(table, batches, 1e-12);
+            }
 }
 
 TEST(profile_refuses_to_merge_different_tokenizers_templates_or_labels)

@@ -144,7 +144,7 @@ TEST(columns_of_a_table_are_read_with_their_nested_json)
 {
     struct text names[] = { TEXT("id"), TEXT("messages") };
     struct text cells[] = { TEXT("7"), TEXT("[{\"role\": \"user\", \"content\": \"x\"}]") };
-    CHECK(!record_detect_columns(&schema, &test_arena, names, 2, RECORD_AUTO, TEXT("")));
+    CHECK(!record_detect_columns(&schema, &test_arena, names, 2, cells, 1, RECORD_AUTO, TEXT("")));
     CHECK(!record_read_columns(&record, &schema, &test_arena, names, cells, 2));
     CHECK(says(message(0, 0), "content", "x"));
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings of a profile: what of the data was not read as its owner may believe.
+
+#include "core/data/profile.h"
+
+static const double much_text = 0.05; // of the bytes, in a column that is not used
+
+// --- the warnings ------------------------------------------------------------
+
+static const char *unused_text(const struct profile *profile, struct arena *arena)
+{
+    struct out out = { .arena = arena };
+    for (size_t i = 0; i < profile->column_count; i++) {
+        const struct record_column *column = &profile->columns[i];
+        if (!column->part && column->is_text && column->share > much_text)
+            out_put(&out, "%s\"%s\" (%s of the bytes)", out.size ? ", " : "", column->name,
+                    text_share(arena, column->share));
+    }
+    if (!out.size)
+        return NULL;
+    return text_format(arena,
+                       "text that is not used: %s; if it is trained on, name its part with "
+                       "--fields PART=COLUMN",
+                       out_string(&out));
+}
+
+static const char *media_uncounted(const struct profile *profile, struct arena *arena)
+{
+    int64_t count = profile->spots[PROFILE_MEDIA].count;
+    if (!count)
+        return NULL;
+    return text_format(arena,
+                       "examples with images, video or sound: %s; only their text is counted",
+                       text_commas(arena, count));
+}
+
+static const char *parts_as_text(const struct profile *profile, struct arena *arena)
+{
+    const struct profile_spots *spots = &profile->spots[PROFILE_ADAPTED];
+    if (!spots->count)
+        return NULL;
+    return text_format(arena,
+                       "examples with parts that the chat template drops: %s (in the first: %s); "
+                       "they are counted as text; with --template, give one that renders them",
+                       text_commas(arena, spots->count),
+                       spots->named ? spots->spots[0].problem : "tools");
+}
+
+static const char *parts_left_out(const struct profile *profile, struct arena *arena)
+{
+    const struct profile_spots *spots = &profile->spots[PROFILE_LEFT_OUT];
+    if (!spots->count)
+        return NULL;
+    return text_format(
+        arena,
+        "examples of which the chat template leaves something out: %s (of the first: "
+        "%s); a trainer would too, so it is not counted",
+        text_commas(arena, spots->count), spots->named ? spots->spots[0].problem : "text");
+}
+
+static const struct {
+    const char *code;
+    const char *(*look)(const struct profile *profile, struct arena *arena);
+} table[] = {
+    { "unused_text", unused_text },
+    { "media_uncounted", media_uncounted },
+    { "parts_as_text", parts_as_text },
+    { "parts_left_out", parts_left_out },
+};
+
+size_t profile_warnings(struct profile_warning *out, const struct profile *profile,
+                        struct arena *arena)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof table / sizeof *table && count < PROFILE_WARNINGS; i++) {
+        const char *text = table[i].look(profile, arena);
+        if (text)
+            out[count++] = (struct profile_warning){ table[i].code, text };
+    }
+    return count;
+}
+
+// --- columns -----------------------------------------------------------------
+
+void profile_add_columns(struct profile *profile, struct arena *arena,
+                         const struct record_column *columns, size_t count)
+{
+    struct record_column *all =
+        ARENA_NEW(arena, struct record_column, profile->column_count + count + 1);
+    size_t known = profile->column_count;
+    for (size_t i = 0; i < known; i++)
+        all[i] = profile->columns[i];
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < known && !text_is(text_of(all[at].name), columns[i].name))
+            at++;
+        if (at < known)
+            continue;
+        all[known] = columns[i];
+        all[known].name = text_copy(arena, text_of(columns[i].name));
+        known++;
+    }
+    profile->columns = all;
+    profile->column_count = known;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// record_internal: what the files of record share: the table of shapes, and reading messages.
+
+#pragma once
+
+#include "core/data/record.h"
+
+struct record_signature {
+    enum record_format format;
+    const char *columns; // PART or PART=COLUMN, separated by spaces: all of them must exist
+    const char *from;    // a public data set with these columns
+};
+extern const struct record_signature record_signatures[]; // ended by a zeroed row
+
+struct record_refusal {
+    const char *columns; // all of them must exist
+    const char *what, *remedy;
+};
+extern const struct record_refusal record_refusals[]; // ended by a zeroed row
+extern const char *const record_optional_columns[RECORD_FIELDS][8];
+
+// Reads a list of messages in any common form (role/content, from/value, role/parts, strings in
+// turn), a single message, JSON text of these, a transcript ("USER: … ASSISTANT: …"), or a string
+// that is the content of one message of role_of_text (NULL: a string is not one).
+enum err record_messages(struct template_value *out, struct arena *arena,
+                         struct template_value value, const char *role_of_text);
+
+// The text of a value: a string, the first of a list of strings, or {"parts": [{"text"}]}. False if
+// it is none of these.
+bool record_text(struct text *out, struct arena *arena, struct template_value value);
+
+// Whether a text begins with a speaker: "USER: …" or "SYSTEM: …" (Glaive), "Human: …".
+bool record_is_transcript(struct text text);
+
+struct template_value record_message(struct arena *arena, const char *role, struct text content);
+struct text record_joined(struct arena *arena, struct text a, const char *between, struct text b);
+bool record_holds_media(const struct template_list *messages);
