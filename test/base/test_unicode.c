@@ -99,3 +99,32 @@ TEST(bytes_that_are_not_utf8_are_read_one_by_one)
         CHECK(unicode_next(&at, end) == code && at == end);
     }
 }
+
+TEST(scripts_are_found_by_name_without_regard_to_case)
+{
+    int han = unicode_script_named("Han", 3);
+    CHECK(han > 0 && unicode_script(0x4E2D) == han && unicode_script('a') != han);
+    CHECK(unicode_script_named("old-italic", 10) == unicode_script(0x10300));
+    CHECK(unicode_script_named("Klingon", 7) < 0 && !unicode_script(0x10FFFF));
+}
+
+TEST(clusters_hold_what_a_reader_sees_as_one_character)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } cases[] = {
+        { "ab", 1 },
+        { "\r\nx", 2 },
+        { "\t\xE2\x80\x8D", 1 },                                 // a control character stands alone
+        { "B\xE2\x80\x8C", 4 },                                  // U+200C extends
+        { "e\xCC\x81x", 3 },                                     // e and an accent
+        { "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", 9 },           // a Hangul syllable of three
+        { "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7x", 11 }, // two people, joined
+        { "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA\xF0\x9F\x87\xAB", 8 }, // a flag, half a flag
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *at = cases[i].text;
+        CHECK(unicode_cluster(at, at, at + strlen(at)) == cases[i].size);
+    }
+}

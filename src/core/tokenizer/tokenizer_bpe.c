@@ -76,6 +76,16 @@ static void put_unknown(const struct tokenizer *t, struct symbols *s, struct tex
     unknown->size += (uint32_t)character.size;
 }
 
+// The token of a symbol at the end of a word, whose text has a suffix in the vocabulary.
+static int32_t find_last(const struct tokenizer *t, struct text symbol)
+{
+    char bytes[UNICODE_BYTES + SUFFIX_BYTES];
+    memcpy(bytes, symbol.at, symbol.size);
+    memcpy(bytes + symbol.size, t->suffix.at, t->suffix.size);
+    return tokenizer_vocabulary_find(&t->vocabulary,
+                                     (struct text){ bytes, symbol.size + t->suffix.size });
+}
+
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
     struct pending unknown = { 0 };
@@ -86,8 +96,9 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
         else
             unicode_next(&at, end);
         struct text character = { start, (size_t)(at - start) };
-        int32_t id = t->byte_level ? t->byte_ids[(unsigned char)*start]
-                                   : tokenizer_vocabulary_find(&t->vocabulary, character);
+        int32_t id = t->suffix.size && at == end ? find_last(t, character)
+                     : t->byte_level             ? t->byte_ids[(unsigned char)*start]
+                                     : tokenizer_vocabulary_find(&t->vocabulary, character);
         if (id < 0) {
             put_unknown(t, s, character, &unknown);
             continue;
@@ -324,7 +335,8 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
     put_characters(t, s, word);
     if (!t->merges.count)
         return;
-    const char *bytes = t->byte_ranks && s->count == word.size ? word.at : NULL;
+    bool plain = t->byte_ranks && s->count == word.size && !t->suffix.size;
+    const char *bytes = plain ? word.at : NULL;
     if (s->count > SHORT_WORD)
         merge_long(t, cache, s, bytes);
     else if (s->count > 1)

@@ -82,6 +82,7 @@ struct merges {
     uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
+enum { SUFFIX_BYTES = 16 };
 enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
@@ -173,6 +174,7 @@ struct split_step {
     bool each;           // of DIGITS: every digit is a word
     bool prefix_space;   // of BYTE_LEVEL
     bool splits;         // of METASPACE; of BYTE_LEVEL: use GPT-2's pattern
+    bool mapped;         // it comes after BYTE_LEVEL: it sees bytes as visible characters
     int prepend;         // of METASPACE: 0 never, 1 to the first stretch, 2 to each
     struct text literal; // of PATTERN, if it is a plain string; METASPACE's replacement
     struct pattern *pattern;
@@ -208,7 +210,8 @@ struct tokenizer {
     struct merges hot;    // copy of the lowest ranks, small enough for the processor's cache
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
-    struct text continuing; // WordPiece's "##"
+    struct text continuing; // WordPiece's "##"; BPE's, too
+    struct text suffix;     // BPE: of the last symbol of a word, "</w>"
     size_t longest_word;    // WordPiece: longer words are unknown; in characters
 
     struct vocabulary special; // added tokens by text
@@ -219,6 +222,7 @@ struct tokenizer {
     bool marks_spaces; // the steps only replace spaces by ▁, and may prepend one
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
+    bool needs_places; // whether a mark is prepended depends on a word's place in the text
     enum scan_kind scan;
     uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
 
@@ -247,6 +251,7 @@ enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct 
 enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
                                  const char *name);
 enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name);
+void tokenizer_alphabet(uint16_t codes[256]); // the visible character of each byte
 bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it is not base64
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);

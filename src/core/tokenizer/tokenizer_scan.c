@@ -513,7 +513,7 @@ static bool is_whole(const struct tokenizer *t)
         knows_all = knows_all && t->byte_ids[byte] >= 0;
     if (t->fuses_unknown && !knows_all)
         return false; // adjacent unknown characters become one token
-    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges &&
+    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges && !t->suffix.size &&
            (!t->split_count || cuts_nothing) &&
            tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
 }
