@@ -320,25 +320,36 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         put(s, s->ids[i], s->sizes[i]);
 }
 
-void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
+static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache, struct text part)
+{
+    struct symbols *all = &cache->symbols;
+    struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
+    put_characters(t, &s, part);
+    bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
+    const char *bytes = plain ? part.at : NULL;
+    if (t->merges.count && s.count > SHORT_WORD)
+        merge_long(t, cache, &s, bytes);
+    else if (t->merges.count && s.count > 1)
+        merge_short(t, &s, bytes);
+    all->count += s.count;
+}
+
+void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                   bool whole)
 {
     struct symbols *s = &cache->symbols;
     s->ids = tokenizer_room(cache, &cache->symbol_ids, (word.size + 1) * sizeof *s->ids);
     s->sizes = tokenizer_room(cache, &cache->symbol_sizes, (word.size + 1) * sizeof *s->sizes);
     s->count = 0;
-    int32_t whole =
-        t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word) : TOKENIZER_NONE;
-    if (whole >= 0) {
-        put(s, whole, (uint32_t)word.size);
+    int32_t id = whole && t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word)
+                                            : TOKENIZER_NONE;
+    if (id >= 0) {
+        put(s, id, (uint32_t)word.size);
         return;
     }
-    put_characters(t, s, word);
-    if (!t->merges.count)
-        return;
-    bool plain = t->byte_ranks && s->count == word.size && !t->suffix.size;
-    const char *bytes = plain ? word.at : NULL;
-    if (s->count > SHORT_WORD)
-        merge_long(t, cache, s, bytes);
-    else if (s->count > 1)
-        merge_short(t, s, bytes);
+    bool cuts = t->cuts && word.size > WORD_BYTES;
+    for (const char *at = word.at, *end = at + word.size, *stop; at < end; at = stop) {
+        stop = cuts ? tokenizer_cut(t->cuts, at, end) : end;
+        encode_part(t, cache, (struct text){ at, (size_t)(stop - at) });
+    }
 }

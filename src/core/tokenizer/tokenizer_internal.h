@@ -10,6 +10,7 @@
 //                                                      patterns that most models use
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
+//     tokenizer_cut.c                                  cuts long words where no token can cross
 //     tokenizer_bpe.c         " w" + "orld"            tokens of a new word; or
 //     tokenizer_unigram.c,
 //                                                      tokenizer_wordpiece.c
@@ -194,6 +195,7 @@ enum scan_kind {
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
 struct unigram; // tokenizer_unigram.c
+struct cuts;    // tokenizer_cut.c
 
 struct tokenizer {
     enum model_kind model;
@@ -224,6 +226,7 @@ struct tokenizer {
     int split_count;
     bool needs_places; // whether a mark is prepended depends on a word's place in the text
     enum scan_kind scan;
+    struct cuts *cuts;     // where long words can be cut; NULL if nowhere
     uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
 
     int32_t *before, *after; // tokens added by the post-processor
@@ -262,6 +265,7 @@ void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uin
 void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
+void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
 
 // --- while running -----------------------------------------------------------
 
@@ -353,7 +357,11 @@ size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,
 
 // Computes the tokens of a word into cache->symbols.
 void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
-void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
+// whole: the word is not a part of one. The library looks up only whole words in the vocabulary.
+void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                   bool whole);
+// The end of the part of a word that begins at `at`.
+const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);

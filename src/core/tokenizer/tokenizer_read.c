@@ -553,6 +553,7 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
     for (int i = 0; i < t->split_count; i++)
         t->needs_places |= t->split_steps[i].prepend == 1 && (i || t->normal_count);
     tokenizer_choose_scan(t, arena);
+    tokenizer_choose_cuts(t, arena);
     return OK;
 }
 
