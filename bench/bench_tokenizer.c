@@ -14,6 +14,7 @@
 #include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -216,6 +217,9 @@ int main(int argc, char **argv)
         struct arena arena = { 0 };
         struct tokenizer *t;
         char path[256];
+        const char *only = getenv("MODELS"); // as for peer_tokenizer.mjs
+        if (only && !strstr(only, models[i]))
+            continue;
         snprintf(path, sizeof path, "build/oracles/models/%s/tokenizer.json", models[i]);
         if (load(&t, &arena, path, models[i]))
             measure_model(models[i], t, argc - 1, argv + 1);

@@ -30,7 +30,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SHORT_WORD = 48, NOWHERE = -1 };
+enum { SHORT_WORD = 64, NOWHERE = -1 };
 #define NO_RANK TOKENIZER_NO_RANK
 
 // --- first symbols -----------------------------------------------------------
@@ -138,52 +138,78 @@ static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
     return rank == NO_RANK ? LATER : rank;
 }
 
-static size_t lowest(const uint32_t *ranks, size_t count)
+// A pair is a number: its rank, then its place, so that the lowest number is the leftmost pair of
+// the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions.
+enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
+#define PAIR_NONE UINT32_MAX
+#define PAIR_LATER (UINT32_C(1) << 31)
+static_assert((int)SHORT_WORD <= (int)PLACES && TOKENIZER_IDS << PLACE_BITS <= 1 << 30,
+              "a pair is a number");
+
+static uint32_t pair_of(uint32_t rank, uint32_t place)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < count; i++)
-        if (ranks[i] < ranks[best])
-            best = i;
-    return best;
+    return rank == NO_RANK ? PAIR_NONE
+           : rank == LATER ? PAIR_LATER | place
+                           : rank << PLACE_BITS | place;
 }
 
-static size_t lowest_known(const struct tokenizer *t, const int32_t *ids, uint32_t *ranks,
-                           size_t count)
+struct pairs {
+    uint32_t at[PLACES]; // by the place of the left symbol
+    size_t count;        // a multiple of eight
+    uint8_t next[PLACES], previous[PLACES];
+};
+
+static uint32_t lowest(const struct pairs *p)
 {
-    size_t best = lowest(ranks, count);
-    if (ranks[best] < TOKENIZER_HOT)
-        return best;
-    for (size_t i = 0; i < count; i++)
-        if (ranks[i] == LATER)
-            ranks[i] = rank_of(t, ids[i], ids[i + 1]);
-    return lowest(ranks, count);
+    uint32_t low = PAIR_NONE;
+    for (size_t i = 0; i < p->count; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            low = p->at[i + k] < low ? p->at[i + k] : low;
+    return low;
+}
+
+static uint32_t lowest_known(const struct tokenizer *t, const struct symbols *s, struct pairs *p)
+{
+    uint32_t low = lowest(p);
+    if (low < TOKENIZER_HOT << PLACE_BITS || low == PAIR_NONE)
+        return low;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->at[i] == (PAIR_LATER | i))
+            p->at[i] = pair_of(rank_of(t, s->ids[i], s->ids[p->next[i]]), i);
+    return lowest(p);
 }
 
 static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
-    uint32_t ranks[SHORT_WORD];
+    struct pairs p = { .count = (s->count + 7) / 8 * 8 };
     size_t count = s->count;
     int32_t *ids = s->ids;
-    for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]);
-    while (count > 1) {
-        size_t best = lowest_known(t, ids, ranks, count - 1);
-        if (ranks[best] == NO_RANK)
-            break;
-        ids[best] = t->merges.wholes[ranks[best]];
-        s->sizes[best] += s->sizes[best + 1];
-        count--;
-        for (size_t i = best + 1; i < count; i++) {
-            ids[i] = ids[i + 1];
-            s->sizes[i] = s->sizes[i + 1];
-            ranks[i - 1] = ranks[i];
-        }
-        if (best)
-            ranks[best - 1] = hot_rank(t, ids[best - 1], ids[best]);
-        if (best + 1 < count)
-            ranks[best] = hot_rank(t, ids[best], ids[best + 1]);
+    memset(p.at, 0xFF, p.count * sizeof *p.at);
+    for (size_t i = 0; i < count; i++) {
+        p.next[i] = (uint8_t)(i + 1);
+        p.previous[i] = (uint8_t)(i - 1);
+        if (i + 1 < count)
+            p.at[i] = pair_of(word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]),
+                              (uint32_t)i);
     }
-    s->count = count;
+    for (uint32_t pair; (pair = lowest_known(t, s, &p)) != PAIR_NONE;) {
+        uint32_t left = pair % PLACES, right = p.next[left], next = p.next[right];
+        ids[left] = t->merges.wholes[pair >> PLACE_BITS];
+        s->sizes[left] += s->sizes[right];
+        p.next[left] = (uint8_t)next;
+        p.at[left] = p.at[right] = PAIR_NONE;
+        if (next < count) {
+            p.previous[next] = (uint8_t)left;
+            p.at[left] = pair_of(hot_rank(t, ids[left], ids[next]), left);
+        }
+        if (left) {
+            uint32_t previous = p.previous[left];
+            p.at[previous] = pair_of(hot_rank(t, ids[previous], ids[left]), previous);
+        }
+    }
+    s->count = 0;
+    for (size_t i = 0; i < count; i = p.next[i])
+        put(s, ids[i], s->sizes[i]);
 }
 
 // --- long words --------------------------------------------------------------

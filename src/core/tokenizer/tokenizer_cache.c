@@ -5,7 +5,7 @@
 // itself, zero-padded, with its size and its number of tokens, so a hit is always right:
 //
 //     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
-//     longs, 32 bytes:  |  up to 30 bytes of the word  | size | tokens |
+//     longs, 64 bytes:  |  up to 62 bytes of the word  | size | tokens |
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
@@ -160,19 +160,20 @@ static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cac
     }
     struct long_entry key = { 0 };
     memcpy(&key, word.at, word.size);
-    key.words[3] |= (uint64_t)(word.size | (whole || !t->ignores_merges ? 0 : PART)) << 48;
-    uint64_t hash = mix(key.words[0] ^ key.words[2] * 31, key.words[1] ^ key.words[3] * 37);
-    struct long_entry *slot = &cache->longs[hash & (LONG_SLOTS - 2)];
-    for (int i = 0; i < 2; i++) {
-        const uint64_t *words = slot[i].words;
-        if (words[0] == key.words[0] && words[1] == key.words[1] && words[2] == key.words[2] &&
-            !((words[3] ^ key.words[3]) << 8))
-            return (int64_t)(words[3] >> 56);
+    key.words[7] |= (uint64_t)(word.size | (whole || !t->ignores_merges ? 0 : PART)) << 48;
+    uint64_t low = 0, high = 0;
+    for (size_t i = 0; i < 8; i += 2) {
+        low = (low ^ key.words[i]) * 31;
+        high = (high ^ key.words[i + 1]) * 37;
     }
+    struct long_entry *slot = &cache->longs[mix(low, high) & (LONG_SLOTS - 2)];
+    for (int i = 0; i < 2; i++)
+        if (!memcmp(&slot[i], &key, sizeof key - 8) && !((slot[i].words[7] ^ key.words[7]) << 8))
+            return (int64_t)(slot[i].words[7] >> 56);
     find_tokens(t, cache, word, whole);
     assert(cache->symbols.count <= UINT8_MAX);
     slot[1] = slot[0];
-    key.words[3] |= (uint64_t)cache->symbols.count << 56;
+    key.words[7] |= (uint64_t)cache->symbols.count << 56;
     slot[0] = key;
     return (int64_t)cache->symbols.count;
 }

@@ -86,27 +86,35 @@ static bool joins_partly(const struct cuts *cuts, struct text left, struct text 
     return false;
 }
 
+// The size of the character at `at`; 0 if the bytes there are no character.
+static size_t character_at(const char *at, const char *end)
+{
+    size_t size = size_of((unsigned char)*at);
+    if (size > (size_t)(end - at) || continues(*at))
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if (!continues(at[i]))
+            return 0;
+    return size;
+}
+
+// Bytes that are not UTF-8 are no characters: a token may have any of them side by side.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end)
 {
-    const char *last = at;
-    unicode_next(&at, end);
-    while (at < end) {
-        const char *here = at;
-        unsigned char a = (unsigned char)here[-1], b = (unsigned char)*here;
-        unicode_next(&at, end);
-        struct text left = { last, (size_t)(here - last) }, right = { here, (size_t)(at - here) };
-        last = here;
-        if (a < 0x80 && b < 0x80)
-            continue;
-        if (has_pair(cuts, bytes_at(left.at, left.size), bytes_at(right.at, right.size)))
-            continue;
-        if (cuts->partial[a][b >> 6] >> (b & 63) & 1 && joins_partly(cuts, left, right))
-            continue;
-        // Bytes that are not UTF-8 are no characters: a token may have any of them side by side.
-        if (continues(*left.at) || continues(b) || size_of((unsigned char)*left.at) != left.size ||
-            size_of(b) != right.size)
-            continue;
-        return here;
+    size_t left = character_at(at, end);
+    uint32_t before = bytes_at(at, left);
+    for (at += left ? left : 1; at < end;) {
+        size_t right = character_at(at, end);
+        uint32_t after = bytes_at(at, right);
+        unsigned char a = (unsigned char)at[-1], b = (unsigned char)*at;
+        bool partial = cuts->partial[a][b >> 6] >> (b & 63) & 1;
+        if (left && right && left + right > 2 && !has_pair(cuts, before, after) &&
+            (!partial ||
+             !joins_partly(cuts, (struct text){ at - left, left }, (struct text){ at, right })))
+            return at;
+        at += right ? right : 1;
+        left = right;
+        before = after;
     }
     return end;
 }

@@ -188,7 +188,9 @@ enum scan_kind {
     SCAN_GPT2_DIGITS, // first every digit, then GPT-2's pattern
     SCAN_CL100K,      // up to three digits in a word
     SCAN_CL100K_1,    // every digit is a word
-    SCAN_O200K,       // words are cut by case, with or without contractions
+    SCAN_O200K,       // words are cut by case
+    SCAN_TEKKEN,      // the same without contractions; every digit is a word
+    SCAN_DEEPSEEK,    // three patterns: digits, Chinese and Japanese, the rest
     SCAN_WHOLE,       // no pre-tokenizer: cut where no token can cross
 };
 
@@ -283,7 +285,7 @@ struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
 };
 
 struct long_entry { // the same up to LONG_BYTES
-    uint64_t words[4];
+    uint64_t words[8];
 };
 
 struct id_entry { // a word and up to WORD_IDS tokens
@@ -293,11 +295,11 @@ struct id_entry { // a word and up to WORD_IDS tokens
 
 enum {
     WORD_BYTES = 14,
-    LONG_BYTES = 30,
+    LONG_BYTES = 62,
     WORD_IDS = 4,
     WORD_SLOTS = 1 << 17,
     WORD_WAYS = 4,
-    LONG_SLOTS = 1 << 14,
+    LONG_SLOTS = 1 << 16,
     ID_SLOTS = 1 << 15,
 };
 
