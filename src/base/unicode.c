@@ -316,6 +316,7 @@ bool unicode_is_nfc(const char *at, size_t size)
 {
     const uint64_t tops = UINT64_C(0x8080808080808080);
     const char *end = at + size;
+    int last = 0; // combining class of the character before
     while (at < end) {
         // Below U+0300, whose first byte is CC, nothing combines or decomposes.
         while (end - at >= 8) {
@@ -324,11 +325,16 @@ bool unicode_is_nfc(const char *at, size_t size)
             if (((word & ~tops) + UINT64_C(0x3434343434343434)) & word & tops)
                 break;
             at += 8;
+            last = 0;
         }
         for (const char *stop = end - at > 8 ? at + 8 : end; at < stop;) {
             uint32_t code = unicode_next(&at, end);
-            if (code >= 0x300 && is_unstable(code))
+            bool thai =
+                code >= 0xE00 && code < 0xE80; // its marks do not compose, but have an order
+            int class = thai ? unicode_combining(code) : 0;
+            if ((class && class < last) || (code >= 0x300 && !thai && is_unstable(code)))
                 return false;
+            last = class;
         }
     }
     return true;

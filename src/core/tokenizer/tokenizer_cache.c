@@ -187,6 +187,27 @@ static struct key key_of(struct tokenizer_cache *cache, const char *at, size_t s
     return (struct key){ word.low, word.high, slot };
 }
 
+// The parts of a word that are looked up together: the memory of all of them is being fetched while
+// the next ones are found.
+struct parts {
+    struct key keys[16]; // no slot: longer than WORD_BYTES
+    struct text at[16];
+    int count;
+};
+
+static int64_t count_all(const struct tokenizer *t, struct tokenizer_cache *cache,
+                         struct parts *parts)
+{
+    int64_t total = 0;
+    for (int i = 0; i < parts->count; i++) {
+        const struct key *key = &parts->keys[i];
+        int64_t known = key->slot ? count_known(key) : count_long(t, cache, parts->at[i], false);
+        total += known >= 0 ? known : count_new(t, cache, parts->at[i], key, false);
+    }
+    parts->count = 0;
+    return total;
+}
+
 // A word too long for the cache, part by part. end: of the text.
 static int64_t count_parts(const struct tokenizer *t, struct tokenizer_cache *cache,
                            struct text word, const char *end)
@@ -195,16 +216,19 @@ static int64_t count_parts(const struct tokenizer *t, struct tokenizer_cache *ca
     const char *cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
     if (cut == stop)
         return count_long(t, cache, word, true);
+    struct parts parts = { .count = 0 };
     int64_t total = 0;
     for (;; at = cut, cut = tokenizer_cut(t->cuts, at, stop)) {
         struct text part = { at, (size_t)(cut - at) };
-        if (part.size > WORD_BYTES) {
-            total += count_long(t, cache, part, false);
-        } else {
-            struct key key = key_of(cache, at, part.size, end, t->ignores_merges ? PART : 0);
-            int64_t known = count_known(&key);
-            total += known >= 0 ? known : count_new(t, cache, part, &key, false);
+        struct key *key = &parts.keys[parts.count];
+        key->slot = NULL;
+        if (part.size <= WORD_BYTES) {
+            *key = key_of(cache, at, part.size, end, t->ignores_merges ? PART : 0);
+            __builtin_prefetch(key->slot);
         }
+        parts.at[parts.count++] = part;
+        if (parts.count == 16 || cut == stop)
+            total += count_all(t, cache, &parts);
         if (cut == stop)
             return total;
     }
