@@ -92,6 +92,31 @@ bool unicode_valid(const char *at, size_t size)
     return true;
 }
 
+// The bytes of a broken character: as many as begin one, at least one.
+static size_t broken_size(const char *at, const char *end)
+{
+    unsigned char lead = (unsigned char)*at, second = at + 1 < end ? (unsigned char)at[1] : 0;
+    unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (lead < 0xE0 || lead > 0xF4 || second < low || second > high)
+        return 1;
+    return lead >= 0xF0 && at + 2 < end && follows(at + 2) ? 3 : 2;
+}
+
+struct text unicode_repair(struct arena *arena, struct text text)
+{
+    if (unicode_valid(text.at, text.size))
+        return text;
+    struct out out = { .arena = arena };
+    for (const char *at = text.at, *end = at + text.size; at < end;) {
+        const char *start = at;
+        bool bad = unicode_next(&at, end) >= UNICODE_BAD;
+        at = bad ? start + broken_size(start, end) : at;
+        out_bytes(&out, bad ? "\xEF\xBF\xBD" : start, bad ? 3 : (size_t)(at - start));
+    }
+    return out_view(&out);
+}
+
 static uint32_t find_case(const struct unicode_case *table, size_t count, uint32_t code)
 {
     size_t low = 0;
@@ -387,8 +412,9 @@ int unicode_script_named(const char *name, size_t size)
 
 // Characters whose category changed after Unicode 8.
 static const struct unicode_case old_categories[] = {
-    { 0x166D, UNICODE_PO }, { 0x1734, UNICODE_MN }, { 0x1885, UNICODE_LO }, { 0x1886, UNICODE_LO },
-    { 0x1CF2, UNICODE_MC }, { 0x1CF3, UNICODE_MC }, { 0xA9BD, UNICODE_MC }, { 0x111C9, UNICODE_PO },
+    { 0x166D, UNICODE_PO }, { 0x1734, UNICODE_MN },  { 0x1885, UNICODE_LO },
+    { 0x1886, UNICODE_LO }, { 0x1CF2, UNICODE_MC },  { 0x1CF3, UNICODE_MC },
+    { 0xA9BD, UNICODE_MC }, { 0x111C9, UNICODE_PO }, { 0x1171E, UNICODE_MN },
 };
 
 bool unicode_was(uint32_t code, uint32_t categories)
@@ -401,7 +427,8 @@ bool unicode_was(uint32_t code, uint32_t categories)
 
 bool unicode_was_mark(uint32_t code)
 {
-    return unicode_was(code, UNICODE_MARK) || RANGE_VALUE(young_marks, code);
+    return unicode_was(code, UNICODE_MARK) || code == 0x1885 || code == 0x1886 ||
+           RANGE_VALUE(young_marks, code);
 }
 
 // --- clusters ----------------------------------------------------------------

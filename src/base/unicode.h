@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,6 +91,8 @@ uint32_t unicode_before(const char *start,
 enum { UNICODE_BYTES = 4 };                      // largest size of a character
 int unicode_put(char *out, uint32_t code);       // returns the bytes written
 bool unicode_valid(const char *at, size_t size); // is UTF-8
+// The text with U+FFFD for each sequence of bytes that is not UTF-8, as Python and Rust decode it.
+struct text unicode_repair(struct arena *arena, struct text text);
 
 uint32_t unicode_lower(uint32_t code);
 uint32_t unicode_fold(uint32_t code); // the same for characters that differ only in case

@@ -128,3 +128,27 @@ TEST(clusters_hold_what_a_reader_sees_as_one_character)
         CHECK(unicode_cluster(at, at, at + strlen(at)) == cases[i].size);
     }
 }
+
+TEST(bytes_that_are_not_utf8_become_replacement_characters_as_python_decodes_them)
+{
+    static const char *const cases[][2] = {
+        // Python's bytes.decode('utf-8', 'replace'), ? for U+FFFD
+        { "ok \xC3\xA9", "ok \xC3\xA9" },
+        { "\xFFx", "?x" },
+        { "\xE4\xB8x", "?x" },
+        { "\xF0\x9F\x98", "?" },
+        { "\xF0\x80\x80", "???" },
+        { "\xED\xA0\x80", "???" },
+        { "\xC3(", "?(" },
+        { "\xF4\x90", "??" },
+        { "\xE4\xB8\xE4\xB8\xAD", "?\xE4\xB8\xAD" },
+        { "\xC0\x80", "??" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text got = unicode_repair(&test_arena, text_of(cases[i][0]));
+        struct out want = { .arena = &test_arena };
+        for (const char *c = cases[i][1]; *c; c++)
+            out_bytes(&want, *c == '?' ? "\xEF\xBF\xBD" : c, *c == '?' ? 3 : 1);
+        CHECK(text_equal(got, out_view(&want)));
+    }
+}
