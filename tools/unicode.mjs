@@ -135,7 +135,8 @@ for (const [i, name] of ['Other_Alphabetic', 'Other_Uppercase', 'Other_Lowercase
 const marks = new Uint8Array(LAST);
 for (const [code, age] of ages) marks[code] = age === 9 && (classes[code] & 31) >= 6 && (classes[code] & 31) <= 8;
 
-console.log(`// unicode_tables: classes, scripts, decompositions and case mappings; made by tools/unicode.mjs.
+console.log(`// SPDX-License-Identifier: Apache-2.0
+// unicode_tables: classes, scripts, decompositions and case mappings; made by tools/unicode.mjs.
 //
 // Long because it is a table. Classes and scripts are Unicode 16.0, lower case 17.0,
 // decompositions 9.0: as Hugging Face tokenizers 0.23.2 has them.

@@ -33,6 +33,16 @@ struct set {
     uint64_t ascii[2];
 };
 
+// A property \p{..}: categories, and characters with traits; or class bits.
+struct property {
+    const char *name, *long_name;
+    uint32_t categories;
+    unsigned traits, flags;
+};
+
+const struct property *pattern_property(struct text name); // NULL if there is none of the name
+const char *pattern_class(struct text name);               // the rest of a set after its bracket
+
 bool pattern_set_computes(const struct set *set, uint32_t code);
 
 static inline bool pattern_set_has(const struct set *set, uint32_t code)

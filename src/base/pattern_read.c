@@ -104,114 +104,30 @@ static void finish_set(struct set *set)
 
 // --- reading escapes and sets ------------------------------------------------
 
-static const struct property {
-    const char *name, *long_name;
-    uint32_t categories;
-    unsigned traits, flags;
-} properties[] = {
-    { "L", "Letter", .categories = UNICODE_LETTER },
-    { "M", "Mark", .categories = UNICODE_MARK },
-    { "N", "Number", .categories = UNICODE_NUMBER },
-    { "P", "Punctuation", .categories = UNICODE_PUNCTUATION },
-    { "S", "Symbol", .categories = UNICODE_SYMBOL },
-    { "Z", "Separator", .categories = UNICODE_SEPARATOR },
-    { "C", "Other", .categories = UNICODE_OTHER },
-    { "LC", "Cased_Letter", .categories = UNICODE_SET(LU) | UNICODE_SET(LL) | UNICODE_SET(LT) },
-    { "Lu", "Uppercase_Letter", .categories = UNICODE_SET(LU) },
-    { "Ll", "Lowercase_Letter", .categories = UNICODE_SET(LL) },
-    { "Lt", "Titlecase_Letter", .categories = UNICODE_SET(LT) },
-    { "Lm", "Modifier_Letter", .categories = UNICODE_SET(LM) },
-    { "Lo", "Other_Letter", .categories = UNICODE_SET(LO) },
-    { "Mn", "Nonspacing_Mark", .categories = UNICODE_SET(MN) },
-    { "Mc", "Spacing_Mark", .categories = UNICODE_SET(MC) },
-    { "Me", "Enclosing_Mark", .categories = UNICODE_SET(ME) },
-    { "Nd", "Decimal_Number", .categories = UNICODE_SET(ND) },
-    { "Nl", "Letter_Number", .categories = UNICODE_SET(NL) },
-    { "No", "Other_Number", .categories = UNICODE_SET(NO) },
-    { "Pc", "Connector_Punctuation", .categories = UNICODE_SET(PC) },
-    { "Pd", "Dash_Punctuation", .categories = UNICODE_SET(PD) },
-    { "Ps", "Open_Punctuation", .categories = UNICODE_SET(PS) },
-    { "Pe", "Close_Punctuation", .categories = UNICODE_SET(PE) },
-    { "Pi", "Initial_Punctuation", .categories = UNICODE_SET(PI) },
-    { "Pf", "Final_Punctuation", .categories = UNICODE_SET(PF) },
-    { "Po", "Other_Punctuation", .categories = UNICODE_SET(PO) },
-    { "Sm", "Math_Symbol", .categories = UNICODE_SET(SM) },
-    { "Sc", "Currency_Symbol", .categories = UNICODE_SET(SC) },
-    { "Sk", "Modifier_Symbol", .categories = UNICODE_SET(SK) },
-    { "So", "Other_Symbol", .categories = UNICODE_SET(SO) },
-    { "Zs", "Space_Separator", .categories = UNICODE_SET(ZS) },
-    { "Zl", "Line_Separator", .categories = UNICODE_SET(ZL) },
-    { "Zp", "Paragraph_Separator", .categories = UNICODE_SET(ZP) },
-    { "Cc", "Control", .categories = UNICODE_SET(CC) },
-    { "Cf", "Format", .categories = UNICODE_SET(CF) },
-    { "Co", "Private_Use", .categories = UNICODE_SET(CO) },
-    { "Cn", "Unassigned", .categories = UNICODE_SET(CN) },
-    { "Cs", "Surrogate", .categories = UNICODE_SET(CS) },
-    { "Alpha", "Alphabetic", UNICODE_LETTER | UNICODE_SET(NL), .traits = UNICODE_ALPHABETIC },
-    { "Upper", "Uppercase", .categories = UNICODE_SET(LU), .traits = UNICODE_UPPER },
-    { "Lower", "Lowercase", .categories = UNICODE_SET(LL), .traits = UNICODE_LOWER },
-    { "Digit", "Digit", .categories = UNICODE_SET(ND) },
-    { "Cntrl", "Cntrl", .categories = UNICODE_SET(CC) },
-    { "Space", "White_Space", .flags = UNICODE_SPACE },
-    { "Word", "Word", .flags = UNICODE_WORD },
-};
-
-// Classes that are not properties: the sets that they stand for. Those of POSIX are [:name:].
-static const struct class
-{
-    const char *name, *set;
-} classes[] = {
-    { "alnum", "\\p{Alpha}\\p{Nd}]" },
-    { "ascii", "\\x00-\\x7F]" },
-    { "blank", "\\p{Zs}\\t]" },
-    { "graph", "^\\s\\p{Cc}\\p{Cn}\\p{Cs}]" },
-    { "print", "^\\p{Cc}\\p{Cn}\\p{Cs}\\p{Zl}\\p{Zp}]" },
-    { "punct", "\\p{P}\\p{S}]" },
-    { "xdigit", "0-9A-Fa-f]" },
-    { "any", "\\x00-\\x{10FFFF}]" },
-};
-
-// Names are compared without regard to case, spaces, - and _.
-static bool is_named(struct text text, const char *name)
-{
-    const char *at = text.at, *end = at + text.size;
-    for (;;) {
-        while (at < end && strchr(" -_", *at))
-            at++;
-        name += *name == '_';
-        if (at == end || !*name)
-            return at == end && !*name;
-        if ((*at++ | 32) != (*name++ | 32))
-            return false;
-    }
-}
-
 static struct set *read_set(struct parser *p);
 
 // The set of a class, read as if it stood in the pattern.
-static const struct set *class_set(struct parser *p, const struct class *class)
+static const struct set *class_set(struct parser *p, const char *members)
 {
-    struct parser inner = { .arena = p->arena, .at = class->set, .depth = p->depth };
-    inner.end = class->set + strlen(class->set);
+    struct parser inner = { .arena = p->arena, .at = members, .depth = p->depth };
+    inner.end = members + strlen(members);
     return read_set(&inner);
 }
 
 static bool find_property(struct parser *p, struct text name, struct item *item)
 {
-    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
-        if (is_named(name, properties[i].name) || is_named(name, properties[i].long_name)) {
-            item->categories = properties[i].categories;
-            item->traits = properties[i].traits;
-            item->flags = properties[i].flags;
-            return true;
-        }
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (is_named(name, classes[i].name)) {
-            item->inner = class_set(p, &classes[i]);
-            return true;
-        }
-    item->script = unicode_script_named(name.at, name.size);
-    return item->script > 0;
+    const struct property *property = pattern_property(name);
+    const char *members = pattern_class(name);
+    if (property) {
+        item->categories = property->categories;
+        item->traits = property->traits;
+        item->flags = property->flags;
+    } else if (members) {
+        item->inner = class_set(p, members);
+    } else {
+        item->script = unicode_script_named(name.at, name.size);
+    }
+    return property || members || item->script > 0;
 }
 
 static struct item read_property(struct parser *p, bool negated)
@@ -254,8 +170,6 @@ static uint32_t read_hex(struct parser *p, int most)
     return code;
 }
 
-static const struct class hexadecimal = { "", "0-9A-Fa-f]" };
-
 // Reads an escape that stands for characters, after its backslash.
 static struct item read_escape(struct parser *p)
 {
@@ -273,8 +187,8 @@ static struct item read_escape(struct parser *p)
     case 'W': return (struct item){ .flags = UNICODE_WORD, .negated = true };
     case 'd': return (struct item){ .categories = UNICODE_SET(ND) };
     case 'D': return (struct item){ .categories = UNICODE_SET(ND), .negated = true };
-    case 'h': return (struct item){ .inner = class_set(p, &hexadecimal) };
-    case 'H': return (struct item){ .inner = class_set(p, &hexadecimal), .negated = true };
+    case 'h': return (struct item){ .inner = class_set(p, "0-9A-Fa-f]") };
+    case 'H': return (struct item){ .inner = class_set(p, "0-9A-Fa-f]"), .negated = true };
     case 'r': code = '\r'; break;
     case 'n': code = '\n'; break;
     case 't': code = '\t'; break;

@@ -354,10 +354,10 @@ bool unicode_is_nfc(const char *at, size_t size)
         }
         for (const char *stop = end - at > 8 ? at + 8 : end; at < stop;) {
             uint32_t code = unicode_next(&at, end);
-            bool thai =
-                code >= 0xE00 && code < 0xE80; // its marks do not compose, but have an order
-            int class = thai ? unicode_combining(code) : 0;
-            if ((class && class < last) || (code >= 0x300 && !thai && is_unstable(code)))
+            // Marks of Thai and vowels of Arabic do not compose, but have an order.
+            bool ordered = (code >= 0xE00 && code < 0xE80) || (code >= 0x64B && code < 0x653);
+            int class = ordered ? unicode_combining(code) : 0;
+            if ((class && class < last) || (code >= 0x300 && !ordered && is_unstable(code)))
                 return false;
             last = class;
         }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unicode_tables: classes, scripts, decompositions and case mappings; made by tools/unicode.mjs.
 //
 // Long because it is a table. Classes and scripts are Unicode 16.0, lower case 17.0,

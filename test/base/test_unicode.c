@@ -152,3 +152,14 @@ TEST(bytes_that_are_not_utf8_become_replacement_characters_as_python_decodes_the
         CHECK(text_equal(got, out_view(&want)));
     }
 }
+
+TEST(thai_and_arabic_marks_in_order_are_in_nfc_and_others_may_not_be)
+{
+    static const char right[] =
+        "\xE0\xB8\x81\xE0\xB8\xB8\xE0\xB9\x88 \xD8\xA8\xD9\x8E\xD9\x91"; // 103 107, 30 33
+    static const char wrong[] = "\xE0\xB8\x81\xE0\xB9\x88\xE0\xB8\xB8";  // 107 103
+    static const char other[] = "\xD8\xA8\xD9\x91\xD9\x8E";              // 33 30
+    CHECK(unicode_is_nfc(right, sizeof right - 1));
+    CHECK(!unicode_is_nfc(wrong, sizeof wrong - 1));
+    CHECK(!unicode_is_nfc(other, sizeof other - 1));
+}
