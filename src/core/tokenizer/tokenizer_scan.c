@@ -666,14 +666,17 @@ static bool is_whole(const struct tokenizer *t)
            tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
 }
 
+#define DEEPSEEK_REST                                                                  \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?" \
+    "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+
 // The four steps of DeepSeek V3.
 static bool is_deepseek(const struct tokenizer *t)
 {
     static const char *const sources[] = {
         "\\p{N}{1,3}",
         "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
-        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"
-        "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+        DEEPSEEK_REST,
     };
     bool same = t->split_count == 4 && !t->split_steps[3].splits;
     for (int i = 0; same && i < 3; i++) {
