@@ -2,9 +2,9 @@
 // bench_tokenizer [TEXT...]: speed of counting tokens, one line for each model and text.
 //
 // Texts are files with one record per line (default: the licences and Python's library of a Debian
-// system, cut into records); bench/texts.py makes some of several scripts. Cold: with an empty cache;
-// warm: the same text again. Best of several runs in CPU time, so that other load matters less; for
-// two threads half the CPU time of both, which is the wall time on two free cores.
+// system, cut into records); bench/texts.py makes some of several scripts. Cold: with an empty
+// cache; warm: the same text again. Best of several runs in CPU time, so that other load matters
+// less; for two threads half the CPU time of both, which is the wall time on two free cores.
 // bench/peer_tokenizer.mjs runs other tokenizers on the same texts.
 
 #include "core/tokenizer/tokenizer.h"
@@ -211,8 +211,8 @@ static void measure_model(const char *name, const struct tokenizer *t, int count
 int main(int argc, char **argv)
 {
     pages_init();
-    static const char *const models[] = { "llama3", "qwen3",  "gpt2",        "gpt4o", "gptoss",
-                                          "llama2", "gemma3", "deepseek_v3" };
+    static const char *const models[] = { "llama3", "qwen3",  "gpt2",   "gpt4o",
+                                          "gptoss", "llama2", "gemma3", "deepseek_v3" };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct arena arena = { 0 };
         struct tokenizer *t;
