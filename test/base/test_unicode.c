@@ -99,3 +99,67 @@ TEST(bytes_that_are_not_utf8_are_read_one_by_one)
         CHECK(unicode_next(&at, end) == code && at == end);
     }
 }
+
+TEST(scripts_are_found_by_name_without_regard_to_case)
+{
+    int han = unicode_script_named("Han", 3);
+    CHECK(han > 0 && unicode_script(0x4E2D) == han && unicode_script('a') != han);
+    CHECK(unicode_script_named("old-italic", 10) == unicode_script(0x10300));
+    CHECK(unicode_script_named("Klingon", 7) < 0 && !unicode_script(0x10FFFF));
+}
+
+TEST(clusters_hold_what_a_reader_sees_as_one_character)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } cases[] = {
+        { "ab", 1 },
+        { "\r\nx", 2 },
+        { "\t\xE2\x80\x8D", 1 },                                 // a control character stands alone
+        { "B\xE2\x80\x8C", 4 },                                  // U+200C extends
+        { "e\xCC\x81x", 3 },                                     // e and an accent
+        { "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", 9 },           // a Hangul syllable of three
+        { "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7x", 11 }, // two people, joined
+        { "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA\xF0\x9F\x87\xAB", 8 }, // a flag, half a flag
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *at = cases[i].text;
+        CHECK(unicode_cluster(at, at, at + strlen(at)) == cases[i].size);
+    }
+}
+
+TEST(bytes_that_are_not_utf8_become_replacement_characters_as_python_decodes_them)
+{
+    static const char *const cases[][2] = {
+        // Python's bytes.decode('utf-8', 'replace'), ? for U+FFFD
+        { "ok \xC3\xA9", "ok \xC3\xA9" },
+        { "\xFFx", "?x" },
+        { "\xE4\xB8x", "?x" },
+        { "\xF0\x9F\x98", "?" },
+        { "\xF0\x80\x80", "???" },
+        { "\xED\xA0\x80", "???" },
+        { "\xC3(", "?(" },
+        { "\xF4\x90", "??" },
+        { "\xE4\xB8\xE4\xB8\xAD", "?\xE4\xB8\xAD" },
+        { "\xC0\x80", "??" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text got = unicode_repair(&test_arena, text_of(cases[i][0]));
+        struct out want = { .arena = &test_arena };
+        for (const char *c = cases[i][1]; *c; c++)
+            out_bytes(&want, *c == '?' ? "\xEF\xBF\xBD" : c, *c == '?' ? 3 : 1);
+        CHECK(text_equal(got, out_view(&want)));
+    }
+}
+
+TEST(thai_and_arabic_marks_in_order_are_in_nfc_and_others_may_not_be)
+{
+    static const char right[] =
+        "\xE0\xB8\x81\xE0\xB8\xB8\xE0\xB9\x88 \xD8\xA8\xD9\x8E\xD9\x91"; // 103 107, 30 33
+    static const char wrong[] = "\xE0\xB8\x81\xE0\xB9\x88\xE0\xB8\xB8";  // 107 103
+    static const char other[] = "\xD8\xA8\xD9\x91\xD9\x8E";              // 33 30
+    CHECK(unicode_is_nfc(right, sizeof right - 1));
+    CHECK(!unicode_is_nfc(wrong, sizeof wrong - 1));
+    CHECK(!unicode_is_nfc(other, sizeof other - 1));
+}

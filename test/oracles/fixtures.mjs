@@ -89,6 +89,13 @@ const prepend = { type: 'Prepend', prepend: '▁' };
 const replace = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
 const sequence = (...normalizers) => ({ type: 'Sequence', normalizers });
 
+const KIMI_UPPER = UPPER.replace(']', '&&[^\\p{Han}]]'), KIMI_LOWER = LOWER.replace(']', '&&[^\\p{Han}]]');
+const suffixed = (() => { // CLIP's: the last symbol of a word has a suffix
+    const learned = learn(text.toLowerCase().match(/\p{L}+/gu),
+        word => asBytes(word).map((c, i, all) => i + 1 < all.length ? c : c + '</w>'), [...alphabet, ...alphabet.map(c => c + '</w>')], 160);
+    learned.vocab['<|endoftext|>'] = Object.keys(learned.vocab).length;
+    return learned;
+})();
 const small = byteLevel(160), chars = characters(200);
 const smallSize = Object.keys(small.vocab).length, charsSize = Object.keys(chars.vocab).length;
 const wordPieces = (() => {
@@ -163,6 +170,21 @@ const tokenizers = {
         { type: 'WhitespaceSplit' }, bytesStep()), model: bpe(small) },
     patterns: { pre_tokenizer: steps(split("(?<![\\p{L}])[a-z]{2,3}?(?=[a-z])|\\b\\w+\\b(?!')|(?>x+)y?|[^\\S\\n]++|(?:ab|a|-{3})*?b$|^\\s|\\x{1F44D}|[\\u4e00-\\u9fff[\\x61]]+"),
         bytesStep()), model: bpe(small) },
+    falcon: { pre_tokenizer: steps({ type: 'Punctuation', behavior: 'Contiguous' }, bytesStep(true), { type: 'Digits', individual_digits: false },
+        split('[0-9][0-9][0-9]')), model: bpe(small), added_tokens: [added(smallSize, '<|endoftext|>')] },
+    clip: { normalizer: sequence({ type: 'NFC' }, { type: 'Replace', pattern: { Regex: '\\s+' }, content: ' ' }, { type: 'Lowercase' }),
+        pre_tokenizer: steps(split("'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+", 'Removed', true), bytesStep()),
+        model: bpe(suffixed, { unk_token: '<|endoftext|>', end_of_word_suffix: '</w>', continuing_subword_prefix: '' }),
+        added_tokens: [added(Object.keys(suffixed.vocab).length - 1, '<|endoftext|>')] },
+    kimi: { pre_tokenizer: steps(split(`[\\p{Han}]+|${LEAD}${KIMI_UPPER}*${KIMI_LOWER}+${CONTRACTIONS}?|${LEAD}${KIMI_UPPER}+${KIMI_LOWER}*${CONTRACTIONS}?|` +
+        '\\p{N}{1,3}' + TAIL), bytesStep()), model: bpe(small) },
+    classes: { pre_tokenizer: steps(split('\\R|[[:^alpha:]&&[^[:space:]]]+', 'Isolated'), split('\\p{Latin}\\X', 'MergedWithPrevious'),
+        split('\\X\\X', 'Isolated'), bytesStep()), model: bpe(small) },
+    untyped: { normalizer: { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: null, lowercase: true },
+        pre_tokenizer: { type: 'BertPreTokenizer' },
+        model: { unk_token: '[UNK]', continuing_subword_prefix: '##', max_input_chars_per_word: 20, vocab: wordPieces } },
+    first: { normalizer: prepend, pre_tokenizer: steps(split('_', 'Isolated'), { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: true }),
+        model: bpe(chars, { unk_token: '<unk>' }) },
 };
 
 // --- what the library makes of them ---

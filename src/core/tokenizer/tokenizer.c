@@ -234,14 +234,18 @@ static void put_words(struct run *run, const struct stretch *stretch, const char
                  (size_t)(base - stretch->text.at) + spans[i].start);
 }
 
+static bool keeps_places(const struct run *run)
+{
+    return (run->out && run->out->places) || run->t->needs_places;
+}
+
 static void run_words(struct run *run, struct stretch stretch)
 {
     if (!stretch.text.size)
         return;
     if (!run->t->scan) {
         struct span *spans;
-        size_t count =
-            tokenizer_split(run->t, run->cache, &stretch, run->out && run->out->places, &spans);
+        size_t count = tokenizer_split(run->t, run->cache, &stretch, keeps_places(run), &spans);
         for (size_t i = 0; i < count; i += TOKENIZER_BATCH)
             put_words(run, &stretch, stretch.text.at, spans + i,
                       count - i < TOKENIZER_BATCH ? count - i : TOKENIZER_BATCH);
@@ -288,7 +292,7 @@ static void run_stretch(struct run *run, size_t start, size_t stop)
 {
     struct stretch stretch = { .text = { run->text.at + start, stop - start }, .start = start };
     if (run->t->normal_count)
-        stretch = tokenizer_normalize(run->t, run->cache, stretch, run->out && run->out->places);
+        stretch = tokenizer_normalize(run->t, run->cache, stretch, keeps_places(run));
     if (run->t->normal.first_bytes)
         run_normal(run, stretch);
     else

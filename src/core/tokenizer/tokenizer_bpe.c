@@ -30,7 +30,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SHORT_WORD = 48, NOWHERE = -1 };
+enum { SHORT_WORD = 64, NOWHERE = -1 };
 #define NO_RANK TOKENIZER_NO_RANK
 
 // --- first symbols -----------------------------------------------------------
@@ -76,6 +76,16 @@ static void put_unknown(const struct tokenizer *t, struct symbols *s, struct tex
     unknown->size += (uint32_t)character.size;
 }
 
+// The token of a symbol at the end of a word, whose text has a suffix in the vocabulary.
+static int32_t find_last(const struct tokenizer *t, struct text symbol)
+{
+    char bytes[UNICODE_BYTES + SUFFIX_BYTES];
+    memcpy(bytes, symbol.at, symbol.size);
+    memcpy(bytes + symbol.size, t->suffix.at, t->suffix.size);
+    return tokenizer_vocabulary_find(&t->vocabulary,
+                                     (struct text){ bytes, symbol.size + t->suffix.size });
+}
+
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
     struct pending unknown = { 0 };
@@ -86,8 +96,9 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
         else
             unicode_next(&at, end);
         struct text character = { start, (size_t)(at - start) };
-        int32_t id = t->byte_level ? t->byte_ids[(unsigned char)*start]
-                                   : tokenizer_vocabulary_find(&t->vocabulary, character);
+        int32_t id = t->suffix.size && at == end ? find_last(t, character)
+                     : t->byte_level             ? t->byte_ids[(unsigned char)*start]
+                                     : tokenizer_vocabulary_find(&t->vocabulary, character);
         if (id < 0) {
             put_unknown(t, s, character, &unknown);
             continue;
@@ -127,52 +138,78 @@ static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
     return rank == NO_RANK ? LATER : rank;
 }
 
-static size_t lowest(const uint32_t *ranks, size_t count)
+// A pair is a number: its rank, then its place, so that the lowest number is the leftmost pair of
+// the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions.
+enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
+#define PAIR_NONE UINT32_MAX
+#define PAIR_LATER (UINT32_C(1) << 31)
+static_assert((int)SHORT_WORD <= (int)PLACES && TOKENIZER_IDS << PLACE_BITS <= 1 << 30,
+              "a pair is a number");
+
+static uint32_t pair_of(uint32_t rank, uint32_t place)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < count; i++)
-        if (ranks[i] < ranks[best])
-            best = i;
-    return best;
+    return rank == NO_RANK ? PAIR_NONE
+           : rank == LATER ? PAIR_LATER | place
+                           : rank << PLACE_BITS | place;
 }
 
-static size_t lowest_known(const struct tokenizer *t, const int32_t *ids, uint32_t *ranks,
-                           size_t count)
+struct pairs {
+    uint32_t at[PLACES]; // by the place of the left symbol
+    size_t count;        // a multiple of eight
+    uint8_t next[PLACES], previous[PLACES];
+};
+
+static uint32_t lowest(const struct pairs *p)
 {
-    size_t best = lowest(ranks, count);
-    if (ranks[best] < TOKENIZER_HOT)
-        return best;
-    for (size_t i = 0; i < count; i++)
-        if (ranks[i] == LATER)
-            ranks[i] = rank_of(t, ids[i], ids[i + 1]);
-    return lowest(ranks, count);
+    uint32_t low = PAIR_NONE;
+    for (size_t i = 0; i < p->count; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            low = p->at[i + k] < low ? p->at[i + k] : low;
+    return low;
+}
+
+static uint32_t lowest_known(const struct tokenizer *t, const struct symbols *s, struct pairs *p)
+{
+    uint32_t low = lowest(p);
+    if (low < TOKENIZER_HOT << PLACE_BITS || low == PAIR_NONE)
+        return low;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->at[i] == (PAIR_LATER | i))
+            p->at[i] = pair_of(rank_of(t, s->ids[i], s->ids[p->next[i]]), i);
+    return lowest(p);
 }
 
 static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
-    uint32_t ranks[SHORT_WORD];
+    struct pairs p = { .count = (s->count + 7) / 8 * 8 };
     size_t count = s->count;
     int32_t *ids = s->ids;
-    for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]);
-    while (count > 1) {
-        size_t best = lowest_known(t, ids, ranks, count - 1);
-        if (ranks[best] == NO_RANK)
-            break;
-        ids[best] = t->merges.wholes[ranks[best]];
-        s->sizes[best] += s->sizes[best + 1];
-        count--;
-        for (size_t i = best + 1; i < count; i++) {
-            ids[i] = ids[i + 1];
-            s->sizes[i] = s->sizes[i + 1];
-            ranks[i - 1] = ranks[i];
-        }
-        if (best)
-            ranks[best - 1] = hot_rank(t, ids[best - 1], ids[best]);
-        if (best + 1 < count)
-            ranks[best] = hot_rank(t, ids[best], ids[best + 1]);
+    memset(p.at, 0xFF, p.count * sizeof *p.at);
+    for (size_t i = 0; i < count; i++) {
+        p.next[i] = (uint8_t)(i + 1);
+        p.previous[i] = (uint8_t)(i - 1);
+        if (i + 1 < count)
+            p.at[i] = pair_of(word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]),
+                              (uint32_t)i);
     }
-    s->count = count;
+    for (uint32_t pair; (pair = lowest_known(t, s, &p)) != PAIR_NONE;) {
+        uint32_t left = pair % PLACES, right = p.next[left], next = p.next[right];
+        ids[left] = t->merges.wholes[pair >> PLACE_BITS];
+        s->sizes[left] += s->sizes[right];
+        p.next[left] = (uint8_t)next;
+        p.at[left] = p.at[right] = PAIR_NONE;
+        if (next < count) {
+            p.previous[next] = (uint8_t)left;
+            p.at[left] = pair_of(hot_rank(t, ids[left], ids[next]), left);
+        }
+        if (left) {
+            uint32_t previous = p.previous[left];
+            p.at[previous] = pair_of(hot_rank(t, ids[previous], ids[left]), previous);
+        }
+    }
+    s->count = 0;
+    for (size_t i = 0; i < count; i = p.next[i])
+        put(s, ids[i], s->sizes[i]);
 }
 
 // --- long words --------------------------------------------------------------
@@ -309,24 +346,36 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         put(s, s->ids[i], s->sizes[i]);
 }
 
-void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
+static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache, struct text part)
+{
+    struct symbols *all = &cache->symbols;
+    struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
+    put_characters(t, &s, part);
+    bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
+    const char *bytes = plain ? part.at : NULL;
+    if (t->merges.count && s.count > SHORT_WORD)
+        merge_long(t, cache, &s, bytes);
+    else if (t->merges.count && s.count > 1)
+        merge_short(t, &s, bytes);
+    all->count += s.count;
+}
+
+void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                   bool whole)
 {
     struct symbols *s = &cache->symbols;
     s->ids = tokenizer_room(cache, &cache->symbol_ids, (word.size + 1) * sizeof *s->ids);
     s->sizes = tokenizer_room(cache, &cache->symbol_sizes, (word.size + 1) * sizeof *s->sizes);
     s->count = 0;
-    int32_t whole =
-        t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word) : TOKENIZER_NONE;
-    if (whole >= 0) {
-        put(s, whole, (uint32_t)word.size);
+    int32_t id = whole && t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word)
+                                            : TOKENIZER_NONE;
+    if (id >= 0) {
+        put(s, id, (uint32_t)word.size);
         return;
     }
-    put_characters(t, s, word);
-    if (!t->merges.count)
-        return;
-    const char *bytes = t->byte_ranks && s->count == word.size ? word.at : NULL;
-    if (s->count > SHORT_WORD)
-        merge_long(t, cache, s, bytes);
-    else if (s->count > 1)
-        merge_short(t, s, bytes);
+    bool cuts = t->cuts && word.size > WORD_BYTES;
+    for (const char *at = word.at, *end = at + word.size, *stop; at < end; at = stop) {
+        stop = cuts ? tokenizer_cut(t->cuts, at, end) : end;
+        encode_part(t, cache, (struct text){ at, (size_t)(stop - at) });
+    }
 }

@@ -5,11 +5,11 @@
 // itself, zero-padded, with its size and its number of tokens, so a hit is always right:
 //
 //     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
-//     longs, 32 bytes:  |  up to 30 bytes of the word  | size | tokens |
+//     longs, 64 bytes:  |  up to 62 bytes of the word  | size | tokens |
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
-// Words longer than 30 bytes are rare and are not stored.
+// Longer words are cut where no token can cross (tokenizer_cut.c); the parts are looked up.
 //
 // Words are looked up in batches: while one key is computed, the memory of the ones before it is
 // being fetched.
@@ -57,7 +57,7 @@ void *tokenizer_room(struct tokenizer_cache *cache, struct buffer *buffer, size_
 void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
 {
     switch (t->model) {
-    case MODEL_BPE: tokenizer_bpe(t, cache, word); break;
+    case MODEL_BPE: tokenizer_bpe(t, cache, word, true); break;
     case MODEL_UNIGRAM: tokenizer_unigram(t, cache, word); break;
     case MODEL_WORDPIECE:
     case MODEL_WORDLEVEL: tokenizer_wordpiece(t, cache, word); break;
@@ -111,10 +111,19 @@ static inline uint64_t mix(uint64_t low, uint64_t high)
     return hash >> 40;
 }
 
-static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
-                         const struct key *key)
+static void find_tokens(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                        bool whole)
 {
-    tokenizer_model(t, cache, word);
+    if (whole)
+        tokenizer_model(t, cache, word);
+    else
+        tokenizer_bpe(t, cache, word, false);
+}
+
+static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                         const struct key *key, bool whole)
+{
+    find_tokens(t, cache, word, whole);
     size_t count = cache->symbols.count;
     assert(count <= UINT8_MAX);
     for (int i = WORD_WAYS - 1; i > 0; i--)
@@ -139,30 +148,90 @@ static inline int64_t count_known(const struct key *key)
     return -1;
 }
 
+// Parts of words have entries of their own where whole words are looked up in the vocabulary.
+enum { PART = 0x80 };
+
 static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cache,
-                          struct text word)
+                          struct text word, bool whole)
 {
     if (word.size > LONG_BYTES) {
-        tokenizer_model(t, cache, word);
+        find_tokens(t, cache, word, whole);
         return (int64_t)cache->symbols.count;
     }
     struct long_entry key = { 0 };
     memcpy(&key, word.at, word.size);
-    key.words[3] |= (uint64_t)word.size << 48;
-    uint64_t hash = mix(key.words[0] ^ key.words[2] * 31, key.words[1] ^ key.words[3] * 37);
-    struct long_entry *slot = &cache->longs[hash & (LONG_SLOTS - 2)];
-    for (int i = 0; i < 2; i++) {
-        const uint64_t *words = slot[i].words;
-        if (words[0] == key.words[0] && words[1] == key.words[1] && words[2] == key.words[2] &&
-            !((words[3] ^ key.words[3]) << 8))
-            return (int64_t)(words[3] >> 56);
+    key.words[7] |= (uint64_t)(word.size | (whole || !t->ignores_merges ? 0 : PART)) << 48;
+    uint64_t low = 0, high = 0;
+    for (size_t i = 0; i < 8; i += 2) {
+        low = (low ^ key.words[i]) * 31;
+        high = (high ^ key.words[i + 1]) * 37;
     }
-    tokenizer_model(t, cache, word);
+    struct long_entry *slot = &cache->longs[mix(low, high) & (LONG_SLOTS - 2)];
+    for (int i = 0; i < 2; i++)
+        if (!memcmp(&slot[i], &key, sizeof key - 8) && !((slot[i].words[7] ^ key.words[7]) << 8))
+            return (int64_t)(slot[i].words[7] >> 56);
+    find_tokens(t, cache, word, whole);
     assert(cache->symbols.count <= UINT8_MAX);
     slot[1] = slot[0];
-    key.words[3] |= (uint64_t)cache->symbols.count << 56;
+    key.words[7] |= (uint64_t)cache->symbols.count << 56;
     slot[0] = key;
     return (int64_t)cache->symbols.count;
+}
+
+static struct key key_of(struct tokenizer_cache *cache, const char *at, size_t size,
+                         const char *end, uint64_t mark)
+{
+    struct word_entry word = read_key(at, size, end);
+    word.high |= mark << 48;
+    struct word_entry *slot = &cache->words[mix(word.low, word.high) & (WORD_SLOTS - WORD_WAYS)];
+    return (struct key){ word.low, word.high, slot };
+}
+
+// The parts of a word that are looked up together: the memory of all of them is being fetched while
+// the next ones are found.
+struct parts {
+    struct key keys[16]; // no slot: longer than WORD_BYTES
+    struct text at[16];
+    int count;
+};
+
+static int64_t count_all(const struct tokenizer *t, struct tokenizer_cache *cache,
+                         struct parts *parts)
+{
+    int64_t total = 0;
+    for (int i = 0; i < parts->count; i++) {
+        const struct key *key = &parts->keys[i];
+        int64_t known = key->slot ? count_known(key) : count_long(t, cache, parts->at[i], false);
+        total += known >= 0 ? known : count_new(t, cache, parts->at[i], key, false);
+    }
+    parts->count = 0;
+    return total;
+}
+
+// A word too long for the cache, part by part. end: of the text.
+static int64_t count_parts(const struct tokenizer *t, struct tokenizer_cache *cache,
+                           struct text word, const char *end)
+{
+    const char *at = word.at, *stop = at + word.size;
+    const char *cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
+    if (cut == stop)
+        return count_long(t, cache, word, true);
+    struct parts parts = { .count = 0 };
+    int64_t total = 0;
+    for (;; at = cut, cut = tokenizer_cut(t->cuts, at, stop)) {
+        struct text part = { at, (size_t)(cut - at) };
+        struct key *key = &parts.keys[parts.count];
+        key->slot = NULL;
+        if (part.size <= WORD_BYTES) {
+            *key = key_of(cache, at, part.size, end, t->ignores_merges ? PART : 0);
+            __builtin_prefetch(key->slot);
+        }
+        parts.at[parts.count++] = part;
+        if (parts.count == 16 || cut == stop)
+            total += count_all(t, cache, &parts);
+        if (cut == stop)
+            return total;
+    }
 }
 
 static struct text text_of_span(struct text text, struct span span)
@@ -182,11 +251,8 @@ int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache 
             keys[i].slot = NULL;
             continue;
         }
-        struct word_entry word = read_key(text.at + spans[i].start, size, end);
-        struct word_entry *slot =
-            &cache->words[mix(word.low, word.high) & (WORD_SLOTS - WORD_WAYS)];
-        __builtin_prefetch(slot);
-        keys[i] = (struct key){ word.low, word.high, slot };
+        keys[i] = key_of(cache, text.at + spans[i].start, size, end, 0);
+        __builtin_prefetch(keys[i].slot);
     }
     uint8_t missing[TOKENIZER_BATCH];
     size_t missing_count = 0;
@@ -203,8 +269,8 @@ int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache 
     for (size_t k = 0; k < missing_count; k++) {
         size_t i = missing[k];
         struct text word = text_of_span(text, spans[i]);
-        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_long(t, cache, word);
-        total += known >= 0 ? known : count_new(t, cache, word, &keys[i]);
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_parts(t, cache, word, end);
+        total += known >= 0 ? known : count_new(t, cache, word, &keys[i], true);
     }
     return total;
 }

@@ -118,37 +118,10 @@ static bool look_up(const struct normal_step *step, struct text key, struct text
     return false;
 }
 
-// Whether a character belongs to the same cluster as the one before it.
-static bool joins(uint32_t before, uint32_t code)
-{
-    if (before == '\r' && code == '\n')
-        return true;
-    if (code == 0x200D || unicode_is(code, UNICODE_MARK))
-        return before != '\r' && before != '\n';
-    bool leading = before >= 0x1100 && before < 0x1160, vowel = before >= 0x1160 && before < 0x11A8;
-    return (leading && code >= 0x1100 && code < 0x11A8) ||
-           (vowel && code >= 0x1160 && code < 0x1200);
-}
-
-static size_t cluster_size(const char *at, const char *end)
-{
-    const char *start = at;
-    uint32_t before = unicode_next(&at, end);
-    while (at < end) {
-        const char *next = at;
-        uint32_t code = unicode_next(&next, end);
-        if (!joins(before, code))
-            break;
-        before = code;
-        at = next;
-    }
-    return (size_t)(at - start);
-}
-
 size_t tokenizer_charsmap_cluster(const struct normal_step *step, const char *at, const char *end,
                                   struct text *to)
 {
-    size_t size = cluster_size(at, end);
+    size_t size = unicode_cluster(at, at, end);
     bool found = size < SHORT_CLUSTER && look_up(step, (struct text){ at, size }, to);
     if (!found)
         to->at = NULL;

@@ -10,6 +10,7 @@
 //                                                      patterns that most models use
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
+//     tokenizer_cut.c                                  cuts long words where no token can cross
 //     tokenizer_bpe.c         " w" + "orld"            tokens of a new word; or
 //     tokenizer_unigram.c,
 //                                                      tokenizer_wordpiece.c
@@ -82,6 +83,7 @@ struct merges {
     uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
+enum { SUFFIX_BYTES = 16 };
 enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
@@ -173,6 +175,7 @@ struct split_step {
     bool each;           // of DIGITS: every digit is a word
     bool prefix_space;   // of BYTE_LEVEL
     bool splits;         // of METASPACE; of BYTE_LEVEL: use GPT-2's pattern
+    bool mapped;         // it comes after BYTE_LEVEL: it sees bytes as visible characters
     int prepend;         // of METASPACE: 0 never, 1 to the first stretch, 2 to each
     struct text literal; // of PATTERN, if it is a plain string; METASPACE's replacement
     struct pattern *pattern;
@@ -185,13 +188,16 @@ enum scan_kind {
     SCAN_GPT2_DIGITS, // first every digit, then GPT-2's pattern
     SCAN_CL100K,      // up to three digits in a word
     SCAN_CL100K_1,    // every digit is a word
-    SCAN_O200K,       // words are cut by case, with or without contractions
+    SCAN_O200K,       // words are cut by case
+    SCAN_TEKKEN,      // the same without contractions; every digit is a word
+    SCAN_DEEPSEEK,    // three patterns: digits, Chinese and Japanese, the rest
     SCAN_WHOLE,       // no pre-tokenizer: cut where no token can cross
 };
 
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
 struct unigram; // tokenizer_unigram.c
+struct cuts;    // tokenizer_cut.c
 
 struct tokenizer {
     enum model_kind model;
@@ -208,7 +214,8 @@ struct tokenizer {
     struct merges hot;    // copy of the lowest ranks, small enough for the processor's cache
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
-    struct text continuing; // WordPiece's "##"
+    struct text continuing; // WordPiece's "##"; BPE's, too
+    struct text suffix;     // BPE: of the last symbol of a word, "</w>"
     size_t longest_word;    // WordPiece: longer words are unknown; in characters
 
     struct vocabulary special; // added tokens by text
@@ -219,7 +226,9 @@ struct tokenizer {
     bool marks_spaces; // the steps only replace spaces by ▁, and may prepend one
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
+    bool needs_places; // whether a mark is prepended depends on a word's place in the text
     enum scan_kind scan;
+    struct cuts *cuts;     // where long words can be cut; NULL if nowhere
     uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
 
     int32_t *before, *after; // tokens added by the post-processor
@@ -247,6 +256,7 @@ enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct 
 enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
                                  const char *name);
 enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name);
+void tokenizer_alphabet(uint16_t codes[256]); // the visible character of each byte
 bool tokenizer_base64(struct text in, char *out, size_t *size); // false if it is not base64
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
                                   const char *name);
@@ -257,6 +267,7 @@ void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uin
 void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
+void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
 
 // --- while running -----------------------------------------------------------
 
@@ -274,7 +285,7 @@ struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
 };
 
 struct long_entry { // the same up to LONG_BYTES
-    uint64_t words[4];
+    uint64_t words[8];
 };
 
 struct id_entry { // a word and up to WORD_IDS tokens
@@ -284,11 +295,11 @@ struct id_entry { // a word and up to WORD_IDS tokens
 
 enum {
     WORD_BYTES = 14,
-    LONG_BYTES = 30,
+    LONG_BYTES = 62,
     WORD_IDS = 4,
     WORD_SLOTS = 1 << 17,
     WORD_WAYS = 4,
-    LONG_SLOTS = 1 << 14,
+    LONG_SLOTS = 1 << 16,
     ID_SLOTS = 1 << 15,
 };
 
@@ -348,7 +359,11 @@ size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,
 
 // Computes the tokens of a word into cache->symbols.
 void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
-void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
+// whole: the word is not a part of one. The library looks up only whole words in the vocabulary.
+void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                   bool whole);
+// The end of the part of a word that begins at `at`.
+const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);

@@ -56,12 +56,12 @@ static void keep(struct unicode_points *points, bool (*drops)(uint32_t code))
 
 static bool is_mark(uint32_t code)
 {
-    return unicode_is(code, UNICODE_MARK) && unicode_class(code) & UNICODE_OLD;
+    return unicode_was_mark(code);
 }
 
 static bool is_accent(uint32_t code)
 {
-    return unicode_is(code, UNICODE_SET(MN)) && unicode_class(code) & UNICODE_OLD;
+    return unicode_was(code, UNICODE_SET(MN));
 }
 
 static bool is_space(uint32_t code)
@@ -84,7 +84,7 @@ static bool is_unclean(uint32_t code)
     if (code == '\t' || code == '\n' || code == '\r')
         return false;
     return !code || code == 0xFFFD ||
-           unicode_is(code, UNICODE_SET(CC) | UNICODE_SET(CF) | UNICODE_SET(CO));
+           unicode_was(code, UNICODE_SET(CC) | UNICODE_SET(CF) | UNICODE_SET(CO));
 }
 
 static bool is_chinese(uint32_t code)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads SentencePiece models: a protocol buffer with pieces, training settings and normalization.
 //
-// In a BPE model, two pieces merge if their concatenation is a piece, best score first. A Unigram
-// model is used directly. Text is normalized as transformers does for such models.
+// In a BPE model, two pieces merge if their concatenation is a piece, best score first; in a CHAR
+// model none do. A Unigram model is used directly. Text is normalized as transformers does for such
+// models.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum piece_type { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
-enum { UNIGRAM_MODEL = 1, BPE_MODEL = 2 };
+enum { UNIGRAM_MODEL = 1, BPE_MODEL = 2, CHAR_MODEL = 4 };
 
 struct piece {
     struct text text;
@@ -162,9 +163,9 @@ static enum err read_model(struct model *model, struct arena *arena, struct text
         return fail(ERR_INPUT,
                     "%s: not a SentencePiece model, a tokenizer.json or a tiktoken rank file",
                     name);
-    if (model->kind != UNIGRAM_MODEL && model->kind != BPE_MODEL)
+    if (model->kind != UNIGRAM_MODEL && model->kind != BPE_MODEL && model->kind != CHAR_MODEL)
         return fail(ERR_INPUT,
-                    "%s: the SentencePiece model is of kind %lld; BPE and Unigram are "
+                    "%s: the SentencePiece model is of kind %lld; BPE, Unigram and CHAR are "
                     "supported",
                     name, (long long)model->kind);
     return OK;
@@ -202,6 +203,7 @@ static enum err add_pieces(struct tokenizer *t, struct arena *arena, const struc
     for (size_t i = 0; i < model->count; i++) {
         int32_t id = order[i].id;
         bool merges = model->pieces[id].type == NORMAL || model->pieces[id].type == USER_DEFINED;
+        merges = merges && model->kind == BPE_MODEL; // of CHAR, every character is a piece
         ranks[id] = merges ? (uint32_t)i : TOKENIZER_NO_RANK;
     }
     tokenizer_derive_merges(t, arena, ranks);
@@ -258,7 +260,7 @@ static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct
         TRY(tokenizer_set_charsmap(step, (struct text){ map, model->charsmap.size }, name));
         step++->kind = NORMAL_CHARSMAP;
     }
-    if (t->model == MODEL_UNIGRAM && model->collapses_spaces) {
+    if (model->collapses_spaces) {
         *step = (struct normal_step){ .kind = NORMAL_REPLACE, .to = TEXT(" ") };
         TRY(pattern_read(&step->pattern, arena, TEXT(" {2,}"), name));
         step++;
@@ -288,8 +290,8 @@ enum err tokenizer_read_pieces(struct tokenizer *t, struct arena *arena, struct 
     struct model model = { .kind = UNIGRAM_MODEL, .adds_prefix = true, .collapses_spaces = true };
     enum err err = read_model(&model, &scratch, file, name);
     if (!err)
-        err = model.kind == BPE_MODEL ? add_pieces(t, arena, &model, name)
-                                      : add_unigram(t, arena, &model, name);
+        err = model.kind == UNIGRAM_MODEL ? add_unigram(t, arena, &model, name)
+                                          : add_pieces(t, arena, &model, name);
     if (!err) {
         t->size = (int32_t)model.count;
         t->byte_fallback = model.byte_fallback;

@@ -18,7 +18,7 @@ struct rank_family {
     int32_t ranks; // number of lines of the published file
     const char *pattern;
     bool composes; // normalizes text to NFC
-    struct special specials[10];
+    struct special specials[18];
 };
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -29,6 +29,12 @@ struct rank_family {
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER \
     "+" LOWER "*" CONTRACTIONS "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|"  \
     "\\s+(?!\\S)|\\s+"
+#define NOT_HAN(set) "[" set "&&[^\\p{Han}]]"
+#define KIMI                                                          \
+    "[\\p{Han}]+|[^\\r\\n\\p{L}\\p{N}]?" NOT_HAN(UPPER) "*" NOT_HAN(  \
+        LOWER) "+" CONTRACTIONS                                       \
+               "?|[^\\r\\n\\p{L}\\p{N}]?" NOT_HAN(UPPER) "+" NOT_HAN( \
+                   LOWER) "*" CONTRACTIONS "?|\\p{N}{1,3}" CL100K_TAIL
 #define CL100K CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL
 
 static const struct rank_family families[] = {
@@ -58,6 +64,48 @@ static const struct rank_family families[] = {
       CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL,
       true,
       { { "<|endoftext|>", 151643 }, { "<|im_start|>", 151644 }, { "<|im_end|>", 151645 } } },
+    { 200000, // Llama 4
+      O200K,
+      false,
+      { { "<|begin_of_text|>", 200000 },
+        { "<|end_of_text|>", 200001 },
+        { "<|fim_prefix|>", 200002 },
+        { "<|fim_middle|>", 200003 },
+        { "<|fim_suffix|>", 200004 },
+        { "<|header_start|>", 200005 },
+        { "<|header_end|>", 200006 },
+        { "<|eom|>", 200007 },
+        { "<|eot|>", 200008 },
+        { "<|step|>", 200009 },
+        { "<|python_start|>", 200016 },
+        { "<|python_end|>", 200017 },
+        { "<|finetune_right_pad|>", 200018 },
+        { "<|image_start|>", 200080 },
+        { "<|image_end|>", 200081 },
+        { "<|image|>", 200090 },
+        { "<|patch|>", 200092 } } },
+    { 163584, // Kimi K2
+      KIMI,
+      false,
+      { { "[BOS]", 163584 },
+        { "[EOS]", 163585 },
+        { "<|im_end|>", 163586 },
+        { "<|im_user|>", 163587 },
+        { "<|im_assistant|>", 163588 },
+        { "<|start_header_id|>", 163590 },
+        { "<|end_header_id|>", 163591 },
+        { "[EOT]", 163593 },
+        { "<|im_system|>", 163594 },
+        { "<|tool_calls_section_begin|>", 163595 },
+        { "<|tool_calls_section_end|>", 163596 },
+        { "<|tool_call_begin|>", 163597 },
+        { "<|tool_call_argument_begin|>", 163598 },
+        { "<|tool_call_end|>", 163599 },
+        { "<|im_middle|>", 163601 },
+        { "[UNK]", 163838 },
+        { "[PAD]", 163839 } } },
+    // Whisper, GPT-2's pattern. Its other special tokens depend on the number of languages.
+    { 50257, NULL, false, { { "<|endoftext|>", 50257 }, { "<|startoftranscript|>", 50258 } } },
 };
 
 static enum err read_line(struct tokenizer *t, struct arena *arena, struct text line, int number,
@@ -160,7 +208,7 @@ enum err tokenizer_read_ranks(struct tokenizer *t, struct arena *arena, struct t
             return tokenizer_finish(t, arena);
         }
     return fail(ERR_INPUT,
-                "%s: %d ranks match no published rank file (GPT-2, cl100k, o200k, Llama 3, Qwen); "
-                "give the model's tokenizer.json instead",
+                "%s: %d ranks match no published rank file (GPT-2, cl100k, o200k, Llama 3, "
+                "Llama 4, Qwen, Kimi K2, Whisper); give the model's tokenizer.json instead",
                 name, t->vocabulary.count);
 }

@@ -14,11 +14,19 @@ static bool is_visible(int byte)
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
+void tokenizer_alphabet(uint16_t codes[256])
+{
+    for (int byte = 0, next = 0x100; byte < 256; byte++)
+        codes[byte] = (uint16_t)(is_visible(byte) ? byte : next++);
+}
+
 static void fill_alphabet(int16_t bytes[0x180])
 {
+    uint16_t codes[256];
+    tokenizer_alphabet(codes);
     memset(bytes, 0xFF, 0x180 * sizeof *bytes);
-    for (int byte = 0, next = 0x100; byte < 256; byte++)
-        bytes[is_visible(byte) ? byte : next++] = (int16_t)byte;
+    for (int byte = 0; byte < 256; byte++)
+        bytes[codes[byte]] = (int16_t)byte;
 }
 
 // Decodes a token into its bytes; false if it has other characters.
@@ -371,7 +379,11 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
 {
     static const char *const types[] = { "BPE", "Unigram", "WordPiece", "WordLevel" };
     struct tokenizer *t = r->t;
-    int type = t->unigram ? MODEL_UNIGRAM : t->merges.slots ? MODEL_BPE : -1;
+    int type = t->unigram               ? MODEL_UNIGRAM // as the library does for old files
+               : t->merges.slots        ? MODEL_BPE
+               : options->continuing.at ? MODEL_WORDPIECE
+               : options->unknown.at    ? MODEL_WORDLEVEL
+                                        : -1;
     for (int i = 0; options->type.at && i < 4; i++)
         if (text_is(options->type, types[i]))
             type = i;
@@ -384,11 +396,13 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
     if ((t->model == MODEL_UNIGRAM) != (t->unigram != NULL) || !options->has_vocabulary)
         return fail(ERR_INPUT, "%s: the %s model has no vocabulary of its type", r->name,
                     types[type]);
-    if (t->model == MODEL_BPE && (options->suffix.size || options->continuing.size))
+    if (t->model == MODEL_BPE && options->continuing.size && t->merges.count)
+        return fail(ERR_INPUT, "%s: continuing_subword_prefix is not supported for BPE", r->name);
+    if (options->suffix.size > SUFFIX_BYTES || (options->suffix.size && t->byte_fallback))
         return fail(ERR_INPUT,
-                    "%s: end_of_word_suffix and continuing_subword_prefix are not "
-                    "supported for BPE",
-                    r->name);
+                    "%s: end_of_word_suffix is not supported with more than %d bytes or "
+                    "byte_fallback",
+                    r->name, (int)SUFFIX_BYTES);
     if (options->dropout > 0)
         return fail(ERR_INPUT, "%s: dropout is not supported: it gives different tokens each time",
                     r->name);
@@ -398,6 +412,7 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
         return tokenizer_finish_unigram(t, r->arena, options->unknown_id, r->name);
     t->continuing =
         (struct text){ text_copy(r->arena, options->continuing), options->continuing.size };
+    t->suffix = (struct text){ text_copy(r->arena, options->suffix), options->suffix.size };
     t->longest_word = (size_t)(options->longest_word >= 1 ? options->longest_word : 100);
     return OK;
 }
@@ -535,7 +550,10 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
     tokenizer_choose_normal(t);
+    for (int i = 0; i < t->split_count; i++)
+        t->needs_places |= t->split_steps[i].prepend == 1 && (i || t->normal_count);
     tokenizer_choose_scan(t, arena);
+    tokenizer_choose_cuts(t, arena);
     return OK;
 }
 

@@ -194,6 +194,131 @@ static __attribute__((noinline)) const char *word_cl100k(const char *at, const c
     return end_of_space(at, end, true);
 }
 
+// Capitals and small letters; the other letters and marks are both.
+enum { CAPITAL = 1, SMALL = 2 };
+
+static unsigned case_of(uint32_t code)
+{
+    if (code < 0x80)
+        return code >= 'A' && code <= 'Z' ? CAPITAL : code >= 'a' && code <= 'z' ? SMALL : 0;
+    uint32_t set = 1u << (unicode_class(code) & UNICODE_CATEGORY);
+    if (set & (UNICODE_SET(LM) | UNICODE_SET(LO) | UNICODE_MARK))
+        return CAPITAL | SMALL;
+    return set & (UNICODE_SET(LU) | UNICODE_SET(LT)) ? CAPITAL : set & UNICODE_SET(LL) ? SMALL : 0;
+}
+
+// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ from `at` on; NULL if there is none.
+// *capitals is the end of the first run. Without a small letter after it, the run gives back
+// characters until the last one may be small.
+static const char *cased_word(const char *at, const char *end, const char **capitals)
+{
+    const char *small = NULL, *next = at;
+    unsigned kind = 0;
+    while (at < end && (kind = case_of(unicode_next(&next, end))) & CAPITAL) {
+        small = kind & SMALL ? next : small;
+        at = next;
+    }
+    *capitals = at;
+    if (at == end || !(kind & SMALL))
+        return small;
+    for (at = next; at < end && case_of(unicode_next(&next, end)) & SMALL;)
+        at = next;
+    return at;
+}
+
+// A word with or without its leading character: first those with small letters, then capitals
+// alone.
+static const char *led_word(const char *at, const char *lead, const char *end)
+{
+    const char *led = NULL, *bare = NULL, *stop = NULL;
+    if (lead && (stop = cased_word(lead, end, &led)))
+        return stop;
+    if ((stop = cased_word(at, end, &bare)))
+        return stop;
+    return lead && led > lead ? led : bare > at ? bare : NULL;
+}
+
+// o200k: [^\r\n\p{L}\p{N}]? and letters cut by case, then a contraction; \p{N}{1,3};
+// ?[^\s\p{L}\p{N}]+[\r\n/]*; white space. tekken: no contractions, single digits.
+static __attribute__((noinline)) const char *word_o200k(const char *at, const char *end, int digits,
+                                                        bool contracts)
+{
+    const char *next = at;
+    enum kind kind = next_kind(&next, end);
+    if (kind == NUMBER)
+        return skip_numbers(next, end, digits - 1);
+    bool leads = kind == OTHER || kind == SPACE;
+    const char *stop = led_word(at, leads ? next : NULL, end);
+    if (stop) {
+        const char *more =
+            contracts && stop < end && *stop == '\'' ? contraction(stop, end, true) : NULL;
+        return more ? more : stop;
+    }
+    if (kind == OTHER)
+        return skip_newlines(skip_others(next, end), end, true);
+    const char *after = next;
+    if (*at == ' ' && next < end && next_kind(&after, end) == OTHER)
+        return skip_newlines(skip_others(after, end), end, true);
+    return end_of_space(at, end, true);
+}
+
+// --- DeepSeek V3 ---
+
+enum { DS_WORD = UNICODE_LETTER | UNICODE_MARK, DS_SIGN = UNICODE_PUNCTUATION | UNICODE_SYMBOL };
+
+static bool is_east_asian(uint32_t code)
+{
+    return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF);
+}
+
+static bool is_at(const char *at, const char *end, uint32_t categories)
+{
+    return at < end && unicode_is(unicode_next(&at, end), categories);
+}
+
+static const char *skip_categories(const char *at, const char *end, uint32_t categories)
+{
+    for (const char *next = at; at < end && unicode_is(unicode_next(&next, end), categories);)
+        at = next;
+    return at;
+}
+
+static bool is_ascii_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|white space,
+// in a text without numbers and east Asian characters. What matches nothing is a word, too.
+static const char *word_deepseek(const char *at, const char *end)
+{
+    const char *next = at;
+    uint32_t code = unicode_next(&next, end);
+    if (unicode_is(code, DS_WORD))
+        return skip_categories(next, end, DS_WORD);
+    if (code < 0x80 && unicode_is(code, DS_SIGN) && next < end && is_ascii_letter(*next)) {
+        while (next < end && is_ascii_letter(*next))
+            next++;
+        return next;
+    }
+    if (unicode_is(code, DS_SIGN))
+        return skip_newlines(skip_categories(next, end, DS_SIGN), end, false);
+    if (code != '\r' && code != '\n' && is_at(next, end, DS_WORD))
+        return skip_categories(next, end, DS_WORD);
+    if (code == ' ' && is_at(next, end, DS_SIGN))
+        return skip_newlines(skip_categories(next, end, DS_SIGN), end, false);
+    if (unicode_class(code) & UNICODE_SPACE)
+        return end_of_space(at, end, true);
+    while (next < end) {
+        const char *here = next;
+        code = unicode_next(&next, end);
+        if (unicode_is(code, DS_WORD | DS_SIGN) || unicode_class(code) & UNICODE_SPACE ||
+            is_at(next, end, DS_WORD))
+            return here;
+    }
+    return end;
+}
+
 // --- many words --------------------------------------------------------------
 
 // Classes of the next 64 bytes, one bit each; bits after the end are 0.
@@ -240,7 +365,6 @@ static inline struct window read_window(const char *at, size_t left)
 
 struct scanner {
     const struct tokenizer *t;
-    struct pattern_stack *stack;
     const char *end; // of the text
     const char *
         *number; // next digit after the word, if digits are words of their own; NULL: unknown
@@ -259,6 +383,27 @@ static const char *word_between_digits(struct scanner *s, const char *at)
     return word_gpt2(at, *s->number);
 }
 
+// The word at `at`, if numbers and east Asian characters are cut out first.
+static const char *word_between_scripts(struct scanner *s, const char *at)
+{
+    const char *next = at;
+    uint32_t code = unicode_next(&next, s->end);
+    if (unicode_is(code, UNICODE_NUMBER))
+        return skip_numbers(next, s->end, 2);
+    if (is_east_asian(code)) {
+        for (at = next; at < s->end && is_east_asian(unicode_next(&next, s->end));)
+            at = next;
+        return at;
+    }
+    if (!*s->number || *s->number <= at)
+        for (*s->number = next; *s->number < s->end; *s->number = next) {
+            code = unicode_next(&next, s->end);
+            if (unicode_is(code, UNICODE_NUMBER) || is_east_asian(code))
+                break;
+        }
+    return word_deepseek(at, *s->number);
+}
+
 static const char *word_of(struct scanner *s, const char *at)
 {
     switch (s->t->scan) {
@@ -266,14 +411,13 @@ static const char *word_of(struct scanner *s, const char *at)
     case SCAN_GPT2_DIGITS: return word_between_digits(s, at);
     case SCAN_CL100K: return word_cl100k(at, s->end, 3);
     case SCAN_CL100K_1: return word_cl100k(at, s->end, 1);
-    default: break;
+    case SCAN_O200K: return word_o200k(at, s->end, 3, true);
+    case SCAN_TEKKEN: return word_o200k(at, s->end, 1, false);
+    case SCAN_DEEPSEEK: return word_between_scripts(s, at);
+    case SCAN_NONE:
+    case SCAN_WHOLE: break;
     }
-    // The pattern always matches; if its step limit is reached, the word is one character.
-    struct text text = { at, (size_t)(s->end - at) };
-    size_t stop = pattern_match(s->t->split_steps[0].pattern, s->stack, text, 0);
-    const char *next = at;
-    unicode_next(&next, s->end);
-    return stop != SIZE_MAX && stop ? at + stop : next;
+    return s->end;
 }
 
 // Word boundaries in a window of 64 bytes, as far as the next byte decides them.
@@ -456,7 +600,7 @@ static size_t scan_whole(const struct tokenizer *t, const char *base, const char
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
                       const char **at, const char *end, struct span *spans, size_t room)
 {
-    struct scanner s = { t, &cache->stack, end, &cache->next_number };
+    struct scanner s = { t, end, &cache->next_number };
     switch (t->scan) {
     case SCAN_GPT2:
     case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
@@ -464,7 +608,11 @@ size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, 
         return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
     case SCAN_CL100K_1:
         return scan_words(&s, (struct manner){ true, false, 1 }, base, at, spans, room);
-    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 0 }, base, at, spans, room);
+    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 3 }, base, at, spans, room);
+    case SCAN_TEKKEN:
+        return scan_words(&s, (struct manner){ true, true, 1 }, base, at, spans, room);
+    case SCAN_DEEPSEEK:
+        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
     case SCAN_NONE: break;
     }
@@ -488,7 +636,7 @@ static const struct {
     { LEAD UPPER "*" LOWER "+" CONTRACTIONS "?|" LEAD UPPER "+" LOWER "*" CONTRACTIONS
                  "?|\\p{N}{1,3}" O200K_TAIL,
       SCAN_O200K },
-    { LEAD UPPER "*" LOWER "+|" LEAD UPPER "+" LOWER "*|\\p{N}" O200K_TAIL, SCAN_O200K }, // tekken
+    { LEAD UPPER "*" LOWER "+|" LEAD UPPER "+" LOWER "*|\\p{N}" O200K_TAIL, SCAN_TEKKEN },
     { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL, SCAN_CL100K },
     { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL, SCAN_CL100K_1 },
 };
@@ -513,9 +661,30 @@ static bool is_whole(const struct tokenizer *t)
         knows_all = knows_all && t->byte_ids[byte] >= 0;
     if (t->fuses_unknown && !knows_all)
         return false; // adjacent unknown characters become one token
-    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges &&
+    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges && !t->suffix.size &&
            (!t->split_count || cuts_nothing) &&
            tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
+}
+
+#define DEEPSEEK_REST                                                                  \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?" \
+    "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+
+// The four steps of DeepSeek V3.
+static bool is_deepseek(const struct tokenizer *t)
+{
+    static const char *const sources[] = {
+        "\\p{N}{1,3}",
+        "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+        DEEPSEEK_REST,
+    };
+    bool same = t->split_count == 4 && !t->split_steps[3].splits;
+    for (int i = 0; same && i < 3; i++) {
+        const struct split_step *step = &t->split_steps[i];
+        same = step->kind == SPLIT_PATTERN && step->pattern && !step->inverted &&
+               step->behavior == SPLIT_ISOLATED && text_is(step->literal, sources[i]);
+    }
+    return same;
 }
 
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
@@ -530,6 +699,8 @@ void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
     if (!t->split_count || steps[t->split_count - 1].kind != SPLIT_BYTE_LEVEL ||
         steps[t->split_count - 1].prefix_space)
         return;
+    if (is_deepseek(t))
+        t->scan = SCAN_DEEPSEEK;
     if (t->split_count == 1 && steps[0].splits)
         t->scan = SCAN_GPT2;
     if (t->split_count == 2 && steps[0].kind == SPLIT_DIGITS && steps[0].each && steps[1].splits)

@@ -123,7 +123,7 @@ static bool is_punctuation(uint32_t code)
     if (code < 128)
         return (code >= 33 && code <= 47) || (code >= 58 && code <= 64) ||
                (code >= 91 && code <= 96) || (code >= 123 && code <= 126);
-    return unicode_is(code, UNICODE_PUNCTUATION) && unicode_class(code) & UNICODE_OLD;
+    return unicode_was(code, UNICODE_PUNCTUATION);
 }
 
 static void cut_by_character(struct cutter *c, bool (*is)(uint32_t), struct text piece,
@@ -259,6 +259,26 @@ static void cut_piece(struct cutter *c, struct pattern_stack *stack, const struc
     flush(c);
 }
 
+// Cuts a piece in which every byte is a visible character of the byte-level alphabet.
+static void cut_mapped(struct cutter *c, struct pattern_stack *stack, const struct split_step *step,
+                       struct text piece, size_t offset)
+{
+    struct pieces *out = c->out;
+    uint16_t codes[256];
+    size_t size = 0, first = out->count;
+    char *text = arena_alloc(out->arena, 2 * piece.size + UNICODE_BYTES);
+    uint32_t *bytes = ARENA_NEW(out->arena, uint32_t, 2 * piece.size + UNICODE_BYTES);
+    tokenizer_alphabet(codes);
+    for (size_t i = 0; i < piece.size; i++) {
+        bytes[size] = (uint32_t)(offset + i);
+        size += (size_t)unicode_put(text + size, codes[(unsigned char)piece.at[i]]);
+    }
+    bytes[size] = (uint32_t)(offset + piece.size);
+    cut_piece(c, stack, step, (struct text){ text, size }, 0);
+    for (size_t i = first; i < out->count; i++)
+        out->at[i] = (struct span){ bytes[out->at[i].start], bytes[out->at[i].end] };
+}
+
 static struct pieces cut_all(struct tokenizer_cache *cache, const struct split_step *step,
                              struct text text, struct pieces in)
 {
@@ -266,7 +286,7 @@ static struct pieces cut_all(struct tokenizer_cache *cache, const struct split_s
     for (size_t i = 0; i < in.count; i++) {
         struct cutter c = { .out = &out, .behavior = step->behavior, .inverted = step->inverted };
         struct text piece = { text.at + in.at[i].start, in.at[i].end - in.at[i].start };
-        cut_piece(&c, &cache->stack, step, piece, in.at[i].start);
+        (step->mapped ? cut_mapped : cut_piece)(&c, &cache->stack, step, piece, in.at[i].start);
     }
     return out;
 }
@@ -277,9 +297,11 @@ static struct pieces apply(struct tokenizer_cache *cache, const struct split_ste
     struct split_step part = *step;
     switch (step->kind) {
     case SPLIT_BERT:
-        part = (struct split_step){ .kind = SPLIT_ON_WHITESPACE, .behavior = SPLIT_REMOVED };
+        part.kind = SPLIT_ON_WHITESPACE;
+        part.behavior = SPLIT_REMOVED;
         pieces = cut_all(cache, &part, stretch->text, pieces);
-        part = (struct split_step){ .kind = SPLIT_PUNCTUATION, .behavior = SPLIT_ISOLATED };
+        part.kind = SPLIT_PUNCTUATION;
+        part.behavior = SPLIT_ISOLATED;
         break;
     case SPLIT_ON_WHITESPACE:
     case SPLIT_DELIMITER: part.behavior = SPLIT_REMOVED; break;

@@ -200,7 +200,7 @@ static enum err read_split(struct tokenizer *t, struct arena *arena, const struc
             TRY(read_split(t, arena, &list->items[i], name, depth + 1));
         return OK;
     }
-    if (t->byte_level)
+    if (t->byte_level && (text_is(type, "ByteLevel") || text_is(type, "Metaspace")))
         return fail(ERR_INPUT, "%s: the pre-tokenizer %.*s after ByteLevel is not supported", name,
                     TEXT_ARGS(type));
     for (size_t i = 0; i < sizeof split_types / sizeof *split_types; i++) {
@@ -210,7 +210,8 @@ static enum err read_split(struct tokenizer *t, struct arena *arena, const struc
             return fail(ERR_INPUT, "%s: more than %d pre-tokenizers", name, TOKENIZER_STEPS);
         struct split_step *step = &t->split_steps[t->split_count++];
         step->kind = split_types[i].kind;
-        t->byte_level = step->kind == SPLIT_BYTE_LEVEL;
+        step->mapped = t->byte_level;
+        t->byte_level |= step->kind == SPLIT_BYTE_LEVEL;
         return fill_split(step, arena, value, name);
     }
     return fail(ERR_INPUT, "%s: the pre-tokenizer %.*s is not supported", name, TEXT_ARGS(type));

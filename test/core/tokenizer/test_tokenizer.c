@@ -11,9 +11,9 @@
 #include <string.h>
 
 static const char *const fixtures[] = {
-    "gpt2",    "llama3", "qwen",   "o200k", "tekken",    "deepseek",
-    "digits",  "prefix", "llama2", "gemma", "unknown",   "unfused",
-    "unigram", "bert",   "words",  "added", "behaviors", "patterns",
+    "gpt2",      "llama3",   "qwen",    "o200k",   "tekken",  "deepseek", "digits",  "prefix",
+    "llama2",    "gemma",    "unknown", "unfused", "unigram", "bert",     "words",   "added",
+    "behaviors", "patterns", "falcon",  "clip",    "kimi",    "classes",  "untyped", "first",
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
@@ -117,15 +117,44 @@ TEST(scanners_cut_as_their_patterns_do)
 // A text of runs of pieces that the patterns treat differently.
 static struct text random_text(struct rng *rng)
 {
-    static const char *const pieces[] = {
-        "a",  "Bc", "s",    "\xC3\xA9", "\xC3\x89", "\xE4\xB8\xAD", " ",    " ",    " ",
-        "\t", "\n", "\r\n", "'",        "'s",       "'L",           "(",    ".",    "/",
-        "//", "-",  "1",    "234",      "\xC2\xBD", "\xC2\xA0",     "\x01", ".\n/("
-    };
+    static const char *const pieces[] = { "a",
+                                          "Bc",
+                                          "s",
+                                          "\xC3\xA9",
+                                          "\xC3\x89",
+                                          "\xE4\xB8\xAD",
+                                          " ",
+                                          " ",
+                                          " ",
+                                          "\t",
+                                          "\n",
+                                          "\r\n",
+                                          "'",
+                                          "'s",
+                                          "'L",
+                                          "(",
+                                          ".",
+                                          "/",
+                                          "//",
+                                          "-",
+                                          "1",
+                                          "234",
+                                          "\xC2\xBD",
+                                          "\xC2\xA0",
+                                          "\x01",
+                                          ".\n/(",
+                                          "\xCC\x81",
+                                          "\xC7\x85",
+                                          "\xCA\xB0",
+                                          "\xE2\x80\x8B",
+                                          "\xE3\x82\xAB",
+                                          "\xE3\x80\x82",
+                                          "\xCD\xB8" };
+    enum { PIECES = sizeof pieces / sizeof *pieces };
     struct out out = { .arena = &test_arena };
-    uint64_t first = rng_below(rng, 26), kinds = 2 + rng_below(rng, 25);
+    uint64_t first = rng_below(rng, PIECES), kinds = 2 + rng_below(rng, PIECES - 1);
     for (uint64_t left = rng_below(rng, 90); left; left--) {
-        const char *piece = pieces[(first + rng_below(rng, kinds) * 7) % 26];
+        const char *piece = pieces[(first + rng_below(rng, kinds) * 7) % PIECES];
         for (uint64_t times = rng_below(rng, 4) ? 1 : rng_below(rng, 6); times; times--)
             out_put(&out, "%s", piece);
     }
@@ -179,6 +208,46 @@ TEST(long_words_merge_as_short_ones_do)
     CHECK(widest > 1);
     CHECK(all == (int64_t)(sizeof letters / widest));
     tokenizer_cache_release(cache);
+}
+
+// Long words without spaces, of a few characters that merge or do not, and of broken bytes.
+static struct text long_word(struct rng *rng)
+{
+    static const char *const pieces[] = {
+        "\xE6\x97\xA5", "\xE6\x9C\xAC",     "\xE8\xAA\x9E", "\xE6\xBC\xA2", "\xD1\x81",
+        "\xD1\x8A",     "\xD0\xB5",         "\xC3\xBC",     "\xED\x95\x9C", "e",
+        "the",          "\xF0\x9F\x91\x8D", "\xE6",         "\x97",         "\x91\x8D"
+    };
+    struct out out = { .arena = &test_arena };
+    uint64_t kinds = rng_below(rng, 3) ? 12 : 15; // the last three are not UTF-8
+    for (uint64_t left = 5 + rng_below(rng, 60); left; left--)
+        out_put(&out, "%s", pieces[rng_below(rng, kinds)]);
+    return out_view(&out);
+}
+
+TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
+{
+    static const char *const names[] = { "gpt2", "llama3", "o200k", "deepseek", "llama2", "gemma" };
+    struct rng rng = rng_seeded(5);
+    int shorter = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tokenizer *t = read_fixture(names[i]), uncut = *t;
+        uncut.cuts = NULL;
+        CHECK(t->cuts);
+        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&uncut);
+        for (int k = 0; k < 500; k++) {
+            struct text word = long_word(&rng);
+            struct tokens cut = { .arena = &test_arena }, whole = { .arena = &test_arena };
+            tokenizer_encode(t, a, word, 0, &cut);
+            tokenizer_encode(&uncut, b, word, 0, &whole);
+            CHECK(!strcmp(spell(&cut), spell(&whole)));
+            CHECK(tokenizer_count(t, a, word, 0) == (int64_t)whole.count);
+            shorter += tokenizer_cut(t->cuts, word.at, word.at + word.size) < word.at + word.size;
+        }
+        tokenizer_cache_release(a);
+        tokenizer_cache_release(b);
+    }
+    CHECK(shorter > 1000); // words are cut at all
 }
 
 TEST(the_cache_changes_no_count)

@@ -59,7 +59,7 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
         { "IQ== 0\nIg== 0\n", "t.json:2: the token or its rank 0 occurs twice" },
         { "IQ== 0\n",
           "t.json: 1 ranks match no published rank file (GPT-2, cl100k, o200k, Llama 3, "
-          "Qwen); give the model's tokenizer.json instead" },
+          "Llama 4, Qwen, Kimi K2, Whisper); give the model's tokenizer.json instead" },
         { "\nxx", "t.json: not a SentencePiece model, a tokenizer.json or a tiktoken rank file" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -79,6 +79,42 @@ TEST(a_tokenizer_truncated_anywhere_is_refused)
         struct tokenizer *tokenizer;
         CHECK(tokenizer_read(&tokenizer, &test_arena, (struct text){ file, size }, "t") ==
               ERR_INPUT);
+    }
+}
+
+// A rank file of so many tokens: all bytes, then other strings that merge with nothing.
+static struct text rank_file(int count)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct out out = { .arena = &test_arena };
+    for (int rank = 0; rank < count; rank++) {
+        int high = rank < 256 ? rank : 0x40 + (rank >> 12), low = rank & 4095;
+        if (rank < 256)
+            out_put(&out, "%c%c== %d\n", digits[high >> 2], digits[(high & 3) << 4], rank);
+        else
+            out_put(&out, "%c%c%c%c %d\n", digits[high >> 6 & 63], digits[high & 63],
+                    digits[low >> 6], digits[low & 63], rank);
+    }
+    return out_view(&out);
+}
+
+TEST(rank_files_of_published_models_are_known_by_their_number_of_ranks)
+{
+    static const struct {
+        int ranks;
+        const char *special;
+        int32_t id;
+    } cases[] = { { 100256, "<|endofprompt|>", 100276 },
+                  { 200000, "<|eot|>", 200008 },
+                  { 163584, "<|im_middle|>", 163601 },
+                  { 50257, "<|startoftranscript|>", 50258 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *t;
+        CHECK(!tokenizer_read(&t, &test_arena, rank_file(cases[i].ranks), "ranks"));
+        CHECK(tokenizer_find(t, text_of(cases[i].special)) == cases[i].id);
+        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        CHECK(tokenizer_count(t, cache, TEXT("a \xE4\xB8\xAD"), 0) == 5);
+        tokenizer_cache_release(cache);
     }
 }
 
