@@ -133,7 +133,8 @@ double overhead_eval_cost(const struct step *step)
         double work = op->repeats * fmax(op->flops, 300 * op->bytes);
         if (op->phase == STEP_UPDATE)
             continue;
-        forward += op->phase == STEP_FORWARD ? work : 0;
+        bool evaluated = op->phase == STEP_FORWARD || op->phase == STEP_WITHOUT_GRADIENTS;
+        forward += evaluated ? work : 0;
         all += work;
     }
     return all > 0 ? forward / all : 1;

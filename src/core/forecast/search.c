@@ -241,7 +241,8 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                            .recipe = *request->recipe,
                            .layout = *request->layout,
                            .batch = request->batch,
-                           .accumulation = request->accumulation };
+                           .accumulation = request->accumulation,
+                           .passes = request->passes };
     struct transferred to = { 0 };
     if (space->transfer)
         transfer_to(&to, space->transfer, walk->arena, &setup);
@@ -259,6 +260,7 @@ static struct search_result result_of(const struct card *card, const struct step
         .recipe = *request->recipe,
         .layout = *request->layout,
         .workload = *workload,
+        .passes = request->passes,
         .memory = *memory,
         .stable = search_is_stable(memory),
     };
@@ -315,7 +317,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
                                     .layout = &layout,
                                     .stack = space->stack,
                                     .batch = workload->worst,
-                                    .accumulation = workload->accumulation };
+                                    .accumulation = workload->accumulation,
+                                    .passes = space->passes };
     struct arena_mark mark = arena_mark(walk->arena);
     struct step worst, step = { 0 };
     TRY(step_list(&worst, walk->arena, &request));
@@ -393,9 +396,11 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
         if (any ? level == RECIPE_SELECTIVE && !space->stack->selective
                 : level != space->recipe.checkpointing)
             continue;
-        struct setup setup = {
-            .model = space->model, .stack = space->stack, .recipe = space->recipe, .layout = *layout
-        };
+        struct setup setup = { .model = space->model,
+                               .stack = space->stack,
+                               .recipe = space->recipe,
+                               .layout = *layout,
+                               .passes = space->passes };
         setup.recipe.checkpointing = level;
         TRY(try_rows(walk, &setup));
     }
@@ -500,6 +505,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .accumulation = result->workload.accumulation,
         .varied_widths = result->workload.varied_widths,
         .distinct_widths = result->workload.distinct_widths,
+        .passes = result->passes,
     };
 }
 

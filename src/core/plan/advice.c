@@ -30,6 +30,18 @@ static const struct plan_alternative *nearest_fit(const struct plan *plan)
                                      : NULL;
 }
 
+// --- whether it is the run that was meant -------------------------------------
+
+static const char *pairs_as_sft(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (!plan->request->has_pairs || plan->request->objective != OBJECTIVE_AUTO)
+        return NULL;
+    return "the data holds chosen and rejected answers, and this forecast is for supervised tuning "
+           "on both; --objective dpo (ipo, orpo, simpo, kto, reward) forecasts preference tuning, "
+           "--objective sft keeps this one";
+}
+
 // --- whether it can run ------------------------------------------------------
 
 static const char *does_not_fit(const struct plan *plan, struct arena *arena)
@@ -503,6 +515,7 @@ static const struct {
     const char *code;
     notice *notice;
 } mistakes[] = {
+    { "pairs_as_sft", pairs_as_sft },
     { "does_not_fit", does_not_fit },
     { "tight_memory", tight_memory },
     { "deadline_missed", deadline_missed },

@@ -216,6 +216,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     chosen->cost_usd = plan->forecast.cost_usd.mid;
     chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
+    TRY(objective_phases(&plan->phases, arena, &setup, exp(plan->efficiency.log_mid)));
     plan->meets_deadline = !(plan_wall_hours(plan)->mid * 3600 > plan->request->deadline);
     plan->meets_budget = !(plan_cost_usd(plan)->mid > plan->request->budget);
     return OK;

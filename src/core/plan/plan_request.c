@@ -2,6 +2,7 @@
 // Reads, checks and writes requests: the options of `gpuhours plan` as a struct.
 
 #include "base/embedded.h"
+#include "core/data/record.h"
 #include "core/plan/plan.h"
 
 #include <math.h>
@@ -10,6 +11,12 @@
 const struct field plan_fields[] = {
     FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
           .fallback = "required"),
+    FIELD_OF(plan_request, objective, objective_names,
+             "what is optimised: pairs count as one row of --micro-batch and --global-batch",
+             .value = "NAME", .fallback = "sft, or as --from says"),
+    FIELD_OF(plan_request, reference, objective_reference_names,
+             "where preference tuning takes its reference from", .value = "FROM",
+             .fallback = "adapters switched off, else a second model"),
     FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
           .fallback = "counted in DATA"),
     FIELD(plan_request, examples, COUNT, "examples (rows) in the data set",
@@ -73,6 +80,8 @@ struct plan_request plan_request_default(void)
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
+    request.objective = OBJECTIVE_AUTO;
+    request.reference = REFERENCE_AUTO;
     request.seed = 1;
     request.search = true;
     return request;
@@ -299,9 +308,27 @@ void plan_request_write(const struct plan_request *request, struct arena *arena,
     json_close(w, '}');
 }
 
+// Whether the data is what the objective needs.
+static enum err check_pairs(struct plan_request *request, const struct profile *profile,
+                            const struct lengths *lengths)
+{
+    const char *pairs = record_format_names[RECORD_PREFERENCE];
+    int kind = request->objective == OBJECTIVE_AUTO ? OBJECTIVE_SFT : request->objective;
+    request->has_pairs = profile->format && !strcmp(profile->format, pairs);
+    bool whole = lengths->count && lengths->count % 2 == 0 && !lengths->each;
+    request->pairs_in_order = request->has_pairs && whole && !profile->spots[PROFILE_BAD].count;
+    if (profile->format && !request->has_pairs && objective_is_paired((enum objective_kind)kind))
+        return fail(ERR_INPUT,
+                    "--objective %s compares a chosen with a rejected answer, and its rows are of "
+                    "the format %s; --fields chosen=NAME,rejected=NAME names the columns",
+                    objective_names[kind], profile->format);
+    return OK;
+}
+
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
                               struct profile *profile, struct lengths *lengths)
 {
+    TRY(check_pairs(request, profile, lengths));
     bool ordered = lengths->count; // else too many to keep in order, or read from a document
     if (!ordered)
         lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);

@@ -55,7 +55,7 @@ static enum err find_batching(int *out, const struct plan *plan)
         return *out = BATCHING_LONGEST, OK;
     if (packing)
         return fail(ERR_USAGE, "--packing is \"%s\", must be on or off", packing);
-    *out = plan->stack->batching;
+    *out = objective_batching(plan->objective.kind, plan->stack, plan->stack->batching);
     return OK;
 }
 
@@ -64,6 +64,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     const struct plan_request *request = plan->request;
     struct workload_rule *rule = &plan->rule;
     *rule = workload_rule();
+    rule->rows_each = objective_rows_each(plan->objective.kind);
+    rule->paired = request->pairs_in_order;
     rule->tokens = request->tokens > 0 ? (double)request->tokens : 0;
     rule->mean_length = request->mean_length;
     if (request->examples > 0)
@@ -100,6 +102,20 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     return OK;
 }
 
+// Never takes what the configuration of a trainer says for supervised tuning when it is not.
+static enum err read_objective(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    bool known = request->objective != OBJECTIVE_AUTO;
+    if (!known && request->unknown_objective)
+        return fail(ERR_INPUT, "--from: %s", request->unknown_objective);
+    plan->objective = (struct objective){
+        .kind = known ? (enum objective_kind)request->objective : OBJECTIVE_SFT,
+        .reference = (enum objective_reference)request->reference,
+    };
+    return objective_check(&plan->objective, &request->recipe);
+}
+
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request)
 {
@@ -109,6 +125,7 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     if (!out->model)
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     TRY(recipe_check(&request->recipe, out->model));
+    TRY(read_objective(out));
     TRY(find_stack(out));
     out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
     return make_rule(out, arena);
@@ -216,6 +233,8 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .stack = plan->stack,
         .recipe = request->recipe,
         .rule = plan->rule,
+        .passes = objective_passes(&plan->objective, &request->recipe, plan->stack,
+                                   plan->rule.epochs),
         .efficiency = plan->prior,
         .calibration = &plan->data->calibration,
         .ledger = &plan->data->ledger,

@@ -112,7 +112,8 @@ void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena 
                                     .layout = &setup.layout,
                                     .stack = plan->stack,
                                     .batch = setup.batch,
-                                    .accumulation = setup.accumulation };
+                                    .accumulation = setup.accumulation,
+                                    .passes = setup.passes };
     json_open(w, "gpu_hours_percentiles", '[');
     for (int i = 0; i < FORECAST_PERCENTILES; i++) {
         json_open(w, NULL, '{');

@@ -38,6 +38,19 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_close(w, '}');
 }
 
+static void write_phases(const struct plan *plan, struct json_writer *w)
+{
+    json_open(w, "phases", '[');
+    for (size_t i = 0; i < plan->phases.count; i++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", plan->phases.items[i].name);
+        json_put_number(w, "seconds", plan->phases.items[i].seconds);
+        json_put_number(w, "share", plan->phases.items[i].share);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits)
 {
     json_open(w, "memory", '{');
@@ -180,6 +193,8 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_put_string(&w, "kind", "plan");
     json_put_count(&w, "version", 1);
     plan_request_write(plan->request, arena, "request", &w);
+    json_put_string(&w, "objective", objective_names[plan->objective.kind]);
+    write_phases(plan, &w);
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     json_put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
