@@ -36,8 +36,8 @@ struct workload_rule {
     double epochs;
     double context;
     int batching;          // enum batching, not AUTO
-    double rows_each; // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
-    bool paired;      // the lengths hold two answers of a pair side by side
+    double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
+    bool paired;           // the lengths hold two answers of a pair side by side
     int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
     int64_t multiple;      // widths are padded to a multiple of this; 0: any width
     double labelled_share; // of the tokens, those that the loss counts

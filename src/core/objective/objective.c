@@ -8,18 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-const char *const objective_names[] = { "sft", "dpo",    "orpo", "kto", "simpo",
-                                        "ipo", "reward", "grpo", "ppo", "auto", NULL };
+const char *const objective_names[] = { "sft",    "dpo",  "orpo", "kto",  "simpo", "ipo",
+                                        "reward", "grpo", "ppo",  "auto", NULL };
 const char *const objective_reference_names[] = { "auto",        "adapters", "model",
                                                   "precomputed", "none",     NULL };
 
 // KTO's trainers estimate a KL term from mismatched answers: a pass of the policy and one of the
 // reference more, both without gradients. ORPO and SimPO were made to need no reference.
 static const struct {
-    double rows_each;        // sequences of what --micro-batch counts
+    double rows_each;         // sequences of what --micro-batch counts
     double reference, policy; // passes without gradients
-    bool scores_rows;        // no logits
-    const char *refused;     // why it is not forecast; NULL: it is
+    bool scores_rows;         // no logits
+    const char *refused;      // why it is not forecast; NULL: it is
 } objectives[OBJECTIVES] = {
     [OBJECTIVE_SFT] = { 1, 0, 0, false, NULL },
     [OBJECTIVE_DPO] = { 2, 1, 0, false, NULL },

@@ -34,9 +34,9 @@ enum objective_kind {
 extern const char *const objective_names[]; // "sft", "dpo", …, "auto", NULL
 
 enum objective_reference {
-    REFERENCE_AUTO,     // adapters switched off where there are some, else a second model
-    REFERENCE_ADAPTERS, // the model itself with its adapters switched off
-    REFERENCE_MODEL,    // a second, frozen copy in the GPUs' memory
+    REFERENCE_AUTO,        // adapters switched off where there are some, else a second model
+    REFERENCE_ADAPTERS,    // the model itself with its adapters switched off
+    REFERENCE_MODEL,       // a second, frozen copy in the GPUs' memory
     REFERENCE_PRECOMPUTED, // one pass over the data before training
     REFERENCE_NONE,
 };

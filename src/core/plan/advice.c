@@ -151,7 +151,8 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
 {
     const struct plan_alternative *packed = alternative(plan, "packed");
     double padding = plan->chosen.workload.padding_share;
-    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15)
+    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15 ||
+        plan->objective.kind != OBJECTIVE_SFT) // trainers of pairs do not pack
         return NULL;
     const char *share = text_share(arena, padding);
     if (!packed || packed->result.gpu_hours >= plan->chosen.gpu_hours)
@@ -239,10 +240,11 @@ static const char *logits_peak(const struct plan *plan, struct arena *arena)
     double logits = memory->parts[MEMORY_LOGITS];
     if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
         return NULL;
-    return text_format(arena,
-                       "memory peaks at the loss: logits take %s of %s; a fused or chunked "
-                       "cross-entropy (Liger, Unsloth) avoids that",
-                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes));
+    return text_format(arena, "memory peaks at the loss: logits take %s of %s; %s",
+                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes),
+                       plan->objective.kind == OBJECTIVE_SFT
+                           ? "a fused or chunked cross-entropy (Liger, Unsloth) avoids that"
+                           : "log-probabilities need them; a smaller --micro-batch needs fewer");
 }
 
 static const char *worst_batch(const struct plan *plan, struct arena *arena)

@@ -124,6 +124,8 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     struct efficiency published = calibration_at(&plan->data->calibration, setup);
     if (!to.same_stack)
         to.efficiency = prior_at(&plan->data->ledger, &published, setup);
+    to.efficiency.log_spread =
+        hypot(to.efficiency.log_spread, objective_spread(plan->objective.kind));
     return to;
 }
 

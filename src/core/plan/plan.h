@@ -39,7 +39,7 @@ enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
-    int batching; // enum workload_batching
+    int batching;             // enum workload_batching
     int objective, reference; // enum objective_kind, enum objective_reference
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs;
@@ -62,9 +62,9 @@ struct plan_request {
     // the plan that this one starts from. Both NULL: everything in this request was given.
     const struct plan_request *given, *former;
     const char *former_name;
-    bool context_from_data; // set by plan_request_measure()
-    bool has_pairs;         // likewise: rows are chosen and rejected answers
-    bool pairs_in_order;    // and lengths has the two of each pair side by side
+    bool context_from_data;        // set by plan_request_measure()
+    bool has_pairs;                // likewise: rows are chosen and rejected answers
+    bool pairs_in_order;           // and lengths has the two of each pair side by side
     const char *unknown_objective; // set by plan_from(): what the trainer was configured for
 };
 

@@ -233,8 +233,8 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .stack = plan->stack,
         .recipe = request->recipe,
         .rule = plan->rule,
-        .passes = objective_passes(&plan->objective, &request->recipe, plan->stack,
-                                   plan->rule.epochs),
+        .passes =
+            objective_passes(&plan->objective, &request->recipe, plan->stack, plan->rule.epochs),
         .efficiency = plan->prior,
         .calibration = &plan->data->calibration,
         .ledger = &plan->data->ledger,

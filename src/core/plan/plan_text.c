@@ -352,13 +352,13 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct search_result *chosen = &plan->chosen;
     bool supervised = plan->objective.kind == OBJECTIVE_SFT;
-    out_wrapped(out, 0, 0,
-                out_styled(out, OUT_HEADING,
-                           text_format(arena, "%s, %s%s%s with %s on %lld × %s", plan->model->name,
-                                       supervised ? "" : objective_names[plan->objective.kind],
-                                       supervised ? "" : " by ",
-                                       method_of(&chosen->recipe, arena), plan->stack->name,
-                                       (long long)chosen->gpus, chosen->gpu->title)));
+    out_wrapped(
+        out, 0, 0,
+        out_styled(out, OUT_HEADING,
+                   text_format(arena, "%s, %s%s%s with %s on %lld × %s", plan->model->name,
+                               supervised ? "" : objective_names[plan->objective.kind],
+                               supervised ? "" : " by ", method_of(&chosen->recipe, arena),
+                               plan->stack->name, (long long)chosen->gpus, chosen->gpu->title)));
     out_char(out, '\n');
     if (!plan->fits)
         put_memory(plan, arena, out);

@@ -514,8 +514,8 @@ static void add_head(struct build *b)
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
-    b->step->loss_peak_bytes =
-        fmin(narrow * per_logit * scored * vocabulary, usual ? r->stack->loss_most_bytes : INFINITY);
+    b->step->loss_peak_bytes = fmin(narrow * per_logit * scored * vocabulary,
+                                    usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
 // Once per optimizer step: each trained weight with its gradient and states is read and written.

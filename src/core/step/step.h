@@ -43,9 +43,9 @@ struct step_batch {
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
 
-// What an objective other than supervised tuning does to a micro-batch beside training on it: passes
-// without gradients, which list the forward operations once more. core/objective fills it in; zero
-// is supervised tuning.
+// What an objective other than supervised tuning does to a micro-batch beside training on it:
+// passes without gradients, which list the forward operations once more. core/objective fills it
+// in; zero is supervised tuning.
 struct step_passes {
     double reference; // through the frozen reference: without adapters, or another copy
     double policy;    // through the model that is trained
