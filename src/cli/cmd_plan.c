@@ -66,6 +66,36 @@ static enum err read_former(struct plan_request *out, struct arena *arena, const
     return plan_request_former(out, arena, text, path);
 }
 
+// Counts the rows of the data. Prompts without answers are data of reinforcement learning alone: a
+// column "prompt" of texts or of messages.
+static enum err count_data(struct profile *profile, struct lengths *lengths,
+                           struct dataset_options *options, const struct command_line *line,
+                           bool prompts)
+{
+    static const struct {
+        int format;
+        const char *fields;
+    } tries[] = { { RECORD_AUTO, NULL },
+                  { RECORD_TEXT, "text=prompt" },
+                  { RECORD_MESSAGES, "messages=prompt" } };
+    bool given = options->fields || options->format != RECORD_AUTO;
+    enum err err = OK;
+    for (int i = 0; i < (prompts && !given ? 3 : 1); i++) {
+        struct dataset dataset;
+        struct dataset_options now = *options;
+        if (i)
+            now.format = tries[i].format, now.fields = tries[i].fields;
+        *profile = (struct profile){ 0 };
+        *lengths = (struct lengths){ .arena = line->arena };
+        TRY(dataset_open(&dataset, line->arena, &now));
+        err = dataset_profile(profile, lengths, &dataset, line->positional,
+                              (size_t)line->positional_count, line->common.quiet);
+        if (err != ERR_INPUT)
+            return err;
+    }
+    return err;
+}
+
 // Counts the data, or reads a profile of it, and takes tokens and lengths from there.
 static enum err measure(struct plan_request *request, struct dataset_options *options,
                         const char *profile_path, const struct command_line *line)
@@ -77,11 +107,8 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     if (profile_path) {
         TRY(read_profile(&profile, arena, profile_path));
     } else {
-        struct dataset dataset;
         options->model = request->model;
-        TRY(dataset_open(&dataset, arena, options));
-        TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
-                            (size_t)line->positional_count, line->common.quiet));
+        TRY(count_data(&profile, lengths, options, line, request->objective == OBJECTIVE_GRPO));
     }
     return error_prefix(plan_request_measure(request, arena, &profile, lengths),
                         "%s: ", profile_path ? profile_path : line->positional[0]);

@@ -17,7 +17,6 @@ phases $pairs --objective reward
 ask $pairs 2>&1 | grep -A2 pairs_as_sft
 ask $pairs --objective sft 2>&1 | grep pairs_as_sft
 ask example --objective dpo
-ask $pairs --objective grpo
 ask $pairs --objective ppo
 ask $pairs --objective orpo --reference model
 ask $pairs --objective dpo --method full --reference adapters

@@ -3,6 +3,8 @@
 
 #include "core/forecast/overhead.h"
 
+#include "core/objective/rollout.h"
+
 #include <math.h>
 
 const char *const overhead_names[] = {
@@ -200,6 +202,8 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     out->new_widths = setup->distinct_widths;
     overhead_first_sights(out, setup->stack, setup->gpu, step->layers);
     out->gpus = (double)layout_gpus(layout);
+    if (setup->passes.rollout)
+        out->gpus += setup->passes.rollout->gpus; // those that only sample
     out->compiles = setup->stack->kernels == STACK_COMPILED;
 }
 

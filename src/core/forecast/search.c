@@ -251,12 +251,13 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
 
 // One configuration against one card: what the search knows of it before its time is computed.
 static struct search_result result_of(const struct card *card, const struct step_request *request,
-                                      const struct workload *workload, const struct memory *memory)
+                                      const struct workload *workload, const struct memory *memory,
+                                      int64_t sampler_gpus)
 {
     return (struct search_result){
         .gpu = card->gpu,
         .node = card->node,
-        .gpus = layout_gpus(request->layout),
+        .gpus = layout_gpus(request->layout) + sampler_gpus,
         .recipe = *request->recipe,
         .layout = *request->layout,
         .workload = *workload,
@@ -332,7 +333,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
         struct memory_device device = memory_device(card->gpu, workload->varied_widths);
         request.batch = workload->worst;
         memory_plan(&memory, &worst, &request, &device);
-        struct search_result result = result_of(card, &request, workload, &memory);
+        struct search_result result =
+            result_of(card, &request, workload, &memory, space->sampler_gpus);
         walk->out->considered++;
         if (!memory.fits) {
             note_miss(walk->out, &result);
@@ -452,7 +454,9 @@ static void price_cards(struct walk *walk, int64_t gpus)
 static enum err try_count(struct walk *walk, int64_t gpus)
 {
     struct layouts layouts;
-    enum err err = list_layouts(&layouts, gpus, walk->space);
+    if (gpus <= walk->space->sampler_gpus)
+        return OK;
+    enum err err = list_layouts(&layouts, gpus - walk->space->sampler_gpus, walk->space);
     if (err)
         return walk->space->gpus ? err : OK; // a layout that needs more GPUs than these
     price_cards(walk, gpus);

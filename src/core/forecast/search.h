@@ -41,8 +41,9 @@ struct search_space {
     double usd_per_gpu_hour; // NAN: by the catalog's offers
     const struct gpu *gpu;   // NULL: all of the vendor that can be rented
     const char *vendor;
-    int64_t gpus;      // 0: 1 … 64
-    int64_t node_gpus; // 0: as the catalog's node has
+    int64_t gpus;         // 0: 1 … 64
+    int64_t sampler_gpus; // of these, that only sample
+    int64_t node_gpus;    // 0: as the catalog's node has
 };
 
 struct search_result {

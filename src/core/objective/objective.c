@@ -4,6 +4,7 @@
 #include "core/objective/objective.h"
 
 #include "core/data/packing.h"
+#include "core/objective/rollout.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,9 +29,8 @@ static const struct {
     [OBJECTIVE_ORPO] = { 2, 0, 0, false, NULL },
     [OBJECTIVE_SIMPO] = { 2, 0, 0, false, NULL },
     [OBJECTIVE_REWARD] = { 2, 0, 0, true, NULL },
-    [OBJECTIVE_GRPO] = { 1, 1, 1, false, "the time of sampling answers is not modelled yet" },
-    [OBJECTIVE_PPO] = { 1, 1, 1, false,
-                        "the time of sampling answers, and a critic, are not modelled yet" },
+    [OBJECTIVE_GRPO] = { 1, 1, 1, false, NULL },
+    [OBJECTIVE_PPO] = { 1, 1, 1, false, "its critic is not modelled yet; grpo has none" },
 };
 
 // Log-probabilities need the logits, so that losses fused with the head do not apply. Bytes per
@@ -61,10 +61,7 @@ enum err objective_check(const struct objective *objective, const struct recipe 
     const char *name = objective_names[objective->kind];
     const char *reference = objective_reference_names[objective->reference];
     if (objectives[objective->kind].refused)
-        return fail(ERR_USAGE,
-                    "--objective %s: %s; --objective sft with the tokens that it trains on gives "
-                    "the hours of its training steps alone",
-                    name, objectives[objective->kind].refused);
+        return fail(ERR_USAGE, "--objective %s: %s", name, objectives[objective->kind].refused);
     if (objective->reference == REFERENCE_AUTO || objective->reference == REFERENCE_NONE)
         return OK;
     if (!(objectives[objective->kind].reference > 0))
@@ -127,7 +124,7 @@ struct step_passes objective_passes(const struct objective *objective, const str
 
 double objective_spread(enum objective_kind kind)
 {
-    return kind == OBJECTIVE_SFT ? 0 : 0.15;
+    return kind == OBJECTIVE_SFT ? 0 : kind == OBJECTIVE_GRPO ? 0.35 : 0.15;
 }
 
 // --- phases ------------------------------------------------------------------
@@ -145,6 +142,7 @@ static enum err time_passes(struct timing *out, struct arena *arena, const struc
 {
     struct setup part = *setup;
     struct estimate estimate;
+    part.passes.sampling = NULL;
     part.passes.reference = reference;
     part.passes.policy = policy;
     TRY(estimate_make(&estimate, arena, &part));
@@ -162,16 +160,26 @@ enum err objective_phases(struct objective_phases *out, struct arena *arena,
     TRY(time_passes(&with_policy, arena, setup, 0, setup->passes.policy));
     TRY(time_passes(&all, arena, setup, setup->passes.reference, setup->passes.policy));
     arena_rewind(arena, mark);
-    double micro = setup->accumulation * training.micro_seconds;
-    add_phase(out, "reference", all.step_seconds - with_policy.step_seconds);
-    add_phase(out, "log-probabilities", with_policy.step_seconds - training.step_seconds);
-    add_phase(out, "training", micro);
-    add_phase(out, "weight update", training.update_seconds + training.offload_seconds);
-    add_phase(out, "waiting",
-              training.step_seconds - micro - training.update_seconds - training.offload_seconds);
-    for (size_t i = 0; i < out->count; i++) {
-        out->items[i].share = out->items[i].seconds / all.step_seconds;
-        out->items[i].seconds /= efficiency;
+    struct rollout_seconds rollout = { 0 };
+    if (setup->passes.rollout) {
+        struct links links = network_links(setup->gpu, setup->node);
+        rollout_time(&rollout, setup->passes.rollout, setup->model, setup->gpu, &links,
+                     (double)layout_gpus(&setup->layout));
     }
+    double micro = setup->accumulation * training.micro_seconds;
+    double update = training.update_seconds + training.offload_seconds;
+    double reference = all.step_seconds - with_policy.step_seconds;
+    double policy = with_policy.step_seconds - training.step_seconds;
+    double waiting = training.step_seconds - micro - update;
+    double total = all.step_seconds / efficiency + rollout_total(&rollout);
+    add_phase(out, "rollout", rollout.prefill + rollout.decode);
+    add_phase(out, "reward", rollout.reward);
+    add_phase(out, "reference", reference / efficiency);
+    add_phase(out, "log-probabilities", policy / efficiency);
+    add_phase(out, "training", micro / efficiency);
+    add_phase(out, "weight update", update / efficiency + rollout.transfer);
+    add_phase(out, "waiting", waiting / efficiency + rollout.waiting);
+    for (size_t i = 0; i < out->count; i++)
+        out->items[i].share = out->items[i].seconds / total;
     return OK;
 }

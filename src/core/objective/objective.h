@@ -72,7 +72,7 @@ double objective_spread(enum objective_kind kind);
 
 // Where the seconds of one step go. A phase that an objective does not have is not listed.
 struct objective_phase {
-    const char *name; // "reference", "training", "weight update", "waiting"
+    const char *name; // "rollout", "reward", "reference", "training", "weight update", "waiting"
     double seconds, share;
 };
 enum { OBJECTIVE_PHASES = 8 };

@@ -192,6 +192,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
+    TRY(plan_check_sampler(plan));
     plan->price = plan_price(plan, arena, &plan->chosen);
     plan->place = calibration_place(&plan->data->calibration, &setup);
     plan->prior = calibration_at(&plan->data->calibration, &setup);

@@ -20,6 +20,7 @@
 #include "core/data/profile.h"
 #include "core/forecast/search.h"
 #include "core/objective/objective.h"
+#include "core/objective/rollout.h"
 
 // The catalogs and what was fitted on measured runs.
 struct plan_data {
@@ -41,6 +42,9 @@ struct plan_request {
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
     int batching;             // enum workload_batching
     int objective, reference; // enum objective_kind, enum objective_reference
+    int sampler;              // of samplers[]
+    const char *response_length;
+    int64_t generations, sampler_gpus, steps;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs;
     double epochs, mean_length, labelled_share;
@@ -127,6 +131,7 @@ struct plan {
     const struct stack *stack;
     struct objective objective;
     struct objective_phases phases; // of one step
+    struct rollout rollout;         // of grpo
     struct workload_rule rule;
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs

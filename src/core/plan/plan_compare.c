@@ -157,8 +157,7 @@ static enum err suggest_methods(struct plan *plan, struct arena *arena,
         if (method == asked->recipe.method || recipe_check(&space.recipe, space.model) ||
             objective_check(&plan->objective, &space.recipe))
             continue;
-        space.passes =
-            objective_passes(&plan->objective, &space.recipe, space.stack, space.rule.epochs);
+        space.passes = plan_passes(plan, &space.recipe);
         TRY(suggest_best(plan, arena, recipe_methods[method], asked, &space));
     }
     return OK;

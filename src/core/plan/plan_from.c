@@ -275,19 +275,21 @@ static enum err fill_objective(struct filling *f)
         objective = by_loss;
     if (objective) {
         TRY(set(f, "objective", objective));
+        if (!strcmp(objective, "grpo"))
+            TRY(set_fact(f, FACT_GENERATIONS));
         return strcmp(objective, "sft") ? set_fact(f, FACT_REFERENCE) : OK;
     }
     if (said)
         f->request->unknown_objective =
             text_format(arena,
                         "%s is \"%.40s\", which is not modelled; --objective names what comes "
-                        "nearest: sft, dpo, ipo, orpo, simpo, kto or reward",
+                        "nearest: sft, dpo, ipo, orpo, simpo, kto, reward or grpo",
                         place(f, FACT_OBJECTIVE), said);
     else if (given(f, FACT_HINT))
         f->request->unknown_objective =
             text_format(arena,
                         "%s is a key of preference tuning or reinforcement learning, and nothing "
-                        "says of which; add --objective dpo, ipo, orpo, simpo, kto or reward",
+                        "says of which; add --objective dpo, ipo, orpo, simpo, kto, reward or grpo",
                         place(f, FACT_HINT));
     return OK;
 }

@@ -12,11 +12,21 @@ const struct field plan_fields[] = {
     FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
           .fallback = "required"),
     FIELD_OF(plan_request, objective, objective_names,
-             "what is optimised: pairs count as one row of --micro-batch and --global-batch",
-             .value = "NAME", .fallback = "sft, or as --from says"),
+             "what is optimised; batches then count pairs of answers", .value = "NAME",
+             .fallback = "sft, or as --from says"),
     FIELD_OF(plan_request, reference, objective_reference_names,
              "where preference tuning takes its reference from", .value = "FROM",
              .fallback = "adapters switched off, else a second model"),
+    FIELD(plan_request, generations, COUNT, "grpo: answers sampled to each prompt",
+          .fallback = "8"),
+    FIELD(plan_request, response_length, TEXT, "grpo: tokens of an answer as P10,P50,P90",
+          .value = "P10,P50,P90", .fallback = "required with grpo"),
+    FIELD_OF(plan_request, sampler, sampler_names, "grpo: engine that samples answers",
+             .value = "ENGINE"),
+    FIELD(plan_request, sampler_gpus, COUNT, "grpo: GPUs of --gpus that only sample",
+          .fallback = "all GPUs sample and train in turns"),
+    FIELD(plan_request, steps, COUNT, "grpo: steps of the run",
+          .fallback = "--epochs of the prompts"),
     FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
           .fallback = "counted in DATA"),
     FIELD(plan_request, examples, COUNT, "examples (rows) in the data set",
@@ -78,6 +88,7 @@ struct plan_request plan_request_default(void)
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
+    request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -121,6 +132,9 @@ enum err plan_request_check(const struct plan_request *request)
         { "context", request->context, 1 << 24 },
         { "global-batch", request->global_batch, 1 << 24 },
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
+        { "generations", request->generations, 1 << 16 },
+        { "sampler-gpus", request->sampler_gpus, PLAN_MOST_GPUS },
+        { "steps", request->steps, 100000000 },
         { "runs", request->runs, FORECAST_RUNS },
         { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
     };

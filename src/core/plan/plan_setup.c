@@ -42,7 +42,7 @@ struct recipe plan_recipe(const struct plan_request *request, const struct gpu *
 
 // --- the workload ------------------------------------------------------------
 
-static enum err find_batching(int *out, const struct plan *plan)
+enum err plan_batching(int *out, const struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     *out = request->batching;
@@ -87,7 +87,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->context = fmin(rule->context, (double)plan->model->max_positions);
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
-    TRY(find_batching(&rule->batching, plan));
+    TRY(plan_batching(&rule->batching, plan));
     bool known = request->examples > 0 || !isnan(request->mean_length);
     bool given = request->batching != BATCHING_AUTO || request->packing;
     rule->full_rows = !known && (!given || rule->batching == BATCHING_PACKED);
@@ -113,6 +113,14 @@ static enum err read_objective(struct plan *plan)
         .kind = known ? (enum objective_kind)request->objective : OBJECTIVE_SFT,
         .reference = (enum objective_reference)request->reference,
     };
+    const char *of_grpo = request->generations > 0    ? "generations"
+                          : request->response_length  ? "response-length"
+                          : request->sampler_gpus > 0 ? "sampler-gpus"
+                          : request->steps > 0        ? "steps"
+                                                      : NULL;
+    if (of_grpo && plan->objective.kind != OBJECTIVE_GRPO)
+        return fail(ERR_USAGE, "--%s is for --objective grpo, and this is %s", of_grpo,
+                    objective_names[plan->objective.kind]);
     return objective_check(&plan->objective, &request->recipe);
 }
 
@@ -128,7 +136,7 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     TRY(read_objective(out));
     TRY(find_stack(out));
     out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
-    return make_rule(out, arena);
+    return out->objective.kind == OBJECTIVE_GRPO ? plan_rollout(out, arena) : make_rule(out, arena);
 }
 
 // --- overheads ---------------------------------------------------------------
@@ -213,7 +221,7 @@ static enum err check_parallel(const struct search_space *space)
     struct layout layout;
     if (!space->parallel || !space->gpus)
         return OK;
-    TRY(layout_read(&layout, text_of(space->parallel), space->gpus));
+    TRY(layout_read(&layout, text_of(space->parallel), space->gpus - space->sampler_gpus));
     if (model->heads % layout.tensor)
         return fail(ERR_USAGE, "--parallel %s: the %lld heads of %s do not divide by %lld",
                     space->parallel, (long long)model->heads, model->name,
@@ -222,6 +230,15 @@ static enum err check_parallel(const struct search_space *space)
         return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
                     (long long)model->layers);
     return OK;
+}
+
+struct step_passes plan_passes(const struct plan *plan, const struct recipe *recipe)
+{
+    struct step_passes passes =
+        objective_passes(&plan->objective, recipe, plan->stack, plan->rule.epochs);
+    if (plan->objective.kind == OBJECTIVE_GRPO)
+        passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
+    return passes;
 }
 
 enum err plan_space(struct search_space *out, struct plan *plan)
@@ -233,8 +250,7 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .stack = plan->stack,
         .recipe = request->recipe,
         .rule = plan->rule,
-        .passes =
-            objective_passes(&plan->objective, &request->recipe, plan->stack, plan->rule.epochs),
+        .passes = plan_passes(plan, &request->recipe),
         .efficiency = plan->prior,
         .calibration = &plan->data->calibration,
         .ledger = &plan->data->ledger,
@@ -255,6 +271,11 @@ enum err plan_space(struct search_space *out, struct plan *plan)
     TRY(plan_request_rows(&out->micro_batch, request));
     if (!out->global_batch && !out->micro_batch)
         out->global_batch = USUAL_GLOBAL_BATCH;
+    if (plan->objective.kind == OBJECTIVE_GRPO) {
+        out->global_batch = plan->rollout.prompts * plan->rollout.generations;
+        out->batch_tolerance = 0;
+        out->sampler_gpus = (int64_t)plan->rollout.gpus;
+    }
     TRY(count_gpus(out, request));
     TRY(check_parallel(out));
     return make_overheads(plan, out->gpu);

@@ -200,6 +200,18 @@ static const char *precision_words(const struct plan *plan, struct arena *arena)
                        products, names[recipe->weights], names[recipe->states]);
 }
 
+static const char *rows_words(const struct plan *plan, struct arena *arena)
+{
+    const struct rollout *r = &plan->rollout;
+    if (plan->objective.kind != OBJECTIVE_GRPO)
+        return objective_is_paired(plan->objective.kind) ? "rows are pairs of answers"
+                                                         : "single rows";
+    return text_format(arena, "%.0f prompts × %.0f answers of %.0f tokens on average by %s%s",
+                       r->prompts, r->generations, rollout_mean_length(r), r->sampler->title,
+                       r->gpus > 0 ? text_format(arena, " on %.0f GPUs of its own", r->gpus)
+                                   : ", in turns with training");
+}
+
 // "dpo: 2 answers of a pair, reference by adapters switched off; reference 22 %, training 76 %, …"
 static void put_objective(const struct plan *plan, struct arena *arena, struct out *out)
 {
@@ -212,9 +224,7 @@ static void put_objective(const struct plan *plan, struct arena *arena, struct o
     enum objective_reference reference =
         objective_reference_of(&plan->objective, &plan->chosen.recipe);
     struct out line = { .arena = arena };
-    out_put(&line, "%s%s: a step is ",
-            objective_is_paired(plan->objective.kind) ? "rows are pairs of answers" : "single rows",
-            references[reference]);
+    out_put(&line, "%s%s: a step is ", rows_words(plan, arena), references[reference]);
     for (size_t i = 0; i < plan->phases.count; i++)
         out_put(&line, "%s%.0f %% %s", i ? ", " : "", 100 * plan->phases.items[i].share,
                 plan->phases.items[i].name);

@@ -46,12 +46,20 @@ struct step_batch step_batch(double rows, double width); // full rows, every tok
 // What an objective other than supervised tuning does to a micro-batch beside training on it:
 // passes without gradients, which list the forward operations once more. core/objective fills it
 // in; zero is supervised tuning.
+struct step_request;
+struct gpu;
+struct links;
+struct rollout;
 struct step_passes {
     double reference; // through the frozen reference: without adapters, or another copy
     double policy;    // through the model that is trained
     bool frozen_copy; // the reference is a second model in the GPUs' memory
     bool scores_rows; // a head of one value per row: there are no logits
     double loss_bytes, loss_moved_bytes; // per logit, in place of the stack's; 0: as the stack
+    // Seconds of a step in which answers are sampled (core/objective/rollout.h); NULL: none are.
+    double (*sampling)(const struct step_request *request, const struct gpu *gpu,
+                       const struct links *links);
+    const struct rollout *rollout;
 };
 
 struct step_request {

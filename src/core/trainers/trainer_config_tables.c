@@ -50,6 +50,7 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_LOSS] = "objective",
     [FACT_HINT] = "objective",
     [FACT_REFERENCE] = "reference",
+    [FACT_GENERATIONS] = "generations",
     [FACT_STACK] = "stack",
 };
 
@@ -347,6 +348,7 @@ static const struct trainer_config_row transformers[] = {
     IF("precompute_ref_log_probs", FACT_REFERENCE, "precomputed"),
     IF("reference_free", FACT_REFERENCE, "none"),
     KIND("num_generations", "grpo"),
+    READ("num_generations", FACT_GENERATIONS, READ_COUNT),
     KIND("max_completion_length", "grpo"),
     KIND("vllm_mode", "grpo"),
     KIND("reward_funcs", "grpo"),
@@ -695,6 +697,7 @@ static const struct trainer_config_default whole_model[] = { { FACT_ADAPTER, "fu
 static const struct trainer_config_row verl[] = {
     READ("actor_rollout_ref.model.path", FACT_MODEL, READ_TEXT),
     READ("algorithm.adv_estimator", FACT_OBJECTIVE, READ_TEXT),
+    READ("actor_rollout_ref.rollout.n", FACT_GENERATIONS, READ_COUNT),
     READ("trainer.n_gpus_per_node", FACT_GPUS_PER_NODE, READ_COUNT),
     READ("trainer.nnodes", FACT_NODES, READ_COUNT),
     READ("trainer.total_epochs", FACT_EPOCHS, READ_NUMBER),
@@ -703,6 +706,7 @@ static const struct trainer_config_row verl[] = {
 };
 
 static const struct trainer_config_row nemo_rl[] = {
+    READ("grpo.num_generations_per_prompt", FACT_GENERATIONS, READ_COUNT),
     KIND("grpo*", "grpo"),
     KIND("dpo*", "dpo"),
     KIND("rm*", "reward"),
@@ -721,6 +725,7 @@ static const struct trainer_config_row openrlhf[] = {
     READ("pretrain", FACT_MODEL, READ_TEXT),
     READ("advantage_estimator", FACT_OBJECTIVE, READ_TEXT),
     KIND("n_samples_per_prompt", "grpo"),
+    READ("n_samples_per_prompt", FACT_GENERATIONS, READ_COUNT),
     KIND("reward_pretrain", "ppo"),
     KIND("critic_pretrain", "ppo"),
     READ("max_len", FACT_CONTEXT, READ_COUNT),

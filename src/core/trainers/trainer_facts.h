@@ -53,6 +53,7 @@ enum trainer_config_fact_name {
     FACT_LOSS,      // of preference tuning: sigmoid, ipo, simpo
     FACT_HINT,      // a key that only preference tuning or RL has, which of them is not said
     FACT_REFERENCE,
+    FACT_GENERATIONS,
     FACT_STACK,
     FACT_FILE, // names another configuration
     FACTS,

@@ -116,10 +116,10 @@ TEST(reward_model_scores_rows_and_has_no_logits)
 TEST(objectives_refuse_what_they_cannot_have)
 {
     struct recipe recipe = recipe_default();
-    struct objective grpo = { .kind = OBJECTIVE_GRPO };
+    struct objective ppo = { .kind = OBJECTIVE_PPO };
     struct objective orpo = { OBJECTIVE_ORPO, REFERENCE_MODEL };
     struct objective dpo = { OBJECTIVE_DPO, REFERENCE_ADAPTERS };
-    CHECK(objective_check(&grpo, &recipe) == ERR_USAGE && strstr(error_text(), "grpo"));
+    CHECK(objective_check(&ppo, &recipe) == ERR_USAGE && strstr(error_text(), "ppo"));
     CHECK(objective_check(&orpo, &recipe) == ERR_USAGE);
     CHECK(!objective_check(&dpo, &recipe));
     recipe.method = RECIPE_FULL;
