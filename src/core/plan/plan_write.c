@@ -75,6 +75,26 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
     json_close(w, '}');
 }
 
+// As options of a request, so that `hosts` prices the same job. Of supervised tuning nothing is
+// said.
+static void put_objective(struct json_writer *w, const struct plan *plan)
+{
+    const struct rollout *r = &plan->rollout;
+    if (plan->objective.kind == OBJECTIVE_SFT)
+        return;
+    json_put_string(w, "objective", objective_names[plan->objective.kind]);
+    json_put_string(w, "reference", objective_reference_names[plan->objective.reference]);
+    if (plan->objective.kind != OBJECTIVE_GRPO)
+        return;
+    json_put_number(w, "generations", r->generations);
+    json_put_string(w, "response_length", plan->request->response_length);
+    json_put_string(w, "sampler", r->sampler->name);
+    if (r->gpus > 0)
+        json_put_number(w, "sampler_gpus", r->gpus);
+    json_put_number(w, "steps", plan->chosen.workload.steps);
+    json_put_number(w, "mean_length", r->prompt_length);
+}
+
 static void put_configuration(struct json_writer *w, const struct plan *plan,
                               const struct search_result *result, struct arena *arena)
 {
@@ -93,6 +113,7 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
     json_put_number(w, "accumulation", workload->accumulation);
     json_put_number(w, "global_batch", workload->global_batch);
     field_write(recipe_fields, &result->recipe, w);
+    put_objective(w, plan);
 }
 
 static void write_result(struct json_writer *w, const char *why, const struct plan *plan,
