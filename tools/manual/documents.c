@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the documents. Long because every key of every document stands here once.
+// The tables of the documents.
+// Long because every key of every document stands here once.
 
 #include "tools/manual/documents.h"
 #include "core/data/profile.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration keys of each trainer. A new trainer is a table here, and a fixture in
 // test/data/from.
+// Long because every key of every trainer stands here once.
 
 #include "core/trainers/trainer_facts.h"
 
