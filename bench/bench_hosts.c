@@ -2,6 +2,7 @@
 // Time to rank all offers for a plan and to read a SkyPilot catalog of 100,000 rows; fails above
 // 200 ms and 1 s.
 
+#include "base/embedded.h"
 #include "core/hosting/hosting.h"
 
 #include <math.h>

@@ -227,10 +227,14 @@ static enum err find_hosts(void)
     struct offers offers;
     struct hosting_input input = { .plan = made, .offers = &offers, .request = &request };
     struct billing *billing;
+    struct managed *managed;
     offers_of_catalog(&offers, &passing, &data.catalog);
     TRY(offers_billing(&billing, &input.billing_count, &passing, embedded_file("billing.csv"),
                        "billing.csv"));
     input.billing = billing;
+    TRY(hosting_read_managed(&managed, &input.managed_count, &passing, embedded_file("managed.csv"),
+                             "managed.csv"));
+    input.managed = managed;
     hosting_adopt(&input, made, &document);
     struct hosting hosting;
     TRY(hosting_make(&hosting, &passing, &input));

@@ -4,6 +4,7 @@
 #include "base/embedded.h"
 #include "cli/data.h"
 #include "cli/hosts.h"
+#include "cli/prices.h"
 #include "cli/terminal/print.h"
 #include "host/folder.h"
 
@@ -13,13 +14,15 @@
 
 struct own {
     const char *plan, *offers, *explain;
+    bool csv;
 };
 
 static const struct field own_fields[] = {
     FIELD(own, plan, TEXT, "plan from gpuhours plan --json", .value = "FILE",
           .fallback = "the options of a plan below"),
-    FIELD(own, offers, TEXT, "your own offers: CSV, SkyPilot or gpuhunt; may repeat",
-          .value = "FILE", .fallback = "offers in the catalog"),
+    FIELD(own, offers, TEXT, "your own offers or a cloud's price list; may repeat", .value = "FILE",
+          .fallback = "offers in the catalog"),
+    FIELD(own, csv, FLAG, "print a sheet: a line per offer, a column per term of its cost"),
     { 0 },
 };
 
@@ -80,6 +83,8 @@ static enum err read_options(struct command_line *line, const struct options *al
     else if (line->positional_count)
         return fail(ERR_USAGE, "unexpected argument \"%s\"; a plan is given as --plan %s",
                     line->positional[0], line->positional[0]);
+    if (own.csv && line->common.json)
+        return fail(ERR_USAGE, "use only one of --csv and --json");
     if (!own.plan && hosting_request.gpu)
         plan_request.gpu = hosting_request.gpu;
     if (!own.plan && hosting_request.gpus)
@@ -93,60 +98,31 @@ static enum err read_options(struct command_line *line, const struct options *al
     return OK;
 }
 
-// Rows of a file replace those of the catalog that have their provider, instance and region.
-static enum err read_file(struct offers *offers, struct arena *arena, const struct catalog *catalog,
-                          const char *name)
+// A table of --catalog DIR, else the built-in one.
+static enum err read_table(struct text *out, const char **path, const struct command_line *line,
+                           const char *name)
 {
-    struct file file;
-    TRY(file_open(&file, name));
-    struct offers_source source = { .catalog = catalog, .text = file.text, .name = name };
-    struct offers more;
-    struct offers_report report;
-    enum err err = offers_read(&more, &report, arena, &source);
-    if (!err && (report.kept < report.rows || report.unplaced || report.undated))
-        print_note("%s: %s", name, offers_report_spell(&report, arena));
-    file_close(&file);
-    if (!err)
-        offers_override(offers, arena, &more);
-    return err;
+    *path = name;
+    *out = embedded_file(name);
+    if (!line->common.catalog || !folder_has(line->common.catalog, name))
+        return OK;
+    *path = text_format(line->arena, "%s/%s", line->common.catalog, name);
+    return file_read(out, line->arena, *path);
 }
 
-// The value of a word "--offers FILE" or "--offers=FILE", or NULL.
-static const char *offers_file(const struct command_line *line, int at)
+static enum err read_terms(struct hosting_input *input, const struct command_line *line)
 {
-    const char *word = line->words[at];
-    if (!strncmp(word, "--offers=", 9))
-        return word + 9;
-    return !strcmp(word, "--offers") && at + 1 < line->count ? line->words[at + 1] : NULL;
-}
-
-// --offers may be given several times: the files add up.
-static enum err read_offers(struct offers *offers, const struct command_line *line,
-                            const struct catalog *catalog)
-{
-    size_t files = 0;
-    offers_of_catalog(offers, line->arena, catalog);
-    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
-        if (offers_file(line, i)) {
-            files++;
-            TRY(read_file(offers, line->arena, catalog, offers_file(line, i)));
-        }
-    if (own.offers && !files) // in another spelling of the option
-        return read_file(offers, line->arena, catalog, own.offers);
+    struct text csv;
+    const char *path;
+    struct billing *billing;
+    struct managed *managed;
+    TRY(read_table(&csv, &path, line, "billing.csv"));
+    TRY(offers_billing(&billing, &input->billing_count, line->arena, csv, path));
+    TRY(read_table(&csv, &path, line, "managed.csv"));
+    TRY(hosting_read_managed(&managed, &input->managed_count, line->arena, csv, path));
+    input->billing = billing;
+    input->managed = managed;
     return OK;
-}
-
-// The billing terms of --catalog DIR, else the built-in ones.
-static enum err read_billing(struct billing **out, size_t *count, struct command_line *line)
-{
-    if (!line->common.catalog || !folder_has(line->common.catalog, "billing.csv"))
-        return offers_billing(out, count, line->arena, embedded_file("billing.csv"), "billing.csv");
-    const char *path = text_format(line->arena, "%s/billing.csv", line->common.catalog);
-    struct file file;
-    TRY(file_open(&file, path));
-    enum err err = offers_billing(out, count, line->arena, file.text, path);
-    file_close(&file);
-    return err;
 }
 
 static enum err print(const struct hosting *hosting, struct command_line *line)
@@ -160,12 +136,14 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
                         "as %s/%s",
                         own.explain, hosting->rows[0].provider, hosting->rows[0].instance);
         hosting_explain(hosting, row, line->arena, &out);
+    } else if (own.csv) {
+        hosting_sheet(hosting, &out);
     } else if (line->common.json) {
         hosting_write(hosting, line->arena, &out);
     } else {
         hosting_text(hosting, line->arena, &out);
     }
-    if (line->common.json && !own.explain)
+    if ((line->common.json || own.csv) && !own.explain)
         print_data(out_view(&out));
     else
         print_text(&out);
@@ -179,17 +157,14 @@ enum err hosts_make(struct hosting *out, struct command_line *line, const struct
     struct offers *offers = ARENA_NEW(line->arena, struct offers, 1);
     struct hosting_input *input = ARENA_NEW(line->arena, struct hosting_input, 1);
     struct hosting_document document;
-    struct billing *billing;
     TRY(read_options(line, all, &document));
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
-    TRY(read_offers(offers, line, &data->catalog));
-    TRY(read_billing(&billing, &input->billing_count, line));
-    input->plan = plan;
-    input->offers = offers;
-    input->billing = billing;
-    input->request = &hosting_request;
+    offers_of_catalog(offers, line->arena, &data->catalog);
+    TRY(prices_override(offers, line, &data->catalog, own.offers));
+    *input = (struct hosting_input){ .plan = plan, .offers = offers, .request = &hosting_request };
+    TRY(read_terms(input, line));
     hosting_adopt(input, plan, &document);
     TRY(hosting_make(out, line->arena, input));
     return out->count ? OK : fail(ERR_ANSWER, "%s", hosting_explain_none(out, line->arena));
@@ -205,8 +180,9 @@ static enum err run(struct command_line *line)
                : fail(ERR_ANSWER, "%s", hosting_explain_none(&hosting, line->arena));
 }
 
-static const char *const first[] = { "plan",     "deadline", "budget", "gpu",   "gpus", "region",
-                                     "provider", "kind",     "offers", "price", "rows", NULL };
+static const char *const first[] = { "plan",   "deadline", "budget", "gpu",    "gpus",
+                                     "region", "provider", "kind",   "offers", "price",
+                                     "rows",   "csv",      NULL };
 
 static const struct command_example examples[] = {
     { "where the planned job could run within two days",
@@ -215,6 +191,8 @@ static const struct command_example examples[] = {
       "gpuhours hosts --plan plan.json --gpu h100 --kind on-demand --price 2.10/gpu-h" },
     { "without a plan, as a document",
       "gpuhours hosts --model llama-3.1-8b --tokens 21.4M --region us-east --json >hosts.json" },
+    { "every term of every offer, for a spreadsheet",
+      "gpuhours hosts --plan plan.json --csv >offers.csv" },
     { 0 },
 };
 

@@ -295,9 +295,9 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     if (plan) {
         settings.gpus = (int)plan->gpus;
         settings.sights = plan->sights.count > 1 ? &plan->sights : NULL;
-        settings.rule.width_seconds = plan->width_seconds;
-        settings.rule.total_steps = plan->steps > 0 ? plan->steps : 0;
-        settings.rule.total_widths = packing_widths_seen(&plan->sights, plan->steps);
+        settings.steps_per_epoch = plan->steps_per_epoch;
+        settings.rule = outlook_rule(plan);
+        settings.rule.wanted = asked.until_width;
     }
     TRY(wrapped_start(run, line->arena, &settings));
     if (!(settings.step_tokens > 0) && !line->common.quiet)

@@ -5,6 +5,7 @@
 #include "cli/dataset.h"
 #include "cli/from.h"
 #include "cli/ledger_entry.h"
+#include "cli/prices.h"
 #include "cli/terminal/print.h"
 #include "host/file.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 
 struct source {
-    const char *profile, *pilot, *plan;
+    const char *profile, *pilot, *plan, *offers;
 };
 
 static const struct field source_fields[] = {
@@ -23,6 +24,8 @@ static const struct field source_fields[] = {
           .value = "FILE", .fallback = ""),
     FIELD(source, plan, TEXT, "plan.json to start from; options given here override its own",
           .value = "FILE", .fallback = ""),
+    FIELD(source, offers, TEXT, "your own prices or a cloud's price list; may repeat",
+          .value = "FILE", .fallback = "offers in the catalog"),
     { 0 },
 };
 
@@ -169,6 +172,8 @@ static enum err run(struct command_line *line)
     plan_request_renew(&request);
     struct plan_data data;
     TRY(data_plan(&data, line));
+    if (source.offers)
+        TRY(prices_of_catalog(&data.catalog, line, source.offers));
     TRY(data_request(&request, &data));
     ledger_entry_learn(&data, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);

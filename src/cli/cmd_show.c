@@ -3,6 +3,7 @@
 
 #include "base/columns.h"
 #include "cli/data.h"
+#include "cli/prices.h"
 #include "cli/terminal/print.h"
 #include "core/hosting/offers.h"
 #include "host/file.h"
@@ -441,7 +442,7 @@ static struct import {
 } import;
 
 static const struct field import_fields[] = {
-    FIELD(import, import, TEXT, "SkyPilot or gpuhunt catalog to convert to offers.csv",
+    FIELD(import, import, TEXT, "price catalog to convert to offers.csv; gzip, zstd, zip too",
           .value = "FILE", .fallback = ""),
     FIELD(import, provider, TEXT, "provider of that catalog", .value = "NAME",
           .fallback = "from the file's name"),
@@ -463,23 +464,19 @@ static const struct options *list_options(struct arena *arena)
 
 static enum err import_offers(struct show *show)
 {
-    struct file file;
-    TRY(file_open(&file, import.import));
     struct offers_source source = {
         .catalog = &show->catalog,
-        .text = file.text,
-        .name = import.import,
         .provider = import.provider,
         .as_of = import.as_of,
         .all_regions = import.all_regions,
     };
     struct offers offers;
     struct offers_report report;
-    enum err err = offers_read(&offers, &report, show->arena, &source);
-    file_close(&file);
-    if (err)
-        return err;
-    print_note("%s: %s", import.import, offers_report_spell(&report, show->arena));
+    struct out table = { .arena = show->arena, .columns = show->out.columns };
+    TRY(prices_read(&offers, &report, show->arena, &source, import.import));
+    print_note("%s: %zu offers from %zu rows", import.import, offers.count, report.rows);
+    offers_report_text(&report, show->arena, &table);
+    print_error(out_string(&table));
     offers_write(&offers, &show->out);
     return file_write(import.out ? import.out : "-", out_view(&show->out));
 }
@@ -561,8 +558,9 @@ const struct command command_show = {
     .summary = "list the catalogs of models, GPUs, nodes, offers and stacks",
     .usage = "models | gpus | nodes | operations | offers | colocation | stacks [NAME]",
     .about = "Lists a catalog, or shows one row of it in full with source and date. --import "
-             "converts the price catalog of SkyPilot or gpuhunt into offers.csv, which --catalog "
-             "or hosts --offers reads.",
+             "converts the catalog of SkyPilot or gpuhunt, AWS's price list or Azure's retail "
+             "prices into offers.csv, which --offers of plan and hosts reads, and lists what was "
+             "taken, what was refused, and why.",
     .first = first,
     .words = view_names,
     .examples = examples,

@@ -284,9 +284,8 @@ static enum err run(struct command_line *line)
                                                     : asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
         .sights = watch->plan.sights.count > 1 ? &watch->plan.sights : NULL,
-        .rule = { .width_seconds = watch->plan.width_seconds,
-                  .total_steps = watch->plan.steps > 0 ? watch->plan.steps : 0,
-                  .total_widths = packing_widths_seen(&watch->plan.sights, watch->plan.steps) },
+        .steps_per_epoch = watch->plan.steps_per_epoch,
+        .rule = outlook_rule(&watch->plan),
         .json = line->common.json,
         .quiet = line->common.quiet,
     };

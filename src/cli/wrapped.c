@@ -36,7 +36,10 @@ static enum err begin_source(struct wrapped_source *source, struct wrapped *run)
     step_series_init(&source->series, run->arena);
     source->series.gpus = run->settings.gpus;
     source->series.step_tokens = run->settings.step_tokens > 0 ? run->settings.step_tokens : 0;
-    return trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source);
+    TRY(trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source));
+    if (run->settings.steps_per_epoch > 0)
+        source->log.steps_per_epoch = run->settings.steps_per_epoch;
+    return OK;
 }
 
 static enum err new_source(struct wrapped_source **out, struct wrapped *run, const char *path)

@@ -28,10 +28,11 @@ struct wrapped_settings {
     const char *log;     // file or folder to follow; may be NULL
     enum child_manner manner;
     double grace_seconds;
-    double silent_seconds; // without output and steps before it is stopped; INFINITY: never
-    double sample_seconds; // between samples of the GPUs
-    double step_tokens;    // NAN: as the trainer reports
-    int gpus;              // that train; 0: those seen in use
+    double silent_seconds;  // without output and steps before it is stopped; INFINITY: never
+    double sample_seconds;  // between samples of the GPUs
+    double step_tokens;     // NAN: as the trainer reports
+    double steps_per_epoch; // of the plan, for logs without a count of steps; 0 or NAN: unknown
+    int gpus;               // that train; 0: those seen in use
     struct steady_rule rule;
     const struct packing_sights *sights; // of widths, by steps; NULL: unknown
     bool json, quiet; // json: the trainer does not write to standard output; quiet: no status line

@@ -33,7 +33,7 @@ try --explain
 try --explain aws/p9.48xlarge
 try --gpu t4
 try --provider lambda --kind spot
-try --compliance hipaa
+try --compliance hippa
 try --deadline 1min
 try --budget 0.01
 } | unrank

@@ -45,6 +45,9 @@ def table(name):
 offers = {}
 for offer in table("offers.csv"):
     offers.setdefault((offer["provider"], offer["instance"], offer["region"]), offer)
+services = table("managed.csv")
+terms_of_storage = table("billing.csv")
+storage_of_any = next(float(t["storage_usd_per_gb_month"]) for t in terms_of_storage if t["provider"] == "*")
 networks = {node["name"] for node in table("nodes.csv") if node["network_bytes_per_s_per_gpu"]}
 
 
@@ -68,6 +71,8 @@ def may_recommend(row, options):
     """The rules, from the catalog alone; the reason against it, or None."""
     if row["kind"] == "colocation":
         return "estimate"
+    if row["kind"] == "managed":
+        return "service"
     offer = offers[(row["provider"], row["instance"], row["region"])]
     kind = offer["price_kind"]
     if kind in ("auction", "median") or (kind != "firm" and row["kind"] == "on-demand"):
@@ -96,13 +101,41 @@ def near_us_east(region):
     return flat in ("us", "northamerica") or any(word in flat for word in words)
 
 
+def storage_price(row):
+    """Of the provider's first row with a price that fits the instance, else of any provider."""
+    if row["kind"] == "colocation":
+        return 0
+    for terms in terms_of_storage:
+        if terms["provider"] == row["provider"] and row["instance"].startswith(terms["instance"]):
+            if terms["storage_usd_per_gb_month"]:
+                return float(terms["storage_usd_per_gb_month"])
+            break
+    return storage_of_any
+
+
+def service(where, row):
+    if not near(row["managed_tokens"] / 1e6 * row["usd_per_million_tokens"], row["cost_usd"]["p50"]):
+        tell(where, row, "does not cost its tokens")
+    if not any(s["provider"] == row["provider"] and s["service"] == row["instance"] and
+               near(float(s["usd_per_million_tokens"]), row["usd_per_million_tokens"])
+               for s in services):
+        tell(where, row, "has not the price of the catalog")
+    return row["rank_usd"]
+
+
 def cost(where, row, document):
+    if row["kind"] == "managed":
+        return service(where, row)
     price, move = row["price"], row["move"]
     moved = move["in_hours"] + move["out_hours"]
     billed = row["billed_hours"]["p50"]
     if row["kind"] == "on-demand":
         step, hours = price["granularity_seconds"], row["run_hours"]["p50"] + moved
+        if row["price_kind"] == "block":  # bought before the run: it has to hold the slow end
+            hours = row["run_hours"]["p90"] + moved
         expected = max(price["minimum_seconds"], math.ceil(hours * 3600 / step - 1e-9) * step)
+        if row["price_kind"] == "block" and expected > 14 * 86400:
+            expected = math.ceil(expected / (7 * 86400)) * 7 * 86400
         if not near(billed * 3600, expected):
             tell(where, row, f"bills {billed * 3600} s, {expected} s are right")
     if row["kind"] == "spot" and billed < moved:
@@ -121,7 +154,14 @@ def cost(where, row, document):
         if row["price_kind"] != offer["price_kind"] or (row["notes"] or "") != offer["note"]:
             tell(where, row, "does not show what its price is")
     usd = row["instances"] * price["usd_per_instance_hour"] * billed
-    if not near(usd + move["in_usd"] + move["out_usd"], row["cost_usd"]["p50"]):
+    kept, hours = row["storage"], row["run_hours"]["p50"] + moved
+    rent = storage_price(row)
+    if not near(kept["usd_per_gb_month"], rent):
+        tell(where, row, f"stores at {kept['usd_per_gb_month']}, the catalog says {rent}")
+    stored = kept["bytes"] / 1e9 * rent * hours / 730
+    if not near(kept["usd"]["p50"], stored):
+        tell(where, row, "storage is not billed for the hours of the job")
+    if not near(usd + move["in_usd"] + move["out_usd"] + stored, row["cost_usd"]["p50"]):
         tell(where, row, "cost is not that of its terms")
     rank = (row["cost_usd"]["p50"] + usd * (math.exp(price["log_spread"] ** 2 / 2) - 1) +
             row["elapsed_hours"]["p50"] * document["hour_is_worth_usd"])
@@ -142,7 +182,7 @@ def check(where, document, options):
         order.append((-(meets + (meets and not against)), rank))
         checked["rows"] += 1
         safe = row["chance_in_time"] is None or row["chance_in_time"] >= 0.9
-        trust = (row["time"]["stable"], safe)
+        trust = (row.get("time", {}).get("stable"), safe)
         if meets and not against and (best is None or (trust, -rank) > best[:2]):
             best = (trust, -rank, row)
     for a, b in zip(order, order[1:]):

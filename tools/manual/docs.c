@@ -3,7 +3,7 @@
 
 #include "tools/manual/manual.h"
 #include "cli/reference.h"
-#include "core/hosting/offers.h"
+#include "core/hosting/hosting.h"
 #include "core/measured/pilot.h"
 #include "core/measured/run.h"
 #include "host/file.h"
@@ -311,7 +311,8 @@ void manual_reference(struct out *out)
     put_columns(out, "offers.csv", "Prices.", offer_fields);
     put_columns(out, "operations.csv, colocation.csv", "Facts about operations and owned servers.",
                 fact_fields);
-    put_columns(out, "billing.csv", "How providers bill.", billing_fields);
+    put_columns(out, "billing.csv", "How providers bill, and what they state.", billing_fields);
+    put_columns(out, "managed.csv", "Tuning services that are paid by the token.", managed_fields);
     put_columns(out, "efficiency.csv", "What `validate --fit` prints.", efficiency_fields);
     put_columns(out, "evidence.csv", "What `validate --evidence` prints.", evidence_fields);
     put_columns(out, "hosts --offers", "Your own offers.", offers);

@@ -30,7 +30,7 @@ double assumption_draw(const struct assumption *assumption, double z)
 {
     const struct range *value = &assumption->value;
     double end = z < 0 ? value->low : value->high, share = fabs(z) / STATS_P90;
-    if (end == value->mid)
+    if (end == value->mid || z == 0)
         return value->mid;
     if (value->low > 0)
         return value->mid * exp(share * log(end / value->mid));

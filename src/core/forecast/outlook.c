@@ -55,6 +55,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
     out->processed_tokens = json_get_number(workload, "processed_tokens", NAN);
     out->steps = json_get_number(workload, "steps", NAN);
+    out->steps_per_epoch = out->steps / json_get_number(workload, "epochs", NAN);
     out->gpus = out->configuration.gpus > 0 ? (double)out->configuration.gpus : 1;
     out->tokens_per_s = json_get_range(&tree, "tokens_per_second");
     out->wall_hours = json_get_range(&tree, "wall_hours");
@@ -75,6 +76,21 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
 double outlook_step_tokens(const struct outlook_plan *plan)
 {
     return plan->steps > 0 ? plan->processed_tokens / plan->steps : NAN;
+}
+
+struct steady_rule outlook_rule(const struct outlook_plan *plan)
+{
+    const struct range *rate = &plan->tokens_per_s;
+    double tokens = outlook_step_tokens(plan);
+    struct steady_rule rule = {
+        .width_seconds = plan->width_seconds,
+        .total_steps = plan->steps > 0 ? plan->steps : 0,
+        .total_widths = packing_widths_seen(&plan->sights, plan->steps),
+    };
+    if (tokens > 0 && rate->low > 0)
+        rule.step_seconds =
+            (struct range){ tokens / rate->high, tokens / rate->mid, tokens / rate->low };
+    return rule;
 }
 
 // --- the rest of a run -------------------------------------------------------

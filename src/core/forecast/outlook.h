@@ -24,6 +24,7 @@ struct outlook_plan {
     const char *name;
     struct text document; // the text that it was read from
     double processed_tokens, steps, gpus;
+    double steps_per_epoch; // NAN: unknown
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
@@ -38,6 +39,9 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
                            const char *name);
 
 double outlook_step_tokens(const struct outlook_plan *plan); // processed, over all GPUs; NAN
+
+// What the plan believes of the steps that are measured now.
+struct steady_rule outlook_rule(const struct outlook_plan *plan);
 
 struct outlook_progress {
     double elapsed_seconds;      // since the start

@@ -227,6 +227,12 @@ double overhead_count(double mean, double chance)
     return count;
 }
 
+// The same; most outcomes have no event, since e^-mean is above 1 - mean.
+static inline double count_events(double mean, double chance)
+{
+    return !(mean > 0) || chance < 1 - mean ? 0 : overhead_count(mean, chance);
+}
+
 struct overhead_draw overhead_middle(const struct overheads *overheads)
 {
     return (struct overhead_draw){
@@ -302,12 +308,12 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
     double once = sum(seconds), begin = once - working - seconds[OVERHEAD_SAVES];
     double mean = draw->failures_per_gpu_hour * o->gpus * once / 3600;
     double unsaved = fmin(working, out->save_interval_seconds);
-    out->failures = overhead_count(mean, draw->failure_chance);
-    out->failed_runs = overhead_count(draw->failed_runs, draw->failed_chance);
+    out->failures = count_events(mean, draw->failure_chance);
+    out->failed_runs = count_events(draw->failed_runs, draw->failed_chance);
     seconds[OVERHEAD_FAILURES] = out->failures * (begin + draw->lost_share * unsaved);
     double failed = out->failed_runs * early(draw->lost_share) * (begin + unsaved);
     double one = once + seconds[OVERHEAD_FAILURES] + failed;
     seconds[OVERHEAD_RETRIES] =
-        failed + overhead_count(o->retries.value.mid, draw->retry_chance) * one;
+        failed + count_events(o->retries.value.mid, draw->retry_chance) * one;
     out->wall_seconds = sum(seconds);
 }

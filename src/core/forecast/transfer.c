@@ -39,8 +39,8 @@ static const struct {
 // GPUs of one type in a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
 // standard deviations.
 static const double run_spread = 0.02;
-// Steps that wait for the host vary with it: six pairs of the same steps of one Trainer script on one
-// machine, minutes apart, differed by 2 to 9 % (bench/results/six_pilots.json).
+// Steps that wait for the host vary with it: six pairs of the same steps of one Trainer script on
+// one machine, minutes apart, differed by 2 to 9 % (bench/results/six_pilots.json).
 static const double host_spread = 0.06;
 // Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;

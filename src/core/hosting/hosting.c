@@ -8,15 +8,15 @@
 
 // --- offers ------------------------------------------------------------------
 
-static bool has_tags(const char *tags, const char *wanted)
+bool hosting_attested(const struct hosting_maker *m, const struct offers_row *offer)
 {
-    struct text rest = text_of(wanted), tag, all, have;
-    while (text_next(&rest, ',', &tag)) {
-        bool found = false;
-        all = text_of(tags ? tags : "");
-        while (text_next(&all, '|', &have))
-            found = found || text_equal(text_trim(have), text_trim(tag));
-        if (!found)
+    const struct billing *terms = offers_terms(m->input->billing, m->input->billing_count,
+                                               offer->offer.provider, offer->offer.instance);
+    struct text rest = text_of(m->request->compliance), word;
+    while (text_next(&rest, ',', &word)) {
+        word = text_trim(word);
+        if (!offers_tagged(offer->compliance, word) &&
+            !(terms && offers_tagged(terms->attested, word)))
             return false;
     }
     return true;
@@ -47,8 +47,8 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
         return HOSTING_OTHER_PROVIDER;
     if (r->region && !offers_in_region(&row->offer, r->region))
         return HOSTING_OTHER_REGION;
-    if (r->compliance && !has_tags(row->compliance, r->compliance))
-        return HOSTING_NO_TAG;
+    if (r->compliance && !hosting_attested(m, row))
+        return HOSTING_NOT_ATTESTED;
     if (!priced)
         return HOSTING_NO_PRICE;
     if ((precision == RECIPE_BF16 && !gpu->supports_bf16) ||
@@ -71,6 +71,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
                                .region = offer->offer.region ? offer->offer.region : "",
                                .group = group };
     hosting_plan_move(&row, m);
+    hosting_plan_storage(&row, m);
     double moved = row.move.in_hours + row.move.out_hours;
     double run = group->middle.wall_seconds / 3600, billed = run + moved, first_wait = 0;
     if (kind == OFFERS_SPOT) {
@@ -84,7 +85,12 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
         billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
     }
-    c.usd = price * billed + row.move.in_usd + row.move.out_usd;
+    if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK) {
+        double slow = run * exp(STATS_P90 * m->job.plan->efficiency.log_spread);
+        billed = 24 * ceil((slow + moved) / 24);
+    }
+    c.usd = price * billed + row.move.in_usd + row.move.out_usd +
+            hosting_storage_usd(&row.storage, run + moved);
     // The count is safe if the slow end of the 80 % range meets the deadline. Deviations of the
     // run, the queue and the first wait are independent: they add up as the root of their squares,
     // and a tenth more, since a queue of rare long waits is not normal.
@@ -215,8 +221,7 @@ static enum err walk(struct hosting_maker *m, const struct offers *offers)
     add_fastest(m);
     for (size_t i = 0; i < catalog->gpu_count; i++)
         hosting_add_server(m, &catalog->gpus[i]);
-    if (hosting_lists(m->request->provider, "managed"))
-        hosting_add_managed(m);
+    hosting_add_managed(m);
     return OK;
 }
 

@@ -49,11 +49,24 @@ struct hosting_request {
 extern const struct field hosting_fields[];
 struct hosting_request hosting_request_default(void);
 
+// A tuning service that is paid by the token, from data/managed.csv.
+struct managed {
+    const char *provider, *service, *model; // model: NULL: any of that size
+    int method;
+    double least_parameters, most_parameters, usd_per_million_tokens;
+    const char *confidence, *source, *as_of, *note;
+};
+extern const struct field managed_fields[];
+enum err hosting_read_managed(struct managed **out, size_t *count, struct arena *arena,
+                              struct text csv, const char *name);
+
 struct hosting_input {
     const struct plan *plan;
     const struct offers *offers;
     const struct billing *billing;
     size_t billing_count;
+    const struct managed *managed; // services to compare with; NULL: none
+    size_t managed_count;
     const struct hosting_request *request;
     // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
@@ -153,6 +166,14 @@ struct hosting_move {
 };
 void hosting_move_cost(struct hosting_move *move);
 
+// The data set and two checkpoints, stored while data moves and the job runs.
+struct hosting_storage {
+    double bytes, usd_per_gb_month;
+    const struct billing *terms; // where the price comes from; NULL: the offer itself, or free
+    struct range usd;
+};
+double hosting_storage_usd(const struct hosting_storage *storage, double hours);
+
 // Standard deviation of log(price) for a price of that age.
 double hosting_price_spread(double age_days);
 
@@ -177,6 +198,7 @@ struct hosting_row {
     struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
     double expected_usd; // spot: by the closed form
     struct hosting_move move;
+    struct hosting_storage storage;
     struct hosting_spot spot;
     struct hosting_preemption preemption;
     double on_demand_usd;        // spot: the same instance on demand; NAN if it is not offered
@@ -188,10 +210,11 @@ struct hosting_row {
     struct hosting_ownership ownership;
     double rent_usd_per_gpu_hour; // cheapest on-demand price of an owned GPU; NAN: none
     double disk_needed_bytes, local_disk_bytes; // base model, data, two checkpoints; NAN: unknown
-    double managed_tokens;
-    double chance_in_time;      // NAN without a deadline
-    const double *wall_seconds; // HOSTING_SAMPLES run times, unordered; NULL for managed
-    const char *limit;          // the bottleneck: "compute", "memory", "interconnect", …
+    double managed_tokens, usd_per_million_tokens;
+    const struct managed *managed; // NULL: --managed-price, or not a service
+    double chance_in_time;         // NAN without a deadline
+    const double *wall_seconds;    // HOSTING_SAMPLES run times, unordered; NULL for managed
+    const char *limit;             // the bottleneck: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
     bool pareto; // no other row is both sooner and cheaper
 };
@@ -201,7 +224,7 @@ enum hosting_reason {
     HOSTING_OTHER_GPU,
     HOSTING_OTHER_PROVIDER,
     HOSTING_OTHER_REGION,
-    HOSTING_NO_TAG,
+    HOSTING_NOT_ATTESTED,
     HOSTING_NO_PRICE,
     HOSTING_NO_PRECISION,
     HOSTING_NO_FIT,
@@ -241,6 +264,8 @@ double hosting_run_hours(const struct hosting_row *row, struct arena *arena, dou
 // How the job would be configured there; NULL for managed.
 const struct search_result *hosting_configuration(const struct hosting_row *row);
 void hosting_write(const struct hosting *hosting, struct arena *arena, struct out *out);
+// A line per offer, a column per term of its cost; see hosting_sheet.c.
+void hosting_sheet(const struct hosting *hosting, struct out *out);
 void hosting_text(const struct hosting *hosting, struct arena *arena, struct out *out);
 void hosting_explain(const struct hosting *hosting, const struct hosting_row *row,
                      struct arena *arena, struct out *out);

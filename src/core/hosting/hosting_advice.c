@@ -256,10 +256,35 @@ static void advise_packing(struct hosting *h, const struct hosting_job *job)
                     same ? "" : best->provider, same ? "" : " ", same ? "" : best->instance));
 }
 
+// Which providers of the offers state nothing about what was asked for: nothing is claimed of them.
+static void advise_compliance(struct hosting *h, struct arena *arena)
+{
+    const struct hosting_input *in = h->input;
+    struct out silent = { .arena = arena };
+    const char *last = "";
+    if (!in->request->compliance)
+        return;
+    for (size_t i = 0; i < in->offers->count; i++) {
+        const struct offers_row *row = &in->offers->rows[i];
+        const struct billing *terms =
+            offers_terms(in->billing, in->billing_count, row->offer.provider, row->offer.instance);
+        if (row->compliance || (terms && terms->attested) || !strcmp(last, row->offer.provider))
+            continue;
+        last = row->offer.provider;
+        out_put(&silent, "%s%s", silent.size ? ", " : "", last);
+    }
+    add(h, text_format(arena,
+                       "Providers state %s themselves, with source and date in --json: check which "
+                       "services and regions it covers, and sign what it asks for%s%s",
+                       in->request->compliance, silent.size ? "; these state nothing: " : "",
+                       out_string(&silent)));
+}
+
 void hosting_advise(struct hosting *h, struct hosting_job *job)
 {
     if (!h->recommended)
         return;
+    advise_compliance(h, job->arena);
     advise_data(h, job->arena);
     advise_spot(h, job->arena);
     advise_commitment(h, job->arena);
@@ -277,7 +302,7 @@ static const struct {
     [HOSTING_OTHER_GPU] = { "have another GPU", "--gpu" },
     [HOSTING_OTHER_PROVIDER] = { "are from other providers", "--provider" },
     [HOSTING_OTHER_REGION] = { "are in other regions", "--region" },
-    [HOSTING_NO_TAG] = { "lack a compliance tag", "--compliance" },
+    [HOSTING_NOT_ATTESTED] = { "do not state the attestation", "--compliance" },
     [HOSTING_NO_PRICE] = { "have no price of this kind", "--kind" },
     [HOSTING_NO_PRECISION] = { "do not support the precision", "--precision fp16" },
     [HOSTING_NO_FIT] = { "have too little memory",

@@ -24,7 +24,9 @@ static void doubt_price(struct hosting_row *row)
         [OFFER_AUCTION] = { "auction", "its price is the floor of an auction" },
         [OFFER_MEDIAN] = { "median", "its price is a median of other offers" },
         [OFFER_RESERVATION] = { "reservation", "it is sold by reservation only" },
-        [OFFER_BLOCK] = { "block", "it is sold in prepaid blocks only" },
+        [OFFER_BLOCK] = { "block", "it is a prepaid block of whole days, whose start has to be "
+                                   "found and which cannot be "
+                                   "cancelled" },
     };
     row->doubt_word = kinds[row->price_kind].word;
     row->doubt = row->kind == OFFERS_COLOCATION

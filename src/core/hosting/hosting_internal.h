@@ -25,10 +25,11 @@ struct hosting_samples {
     double *preemption, *preemption_normal; // the same samples, uniform and standard normal
 };
 
-// Samples of one unknown scaled to a range. Consecutive groups mostly have the same range.
+// Samples of one unknown scaled to a range. Groups have few different ranges.
 struct hosting_column {
     struct range range;
-    double *values; // NULL: none yet
+    double *values;
+    struct hosting_column *next;
 };
 
 // Preempted runs of a group at one rate of preemption.
@@ -65,14 +66,15 @@ struct hosting_job {
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    struct hosting_column speed, lengths, storage, rates; // of the last group
+    struct hosting_column speed; // of the last group
+    struct hosting_column *lengths, *storage, *rates; // lists of what was scaled so far
 };
 
 // Fills job->samples; the seed is the plan's.
 void hosting_sample(struct hosting_job *job);
 
-// The standard normal samples scaled to the range; computed only when the range changes.
-const double *hosting_column(struct hosting_column *cache, struct arena *arena,
+// The standard normal samples scaled to the range; computed once for each range.
+const double *hosting_column(struct hosting_column **list, struct arena *arena,
                              const double *normal, struct range range);
 bool hosting_range_is(const struct range *a, const struct range *b);
 
@@ -103,6 +105,7 @@ bool hosting_node_is(const struct node *a, const struct node *b, bool with_netwo
 
 // P10, P50 and P90 without sorting; the order of the values changes.
 struct range hosting_range(double *values, size_t count);
+struct range hosting_hours(double *seconds, size_t count); // the same of seconds, in hours
 
 // Whether a list of words separated by commas is empty or contains the word.
 bool hosting_lists(const char *list, const char *word);
@@ -142,6 +145,12 @@ struct hosting_maker {
     struct range queue_hours;
     const struct gpu *gpu;            // --gpu, or NULL
     struct hosting_candidate fastest; // within the budget
+    // The chance to meet the deadline of the last row of each kind: offers of one instance in many
+    // regions follow each other, and have the same.
+    struct hosting_chance {
+        const double *wall_seconds;
+        double moved_hours, chance;
+    } chances[OFFERS_KINDS];
 };
 
 // Check the options; ERR_USAGE where a value is out of range or names nothing.
@@ -156,6 +165,11 @@ void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
 // Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
 struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);
+// The storage of the row, which needs its move too; its cost is not known yet.
+void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m);
+
+// Whether provider or offer state all of --compliance.
+bool hosting_attested(const struct hosting_maker *m, const struct offers_row *offer);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);
@@ -164,3 +178,4 @@ struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct 
                                           struct hosting_ownership *owned);
 void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu);
 void hosting_add_managed(struct hosting_maker *m);
+struct hosting_row *hosting_new_row(struct hosting_maker *m); // with all that is not known yet

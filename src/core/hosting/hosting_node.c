@@ -45,7 +45,11 @@ static struct node cut_node(const struct node *usual, const struct gpu *gpu,
 struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
                          const struct offers_row *row, bool *networked)
 {
-    const struct node *known = catalog_offer_node(catalog, &row->offer);
+    struct offer offer = row->offer;
+    struct text name = offers_instance(&offer);
+    if (name.size < strlen(offer.instance))
+        offer.instance = text_copy(catalog->arena, name);
+    const struct node *known = catalog_offer_node(catalog, &offer);
     struct node node = known ? *known : cut_node(catalog_node_of(catalog, gpu), gpu, &row->offer);
     *networked =
         (known && known->network_bytes_per_s_per_gpu > 0) || row->network_bytes_per_s_per_gpu > 0;

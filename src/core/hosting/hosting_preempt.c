@@ -73,7 +73,7 @@ static double count_events(double mean, double chance, double normal)
 {
     if (mean > 4)
         return fmax(0, rint(mean + sqrt(mean) * normal + (normal * normal - 1) / 6));
-    return overhead_count(mean, chance);
+    return chance < 1 - mean ? 0 : overhead_count(mean, chance); // e^-mean is above 1 - mean
 }
 
 // Seconds until the first instance, at that quantile.
@@ -119,11 +119,11 @@ void hosting_spot_sample(struct hosting_job *job, struct hosting_group *group,
         run.work_seconds = fmax(1, group->wall_seconds[i] - start - saving);
         run.rate_per_second = rates[i] / 3600;
         double saves = fmax(1, rint(run.work_seconds / spot->best.interval_seconds));
-        billed[i] = sample_run(&spot->wall_seconds[i], job, &run, saves, i) / 3600;
-        wall[i] = spot->wall_seconds[i] / 3600;
+        billed[i] = sample_run(&wall[i], job, &run, saves, i);
+        spot->wall_seconds[i] = wall[i];
     }
-    spot->billed_hours = hosting_range(billed, HOSTING_SAMPLES);
-    spot->wall_hours = hosting_range(wall, HOSTING_SAMPLES);
+    spot->billed_hours = hosting_hours(billed, HOSTING_SAMPLES);
+    spot->wall_hours = hosting_hours(wall, HOSTING_SAMPLES);
     arena_rewind(job->arena, mark);
 }
 

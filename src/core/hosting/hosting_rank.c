@@ -147,7 +147,7 @@ static void break_even(struct hosting_row *row, const struct hosting_row *rent, 
 {
     double hours = row->run_hours.mid + row->move.in_hours + row->move.out_hours;
     double month = row->usd_per_hour * HOSTING_HOURS_PER_MONTH * (double)row->instances;
-    double saved = rent->cost_usd.mid - row->move.in_usd - row->move.out_usd;
+    double saved = rent->cost_usd.mid - row->move.in_usd - row->move.out_usd - row->storage.usd.mid;
     double most = pattern == HOSTING_BURST ? 1 : fmax(1, floor(HOSTING_HOURS_PER_MONTH / hours));
     double runs = saved > 0 ? fmax(1e-6, month / saved) : NAN;
     row->rent = rent;

@@ -23,8 +23,9 @@ const struct field hosting_fields[] = {
     FIELD(hosting_request, kind, TEXT,
           "on-demand, spot, reserved, colocation or managed, as a list", .value = "LIST",
           .fallback = "all"),
-    FIELD(hosting_request, compliance, TEXT, "tags that offers of --offers must have, e.g. hipaa",
-          .value = "LIST", .fallback = ""),
+    FIELD(hosting_request, compliance, TEXT,
+          "what the provider must state: hipaa, soc2, fedramp, iso27001", .value = "LIST",
+          .fallback = ""),
     FIELD(hosting_request, price, TEXT, "your price for the plan's GPU, e.g. 2.49/gpu-h or 20/h",
           .value = "PRICE", .fallback = ""),
     FIELD(hosting_request, discount, SHARE, "your discount on on-demand list prices",
@@ -221,6 +222,9 @@ static enum err check_provider(const struct hosting_maker *m, const struct offer
     }
     if (text_is(name, "own") || text_is(name, "managed"))
         return OK;
+    for (size_t i = 0; i < m->input->managed_count; i++)
+        if (text_is(name, m->input->managed[i].provider))
+            return OK;
     const char *near = text_nearest(name, names, offers->count);
     return fail(
         ERR_USAGE, "--%s: no offer has provider \"%.*s\"%s%s%s; gpuhours show offers lists them",
@@ -269,6 +273,31 @@ static enum err check_region(const struct hosting_maker *m, const struct offers 
                 region, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
+// Every word of --compliance must be stated by some provider or offer: a misspelt one finds
+// nothing.
+static enum err check_compliance(const struct hosting_maker *m, const struct offers *offers)
+{
+    static const char *const usual[] = { "hipaa", "soc2", "fedramp", "iso27001" };
+    enum { USUAL = sizeof usual / sizeof *usual };
+    struct text rest = text_of(m->request->compliance ? m->request->compliance : ""), word;
+    while (rest.size && text_next(&rest, ',', &word)) {
+        word = text_trim(word);
+        bool found = false;
+        for (size_t i = 0; !found && i < USUAL; i++)
+            found = text_is(word, usual[i]);
+        for (size_t i = 0; !found && i < offers->count; i++)
+            found = offers_tagged(offers->rows[i].compliance, word);
+        const char *near = found ? NULL : text_nearest(word, usual, USUAL);
+        if (!found)
+            return fail(ERR_USAGE,
+                        "--compliance: no provider states \"%.*s\"%s%s%s; there are hipaa, soc2, "
+                        "fedramp, iso27001 and the tags of --offers",
+                        TEXT_ARGS(word), near ? " (did you mean " : "", near ? near : "",
+                        near ? "?)" : "");
+    }
+    return OK;
+}
+
 enum err hosting_check_words(const struct hosting_maker *m, const struct offers *offers)
 {
     const struct hosting_request *r = m->request;
@@ -282,6 +311,7 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
         if (rest.size)
             TRY(check_place(m, offers, piece, rest));
     }
+    TRY(check_compliance(m, offers));
     return check_region(m, offers);
 }
 

@@ -97,6 +97,29 @@ void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
     hosting_move_cost(move);
 }
 
+// --- storage -----------------------------------------------------------------
+
+double hosting_storage_usd(const struct hosting_storage *s, double hours)
+{
+    return s->bytes / 1e9 * s->usd_per_gb_month * hours / HOSTING_HOURS_PER_MONTH;
+}
+
+// An owned server has disks of its own. Data that is in the region already is paid for anyway.
+void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m)
+{
+    struct hosting_storage *s = &row->storage;
+    *s = (struct hosting_storage){ .bytes = row->move.dataset_bytes +
+                                            2 * row->group->overheads.save_bytes };
+    if (row->kind == OFFERS_COLOCATION)
+        return;
+    const struct billing *here = terms_of(m, row->provider, row->instance);
+    s->usd_per_gb_month = row->offer->storage_usd_per_gb_month;
+    if (!isnan(s->usd_per_gb_month))
+        return;
+    s->terms = offers_storage(m->input->billing, m->input->billing_count, here);
+    s->usd_per_gb_month = s->terms->storage_usd_per_gb_month;
+}
+
 // --- rows --------------------------------------------------------------------
 
 static double at(const struct range *range, int which)
@@ -127,6 +150,19 @@ static void bill_by_time(struct hosting_row *row, const struct range *hours)
         set(&usd, i, billed / 3600 * (double)row->instances * row->usd_per_hour);
     }
     row->compute_usd = widen(usd, row->price_spread);
+}
+
+// A block is bought before the run, in whole days, and not given back: it has to hold the slow end
+// of the range. What it costs is then certain. Beyond two weeks it is sold by the week.
+static void bill_block(struct hosting_row *row, const struct range *hours)
+{
+    enum { DAY = 24, MOST_SINGLE_DAYS = 14 };
+    double days = fmax(1, ceil(hours->high / DAY - 1e-9));
+    if (days > MOST_SINGLE_DAYS)
+        days = 7 * ceil(days / 7);
+    double usd = days * DAY * (double)row->instances * row->usd_per_hour;
+    row->billed_hours = (struct range){ days * DAY, days * DAY, days * DAY };
+    row->compute_usd = widen((struct range){ usd, usd, usd }, row->price_spread);
 }
 
 // Hours that the instances are busy: data in, run, data out. They are paid for while data moves.
@@ -208,7 +244,7 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
     return group->result.recipe.checkpointing == RECIPE_RECOMPUTE ? "memory" : "compute";
 }
 
-static struct hosting_row *new_row(struct hosting_maker *m)
+struct hosting_row *hosting_new_row(struct hosting_maker *m)
 {
     struct hosting *out = m->out;
     if (out->count == m->room) {
@@ -240,6 +276,21 @@ struct range hosting_queue(const struct hosting_maker *m, const struct offers_ro
                        isnan(offer->queue_high_seconds) ? mid : offer->queue_high_seconds / 3600 };
 }
 
+// The share of outcomes that end in time where nothing is waited for.
+static double chance_of(struct hosting_maker *m, enum offers_kind kind, const double *wall_seconds,
+                        double moved)
+{
+    struct hosting_chance *last = &m->chances[kind];
+    if (last->wall_seconds == wall_seconds && last->moved_hours == moved)
+        return last->chance;
+    double most = m->request->deadline - moved * 3600;
+    size_t in_time = 0;
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        in_time += wall_seconds[i] <= most;
+    *last = (struct hosting_chance){ wall_seconds, moved, (double)in_time / HOSTING_SAMPLES };
+    return last->chance;
+}
+
 // From now to the result: queue, data in, run, data out. Queue and run are sampled together.
 static void elapse(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
 {
@@ -248,19 +299,19 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
     bool queued = row->queue_hours.high > 0;
     row->elapsed_hours = (struct range){ row->run_hours.low + moved, row->run_hours.mid + moved,
                                          row->run_hours.high + moved };
-    if (wall_seconds && (queued || !isnan(deadline))) {
+    if (wall_seconds && !queued && !isnan(deadline))
+        row->chance_in_time = chance_of(m, row->kind, wall_seconds, moved);
+    if (wall_seconds && queued) {
         struct arena_mark mark = arena_mark(m->job.arena);
         double *hours = ARENA_NEW(m->job.arena, double, HOSTING_SAMPLES);
         struct assumption queue = { .value = row->queue_hours };
         size_t in_time = 0;
         for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
-            hours[i] = wall_seconds[i] / 3600 + moved;
-            if (queued)
-                hours[i] += assumption_draw(&queue, m->job.samples.queue[i]);
+            hours[i] =
+                wall_seconds[i] / 3600 + moved + assumption_draw(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
-        if (queued)
-            row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
+        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
         if (!isnan(deadline))
             row->chance_in_time = (double)in_time / HOSTING_SAMPLES;
         arena_rewind(m->job.arena, mark);
@@ -272,8 +323,12 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
 static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
 {
     double moved = row->move.in_usd + row->move.out_usd;
-    row->cost_usd = (struct range){ row->compute_usd.low + moved, row->compute_usd.mid + moved,
-                                    row->compute_usd.high + moved };
+    struct range kept = busy_hours(row, &row->run_hours);
+    hosting_plan_storage(row, m);
+    for (int i = 0; i < 3; i++) {
+        set(&row->storage.usd, i, hosting_storage_usd(&row->storage, at(&kept, i)));
+        set(&row->cost_usd, i, at(&row->compute_usd, i) + moved + at(&row->storage.usd, i));
+    }
     row->stale = row->age_days > 180;
     row->wall_seconds = wall_seconds;
     elapse(row, m, wall_seconds);
@@ -309,7 +364,7 @@ static void price_row(struct hosting_row *row, const struct hosting_maker *m)
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group)
 {
-    struct hosting_row *row = new_row(m);
+    struct hosting_row *row = hosting_new_row(m);
     hosting_group_sample(&m->job, group);
     row->offer = offer;
     row->kind = kind;
@@ -330,7 +385,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
         wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
     } else if (kind == OFFERS_ON_DEMAND) {
         struct range busy = busy_hours(row, &group->wall_hours);
-        bill_by_time(row, &busy);
+        (row->price_kind == OFFER_BLOCK ? bill_block : bill_by_time)(row, &busy);
     } else {
         bill_reserved(row, m);
     }
@@ -344,7 +399,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     finish(row, m, wall);
 }
 
-// --- ownership and managed services ------------------------------------------
+// --- ownership ---------------------------------------------------------------
 
 struct hosting_group *hosting_find_server(struct hosting_maker *m, const struct gpu *gpu,
                                           struct hosting_ownership *owned)
@@ -370,7 +425,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     struct hosting_group *group = hosting_find_server(m, gpu, &owned);
     if (!group || !group->fits)
         return;
-    struct hosting_row *row = new_row(m);
+    struct hosting_row *row = hosting_new_row(m);
     hosting_group_sample(&m->job, group);
     row->kind = OFFERS_COLOCATION;
     row->provider = "own";
@@ -401,28 +456,4 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
         row->in_time = false;
         row->chance_in_time = 0;
     }
-}
-
-void hosting_add_managed(struct hosting_maker *m)
-{
-    const struct workload *w = &m->job.plan->chosen.workload;
-    if (isnan(m->request->managed_price) || !hosting_has_kind(m, OFFERS_MANAGED))
-        return;
-    struct hosting_row *row = new_row(m);
-    bool longest = m->request->managed_billing == HOSTING_BY_MAXIMUM_LENGTH;
-    row->kind = OFFERS_MANAGED;
-    row->provider = "managed";
-    row->instance = longest ? "rows × maximum length" : "tokens";
-    row->region = "-";
-    row->limit = "the service";
-    row->managed_tokens =
-        w->epochs * (longest ? w->examples * m->job.plan->rule.context : w->tokens);
-    double usd = row->managed_tokens / 1e6 * m->request->managed_price;
-    row->compute_usd = row->cost_usd = (struct range){ usd, usd, usd };
-    row->run_hours = row->billed_hours = row->elapsed_hours = (struct range){ NAN, NAN, NAN };
-    row->in_time = isnan(m->request->deadline); // the service gives no duration
-    row->in_budget = !(usd > m->request->budget);
-    row->usd_per_hour = row->list_usd_per_hour = NAN;
-    row->rank_usd = usd;
-    row->age_days = NAN;
 }

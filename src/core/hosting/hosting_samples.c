@@ -99,18 +99,19 @@ bool hosting_range_is(const struct range *a, const struct range *b)
     return a->low == b->low && a->mid == b->mid && a->high == b->high;
 }
 
-const double *hosting_column(struct hosting_column *cache, struct arena *arena,
+const double *hosting_column(struct hosting_column **list, struct arena *arena,
                              const double *normal, struct range range)
 {
-    if (cache->values && hosting_range_is(&cache->range, &range))
-        return cache->values;
-    if (!cache->values)
-        cache->values = ARENA_NEW(arena, double, HOSTING_SAMPLES);
+    for (const struct hosting_column *known = *list; known; known = known->next)
+        if (hosting_range_is(&known->range, &range))
+            return known->values;
+    struct hosting_column *column = ARENA_NEW(arena, struct hosting_column, 1);
+    *column = (struct hosting_column){ range, ARENA_NEW(arena, double, HOSTING_SAMPLES), *list };
     struct assumption assumption = { .value = range };
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        cache->values[i] = assumption_draw(&assumption, normal[i]);
-    cache->range = range;
-    return cache->values;
+        column->values[i] = assumption_draw(&assumption, normal[i]);
+    *list = column;
+    return column->values;
 }
 
 // Samples of a group's efficiency; consecutive groups often have the same spread.
@@ -182,6 +183,12 @@ double hosting_run_hours(const struct hosting_row *row, struct arena *arena, dou
     return seconds / 3600;
 }
 
+struct range hosting_hours(double *seconds, size_t count)
+{
+    struct range range = hosting_range(seconds, count);
+    return (struct range){ range.low / 3600, range.mid / 3600, range.high / 3600 };
+}
+
 // --- the run of a group ------------------------------------------------------
 
 void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
@@ -216,9 +223,8 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
         group->wall_seconds[i] = times.wall_seconds;
     }
     struct arena_mark mark = arena_mark(job->arena);
-    double *hours = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        hours[i] = group->wall_seconds[i] / 3600;
-    group->wall_hours = hosting_range(hours, HOSTING_SAMPLES);
+    double *seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    memcpy(seconds, group->wall_seconds, HOSTING_SAMPLES * sizeof *seconds);
+    group->wall_hours = hosting_hours(seconds, HOSTING_SAMPLES);
     arena_rewind(job->arena, mark);
 }

@@ -40,7 +40,7 @@ static const char *cost(struct arena *arena, const struct range *range)
 
 static const char *age(struct arena *arena, const struct hosting_row *row)
 {
-    if (row->kind == OFFERS_MANAGED)
+    if (row->kind == OFFERS_MANAGED && !row->managed)
         return "-";
     if (isnan(row->age_days))
         return "?";
@@ -140,9 +140,8 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         text_format(
             arena,
             "hours from now to the result, and cost: 80 %% range; age of the price in days, "
-            "! marks over 180; auction, median, reservation, block, old price, no date, country? "
-            "and "
-            "network? are never recommended; each instance in its cheapest region%s",
+            "! marks over 180; auction, median, reservation, block, service, old price, no date, "
+            "country? and network? are never recommended; each instance in its cheapest region%s",
             hidden ? text_format(arena, "; %zu more rows (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
@@ -250,7 +249,9 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
     out_put(out, "\nMoney\n");
     if (row->kind == OFFERS_MANAGED) {
         out_put(out, "  %.0f tokens × $%.4g per million = %s\n", row->managed_tokens,
-                h->input->request->managed_price, text_usd(arena, row->cost_usd.mid));
+                row->usd_per_million_tokens, text_usd(arena, row->cost_usd.mid));
+        if (row->managed && row->managed->note)
+            put_wrapped(out, text_format(arena, "note: %s", row->managed->note), 2);
         return;
     }
     if (row->kind != OFFERS_ON_DEMAND && row->kind != OFFERS_SPOT)
@@ -275,6 +276,13 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
             row->move.model_bytes / 1e9);
     out_put(out, "  results out      %.3f GB × $%.4f = %s\n", row->move.result_bytes / 1e9,
             row->move.out_usd_per_gb, text_usd(arena, row->move.out_usd));
+    out_put(out, "  storage          %.3f GB × $%.4f a month × %.4f h / 730 h = %s%s\n",
+            row->storage.bytes / 1e9, row->storage.usd_per_gb_month,
+            row->run_hours.mid + row->move.in_hours + row->move.out_hours,
+            text_usd(arena, row->storage.usd.mid),
+            row->storage.terms && !strcmp(row->storage.terms->provider, "*")
+                ? " (assumed: price not known)"
+                : "");
     out_put(out, "  cost             P10 %s, P50 %s, P90 %s\n", text_usd(arena, row->cost_usd.low),
             text_usd(arena, row->cost_usd.mid), text_usd(arena, row->cost_usd.high));
     if (!isnan(row->break_even))

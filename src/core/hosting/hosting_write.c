@@ -59,7 +59,10 @@ static void put_price(struct json_writer *w, const struct hosting_row *row, doub
     json_put_number(w, "minimum_seconds", row->minimum_seconds);
     json_put_string(w, "terms_confidence", row->terms ? row->terms->confidence : NULL);
     json_put_string(w, "terms_source", row->terms ? row->terms->source : NULL);
-    json_put_string(w, "source", row->offer ? row->offer->offer.source : NULL);
+    json_put_string(w, "source",
+                    row->offer     ? row->offer->offer.source
+                    : row->managed ? row->managed->source
+                                   : NULL);
     json_close(w, '}');
 }
 
@@ -76,6 +79,31 @@ static void put_move(struct json_writer *w, const struct hosting_move *m)
     json_put_number(w, "out_usd", m->out_usd);
     json_put_number(w, "in_hours", m->in_hours);
     json_put_number(w, "out_hours", m->out_hours);
+    json_close(w, '}');
+}
+
+static void put_storage(struct json_writer *w, const struct hosting_storage *s)
+{
+    json_open(w, "storage", '{');
+    json_put_number(w, "bytes", s->bytes);
+    json_put_number(w, "usd_per_gb_month", s->usd_per_gb_month);
+    json_put_range(w, "usd", &s->usd);
+    json_put_string(w, "source", s->terms ? s->terms->storage_source : NULL);
+    json_put_string(w, "as_of", s->terms ? s->terms->storage_as_of : NULL);
+    json_close(w, '}');
+}
+
+// What the provider states, wherever it is; not what this program knows.
+static void put_attested(struct json_writer *w, const struct hosting *h,
+                         const struct hosting_row *row)
+{
+    const struct billing *terms =
+        offers_terms(h->input->billing, h->input->billing_count, row->provider, row->instance);
+    bool stated = row->offer && terms && terms->attested;
+    json_open(w, "attested", '{');
+    json_put_string(w, "list", stated ? terms->attested : NULL);
+    json_put_string(w, "source", stated ? terms->attested_source : NULL);
+    json_put_string(w, "as_of", stated ? terms->attested_as_of : NULL);
     json_close(w, '}');
 }
 
@@ -161,7 +189,10 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_count(w, "instance_gpus", row->instance_gpus);
     json_put_count(w, "instances", row->instances);
     json_put_string(w, "price_kind", offer_price_kinds[row->price_kind]);
-    json_put_string(w, "notes", row->offer ? row->offer->offer.note : NULL);
+    json_put_string(w, "notes",
+                    row->offer     ? row->offer->offer.note
+                    : row->managed ? row->managed->note
+                                   : NULL);
     json_put_string(w, "not_recommended", row->doubt);
     json_put_number(w, "rank_usd", row->rank_usd);
     json_put_string(w, "limit", row->limit);
@@ -191,6 +222,8 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     }
     put_price(w, row, h->input->request->discount);
     put_move(w, &row->move);
+    put_storage(w, &row->storage);
+    put_attested(w, h, row);
     if (row->kind == OFFERS_SPOT)
         put_spot(w, row);
     if (row->kind == OFFERS_RESERVED_1Y || row->kind == OFFERS_RESERVED_3Y) {
@@ -207,7 +240,7 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
         put_ownership(w, h, row);
     if (row->kind == OFFERS_MANAGED) {
         json_put_number(w, "managed_tokens", row->managed_tokens);
-        json_put_number(w, "usd_per_million_tokens", h->input->request->managed_price);
+        json_put_number(w, "usd_per_million_tokens", row->usd_per_million_tokens);
     }
     json_close(w, '}');
 }
@@ -228,10 +261,13 @@ static const char *const formulas[] = {
     "billed_hours.pXX = max(minimum_seconds, ceil(hours.pXX * 3600 / granularity_seconds) * "
     "granularity_seconds) / 3600; hours are move.in_hours + run_hours + move.out_hours, for spot "
     "with the billed part of run_hours",
+    "a prepaid block has billed_hours = 24 * ceil(hours.p90 / 24), from 15 days on whole weeks",
     "compute_usd.p50 = instances * usd_per_instance_hour * billed_hours.p50",
     "compute_usd.p90 = p50 * exp(sqrt(ln(billed_hours.p90 / billed_hours.p50)^2 + "
     "(1.2816 * log_spread)^2)); p10 likewise with a minus sign",
-    "cost_usd = compute_usd + move.in_usd + move.out_usd",
+    "storage.usd.pXX = storage.bytes / 1e9 * storage.usd_per_gb_month * (move.in_hours + "
+    "run_hours.pXX + move.out_hours) / 730",
+    "cost_usd.pXX = compute_usd.pXX + move.in_usd + move.out_usd + storage.usd.pXX",
     "elapsed_hours = queue + move.in_hours + run_hours + move.out_hours; with an uncertain queue "
     "the sum is sampled",
     "rank_usd = cost_usd.p50 + compute_usd.p50 * (exp(log_spread^2 / 2) - 1) + elapsed_hours.p50 * "

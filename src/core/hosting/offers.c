@@ -19,18 +19,24 @@ const struct field billing_fields[] = {
     FIELD_NEEDED(billing, confidence, TEXT, "confidence: low, medium or high"),
     FIELD_NEEDED(billing, source, TEXT, "where the figures come from"),
     FIELD_NEEDED(billing, as_of, DATE, "date of the figures"),
+    FIELD(billing, storage_usd_per_gb_month, NUMBER, "price of a GB stored for a month"),
+    FIELD(billing, storage_source, TEXT, "where that price comes from, and for which storage"),
+    FIELD(billing, storage_as_of, DATE, "date of that price"),
+    FIELD(billing, attested, TEXT, "what the provider states: hipaa, soc2, fedramp, iso27001"),
+    FIELD(billing, attested_source, TEXT, "where it states so"),
+    FIELD(billing, attested_as_of, DATE, "date of that statement"),
     FIELD(billing, note, TEXT, "remark"),
     { 0 },
 };
 
 // --- the table ---------------------------------------------------------------
 
-static void clear_terms(struct offers_row *row)
+void offers_clear_terms(struct offers_row *row)
 {
     row->minimum_seconds = row->granularity_seconds = row->egress_usd_per_gb = NAN;
     row->queue_low_seconds = row->queue_seconds = row->queue_high_seconds = NAN;
     row->local_disk_bytes = row->storage_bytes_per_s = row->network_bytes_per_s_per_gpu = NAN;
-    row->preemptions_per_hour = NAN;
+    row->preemptions_per_hour = row->storage_usd_per_gb_month = NAN;
 }
 
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog)
@@ -38,7 +44,7 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
     *out = (struct offers){ ARENA_NEW(arena, struct offers_row, catalog->offer_count + 1),
                             catalog->offer_count };
     for (size_t i = 0; i < out->count; i++) {
-        clear_terms(&out->rows[i]);
+        offers_clear_terms(&out->rows[i]);
         out->rows[i].offer = catalog->offers[i];
     }
 }
@@ -73,6 +79,17 @@ void offers_override(struct offers *to, struct arena *arena, const struct offers
     if (more->count)
         memcpy(rows + count, more->rows, more->count * sizeof *rows);
     *to = (struct offers){ rows, count + more->count };
+}
+
+struct text offers_instance(const struct offer *offer)
+{
+    static const char suffix[] = "-block";
+    struct text name = text_of(offer->instance);
+    size_t size = sizeof suffix - 1;
+    if (offer->price_kind == OFFER_BLOCK && name.size > size &&
+        !memcmp(name.at + name.size - size, suffix, size))
+        name.size -= size;
+    return name;
 }
 
 double offers_price(const struct offer *offer, enum offers_kind kind)
@@ -159,6 +176,21 @@ const struct billing *offers_terms(const struct billing *rows, size_t count, con
             return b;
     }
     return any;
+}
+
+const struct billing *offers_storage(const struct billing *rows, size_t count,
+                                     const struct billing *terms)
+{
+    return isnan(terms->storage_usd_per_gb_month) ? offers_terms(rows, count, "*", "") : terms;
+}
+
+bool offers_tagged(const char *tags, struct text word)
+{
+    struct text rest = text_of(tags ? tags : ""), tag;
+    while (text_next(&rest, '|', &tag))
+        if (text_equal(text_trim(tag), word))
+            return true;
+    return false;
 }
 
 // --- our own CSV -------------------------------------------------------------

@@ -2,9 +2,9 @@
 // offers: GPU instances for rent with price and date; reads the catalogs of other tools.
 //
 // A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,
-// queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, and our own
-// CSV; the first line tells which. A row whose price is zero, missing or implausible is left out
-// and reported; it is never treated as free.
+// queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, the JSON of
+// AWS's price list and Azure's retail prices, and our own CSV; the content tells which. A row whose
+// price is zero, missing or implausible is left out and reported; it is never treated as free.
 //
 //     struct offers offers;
 //     struct offers_report report;
@@ -35,7 +35,7 @@ struct offers_row {
     double minimum_seconds, granularity_seconds, egress_usd_per_gb;
     double queue_low_seconds, queue_seconds, queue_high_seconds; // until it starts
     double local_disk_bytes, storage_bytes_per_s, network_bytes_per_s_per_gpu;
-    double preemptions_per_hour;
+    double preemptions_per_hour, storage_usd_per_gb_month;
 };
 
 struct offers {
@@ -43,11 +43,16 @@ struct offers {
     size_t count;
 };
 
-// A provider's billing terms, from data/billing.csv.
+// What a provider bills besides the price of an instance, and what it states to be attested for,
+// from data/billing.csv.
 struct billing {
     const char *provider, *instance; // "*": any provider; instance: prefix of its names, or NULL
     double granularity_seconds, minimum_seconds, egress_usd_per_gb;
     const char *confidence, *source, *as_of, *note;
+    double storage_usd_per_gb_month; // NAN: not stated
+    const char *storage_source, *storage_as_of;
+    const char *attested; // "hipaa|soc2"; NULL: nothing is stated
+    const char *attested_source, *attested_as_of;
 };
 extern const struct field billing_fields[];
 
@@ -60,28 +65,47 @@ struct offers_source {
     bool all_regions;     // also outside the United States
 };
 
+enum offers_refusal {
+    OFFERS_WITHOUT_GPU,
+    OFFERS_UNPRICED,
+    OFFERS_ABSURD,
+    OFFERS_UNKNOWN_GPU,
+    OFFERS_HOSTLESS, // a GPU whose host has a price of its own
+    OFFERS_SLICE,
+    OFFERS_ABROAD,
+    OFFERS_OTHER_PRODUCT, // of a price list: another system, tenancy, unit or currency
+    OFFERS_REFUSALS,
+};
+
+// rows = kept + merged + the sum of refused.
 struct offers_report {
     size_t rows, kept, merged; // merged: further zones of one region
-    size_t without_gpu, unknown_gpu, unpriced, absurd, abroad, slices, hostless; // left out
-    size_t unplaced, undated; // kept, but never recommended
-    const char *unknown_name; // the first unknown GPU
-    double absurd_usd;        // the first implausible price, USD per GPU hour
-    int absurd_line;
+    size_t refused[OFFERS_REFUSALS];
+    const char *example[OFFERS_REFUSALS]; // of the first row refused so
+    size_t unplaced, undated;             // kept, but never recommended
 };
 
 enum err offers_read(struct offers *out, struct offers_report *report, struct arena *arena,
                      const struct offers_source *source);
+void offers_report_add(struct offers_report *to, const struct offers_report *more);
 const char *offers_report_spell(const struct offers_report *report, struct arena *arena);
+// A table of what was taken, and what was refused and why.
+void offers_report_text(const struct offers_report *report, struct arena *arena, struct out *out);
 
 // The columns of a CSV of your own offers: those of offers.csv and more; only provider, gpu and
 // gpus are needed.
 enum { OFFERS_COLUMNS = 48 };
 void offers_columns(struct field *fields); // with room for OFFERS_COLUMNS
 
+void offers_clear_terms(struct offers_row *row); // what only one's own file gives: unknown
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog);
 // Adds rows; each replaces those of the same provider, instance and region.
 void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
+
+// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block". This is
+// the name of the instance in any offer.
+struct text offers_instance(const struct offer *offer);
 
 // USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.
 double offers_price(const struct offer *offer, enum offers_kind kind);
@@ -96,6 +120,12 @@ enum err offers_billing(struct billing **out, size_t *count, struct arena *arena
 // The row of the provider and instance, else of "*"; NULL where there is neither.
 const struct billing *offers_terms(const struct billing *rows, size_t count, const char *provider,
                                    const char *instance);
+// The row that prices the storage of an offer with these terms: theirs, else that of "*".
+const struct billing *offers_storage(const struct billing *rows, size_t count,
+                                     const struct billing *terms);
+
+// Whether a list separated by | has the word.
+bool offers_tagged(const char *tags, struct text word);
 
 // "us-east", "us-central", "us-south", "us-west"; "us" if nothing more precise is known; NULL
 // outside the United States, or if the country is not stated.

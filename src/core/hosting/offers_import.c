@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads offers from SkyPilot's and gpuhunt's catalogs and from our own CSV.
 
-#include "core/hosting/offers.h"
+#include "core/hosting/offers_internal.h"
+
+#include "base/columns.h"
+#include "base/markup.h"
 
 #include <math.h>
 #include <string.h>
-
-struct import {
-    const struct offers_source *source;
-    struct offers_report *report;
-    struct arena *arena;
-    struct offers *out;
-    size_t room;
-    const char *provider;
-    // GPUs by name: a file has many rows and few GPUs.
-    struct known {
-        struct text name;
-        const struct gpu *gpu;
-    } known[256];
-    size_t known_count;
-    uint32_t *slots; // rows by instance, region and GPU; 0 is empty, else row + 1
-    size_t slot_count;
-};
 
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-
-// One row of a foreign table. Prices are NAN where it has none.
-struct foreign {
-    struct text provider, instance, gpu, region;
-    struct text card; // further words about the GPU
-    double gpus, cores, memory_bytes, gpu_memory_bytes, on_demand, spot;
-    int line;
-};
 
 // --- rows --------------------------------------------------------------------
 
@@ -174,6 +152,10 @@ static void merge(struct offer *offer, const struct foreign *row)
 {
     if (row->on_demand > 0 && !(offer->on_demand_usd_per_hour <= row->on_demand))
         offer->on_demand_usd_per_hour = row->on_demand;
+    if (row->reserved_1y > 0 && !(offer->reserved_1y_usd_per_hour <= row->reserved_1y))
+        offer->reserved_1y_usd_per_hour = row->reserved_1y;
+    if (row->reserved_3y > 0 && !(offer->reserved_3y_usd_per_hour <= row->reserved_3y))
+        offer->reserved_3y_usd_per_hour = row->reserved_3y;
     if (!(row->spot > 0))
         return;
     bool first = isnan(offer->spot_usd_per_hour);
@@ -194,10 +176,7 @@ static struct offers_row *new_row(struct import *in)
     }
     struct offers_row *row = &out->rows[out->count++];
     *row = (struct offers_row){ 0 };
-    row->minimum_seconds = row->granularity_seconds = row->egress_usd_per_gb = NAN;
-    row->queue_low_seconds = row->queue_seconds = row->queue_high_seconds = NAN;
-    row->local_disk_bytes = row->storage_bytes_per_s = row->network_bytes_per_s_per_gpu = NAN;
-    row->preemptions_per_hour = NAN;
+    offers_clear_terms(row);
     return row;
 }
 
@@ -212,49 +191,58 @@ static bool has_word(struct text name, const char *word)
     return false;
 }
 
+void offers_refuse(struct import *in, enum offers_refusal why, struct text example)
+{
+    if (!in->report->refused[why]++)
+        in->report->example[why] = text_copy(in->arena, example);
+}
+
+// The first implausible price of a row, in dollars per GPU hour; NAN: none.
+static double absurd_usd(const struct foreign *row)
+{
+    const double prices[] = { row->on_demand, row->spot, row->reserved_1y, row->reserved_3y };
+    for (int i = 0; i < 4; i++)
+        if (is_absurd(prices[i], row->gpus))
+            return prices[i] / row->gpus;
+    return NAN;
+}
+
+static bool is_priced(const struct foreign *row)
+{
+    return row->on_demand > 0 || row->spot > 0 || row->reserved_1y > 0 || row->reserved_3y > 0;
+}
+
 // Whether the row is a usable offer; if not, counts the reason in the report.
 static bool is_good(struct import *in, const struct foreign *row, const struct gpu **gpu)
 {
     struct offers_report *report = in->report;
     report->rows++;
-    if (has_word(row->gpu, "MIG") || has_word(row->instance, "MIG")) {
-        report->slices++;
-        return false;
-    }
-    if (!row->gpu.size || !(row->gpus >= 1)) {
-        report->without_gpu++;
-        return false;
-    }
-    if (!row->instance.size) {
-        report->hostless++;
-        return false;
-    }
-    *gpu = find_gpu(in, row);
-    if (!*gpu) {
-        if (!report->unknown_gpu++)
-            report->unknown_name = text_copy(in->arena, row->gpu);
-        return false;
-    }
-    if (is_absurd(row->on_demand, row->gpus) || is_absurd(row->spot, row->gpus)) {
-        if (!report->absurd++) {
-            report->absurd_line = row->line;
-            report->absurd_usd =
-                (is_absurd(row->on_demand, row->gpus) ? row->on_demand : row->spot) / row->gpus;
-        }
-        return false;
-    }
-    if (!(row->on_demand > 0) && !(row->spot > 0)) {
-        report->unpriced++;
-        return false;
-    }
+    struct text name = row->instance.size ? row->instance : row->gpu;
     const char *region = text_copy(in->arena, row->region);
     bool placed = offers_is_placed(region);
-    if (!in->source->all_regions && placed && !offers_area(region)) {
-        report->abroad++;
+    double absurd = absurd_usd(row);
+    enum offers_refusal why = OFFERS_REFUSALS;
+    if (has_word(row->gpu, "MIG") || has_word(row->instance, "MIG"))
+        why = OFFERS_SLICE;
+    else if (!row->gpu.size || !(row->gpus >= 1))
+        why = OFFERS_WITHOUT_GPU;
+    else if (!row->instance.size)
+        why = OFFERS_HOSTLESS;
+    else if (!(*gpu = find_gpu(in, row)))
+        why = OFFERS_UNKNOWN_GPU, name = row->gpu;
+    else if (!isnan(absurd))
+        why = OFFERS_ABSURD,
+        name = text_of(text_format(in->arena, "row %d: $%.6g per GPU hour", row->line, absurd));
+    else if (!is_priced(row))
+        why = OFFERS_UNPRICED;
+    else if (!in->source->all_regions && placed && !offers_area(region))
+        why = OFFERS_ABROAD, name = row->region;
+    if (why != OFFERS_REFUSALS) {
+        offers_refuse(in, why, name);
         return false;
     }
     report->unplaced += !placed;
-    report->undated += !in->source->as_of;
+    report->undated += !in->as_of;
     return true;
 }
 
@@ -271,7 +259,7 @@ static int price_kind_of(const struct import *in, struct text provider, struct t
     return OFFER_FIRM;
 }
 
-static void add(struct import *in, const struct foreign *row)
+void offers_import_row(struct import *in, const struct foreign *row)
 {
     const struct gpu *gpu = NULL;
     if (!is_good(in, row, &gpu))
@@ -300,11 +288,11 @@ static void add(struct import *in, const struct foreign *row)
         .on_demand_usd_per_hour = row->on_demand > 0 ? row->on_demand : NAN,
         .spot_usd_per_hour = NAN,
         .spot_high_usd_per_hour = NAN,
-        .reserved_1y_usd_per_hour = NAN,
-        .reserved_3y_usd_per_hour = NAN,
+        .reserved_1y_usd_per_hour = row->reserved_1y > 0 ? row->reserved_1y : NAN,
+        .reserved_3y_usd_per_hour = row->reserved_3y > 0 ? row->reserved_3y : NAN,
         .price_kind = price_kind_of(in, provider, row->instance),
         .source = in->source->name,
-        .as_of = in->source->as_of,
+        .as_of = in->as_of,
     };
     merge(offer, row);
     in->report->kept++;
@@ -367,7 +355,8 @@ static void read_skypilot(struct import *in, const struct csv *csv)
     int spot = csv_column(csv, "SpotPrice"), region = csv_column(csv, "Region");
     int info = column_of(csv, "GpuInfo", "GPUInfo");
     for (size_t i = 0; i < csv->rows; i++)
-        add(in,
+        offers_import_row(
+            in,
             &(struct foreign){
                 .instance = csv_cell(csv, i, instance),
                 .gpu = text_trim(csv_cell(csv, i, gpu)),
@@ -395,7 +384,8 @@ static void read_gpuhunt_csv(struct import *in, const struct csv *csv)
     for (size_t i = 0; i < csv->rows; i++) {
         double usd = price_of(csv_cell(csv, i, price));
         bool is_spot = is_true(csv_cell(csv, i, spot));
-        add(in,
+        offers_import_row(
+            in,
             &(struct foreign){
                 .provider = csv_cell(csv, i, csv_column(csv, "provider")),
                 .instance = csv_cell(csv, i, csv_column(csv, "instance_name")),
@@ -420,19 +410,19 @@ static void add_gpuhunt(struct import *in, const struct json *item, int line)
     bool spot = json_get_bool(item, "spot", false);
     struct text instance = json_get_text(item, "instance_name");
     usd = usd == 0 ? NAN : usd;
-    add(in, &(struct foreign){
-                .provider = json_get_text(item, "provider"),
-                .instance = instance.at ? instance : json_get_text(item, "instance"),
-                .gpu = json_get_text(item, "gpu_name"),
-                .region = json_get_text(item, "location"),
-                .gpus = json_get_number(item, "gpu_count", NAN),
-                .cores = json_get_number(item, "cpu", NAN),
-                .memory_bytes = gib * json_get_number(item, "memory", NAN),
-                .gpu_memory_bytes = gib * json_get_number(item, "gpu_memory", NAN),
-                .on_demand = spot ? NAN : usd,
-                .spot = spot ? usd : NAN,
-                .line = line,
-            });
+    offers_import_row(in, &(struct foreign){
+                              .provider = json_get_text(item, "provider"),
+                              .instance = instance.at ? instance : json_get_text(item, "instance"),
+                              .gpu = json_get_text(item, "gpu_name"),
+                              .region = json_get_text(item, "location"),
+                              .gpus = json_get_number(item, "gpu_count", NAN),
+                              .cores = json_get_number(item, "cpu", NAN),
+                              .memory_bytes = gib * json_get_number(item, "memory", NAN),
+                              .gpu_memory_bytes = gib * json_get_number(item, "gpu_memory", NAN),
+                              .on_demand = spot ? NAN : usd,
+                              .spot = spot ? usd : NAN,
+                              .line = line,
+                          });
 }
 
 // A list of items, an object with "items", or one item per line.
@@ -456,10 +446,15 @@ static enum err read_gpuhunt(struct import *in, struct text text)
             return OK;
     }
     TRY(json_read(&tree, in->arena, text, name));
+    if (offers_read_prices(in, &tree))
+        return OK;
     const struct json *list = tree.kind == JSON_OBJECT ? json_get(&tree, "items") : &tree;
     if (!list || list->kind != JSON_ARRAY)
-        return fail(ERR_INPUT,
-                    "%s: has no list of offers; expected gpuhunt's list of items, or a CSV", name);
+        return fail(
+            ERR_INPUT,
+            "%s: has no list of offers; expected gpuhunt's list of items, AWS's price list, "
+            "Azure's retail prices, or a CSV",
+            name);
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].kind != JSON_OBJECT)
             return fail(ERR_INPUT, "%s: item %zu is %s, must be an object", name, i + 1,
@@ -483,6 +478,7 @@ static const struct field own_fields[] = {
     FIELD(offers_row, storage_bytes_per_s, RATE, "throughput of its storage"),
     FIELD(offers_row, network_bytes_per_s_per_gpu, RATE, "network bandwidth for each GPU"),
     FIELD(offers_row, preemptions_per_hour, NUMBER, "preemptions of its spot instances per hour"),
+    FIELD(offers_row, storage_usd_per_gb_month, USD, "price of a GB stored for a month"),
 };
 
 void offers_columns(struct field *fields)
@@ -513,7 +509,7 @@ static enum err complete(struct import *in, struct offers_row *row)
     offer->region = offer->region ? offer->region : "US";
     offer->region_scope = offer->region_scope ? offer->region_scope : "list";
     offer->source = offer->source ? offer->source : in->source->name;
-    offer->as_of = offer->as_of ? offer->as_of : in->source->as_of;
+    offer->as_of = offer->as_of ? offer->as_of : in->as_of;
     in->report->undated += !offer->as_of;
     return OK;
 }
@@ -538,14 +534,13 @@ static enum err read_own(struct import *in)
             priced = priced || prices[k] > 0;
             if (!absurd && is_absurd(prices[k], (double)offer->gpus)) {
                 absurd = true;
-                if (!in->report->absurd++) {
-                    in->report->absurd_usd = prices[k] / (double)offer->gpus;
-                    in->report->absurd_line = (int)i + 2;
-                }
+                offers_refuse(in, OFFERS_ABSURD,
+                              text_of(text_format(in->arena, "row %zu: $%.6g per GPU hour", i + 2,
+                                                  prices[k] / (double)offer->gpus)));
             }
         }
         if (!priced)
-            in->report->unpriced++;
+            offers_refuse(in, OFFERS_UNPRICED, text_of(offer->instance));
         if (!priced || absurd)
             continue;
         *new_row(in) = *row;
@@ -597,45 +592,77 @@ enum err offers_read(struct offers *out, struct offers_report *report, struct ar
     in->report = report;
     in->arena = arena;
     in->out = out;
+    in->as_of = source->as_of;
     in->provider = source->provider ? source->provider : provider_of(arena, source->name);
     struct text text = text_trim(source->text);
     if (!text.size)
         return fail(ERR_INPUT,
                     "%s: is empty; expected a SkyPilot or gpuhunt catalog, or our own CSV",
                     source->name);
-    if (text.size > 2 && (!memcmp(text.at, "\x1f\x8b", 2) || !memcmp(text.at, "PK", 2)))
-        return fail(ERR_INPUT, "%s: is compressed; unpack it with gunzip or unzip first",
-                    source->name);
     return text.at[0] == '[' || text.at[0] == '{' ? read_gpuhunt(in, text) : read_csv(in);
+}
+
+// --- the report --------------------------------------------------------------
+
+static const char *const refusals[] = {
+    [OFFERS_WITHOUT_GPU] = "has no GPU",
+    [OFFERS_UNPRICED] = "its price is zero or missing",
+    [OFFERS_ABSURD] = "its price is implausible",
+    [OFFERS_UNKNOWN_GPU] = "its GPU is not in the catalog",
+    [OFFERS_HOSTLESS] = "a GPU whose host has a price of its own",
+    [OFFERS_SLICE] = "a slice of a GPU (MIG)",
+    [OFFERS_ABROAD] = "outside the United States (--all-regions takes it)",
+    [OFFERS_OTHER_PRODUCT] = "no Linux instance by the hour, in dollars",
+};
+
+void offers_report_add(struct offers_report *to, const struct offers_report *more)
+{
+    to->rows += more->rows;
+    to->kept += more->kept;
+    to->merged += more->merged;
+    to->unplaced += more->unplaced;
+    to->undated += more->undated;
+    for (int i = 0; i < OFFERS_REFUSALS; i++) {
+        to->refused[i] += more->refused[i];
+        to->example[i] = to->example[i] ? to->example[i] : more->example[i];
+    }
 }
 
 const char *offers_report_spell(const struct offers_report *r, struct arena *arena)
 {
     struct out out = { .arena = arena };
+    size_t refused = r->rows - r->kept - r->merged;
     out_put(&out, "%zu offers from %zu rows", r->kept, r->rows);
-    if (r->merged)
-        out_put(&out, ", %zu further zones merged", r->merged);
-    if (r->without_gpu)
-        out_put(&out, "; left out: %zu without a GPU", r->without_gpu);
-    if (r->unpriced)
-        out_put(&out, "; left out: %zu whose price is zero or missing", r->unpriced);
-    if (r->absurd)
-        out_put(&out, "; left out: %zu whose price is implausible (row %d: $%.6g per GPU hour)",
-                r->absurd, r->absurd_line, r->absurd_usd);
-    if (r->unknown_gpu)
-        out_put(&out, "; left out: %zu with a GPU that is not in the catalog (\"%s\")",
-                r->unknown_gpu, r->unknown_name);
-    if (r->hostless)
-        out_put(&out, "; left out: %zu GPUs without an instance, whose host has a price of its own",
-                r->hostless);
-    if (r->slices)
-        out_put(&out, "; left out: %zu slices of a GPU (MIG)", r->slices);
-    if (r->abroad)
-        out_put(&out, "; left out: %zu outside the United States (--all-regions keeps them)",
-                r->abroad);
+    if (refused)
+        out_put(&out, "; %zu refused: gpuhours show offers --import lists why", refused);
     if (r->unplaced)
         out_put(&out, "; %zu do not state their country: never recommended", r->unplaced);
     if (r->undated)
         out_put(&out, "; %zu prices have no date: never recommended (column as_of)", r->undated);
     return out_string(&out);
+}
+
+static void add_line(struct columns *columns, const char *what, size_t rows, const char *why,
+                     const char *example)
+{
+    if (!rows)
+        return;
+    columns_add(columns, what);
+    columns_add(columns, text_commas(columns->arena, (int64_t)rows));
+    columns_add(columns, why);
+    columns_add(columns,
+                example ? markup_plain(columns->arena, text_of(example), MARKUP_NAME) : NULL);
+}
+
+void offers_report_text(const struct offers_report *r, struct arena *arena, struct out *out)
+{
+    struct columns columns = { .arena = arena, .align = "lrlL", .indent = 2 };
+    columns_add_row(&columns, (const char *[]){ "", "rows", "why", "first", NULL });
+    add_line(&columns, "taken", r->kept, "", NULL);
+    add_line(&columns, "taken", r->merged, "another zone of a region that is taken", NULL);
+    add_line(&columns, "of these", r->unplaced, "country not stated: never recommended", NULL);
+    add_line(&columns, "of these", r->undated, "no date: never recommended (--as-of)", NULL);
+    for (int i = 0; i < OFFERS_REFUSALS; i++)
+        add_line(&columns, "refused", r->refused[i], refusals[i], r->example[i]);
+    columns_write(&columns, out);
 }

@@ -85,7 +85,7 @@ struct pilot {
     struct pilot_rate tokens_per_s;
     int64_t warmup_steps, steps; // steps: measured after the warm-up
     bool steady;
-    const char *verdict; // a sentence: why the rate is not steady; NULL if it is
+    const char *verdict;  // a sentence: why the rate is not steady; NULL if it is
     const char *not_seen; // parts of the run that did not occur; NULL: none
     struct pilot_seconds step_seconds;
     struct pilot_fit fit;

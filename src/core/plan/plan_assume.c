@@ -126,10 +126,8 @@ static void add_workload(struct plan *plan)
 // Which kernel runs routed experts, and how unevenly they are loaded where GPUs share them.
 static void add_experts(struct plan *plan)
 {
-    static const char *const names[] = { "experts, one after another",
-                                         "experts, in grouped products",
-                                         "experts, in fused kernels",
-                                         "experts, all on every token" };
+    static const char *const names[] = { "experts, one by one", "experts, grouped",
+                                         "experts, fused", "experts, all of them" };
     const struct model *model = plan->model;
     int kernel = plan->chosen.recipe.experts;
     double count = (double)model->experts, gpus = (double)plan->chosen.layout.expert;
@@ -216,7 +214,7 @@ static void add_memory(struct plan *plan)
           { exp(-memory->spread), 1, exp(memory->spread) },
           true,
           "measured runs of the stack, data/runs.csv" },
-        { "gradients held on each GPU while micro-batches accumulate",
+        { "gradients held whole",
           "of all",
           { 1, 1, 1 },
           accumulates && stack->held_gradients && !layout->sync_each_batch,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The offers of a hosts document: the recommendation, a chart of time and cost, a table.
+// The offers of a hosts document: the recommendation, charts of time and cost and of the cost of a
+// run by the number of runs, the best offer of each kind, a table.
 
 #include "core/report/report_internal.h"
 
@@ -56,6 +57,139 @@ static void draw_offers(struct report_page *page, struct report_section *s, cons
             .series = series,
             .series_count = used });
 }
+
+// --- the best of each kind ---------------------------------------------------
+
+// Rows are ranked: the first of a kind that can be recommended, else the first of it; NULL: none.
+static const struct json *best_of(struct arena *arena, const struct json *rows, int kind)
+{
+    const struct json *best = NULL;
+    for (size_t i = 0; i < report_items(rows); i++) {
+        const struct json *row = &rows->items[i];
+        const struct json *against = json_get(row, "not_recommended");
+        if (strcmp(report_word(arena, row, "kind"), offers_kind_names[kind]))
+            continue;
+        if (!against || against->kind != JSON_STRING)
+            return row;
+        best = best ? best : row;
+    }
+    return best;
+}
+
+// A month of an owned server at a share of its hours in use: the document has what an hour costs at
+// 10 % and at 100 % of use, and a month is a line in the use.
+static double owned_month(const struct json *row, double use)
+{
+    const struct json *by_use = report_at(row, "ownership.usd_per_gpu_hour_by_use");
+    if (report_items(by_use) < 10)
+        return NAN;
+    double gpu_hours = 730 * report_number(row, "instance_gpus");
+    double low = report_number(&by_use->items[0], "usd.typical") * gpu_hours * 0.1;
+    double high = report_number(&by_use->items[9], "usd.typical") * gpu_hours;
+    return low + (high - low) * (use - 0.1) / 0.9;
+}
+
+// Dollars of a run where `runs` of them, one after another, share what is paid by the month.
+static double run_usd(struct arena *arena, const struct json *row, double runs)
+{
+    const char *kind = report_word(arena, row, "kind");
+    bool owned = !strcmp(kind, offers_kind_names[OFFERS_COLOCATION]);
+    if (!owned && strncmp(kind, "reserved", 8))
+        return report_number(row, "cost_usd.p50");
+    double run = report_number(row, "run_hours.p50");
+    double hours = run + report_number(row, "move.in_hours") + report_number(row, "move.out_hours");
+    double sets = fmax(1, ceil(runs * hours / 730 - 1e-9));
+    double month = owned ? owned_month(row, fmin(1, runs * run / sets / 730))
+                         : report_number(row, "price.usd_per_instance_hour") * 730;
+    return sets * month * report_number(row, "instances") / runs +
+           report_number(row, "move.in_usd") + report_number(row, "move.out_usd") +
+           report_number(row, "storage.usd.p50");
+}
+
+enum { STEPS = 60 };
+
+// The cost of a run over the runs of a month, one line per kind: lines cross where a commitment
+// begins to pay.
+static void draw_break_even(struct report_page *page, struct report_section *s,
+                            const struct json *hosts)
+{
+    struct arena *arena = page->arena;
+    const struct json *rows = report_at(hosts, "rows");
+    struct chart_series *series = ARENA_NEW(arena, struct chart_series, OFFERS_MANAGED + 1);
+    size_t used = 0, committed = 0;
+    double longest = 0, now = report_number(hosts, "runs_per_month");
+    for (int k = 0; k <= OFFERS_COLOCATION; k++) {
+        const struct json *row = best_of(arena, rows, k);
+        longest = row ? fmax(longest, report_number(row, "run_hours.p50")) : longest;
+    }
+    if (!(longest > 0) || !(now > 0))
+        return;
+    double most = fmin(1e5, fmax(10, fmax(2 * now, 2 * 730 / longest)));
+    for (int k = 0; k <= OFFERS_COLOCATION; k++) {
+        const struct json *row = best_of(arena, rows, k);
+        if (!row)
+            continue;
+        struct chart_point *points = ARENA_NEW(arena, struct chart_point, STEPS + 1);
+        for (int i = 0; i <= STEPS; i++) {
+            double runs = exp(log(most) * i / STEPS);
+            points[i] = (struct chart_point){ .x = runs, .y = run_usd(arena, row, runs) };
+        }
+        committed += k >= OFFERS_RESERVED_1Y;
+        series[used++] = (struct chart_series){ text_format(arena, "%s: %s", offers_kind_names[k],
+                                                            offer_name(arena, row)),
+                                                points, STEPS + 1 };
+    }
+    if (!committed || used < 2)
+        return;
+    struct chart_reference *here = ARENA_NEW(arena, struct chart_reference, 1);
+    *here = (struct chart_reference){ .at = now, .label = "your runs" };
+    report_add_chart(
+        page, s,
+        (struct chart){
+            .kind = CHART_LINE,
+            .title = "Cost of a run by the runs of a month, best offer of each kind",
+            .x = { .title = "runs a month, one after another", .unit = CHART_NUMBER, .log = true },
+            .y = { .title = "cost of a run", .unit = CHART_USD, .log = true },
+            .series = series,
+            .series_count = used,
+            .references = here,
+            .reference_count = 1 });
+}
+
+static void tabulate_kinds(struct report_page *page, struct report_section *s,
+                           const struct json *rows)
+{
+    static const char *const heads[] = { "kind",  "hours",      "cost of a run",
+                                         "offer", "commitment", "pays from" };
+    enum { KIND_COLUMNS = sizeof heads / sizeof *heads };
+    struct arena *arena = page->arena;
+    struct report_table *table = report_tabulate(page, s, heads, KIND_COLUMNS, 1u << 1 | 1u << 2);
+    for (int k = 0; k <= OFFERS_MANAGED; k++) {
+        const struct json *row = best_of(arena, rows, k);
+        if (!row)
+            continue;
+        double committed = report_number(row, "commitment.usd");
+        double from = report_number(row, "commitment.break_even_runs_per_month");
+        double use = report_number(row, "ownership.break_even_use");
+        if (k == OFFERS_COLOCATION)
+            committed = report_number(row, "ownership.server_usd.typical") *
+                        report_number(row, "instances");
+        const char *cells[] = {
+            offers_kind_names[k],
+            report_between(arena, report_at(row, "elapsed_hours"), CHART_HOURS),
+            report_between(arena, report_at(row, "cost_usd"), CHART_USD),
+            offer_name(arena, row),
+            committed > 0 ? chart_spell(arena, committed, CHART_USD) : "",
+            from > 0  ? text_format(arena, "%.3g runs a month", from)
+            : use > 0 ? text_format(arena, "%.0f %% of its hours", 100 * use)
+            : k == OFFERS_RESERVED_1Y || k == OFFERS_RESERVED_3Y || k == OFFERS_COLOCATION ? "never"
+                                                                                           : "",
+        };
+        report_row(page, table, cells);
+    }
+}
+
+// --- all offers --------------------------------------------------------------
 
 // Whether the table already has this instance and kind, in another region.
 static bool has_offer(struct arena *arena, const struct report_table *table, const struct json *row)
@@ -125,6 +259,8 @@ void report_hosts(struct report_page *page, const struct json *hosts)
                         text_seconds(arena, report_number(best, "elapsed_hours.p50") * 3600),
                         report_word(arena, hosts, "picks.reason"));
     draw_offers(page, s, rows, pick);
+    draw_break_even(page, s, hosts);
+    tabulate_kinds(page, s, rows);
     tabulate_offers(page, s, rows, pick);
     const struct json *advice = report_at(hosts, "advice");
     for (size_t i = 0; i < report_items(advice) && i < 8; i++)

@@ -156,7 +156,8 @@ static double take_widths(struct steady *out, struct arena *arena, struct series
                                             .left_out = r->flags != 0 };
     }
     struct transient fit;
-    transient_fit(&fit, arena, items, s->count, &rule->width_seconds);
+    struct transient_prior prior = { rule->width_seconds, rule->step_seconds };
+    transient_fit(&fit, arena, items, s->count, &prior);
     out->seconds_per_width = fit.seconds_per_width;
     out->seconds_per_token = fit.seconds_per_token;
     out->widths_seen = fit.widths;

@@ -62,6 +62,7 @@ struct steady_rule {            // 0 means the default
     double level;               // confidence level of the interval; default 0.90
     double wanted;              // target of the relative half-width; default 0.02
     struct range width_seconds; // believed cost of the first sight of a width; mid 0: unknown
+    struct range step_seconds;  // believed time of a steady step; mid 0: unknown
     double total_steps;         // of the run; 0: unknown
     double total_widths;        // that the run meets
 };

@@ -29,7 +29,7 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->call = call;
     log->context = context;
     log->rank = log->counted_rank = -1;
-    log->step = log->total = log->announced = log->epochs = NAN;
+    log->step = log->total = log->announced = log->epochs = log->steps_per_epoch = NAN;
     log->bar_total = log->other_total = log->evaluation_loss = NAN;
     log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
     return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
@@ -245,9 +245,11 @@ static void see_values(struct trainer_log *log, struct trainer_log_found *found,
     int base = trainer_log_find_base(log->line + log->used);
     if (isnan(event->step))
         event->step = found->micro_step;
-    if (dict && isnan(event->step) && !isnan(log->announced) && log->epochs > 0 &&
-        log->source != SOURCE_BAR)
-        event->step = round(event->epoch * log->announced / log->epochs);
+    if (dict && isnan(event->step) && log->source != SOURCE_BAR) {
+        bool told = !isnan(log->announced) && log->epochs > 0;
+        event->step =
+            round(event->epoch * (told ? log->announced / log->epochs : log->steps_per_epoch));
+    }
     event->step += base;
     event->total += base;
     numbered = numbered || (!isnan(event->step) && found->count >= 2 && has_values(event));

@@ -81,7 +81,9 @@ struct trainer_log {
     int counted_rank;   // the rank whose steps count; -1 without ranks
     double step, total; // the last step reported; NAN before the first
     double announced;   // total steps given in a banner
-    double epochs;      // likewise
+    double
+        steps_per_epoch; // as planned, for logs that count neither; NAN: unknown. Set by the caller
+    double epochs;       // likewise
     double bar_at, bar_total, bar_offset; // the training bar, and the steps of earlier epochs
     double other_at, other_total;         // another bar seen meanwhile
     double evaluation_loss;               // the last

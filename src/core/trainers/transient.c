@@ -30,14 +30,16 @@ enum {
     MOST = 2000, // reports told apart; neighbours of longer series are joined
     ROUNDS = 12,
     COUNTS = 25, // values of k weighed for one report
-    COSTS = 41,  // values of c weighed at once
+    COSTS = 61,  // values of c weighed at once
     PASSES = 6,  // each around the best of the one before
 };
 #define TOKENS_VARY 0.02 // least relative deviation of tokens per step that can be fitted
 #define MEMORY_MOST 0.8  // cap of the residuals' lag-one autocorrelation
 #define STALLS 0.02      // share of reports that nothing explains
 #define STALL_WIDTH 4.0  // mean steps over which the seconds of a stall are spread
-#define COSTS_RANGE 6.0  // times and times less than what is believed, or than a tenth of a second
+#define COSTS_LEAST 0.01 // of what is believed of c, or of a tenth of a second
+#define COSTS_MOST 6.0
+#define STEP_DOUBT 1.5 // × what is believed of a step, which the plan counts once more
 
 struct report {
     double seconds, steps, tokens, widths;
@@ -214,21 +216,32 @@ static void fit_for(struct fit *fit, double cost)
 
 // --- all costs ---------------------------------------------------------------
 
-// What is believed of the logarithm of a cost, up to a constant.
-static double log_prior(const struct range *prior, double log_cost)
+// What is believed of a logarithm, up to a constant.
+static double log_prior(const struct range *prior, double value, double doubt)
 {
     bool known = prior->mid > 0 && prior->low > 0 && prior->high > prior->low;
-    double spread = known ? log(prior->high / prior->low) / (2 * STATS_P90) : INFINITY;
-    double off = known ? (log_cost - log(prior->mid)) / spread : 0;
+    double spread = known ? doubt * log(prior->high / prior->low) / (2 * STATS_P90) : INFINITY;
+    double off = known ? (value - log(prior->mid)) / spread : 0;
     return -off * off / 2;
+}
+
+static double mean_steady(const struct fit *fit)
+{
+    double seconds = 0, steps = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        seconds += steady_seconds(fit, fit->reports[i].steps, fit->reports[i].tokens);
+        steps += fit->reports[i].steps;
+    }
+    return seconds / steps;
 }
 
 struct trial {
     double log_cost, weight, x[TERMS], scale;
+    double log_step; // of the mean steady step
 };
 
 // Weighs costs over a range, and narrows it to those that count. Returns how many count.
-static int weigh_costs(struct trial *trials, struct fit *fit, const struct range *prior,
+static int weigh_costs(struct trial *trials, struct fit *fit, const struct transient_prior *prior,
                        double *low, double *high)
 {
     double best = -INFINITY, alike = 1, stride = (*high - *low) / (COSTS - 1), from = *low;
@@ -241,12 +254,14 @@ static int weigh_costs(struct trial *trials, struct fit *fit, const struct range
         t->weight = fit->likelihood;
         memcpy(t->x, fit->x, sizeof t->x);
         t->scale = fit->scale;
+        t->log_step = log(fmax(mean_steady(fit), 1e-9));
         if (t->weight > best)
             best = t->weight, alike = fit->alike;
     }
     for (int i = 0; i < COSTS; i++) {
         struct trial *t = &trials[i];
-        t->weight = (t->weight - best) / alike + log_prior(prior, t->log_cost);
+        t->weight = (t->weight - best) / alike + log_prior(&prior->width_seconds, t->log_cost, 1) +
+                    log_prior(&prior->step_seconds, t->log_step, STEP_DOUBT);
         top = fmax(top, t->weight);
     }
     *low = INFINITY, *high = -INFINITY;
@@ -305,7 +320,7 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
 }
 
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
-                   size_t count, const struct range *prior)
+                   size_t count, const struct transient_prior *prior)
 {
     *out = (struct transient){ NAN, NAN, NAN, NAN, 0 };
     for (size_t i = 0; i < count; i++) {
@@ -320,8 +335,8 @@ void transient_fit(struct transient *out, struct arena *arena, struct transient_
                        .rows = ARENA_NEW(arena, double, TERMS *room),
                        .values = ARENA_NEW(arena, double, room) };
     struct trial trials[COSTS];
-    double middle = prior->mid > 0 ? prior->mid : 0.1;
-    double low = log(middle / COSTS_RANGE), high = log(middle * COSTS_RANGE);
+    double middle = prior->width_seconds.mid > 0 ? prior->width_seconds.mid : 0.1;
+    double low = log(middle * COSTS_LEAST), high = log(middle * COSTS_MOST);
     memset(fit.reports, 0, room * sizeof *fit.reports);
     read_reports(&fit, items, count);
     for (int pass = 0; pass < PASSES; pass++)

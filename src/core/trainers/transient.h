@@ -12,7 +12,7 @@
 //             └──────────────────
 //
 //     struct transient fit;
-//     transient_fit(&fit, arena, items, count, &prior);
+//     transient_fit(&fit, arena, items, count, &(struct transient_prior){ … });
 //     items[i].seconds - items[i].width_seconds …
 
 #pragma once
@@ -36,6 +36,11 @@ struct transient {
     double widths;                              // that were new, in all items
 };
 
-// prior: what the first sight of a width is believed to cost, P10 to P90; mid 0: nothing is known.
+// What is believed before anything is measured, P10 to P90; mid 0: nothing.
+struct transient_prior {
+    struct range width_seconds; // of the first sight of a width
+    struct range step_seconds; // of a steady step: tells both apart where every step met new widths
+};
+
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
-                   size_t count, const struct range *prior);
+                   size_t count, const struct transient_prior *prior);

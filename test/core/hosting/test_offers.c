@@ -3,6 +3,7 @@
 #include "core/hosting/offers.h"
 #include "test/test.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct catalog *catalog(void)
@@ -86,15 +87,14 @@ TEST(offers_without_a_believable_price_are_left_out_and_reported)
     struct offers offers;
     struct offers_report report;
     CHECK(!read(&offers, &report, "aws.csv", skypilot));
-    CHECK(report.unpriced == 2); // zero and missing: never free
-    CHECK(report.absurd == 2);   // 99,999 / 8 and −3 / 8 dollars per GPU hour
-    CHECK_NEAR(report.absurd_usd, 99999.0 / 8, 1e-12);
-    CHECK(report.without_gpu == 1 && report.unknown_gpu == 1 && report.abroad == 1);
-    CHECK(!strcmp(report.unknown_name, "Quantum9000"));
+    CHECK(report.refused[OFFERS_UNPRICED] == 2); // zero and missing: never free
+    CHECK(report.refused[OFFERS_ABSURD] == 2);   // 99,999 / 8 and −3 / 8 dollars per GPU hour
+    CHECK(strstr(report.example[OFFERS_ABSURD], "$12499.9 per GPU hour") != NULL);
+    CHECK(report.refused[OFFERS_WITHOUT_GPU] == 1 && report.refused[OFFERS_UNKNOWN_GPU] == 1);
+    CHECK(report.refused[OFFERS_ABROAD] == 1);
+    CHECK(!strcmp(report.example[OFFERS_UNKNOWN_GPU], "Quantum9000"));
     const char *said = offers_report_spell(&report, &test_arena);
-    CHECK(strstr(said, "2 offers from 10 rows") && strstr(said, "zero or missing"));
-    CHECK(strstr(said, "implausible") && strstr(said, "Quantum9000") &&
-          strstr(said, "--all-regions"));
+    CHECK(strstr(said, "2 offers from 10 rows; 7 refused") != NULL);
 }
 
 TEST(offers_of_gpuhunt_are_read_from_lists_and_lines)
@@ -117,7 +117,7 @@ TEST(offers_of_gpuhunt_are_read_from_lists_and_lines)
     struct offers offers;
     struct offers_report report;
     CHECK(!read(&offers, &report, "gpuhunt.json", list));
-    CHECK(offers.count == 2 && report.unpriced == 1);
+    CHECK(offers.count == 2 && report.refused[OFFERS_UNPRICED] == 1);
     CHECK(!strcmp(offers.rows[0].offer.gpu, "h100-sxm"));
     CHECK(!strcmp(offers.rows[1].offer.gpu, "a100-sxm-80gb"));
     CHECK(isnan(offers.rows[1].offer.on_demand_usd_per_hour));
@@ -248,6 +248,24 @@ TEST(offers_are_billed_by_the_providers_terms_or_by_the_cautious_ones)
                          "mine.csv") == ERR_INPUT);
 }
 
+TEST(offers_of_every_provider_have_terms_with_a_source)
+{
+    struct billing *rows;
+    size_t count;
+    const struct catalog *c = catalog();
+    CHECK(!offers_billing(&rows, &count, &test_arena, embedded_file("billing.csv"), "billing.csv"));
+    for (size_t i = 0; i < c->offer_count; i++) {
+        const struct offer *o = &c->offers[i];
+        const struct billing *terms = offers_terms(rows, count, o->provider, o->instance);
+        test_check(strcmp(terms->provider, "*") != 0, o->provider, "has terms of its own", 0);
+        CHECK(terms->storage_source && terms->attested_source);
+        CHECK(isnan(terms->storage_usd_per_gb_month) || terms->storage_as_of);
+        CHECK(!terms->attested || terms->attested_as_of);
+        CHECK(offers_storage(rows, count, terms)->storage_usd_per_gb_month > 0);
+    }
+    CHECK(offers_terms(rows, count, "hyperstack", "H100 SXM")->granularity_seconds == 60);
+}
+
 static const char *card_of(const char *row)
 {
     struct offers offers;
@@ -257,7 +275,9 @@ static const char *card_of(const char *row)
                                   "GpuInfo\n%s\n",
                                   row);
     CHECK(!read(&offers, &report, "x.csv", csv));
-    return offers.count ? offers.rows[0].offer.gpu : report.slices ? "slice" : "none";
+    return offers.count                   ? offers.rows[0].offer.gpu
+           : report.refused[OFFERS_SLICE] ? "slice"
+                                          : "none";
 }
 
 TEST(offers_of_a_slice_of_a_gpu_are_no_whole_cards) // I1
@@ -324,10 +344,93 @@ TEST(offers_of_an_auction_stay_one_when_imported)
     CHECK(offers.count == 1 && offers.rows[0].offer.price_kind == OFFER_AUCTION);
 }
 
-TEST(offers_in_a_compressed_file_say_how_to_unpack_it) // I9
+static const char aws_list[] =
+    "{\"formatVersion\":\"v1.0\",\"publicationDate\":\"2026-11-10T01:02:03Z\",\"products\":{"
+    "\"A\":{\"sku\":\"A\",\"productFamily\":\"Compute Instance\",\"attributes\":{\"instanceType\":"
+    "\"p5.48xlarge\",\"regionCode\":\"us-east-1\",\"operatingSystem\":\"Linux\",\"tenancy\":"
+    "\"Shared\",\"preInstalledSw\":\"NA\",\"capacitystatus\":\"Used\",\"gpu\":\"8\"}},"
+    "\"B\":{\"sku\":\"B\",\"attributes\":{\"instanceType\":\"p5.48xlarge\",\"regionCode\":"
+    "\"us-east-1\",\"operatingSystem\":\"Windows\",\"tenancy\":\"Shared\"}},"
+    "\"C\":{\"sku\":\"C\",\"attributes\":{\"instanceType\":\"m5.large\",\"regionCode\":"
+    "\"us-east-1\",\"operatingSystem\":\"Linux\"}},"
+    "\"D\":{\"sku\":\"D\",\"attributes\":{\"instanceType\":\"p99.48xlarge\",\"regionCode\":"
+    "\"us-east-1\",\"operatingSystem\":\"Linux\",\"gpu\":\"8\"}}},"
+    "\"terms\":{\"OnDemand\":{"
+    "\"A\":{\"A.1\":{\"priceDimensions\":{\"A.1.1\":{\"unit\":\"Hrs\",\"pricePerUnit\":{\"USD\":"
+    "\"55.04\"}}}}},"
+    "\"B\":{\"B.1\":{\"priceDimensions\":{\"B.1.1\":{\"unit\":\"Hrs\",\"pricePerUnit\":{\"USD\":"
+    "\"63.8\"}}}}},"
+    "\"C\":{\"C.1\":{\"priceDimensions\":{\"C.1.1\":{\"unit\":\"Hrs\",\"pricePerUnit\":{\"USD\":"
+    "\"0.096\"}}}}},"
+    "\"D\":{\"D.1\":{\"priceDimensions\":{\"D.1.1\":{\"unit\":\"Hrs\",\"pricePerUnit\":{\"USD\":"
+    "\"90\"}}}}}},"
+    "\"Reserved\":{\"A\":{\"A.2\":{\"termAttributes\":{\"LeaseContractLength\":\"1yr\","
+    "\"OfferingClass\":\"standard\",\"PurchaseOption\":\"No Upfront\"},\"priceDimensions\":{"
+    "\"A.2.1\":{\"unit\":\"Hrs\",\"pricePerUnit\":{\"USD\":\"40.1\"}}}},"
+    "\"A.3\":{\"termAttributes\":{\"LeaseContractLength\":\"3yr\",\"OfferingClass\":"
+    "\"standard\",\"PurchaseOption\":\"All Upfront\"},\"priceDimensions\":{\"A.3.1\":{\"unit\":"
+    "\"Hrs\",\"pricePerUnit\":{\"USD\":\"0\"}}}}}}}}";
+
+TEST(offers_of_awss_price_list_have_its_date_and_the_catalogs_gpu)
 {
     struct offers offers;
     struct offers_report report;
-    CHECK(read(&offers, &report, "catalog.zip", "PK\x03\x04 and so on") == ERR_INPUT);
-    CHECK(strstr(error_text(), "unzip"));
+    struct offers_source source = { .catalog = catalog(),
+                                    .text = text_of(aws_list),
+                                    .name = "prices.json" };
+    CHECK(!offers_read(&offers, &report, &test_arena, &source));
+    CHECK(offers.count == 1 && report.rows == 5 && report.kept == 1 && report.merged == 1);
+    const struct offer *o = &offers.rows[0].offer;
+    CHECK(!strcmp(o->provider, "aws") && !strcmp(o->gpu, "h100-sxm") && o->gpus == 8);
+    CHECK(o->on_demand_usd_per_hour == 55.04 && o->reserved_1y_usd_per_hour == 40.1);
+    CHECK(isnan(o->reserved_3y_usd_per_hour) && !strcmp(o->as_of, "2026-11-10"));
+    CHECK(report.refused[OFFERS_OTHER_PRODUCT] == 1 && report.refused[OFFERS_WITHOUT_GPU] == 1);
+    CHECK(report.refused[OFFERS_UNKNOWN_GPU] == 1);
+    CHECK(!strcmp(report.example[OFFERS_UNKNOWN_GPU], "p99.48xlarge"));
+}
+
+TEST(offers_of_azures_retail_prices_are_read_by_kind)
+{
+    static const char list[] =
+        "{\"BillingCurrency\":\"USD\",\"Items\":["
+        "{\"armSkuName\":\"Standard_ND96isr_H100_v5\",\"armRegionName\":\"eastus\",\"skuName\":"
+        "\"ND96isr H100 v5\",\"productName\":\"NDsrH100v5 Series\",\"type\":\"Consumption\","
+        "\"unitOfMeasure\":\"1 Hour\",\"currencyCode\":\"USD\",\"retailPrice\":98.32,"
+        "\"savingsPlan\":[{\"retailPrice\":73.7,\"term\":\"1 Year\"}]},"
+        "{\"armSkuName\":\"Standard_ND96isr_H100_v5\",\"armRegionName\":\"eastus\",\"skuName\":"
+        "\"ND96isr H100 v5 Spot\",\"productName\":\"NDsrH100v5 Series\",\"type\":"
+        "\"Consumption\",\"unitOfMeasure\":\"1 Hour\",\"currencyCode\":\"USD\",\"retailPrice\":"
+        "18.2},"
+        "{\"armSkuName\":\"Standard_ND96isr_H100_v5\",\"armRegionName\":\"eastus\",\"skuName\":"
+        "\"ND96isr H100 v5\",\"productName\":\"NDsrH100v5 Series\",\"type\":\"Reservation\","
+        "\"reservationTerm\":\"3 Years\",\"unitOfMeasure\":\"1 Hour\",\"currencyCode\":\"USD\","
+        "\"retailPrice\":1051200},"
+        "{\"armSkuName\":\"Standard_ND96isr_H100_v5\",\"armRegionName\":\"eastus\",\"skuName\":"
+        "\"ND96isr H100 v5\",\"productName\":\"NDsrH100v5 Series Windows\",\"type\":"
+        "\"Consumption\",\"unitOfMeasure\":\"1 Hour\",\"currencyCode\":\"USD\",\"retailPrice\":"
+        "102},7]}";
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "azure.json", list));
+    CHECK(offers.count == 1 && report.rows == 4 && report.refused[OFFERS_OTHER_PRODUCT] == 1);
+    const struct offer *o = &offers.rows[0].offer;
+    CHECK(!strcmp(o->gpu, "h100-sxm") && o->gpus == 8 && o->on_demand_usd_per_hour == 98.32);
+    CHECK(o->spot_usd_per_hour == 18.2 && o->reserved_1y_usd_per_hour == 73.7);
+    CHECK_NEAR(o->reserved_3y_usd_per_hour, 40, 1e-12);
+}
+
+TEST(offers_report_counts_every_row_once)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv", skypilot));
+    size_t sum = report.kept + report.merged;
+    for (int i = 0; i < OFFERS_REFUSALS; i++)
+        sum += report.refused[i];
+    CHECK(sum == report.rows);
+    struct out out = { .arena = &test_arena };
+    offers_report_text(&report, &test_arena, &out);
+    CHECK(strstr(out_string(&out), "its GPU is not in the catalog") != NULL);
+    CHECK(strstr(out_string(&out), "its price is zero or missing") != NULL);
+    CHECK(strstr(out_string(&out), "Quantum9000") != NULL);
 }

@@ -103,8 +103,8 @@ TEST(hosting_nodes_of_the_catalog_meet_an_offer_and_the_reverse) // L2
         test_check(met != listed, c->nodes[i].name, "node without an offer, or listed", 0);
     }
     for (size_t k = 0; k < c->offer_count; k++) {
-        const char *name =
-            text_format(&test_arena, "%s/%s", c->offers[k].provider, c->offers[k].instance);
+        const char *name = text_format(&test_arena, "%s/%.*s", c->offers[k].provider,
+                                       TEXT_ARGS(offers_instance(&c->offers[k])));
         bool met = c->offers[k].gpus < 8 || begins_in(offers_without_node, name, false);
         for (size_t i = 0; !met && i < c->node_count; i++)
             met = !strcmp(c->nodes[i].name, name);
@@ -136,6 +136,27 @@ TEST(hosting_never_recommends_what_is_sold_by_reservation_only) // data 1
         rows +=
             c->offers[i].price_kind == OFFER_RESERVATION && c->offers[i].on_demand_usd_per_hour > 0;
     CHECK(rows == 24);
+}
+
+TEST(hosting_buys_a_block_of_whole_days_for_the_slow_end_of_the_range)
+{
+    // About twenty hours at the median: one day would do in most outcomes, not in nine of ten.
+    struct asked *a = ask(job_70b);
+    a->request.gpu = "h100-sxm";
+    a->request.gpus = 8;
+    bool two_days_for_one = false;
+    for (double scale = 0.5; scale < 12; scale *= 1.3) {
+        a->input.processed_scale = scale;
+        const struct hosting_row *row =
+            row_of(answer(a), "aws", "p5.48xlarge-block", OFFERS_ON_DEMAND);
+        double moved = row->move.in_hours + row->move.out_hours;
+        double days = ceil((row->run_hours.high + moved) / 24);
+        CHECK_NEAR(row->billed_hours.mid, 24 * days, 1e-9);
+        CHECK_NEAR(row->compute_usd.mid, 24 * days * 39.33, 1e-9);
+        two_days_for_one = two_days_for_one || (days == 2 && row->run_hours.mid + moved < 24);
+        CHECK(row->doubt && row->group->node.network_bytes_per_s_per_gpu == 50e9);
+    }
+    CHECK(two_days_for_one);
 }
 
 TEST(hosting_old_prices_are_neither_picked_nor_first) // L11

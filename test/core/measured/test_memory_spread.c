@@ -70,9 +70,11 @@ TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
             test_check(plans_itself || spread >= 0.16, stack->name, __FILE__, __LINE__);
             if (n < 8 || plans_itself)
                 continue;
-            double own = stats_quantile(ratios, n, 0.9);
+            // Of an 80 % range: too little is as wrong as too much, but costs the run.
+            double high = stats_quantile(ratios, n, 0.9), low = stats_quantile(ratios, n, 0.1);
+            double own = fmax(high, (high - low) / 2);
             double wanted = fmax(all, ((double)n * own + 12 * all) / ((double)n + 12));
-            test_check(fabs(spread - wanted) < 0.08,
+            test_check(fabs(spread - wanted) < 0.12,
                        text_format(&test_arena, "%s %s: %.2f, measured %.2f", stack->name,
                                    quantized ? "quantized" : "", spread, wanted),
                        __FILE__, __LINE__);

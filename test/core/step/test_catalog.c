@@ -161,7 +161,7 @@ static void check_rows(const struct field *fields, const void *rows, size_t size
 TEST(catalog_rows_have_a_source_and_a_date)
 {
     struct catalog c = catalog();
-    CHECK(c.gpu_count >= 36 && c.node_count >= 46 && c.operation_count >= 140);
+    CHECK(c.gpu_count >= 36 && c.node_count >= 46 && c.operation_count >= 130);
     CHECK(c.offer_count >= 800 && c.colocation_count >= 110);
     check_rows(model_fields, c.models, sizeof *c.models, c.model_count);
     check_rows(gpu_fields, c.gpus, sizeof *c.gpus, c.gpu_count);

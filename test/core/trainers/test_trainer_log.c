@@ -305,6 +305,21 @@ TEST(step_series_counts_the_steps_of_a_log_without_a_bar_by_its_last_line)
     CHECK(seen->series.last_step == 20);
 }
 
+// A live log of a trainer with its bar switched off: the plan knows how many steps an epoch has.
+TEST(trainer_log_counts_the_steps_of_loss_lines_by_the_plans_epoch)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    log->steps_per_epoch = 200;
+    for (int i = 1; i <= 4; i++) {
+        const char *line = text_format(&test_arena, "{'loss': '2.1', 'epoch': '%.2f'}\n", 0.05 * i);
+        trainer_log_feed(log, line, strlen(line), 3.0 * i);
+    }
+    step_series_finish(&seen->series);
+    CHECK(seen->series.last_step == 40);
+    CHECK(seen->series.steps[1].count == 10 && seen->series.steps[1].seconds == 3);
+}
+
 // --- odd lines ---------------------------------------------------------------
 
 TEST(trainer_log_bounds_lines_without_an_end)

@@ -197,7 +197,10 @@ TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as
         for (size_t i = piloted; i < s.count; i++)
             left += s.steps[i].widths;
         struct steady steady;
+        double reach = exp(STATS_P90 * 0.2);
         struct steady_rule rule = { .width_seconds = believed,
+                                    .step_seconds = { exp(prior) / reach, exp(prior),
+                                                      exp(prior) * reach },
                                     .total_steps = (double)s.count,
                                     .total_widths = widths };
         steady_measure(&steady, &test_arena, s.steps, piloted, &rule);
@@ -217,7 +220,7 @@ TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as
     double error = stats_median(with, RUNS), prior_error = stats_median(without, RUNS);
     if (better < 0.94 * RUNS || inside < 0.75 * RUNS || inside > 0.88 * RUNS)
         printf("better %d, inside %d, %.3f against %.3f\n", better, inside, error, prior_error);
-    CHECK(better >= 0.94 * RUNS); // 952; other seeds 928 to 942; 964 if the step were known exactly
+    CHECK(better >= 0.94 * RUNS); // 952; other seeds 931 to 944; 964 if the step were known exactly
     CHECK(error < prior_error / 10); // 0.009 against 0.127
     CHECK(inside >= 0.75 * RUNS && inside <= 0.88 * RUNS);
 }
