@@ -3,6 +3,8 @@
 
 #include "core/forecast/overhead.h"
 
+#include "core/objective/rollout.h"
+
 #include <math.h>
 
 const char *const overhead_names[] = {
@@ -133,7 +135,8 @@ double overhead_eval_cost(const struct step *step)
         double work = op->repeats * fmax(op->flops, 300 * op->bytes);
         if (op->phase == STEP_UPDATE)
             continue;
-        forward += op->phase == STEP_FORWARD ? work : 0;
+        bool evaluated = op->phase == STEP_FORWARD || op->phase == STEP_WITHOUT_GRADIENTS;
+        forward += evaluated ? work : 0;
         all += work;
     }
     return all > 0 ? forward / all : 1;
@@ -199,6 +202,8 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     out->new_widths = setup->distinct_widths;
     overhead_first_sights(out, setup->stack, setup->gpu, step->layers);
     out->gpus = (double)layout_gpus(layout);
+    if (setup->passes.rollout)
+        out->gpus += setup->passes.rollout->gpus; // those that only sample
     out->compiles = setup->stack->kernels == STACK_COMPILED;
 }
 

@@ -241,7 +241,8 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
                            .recipe = *request->recipe,
                            .layout = *request->layout,
                            .batch = request->batch,
-                           .accumulation = request->accumulation };
+                           .accumulation = request->accumulation,
+                           .passes = request->passes };
     struct transferred to = { 0 };
     if (space->transfer)
         transfer_to(&to, space->transfer, walk->arena, &setup);
@@ -250,15 +251,17 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
 
 // One configuration against one card: what the search knows of it before its time is computed.
 static struct search_result result_of(const struct card *card, const struct step_request *request,
-                                      const struct workload *workload, const struct memory *memory)
+                                      const struct workload *workload, const struct memory *memory,
+                                      int64_t sampler_gpus)
 {
     return (struct search_result){
         .gpu = card->gpu,
         .node = card->node,
-        .gpus = layout_gpus(request->layout),
+        .gpus = layout_gpus(request->layout) + sampler_gpus,
         .recipe = *request->recipe,
         .layout = *request->layout,
         .workload = *workload,
+        .passes = request->passes,
         .memory = *memory,
         .stable = search_is_stable(memory),
     };
@@ -315,7 +318,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
                                     .layout = &layout,
                                     .stack = space->stack,
                                     .batch = workload->worst,
-                                    .accumulation = workload->accumulation };
+                                    .accumulation = workload->accumulation,
+                                    .passes = space->passes };
     struct arena_mark mark = arena_mark(walk->arena);
     struct step worst, step = { 0 };
     TRY(step_list(&worst, walk->arena, &request));
@@ -329,7 +333,8 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
         struct memory_device device = memory_device(card->gpu, workload->varied_widths);
         request.batch = workload->worst;
         memory_plan(&memory, &worst, &request, &device);
-        struct search_result result = result_of(card, &request, workload, &memory);
+        struct search_result result =
+            result_of(card, &request, workload, &memory, space->sampler_gpus);
         walk->out->considered++;
         if (!memory.fits) {
             note_miss(walk->out, &result);
@@ -393,9 +398,11 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
         if (any ? level == RECIPE_SELECTIVE && !space->stack->selective
                 : level != space->recipe.checkpointing)
             continue;
-        struct setup setup = {
-            .model = space->model, .stack = space->stack, .recipe = space->recipe, .layout = *layout
-        };
+        struct setup setup = { .model = space->model,
+                               .stack = space->stack,
+                               .recipe = space->recipe,
+                               .layout = *layout,
+                               .passes = space->passes };
         setup.recipe.checkpointing = level;
         TRY(try_rows(walk, &setup));
     }
@@ -447,7 +454,9 @@ static void price_cards(struct walk *walk, int64_t gpus)
 static enum err try_count(struct walk *walk, int64_t gpus)
 {
     struct layouts layouts;
-    enum err err = list_layouts(&layouts, gpus, walk->space);
+    if (gpus <= walk->space->sampler_gpus)
+        return OK;
+    enum err err = list_layouts(&layouts, gpus - walk->space->sampler_gpus, walk->space);
     if (err)
         return walk->space->gpus ? err : OK; // a layout that needs more GPUs than these
     price_cards(walk, gpus);
@@ -500,6 +509,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .accumulation = result->workload.accumulation,
         .varied_widths = result->workload.varied_widths,
         .distinct_widths = result->workload.distinct_widths,
+        .passes = result->passes,
     };
 }
 

@@ -27,6 +27,7 @@ struct search_space {
     const struct stack *stack;
     struct recipe recipe; // checkpointing RECIPE_AUTO: any
     struct workload_rule rule;
+    struct step_passes passes;             // of the objective
     struct efficiency efficiency;          // of the stack
     const struct calibration *calibration; // its spread by configuration; NULL: the same for all
     const struct prior *ledger;            // the user's own runs, which update it; NULL: none
@@ -40,8 +41,9 @@ struct search_space {
     double usd_per_gpu_hour; // NAN: by the catalog's offers
     const struct gpu *gpu;   // NULL: all of the vendor that can be rented
     const char *vendor;
-    int64_t gpus;      // 0: 1 … 64
-    int64_t node_gpus; // 0: as the catalog's node has
+    int64_t gpus;         // 0: 1 … 64
+    int64_t sampler_gpus; // of these, that only sample
+    int64_t node_gpus;    // 0: as the catalog's node has
 };
 
 struct search_result {
@@ -51,6 +53,7 @@ struct search_result {
     struct recipe recipe;
     struct layout layout;
     struct workload workload;
+    struct step_passes passes;
     struct memory memory;
     double tokens_per_s;                    // with the stack's efficiency
     double wall_hours, gpu_hours, cost_usd; // cost NAN without offers

@@ -151,20 +151,21 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
 // Replaces what was assumed by what was measured.
 static void measure(struct workload *out, const struct workload_rule *rule)
 {
-    struct workload_shape shape = shape_at(rule, out->micro_batch);
-    double tokens = out->micro_batch * shape.width;
+    double rows = out->batch.rows;
+    struct workload_shape shape = shape_at(rule, rows);
+    double tokens = rows * shape.width;
     out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
     out->padding_share = 1 - shape.fill;
     double off = 1 + STATS_P90 * rule->token_spread;
     out->processed_factor = (struct range){ 1 / off, 1, off };
     out->batch =
-        (struct step_batch){ .rows = out->micro_batch,
+        (struct step_batch){ .rows = rows,
                              .width = shape.width,
                              .tokens = tokens,
                              .squares = tokens * shape.attended,
                              .labelled = tokens * shape.fill * rule->labelled_share,
                              .padded = rule->batching != BATCHING_PACKED && shape.fill < 1 };
-    out->worst = step_batch(out->micro_batch, shape.worst_width);
+    out->worst = step_batch(rows, shape.worst_width);
 }
 
 // Assumes that every row fills the context. Packing leaves its usual gaps. What padding would add,
@@ -177,7 +178,7 @@ static void fill_rows(struct workload *out, const struct workload_rule *rule)
     out->examples = fmax(1, rint(rule->tokens / rule->context));
     out->processed_tokens = rule->tokens / share * rule->epochs;
     out->padding_share = 1 - share;
-    out->batch = step_batch(out->micro_batch, rule->context);
+    out->batch = step_batch(out->batch.rows, rule->context);
     out->batch.labelled *= share * rule->labelled_share;
     out->varied_widths = false;
 }
@@ -188,8 +189,8 @@ static void find_widths(struct workload *out, const struct workload_rule *rule, 
 {
     bool varied = rule->batching == BATCHING_LONGEST || rule->batching == BATCHING_GROUPED;
     double multiple = rule->multiple > 1 ? (double)rule->multiple : 1;
-    if (rule->shapes && nearest_shape(rule, out->micro_batch)->sights.count)
-        out->sights = &nearest_shape(rule, out->micro_batch)->sights;
+    if (rule->shapes && nearest_shape(rule, out->batch.rows)->sights.count)
+        out->sights = &nearest_shape(rule, out->batch.rows)->sights;
     else if (varied && !rule->full_rows && !rule->shapes)
         out->likely_widths = 2 * rule->length_spread.mid * mean / multiple;
     out->distinct_widths = workload_widths(out, out->steps);
@@ -244,7 +245,8 @@ void workload_read_widths(struct packing_sights *out, const struct json *workloa
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch)
 {
-    struct range mean = mean_lengths(rule), share = fills(rule, &mean, micro_batch);
+    double each = rule->rows_each > 0 ? rule->rows_each : 1, sequences = each * micro_batch;
+    struct range mean = mean_lengths(rule), share = fills(rule, &mean, sequences);
     *out = (struct workload){
         .tokens = rule->tokens,
         .labelled_tokens = rule->tokens * rule->labelled_share,
@@ -254,8 +256,8 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .processed_tokens = rule->tokens / share.mid * rule->epochs,
         .padding_share = 1 - share.mid,
         .micro_batch = micro_batch,
-        .batch = average(rule, mean.mid, share.mid, micro_batch),
-        .worst = step_batch(micro_batch, rule->context),
+        .batch = average(rule, mean.mid, share.mid, sequences),
+        .worst = step_batch(sequences, rule->context),
         .batching = rule->batching,
         .varied_widths = rule->batching == BATCHING_LONGEST,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
@@ -270,10 +272,10 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
-    double rows = rule->shapes ? shape_at(rule, micro_batch).rows
+    double rows = rule->shapes ? shape_at(rule, sequences).rows
                   : rule->batching == BATCHING_PACKED
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
-    out->steps = fmax(1, ceil(rows / out->global_batch) * rule->epochs);
+    out->steps = fmax(1, ceil(rows / each / out->global_batch) * rule->epochs);
     find_widths(out, rule, mean.mid);
 }

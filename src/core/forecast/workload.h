@@ -21,7 +21,7 @@
 
 // Batches simulated on the user's own data, for one micro-batch.
 struct workload_shape {
-    double micro_batch; // rows
+    double micro_batch; // rows: sequences
     double fill;        // useful tokens over processed ones
     double width;       // of a row, on average
     double attended;    // Σ l² over processed tokens
@@ -36,6 +36,8 @@ struct workload_rule {
     double epochs;
     double context;
     int batching;          // enum batching, not AUTO
+    double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
+    bool paired;           // the lengths hold two answers of a pair side by side
     int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
     int64_t multiple;      // widths are padded to a multiple of this; 0: any width
     double labelled_share; // of the tokens, those that the loss counts
@@ -55,7 +57,7 @@ struct workload {
     double padding_share;
     double steps;
     double mean_length;
-    double micro_batch, global_batch, accumulation; // rows; as a step really takes them
+    double micro_batch, global_batch, accumulation; // rows, or pairs; as a step really takes them
     struct step_batch batch, worst;                 // on average; the one that needs most memory
     int batching;
     bool varied_widths;

@@ -22,6 +22,35 @@ static struct lengths sample(const struct lengths *all, struct arena *arena)
     return out;
 }
 
+// Pairs as one example each, as wide as their longer answer: trainers join the chosen and the
+// rejected answers of a micro-batch and pad all of them to the longest. filled is how much of that
+// width both answers use.
+static struct lengths join_pairs(const struct lengths *all, struct arena *arena, double window,
+                                 double *filled)
+{
+    struct lengths out = { .arena = arena };
+    double used = 0, wide = 0;
+    for (size_t i = 0; i + 1 < all->count; i += 2) {
+        const struct length *a = &all->items[i], *b = &all->items[i + 1];
+        int64_t longer = a->tokens > b->tokens ? a->tokens : b->tokens;
+        double both = (double)a->tokens + (double)b->tokens;
+        double labelled = both > 0 ? ((double)a->labelled + (double)b->labelled) / both : 0;
+        lengths_add(&out, longer, (int64_t)rint((double)longer * labelled));
+        used += fmin((double)a->tokens, window) + fmin((double)b->tokens, window);
+        wide += 2 * fmin((double)longer, window);
+    }
+    *filled = wide > 0 ? used / wide : 1;
+    return out;
+}
+
+// The shape of joined pairs in sequences: twice the rows, of which a part is padding.
+static void split_pairs(struct workload_shape *shape, double filled)
+{
+    shape->micro_batch *= 2;
+    shape->rows *= 2;
+    shape->fill *= filled;
+}
+
 // The fill is that of the batches that are run: a trainer that drops a short last batch processes
 // fewer tokens, but pads those that it does process as much as before.
 static struct workload_shape shape_of(const struct batches *sums, double micro_batch, double scale)
@@ -59,9 +88,15 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
     TRY(packing_trainer_find(&found, trainer, NULL));
     struct packing_rule packing = packing_rule(found, (enum batching)rule->batching);
     struct workload_shape *shapes = ARENA_NEW(arena, struct workload_shape, SHAPES);
-    struct lengths simulated = sample(lengths, arena);
+    bool joins = rule->paired && rule->rows_each == 2 && rule->batching != BATCHING_PACKED &&
+                 lengths->count >= 2;
+    double filled = 1, each = joins ? 2 : 1;
+    struct lengths pairs = { 0 };
+    if (joins)
+        pairs = join_pairs(lengths, arena, rule->context, &filled);
+    struct lengths simulated = sample(joins ? &pairs : lengths, arena);
     double examples = (double)lengths->count * lengths_each(lengths);
-    double scale = examples / (double)simulated.count;
+    double scale = examples / each / (double)simulated.count;
     size_t count = 0;
     for (; count < SHAPES; count++) {
         struct arena_mark mark = arena_mark(arena);
@@ -80,8 +115,10 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
             break;
         shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
         shapes[count].sights = sights;
+        if (joins)
+            split_pairs(&shapes[count], filled);
         if (count == 0) {
-            rule->tokens = (double)sums.useful_tokens * scale;
+            rule->tokens = (double)sums.useful_tokens * scale * each * filled;
             rule->labelled_share = (double)sums.labelled_tokens / (double)sums.useful_tokens;
         }
     }

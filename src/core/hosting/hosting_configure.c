@@ -49,6 +49,8 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         .stack = plan->stack,
         .recipe = plan->request->recipe,
         .rule = plan->rule,
+        .passes = plan->chosen.passes,
+        .sampler_gpus = (int64_t)plan->rollout.gpus,
         .efficiency = plan->efficiency,
         .overheads = &plan->overheads,
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
@@ -62,7 +64,8 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
     if (space.parallel) {
         TRY(layout_check(text_of(space.parallel))); // a layout that no number of GPUs can have
         struct layout layout;
-        if (layout_read(&layout, text_of(space.parallel), space.gpus))
+        int64_t trainers = space.gpus - space.sampler_gpus;
+        if (trainers < 1 || layout_read(&layout, text_of(space.parallel), trainers))
             return OK; // a layout that this number of GPUs cannot have: the groups do not fit
     }
     struct search search;

@@ -22,7 +22,8 @@ static double spread_of(const struct hosting_group *group, const struct hosting_
 {
     return group->gpu == job->plan->chosen.gpu
                ? job->plan->efficiency.log_spread
-               : calibration_at(&job->plan->data->calibration, setup).log_spread;
+               : hypot(calibration_at(&job->plan->data->calibration, setup).log_spread,
+                       objective_spread(job->plan->objective.kind));
 }
 
 static enum err time_group(struct hosting_group *group, struct hosting_job *job)

@@ -30,6 +30,18 @@ static const struct plan_alternative *nearest_fit(const struct plan *plan)
                                      : NULL;
 }
 
+// --- whether it is the run that was meant -------------------------------------
+
+static const char *pairs_as_sft(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (!plan->request->has_pairs || plan->request->objective != OBJECTIVE_AUTO)
+        return NULL;
+    return "the data holds chosen and rejected answers, and this forecast is for supervised tuning "
+           "on both; --objective dpo (ipo, orpo, simpo, kto, reward) forecasts preference tuning, "
+           "--objective sft keeps this one";
+}
+
 // --- whether it can run ------------------------------------------------------
 
 static const char *does_not_fit(const struct plan *plan, struct arena *arena)
@@ -139,7 +151,8 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
 {
     const struct plan_alternative *packed = alternative(plan, "packed");
     double padding = plan->chosen.workload.padding_share;
-    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15)
+    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15 ||
+        plan->objective.kind != OBJECTIVE_SFT) // trainers of pairs do not pack
         return NULL;
     const char *share = text_share(arena, padding);
     if (!packed || packed->result.gpu_hours >= plan->chosen.gpu_hours)
@@ -227,10 +240,11 @@ static const char *logits_peak(const struct plan *plan, struct arena *arena)
     double logits = memory->parts[MEMORY_LOGITS];
     if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
         return NULL;
-    return text_format(arena,
-                       "memory peaks at the loss: logits take %s of %s; a fused or chunked "
-                       "cross-entropy (Liger, Unsloth) avoids that",
-                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes));
+    return text_format(arena, "memory peaks at the loss: logits take %s of %s; %s",
+                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes),
+                       plan->objective.kind == OBJECTIVE_SFT
+                           ? "a fused or chunked cross-entropy (Liger, Unsloth) avoids that"
+                           : "log-probabilities need them; a smaller --micro-batch needs fewer");
 }
 
 static const char *worst_batch(const struct plan *plan, struct arena *arena)
@@ -503,6 +517,7 @@ static const struct {
     const char *code;
     notice *notice;
 } mistakes[] = {
+    { "pairs_as_sft", pairs_as_sft },
     { "does_not_fit", does_not_fit },
     { "tight_memory", tight_memory },
     { "deadline_missed", deadline_missed },

@@ -40,7 +40,8 @@ static enum err plan_bytes(struct memory *out, struct arena *arena, const struct
                            .batch = workload.batch,
                            .worst = workload.worst,
                            .accumulation = workload.accumulation,
-                           .varied_widths = workload.varied_widths };
+                           .varied_widths = workload.varied_widths,
+                           .passes = trial->space->passes };
     return estimate_memory(out, arena, &setup);
 }
 

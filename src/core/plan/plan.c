@@ -124,6 +124,8 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     struct efficiency published = calibration_at(&plan->data->calibration, setup);
     if (!to.same_stack)
         to.efficiency = prior_at(&plan->data->ledger, &published, setup);
+    to.efficiency.log_spread =
+        hypot(to.efficiency.log_spread, objective_spread(plan->objective.kind));
     return to;
 }
 
@@ -190,6 +192,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
     TRY(estimate_make(&plan->estimate, arena, &setup));
+    TRY(plan_check_sampler(plan));
     plan->price = plan_price(plan, arena, &plan->chosen);
     plan->place = calibration_place(&plan->data->calibration, &setup);
     plan->prior = calibration_at(&plan->data->calibration, &setup);
@@ -216,6 +219,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     chosen->cost_usd = plan->forecast.cost_usd.mid;
     chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
+    TRY(objective_phases(&plan->phases, arena, &setup, exp(plan->efficiency.log_mid)));
     plan->meets_deadline = !(plan_wall_hours(plan)->mid * 3600 > plan->request->deadline);
     plan->meets_budget = !(plan_cost_usd(plan)->mid > plan->request->budget);
     return OK;

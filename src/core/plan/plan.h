@@ -19,6 +19,8 @@
 #include "core/plan/advice.h"
 #include "core/data/profile.h"
 #include "core/forecast/search.h"
+#include "core/objective/objective.h"
+#include "core/objective/rollout.h"
 
 // The catalogs and what was fitted on measured runs.
 struct plan_data {
@@ -38,7 +40,11 @@ enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
-    int batching; // enum workload_batching
+    int batching;             // enum workload_batching
+    int objective, reference; // enum objective_kind, enum objective_reference
+    int sampler;              // of samplers[]
+    const char *response_length;
+    int64_t generations, sampler_gpus, steps;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs;
     double epochs, mean_length, labelled_share;
@@ -60,7 +66,10 @@ struct plan_request {
     // the plan that this one starts from. Both NULL: everything in this request was given.
     const struct plan_request *given, *former;
     const char *former_name;
-    bool context_from_data; // set by plan_request_measure()
+    bool context_from_data;        // set by plan_request_measure()
+    bool has_pairs;                // likewise: rows are chosen and rejected answers
+    bool pairs_in_order;           // and lengths has the two of each pair side by side
+    const char *unknown_objective; // set by plan_from(): what the trainer was configured for
 };
 
 extern const struct field plan_fields[]; // without the recipe's
@@ -120,6 +129,9 @@ struct plan {
     const struct plan_data *data;
     const struct model *model;
     const struct stack *stack;
+    struct objective objective;
+    struct objective_phases phases; // of one step
+    struct rollout rollout;         // of grpo
     struct workload_rule rule;
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs

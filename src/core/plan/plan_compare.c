@@ -117,7 +117,8 @@ static enum err find_settings(struct search_result *out, bool *found, struct pla
 static enum err suggest_packing(struct plan *plan, struct arena *arena,
                                 const struct search_space *asked, struct search_space space)
 {
-    if (space.rule.batching == BATCHING_PACKED || space.rule.full_rows)
+    bool supervised = plan->objective.kind == OBJECTIVE_SFT; // trainers of pairs do not pack
+    if (space.rule.batching == BATCHING_PACKED || space.rule.full_rows || !supervised)
         return OK;
     space.rule.batching = BATCHING_PACKED;
     space.rule.shapes = NULL;
@@ -153,8 +154,10 @@ static enum err suggest_methods(struct plan *plan, struct arena *arena,
         request.recipe.method = method;
         request.recipe.checkpointing = RECIPE_AUTO;
         space.recipe = plan_recipe(&request, space.gpu);
-        if (method == asked->recipe.method || recipe_check(&space.recipe, space.model))
+        if (method == asked->recipe.method || recipe_check(&space.recipe, space.model) ||
+            objective_check(&plan->objective, &space.recipe))
             continue;
+        space.passes = plan_passes(plan, &space.recipe);
         TRY(suggest_best(plan, arena, recipe_methods[method], asked, &space));
     }
     return OK;

@@ -131,9 +131,16 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
     put(out, "optimizer", text_seconds(a, t->update_seconds), "bytes over bandwidth, per step");
     if (t->offload_seconds > 0)
         put(out, "offload", text_seconds(a, t->offload_seconds), "over PCIe and in the host");
+    if (t->sampling_seconds > 0)
+        put(out, "sampling", text_seconds(a, t->sampling_seconds),
+            "of answers, with their scores and the weights' way to the sampler");
     put(out, "one step", text_seconds(a, t->step_seconds),
         text_format(a, "%.0f passes and the rest; %s of the datasheet's peak", n,
                     text_share(a, t->peak_share)));
+    for (size_t i = 0; plan->objective.kind != OBJECTIVE_SFT && i < plan->phases.count; i++)
+        put(out, plan->phases.items[i].name, text_seconds(a, plan->phases.items[i].seconds),
+            text_format(a, "%s of a step, as forecast",
+                        text_share(a, plan->phases.items[i].share)));
 }
 
 static void put_speed(const struct plan *plan, struct arena *a, struct out *out)

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct filling {
     struct trainer_config *config;
@@ -223,6 +224,76 @@ static enum err fill_checkpointing(struct filling *f)
     return set_fact(f, FACT_RECOMPUTE);
 }
 
+// --- the objective -----------------------------------------------------------
+
+// As trainers spell them. What is not here is not modelled, and never taken for supervised tuning.
+static const struct trainer_config_word objectives[] = {
+    { "sft", "sft" },
+    { "pt", "sft" },
+    { "pretrain", "sft" },
+    { "dpo", "dpo" },
+    { "ipo", "ipo" },
+    { "kto", "kto" },
+    { "orpo", "orpo" },
+    { "simpo", "simpo" },
+    { "rm", "reward" },
+    { "reward", "reward" },
+    { "grpo", "grpo" },
+    { "dapo", "grpo" },
+    { "gspo", "grpo" },
+    { "rloo", "grpo" },
+    { "ppo", "ppo" },
+    { "gae", "ppo" },
+    { "group_norm", "grpo" },
+    { "dr_grpo", "grpo" },
+    { 0 },
+};
+
+// Losses that DPO's and CPO's trainers choose by a key, and that are objectives of their own here.
+static const struct trainer_config_word losses[] = {
+    { "ipo", "ipo" },
+    { "orpo", "orpo" },
+    { "simpo", "simpo" },
+    { 0 },
+};
+
+static const char *look_up(const struct trainer_config_word *words, const char *word)
+{
+    for (; words->from; words++)
+        if (!strcasecmp(words->from, word))
+            return words->to;
+    return NULL;
+}
+
+static enum err fill_objective(struct filling *f)
+{
+    struct arena *arena = f->config->arena;
+    const char *said = given(f, FACT_OBJECTIVE), *loss = given(f, FACT_LOSS);
+    const char *objective = said ? look_up(objectives, said) : NULL;
+    const char *by_loss = loss ? look_up(losses, loss) : NULL;
+    if (by_loss && (!said || !strcmp(said, "dpo") || !strcmp(said, "cpo")))
+        objective = by_loss;
+    if (objective) {
+        TRY(set(f, "objective", objective));
+        if (!strcmp(objective, "grpo"))
+            TRY(set_fact(f, FACT_GENERATIONS));
+        return strcmp(objective, "sft") ? set_fact(f, FACT_REFERENCE) : OK;
+    }
+    if (said)
+        f->request->unknown_objective =
+            text_format(arena,
+                        "%s is \"%.40s\", which is not modelled; --objective names what comes "
+                        "nearest: sft, dpo, ipo, orpo, simpo, kto, reward or grpo",
+                        place(f, FACT_OBJECTIVE), said);
+    else if (given(f, FACT_HINT))
+        f->request->unknown_objective =
+            text_format(arena,
+                        "%s is a key of preference tuning or reinforcement learning, and nothing "
+                        "says of which; add --objective dpo, ipo, orpo, simpo, kto, reward or grpo",
+                        place(f, FACT_HINT));
+    return OK;
+}
+
 // --- GPUs and batches --------------------------------------------------------
 
 static enum err fill_gpus(struct filling *f, int64_t gpus)
@@ -353,6 +424,7 @@ enum err plan_from(struct trainer_config *config, struct plan_request *request, 
     TRY(fill_gpus(&f, gpus));
     TRY(fill_plain(&f));
     TRY(fill_method(&f));
+    TRY(fill_objective(&f));
     TRY(fill_batching(&f));
     TRY(fill_batch(&f));
     TRY(fill_checkpointing(&f));

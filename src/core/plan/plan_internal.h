@@ -11,6 +11,19 @@
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request);
 
+// How rows form batches: as the request says, else as the stack's trainer does.
+enum err plan_batching(int *out, const struct plan *plan);
+
+// What the objective adds to a step of that recipe.
+struct step_passes plan_passes(const struct plan *plan, const struct recipe *recipe);
+
+// Reads what grpo needs: its rollout, and the answers as the lengths that are trained on
+// (plan_rollout.c). Does nothing for other objectives.
+enum err plan_rollout(struct plan *plan, struct arena *arena);
+
+// ERR_USAGE where no engine of the chosen GPUs holds the model.
+enum err plan_check_sampler(const struct plan *plan);
+
 // Makes the overheads, and the space of configurations that the request leaves open.
 enum err plan_space(struct search_space *out, struct plan *plan);
 

@@ -2,6 +2,7 @@
 // Reads, checks and writes requests: the options of `gpuhours plan` as a struct.
 
 #include "base/embedded.h"
+#include "core/data/record.h"
 #include "core/plan/plan.h"
 
 #include <math.h>
@@ -10,6 +11,22 @@
 const struct field plan_fields[] = {
     FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
           .fallback = "required"),
+    FIELD_OF(plan_request, objective, objective_names,
+             "what is optimised; batches then count pairs of answers", .value = "NAME",
+             .fallback = "sft, or as --from says"),
+    FIELD_OF(plan_request, reference, objective_reference_names,
+             "where preference tuning takes its reference from", .value = "FROM",
+             .fallback = "adapters switched off, else a second model"),
+    FIELD(plan_request, generations, COUNT, "grpo: answers sampled to each prompt",
+          .fallback = "8"),
+    FIELD(plan_request, response_length, TEXT, "grpo: tokens of an answer as P10,P50,P90",
+          .value = "P10,P50,P90", .fallback = "required with grpo"),
+    FIELD_OF(plan_request, sampler, sampler_names, "grpo: engine that samples answers",
+             .value = "ENGINE"),
+    FIELD(plan_request, sampler_gpus, COUNT, "grpo: GPUs of --gpus that only sample",
+          .fallback = "all GPUs sample and train in turns"),
+    FIELD(plan_request, steps, COUNT, "grpo: steps of the run",
+          .fallback = "--epochs of the prompts"),
     FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
           .fallback = "counted in DATA"),
     FIELD(plan_request, examples, COUNT, "examples (rows) in the data set",
@@ -71,8 +88,11 @@ struct plan_request plan_request_default(void)
     request.gpus = request.nodes = request.tokens = request.examples = PLAN_NOT_GIVEN;
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
+    request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
+    request.objective = OBJECTIVE_AUTO;
+    request.reference = REFERENCE_AUTO;
     request.seed = 1;
     request.search = true;
     return request;
@@ -112,6 +132,9 @@ enum err plan_request_check(const struct plan_request *request)
         { "context", request->context, 1 << 24 },
         { "global-batch", request->global_batch, 1 << 24 },
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
+        { "generations", request->generations, 1 << 16 },
+        { "sampler-gpus", request->sampler_gpus, PLAN_MOST_GPUS },
+        { "steps", request->steps, 100000000 },
         { "runs", request->runs, FORECAST_RUNS },
         { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
     };
@@ -299,9 +322,27 @@ void plan_request_write(const struct plan_request *request, struct arena *arena,
     json_close(w, '}');
 }
 
+// Whether the data is what the objective needs.
+static enum err check_pairs(struct plan_request *request, const struct profile *profile,
+                            const struct lengths *lengths)
+{
+    const char *pairs = record_format_names[RECORD_PREFERENCE];
+    int kind = request->objective == OBJECTIVE_AUTO ? OBJECTIVE_SFT : request->objective;
+    request->has_pairs = profile->format && !strcmp(profile->format, pairs);
+    bool whole = lengths->count && lengths->count % 2 == 0 && !lengths->each;
+    request->pairs_in_order = request->has_pairs && whole && !profile->spots[PROFILE_BAD].count;
+    if (profile->format && !request->has_pairs && objective_is_paired((enum objective_kind)kind))
+        return fail(ERR_INPUT,
+                    "--objective %s compares a chosen with a rejected answer, and its rows are of "
+                    "the format %s; --fields chosen=NAME,rejected=NAME names the columns",
+                    objective_names[kind], profile->format);
+    return OK;
+}
+
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
                               struct profile *profile, struct lengths *lengths)
 {
+    TRY(check_pairs(request, profile, lengths));
     bool ordered = lengths->count; // else too many to keep in order, or read from a document
     if (!ordered)
         lengths_unroll(lengths, arena, &profile->tally, (uint64_t)request->seed);

@@ -42,7 +42,7 @@ struct recipe plan_recipe(const struct plan_request *request, const struct gpu *
 
 // --- the workload ------------------------------------------------------------
 
-static enum err find_batching(int *out, const struct plan *plan)
+enum err plan_batching(int *out, const struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     *out = request->batching;
@@ -55,7 +55,7 @@ static enum err find_batching(int *out, const struct plan *plan)
         return *out = BATCHING_LONGEST, OK;
     if (packing)
         return fail(ERR_USAGE, "--packing is \"%s\", must be on or off", packing);
-    *out = plan->stack->batching;
+    *out = objective_batching(plan->objective.kind, plan->stack, plan->stack->batching);
     return OK;
 }
 
@@ -64,6 +64,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     const struct plan_request *request = plan->request;
     struct workload_rule *rule = &plan->rule;
     *rule = workload_rule();
+    rule->rows_each = objective_rows_each(plan->objective.kind);
+    rule->paired = request->pairs_in_order;
     rule->tokens = request->tokens > 0 ? (double)request->tokens : 0;
     rule->mean_length = request->mean_length;
     if (request->examples > 0)
@@ -85,7 +87,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->context = fmin(rule->context, (double)plan->model->max_positions);
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
-    TRY(find_batching(&rule->batching, plan));
+    TRY(plan_batching(&rule->batching, plan));
     bool known = request->examples > 0 || !isnan(request->mean_length);
     bool given = request->batching != BATCHING_AUTO || request->packing;
     rule->full_rows = !known && (!given || rule->batching == BATCHING_PACKED);
@@ -100,6 +102,28 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     return OK;
 }
 
+// Never takes what the configuration of a trainer says for supervised tuning when it is not.
+static enum err read_objective(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    bool known = request->objective != OBJECTIVE_AUTO;
+    if (!known && request->unknown_objective)
+        return fail(ERR_INPUT, "--from: %s", request->unknown_objective);
+    plan->objective = (struct objective){
+        .kind = known ? (enum objective_kind)request->objective : OBJECTIVE_SFT,
+        .reference = (enum objective_reference)request->reference,
+    };
+    const char *of_grpo = request->generations > 0    ? "generations"
+                          : request->response_length  ? "response-length"
+                          : request->sampler_gpus > 0 ? "sampler-gpus"
+                          : request->steps > 0        ? "steps"
+                                                      : NULL;
+    if (of_grpo && plan->objective.kind != OBJECTIVE_GRPO)
+        return fail(ERR_USAGE, "--%s is for --objective grpo, and this is %s", of_grpo,
+                    objective_names[plan->objective.kind]);
+    return objective_check(&plan->objective, &request->recipe);
+}
+
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request)
 {
@@ -109,9 +133,10 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     if (!out->model)
         TRY(catalog_model(&out->model, &data->catalog, request->model));
     TRY(recipe_check(&request->recipe, out->model));
+    TRY(read_objective(out));
     TRY(find_stack(out));
     out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
-    return make_rule(out, arena);
+    return out->objective.kind == OBJECTIVE_GRPO ? plan_rollout(out, arena) : make_rule(out, arena);
 }
 
 // --- overheads ---------------------------------------------------------------
@@ -196,7 +221,7 @@ static enum err check_parallel(const struct search_space *space)
     struct layout layout;
     if (!space->parallel || !space->gpus)
         return OK;
-    TRY(layout_read(&layout, text_of(space->parallel), space->gpus));
+    TRY(layout_read(&layout, text_of(space->parallel), space->gpus - space->sampler_gpus));
     if (model->heads % layout.tensor)
         return fail(ERR_USAGE, "--parallel %s: the %lld heads of %s do not divide by %lld",
                     space->parallel, (long long)model->heads, model->name,
@@ -205,6 +230,15 @@ static enum err check_parallel(const struct search_space *space)
         return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
                     (long long)model->layers);
     return OK;
+}
+
+struct step_passes plan_passes(const struct plan *plan, const struct recipe *recipe)
+{
+    struct step_passes passes =
+        objective_passes(&plan->objective, recipe, plan->stack, plan->rule.epochs);
+    if (plan->objective.kind == OBJECTIVE_GRPO)
+        passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
+    return passes;
 }
 
 enum err plan_space(struct search_space *out, struct plan *plan)
@@ -216,6 +250,7 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .stack = plan->stack,
         .recipe = request->recipe,
         .rule = plan->rule,
+        .passes = plan_passes(plan, &request->recipe),
         .efficiency = plan->prior,
         .calibration = &plan->data->calibration,
         .ledger = &plan->data->ledger,
@@ -236,6 +271,11 @@ enum err plan_space(struct search_space *out, struct plan *plan)
     TRY(plan_request_rows(&out->micro_batch, request));
     if (!out->global_batch && !out->micro_batch)
         out->global_batch = USUAL_GLOBAL_BATCH;
+    if (plan->objective.kind == OBJECTIVE_GRPO) {
+        out->global_batch = plan->rollout.prompts * plan->rollout.generations;
+        out->batch_tolerance = 0;
+        out->sampler_gpus = (int64_t)plan->rollout.gpus;
+    }
     TRY(count_gpus(out, request));
     TRY(check_parallel(out));
     return make_overheads(plan, out->gpu);

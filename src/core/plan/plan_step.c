@@ -63,9 +63,11 @@ static void put_parts(struct json_writer *w, const struct plan *plan)
         { "optimizer", t->update_seconds },
         { "offload", t->offload_seconds },
         { "between steps", plan->stack->step_seconds },
+        { "sampling", t->sampling_seconds },
     };
     json_open(w, "parts", '[');
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    bool samples = t->sampling_seconds > 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts - !samples; i++) {
         json_open(w, NULL, '{');
         json_put_string(w, "name", parts[i].name);
         json_put_number(w, "seconds", parts[i].seconds);
@@ -112,7 +114,8 @@ void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena 
                                     .layout = &setup.layout,
                                     .stack = plan->stack,
                                     .batch = setup.batch,
-                                    .accumulation = setup.accumulation };
+                                    .accumulation = setup.accumulation,
+                                    .passes = setup.passes };
     json_open(w, "gpu_hours_percentiles", '[');
     for (int i = 0; i < FORECAST_PERCENTILES; i++) {
         json_open(w, NULL, '{');

@@ -200,6 +200,37 @@ static const char *precision_words(const struct plan *plan, struct arena *arena)
                        products, names[recipe->weights], names[recipe->states]);
 }
 
+static const char *rows_words(const struct plan *plan, struct arena *arena)
+{
+    const struct rollout *r = &plan->rollout;
+    if (plan->objective.kind != OBJECTIVE_GRPO)
+        return objective_is_paired(plan->objective.kind) ? "rows are pairs of answers"
+                                                         : "single rows";
+    return text_format(arena, "%.0f prompts × %.0f answers of %.0f tokens on average by %s%s",
+                       r->prompts, r->generations, rollout_mean_length(r), r->sampler->title,
+                       r->gpus > 0 ? text_format(arena, " on %.0f GPUs of its own", r->gpus)
+                                   : ", in turns with training");
+}
+
+// "dpo: 2 answers of a pair, reference by adapters switched off; reference 22 %, training 76 %, …"
+static void put_objective(const struct plan *plan, struct arena *arena, struct out *out)
+{
+    static const char *const references[] = {
+        [REFERENCE_ADAPTERS] = ", reference by adapters switched off",
+        [REFERENCE_MODEL] = ", reference by a second model",
+        [REFERENCE_PRECOMPUTED] = ", reference computed once before",
+        [REFERENCE_NONE] = ", no reference",
+    };
+    enum objective_reference reference =
+        objective_reference_of(&plan->objective, &plan->chosen.recipe);
+    struct out line = { .arena = arena };
+    out_put(&line, "%s%s: a step is ", rows_words(plan, arena), references[reference]);
+    for (size_t i = 0; i < plan->phases.count; i++)
+        out_put(&line, "%s%.0f %% %s", i ? ", " : "", 100 * plan->phases.items[i].share,
+                plan->phases.items[i].name);
+    put_line(out, objective_names[plan->objective.kind], out_string(&line));
+}
+
 static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct workload *workload = &plan->chosen.workload;
@@ -227,6 +258,8 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));
+    if (plan->objective.kind != OBJECTIVE_SFT)
+        put_objective(plan, arena, out);
     put_line(out, "precision", precision_words(plan, arena));
     put_line(out, "settings",
              text_format(arena,
@@ -328,11 +361,14 @@ static void put_warnings(const struct plan *plan, struct out *out)
 void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct search_result *chosen = &plan->chosen;
-    out_wrapped(out, 0, 0,
-                out_styled(out, OUT_HEADING,
-                           text_format(arena, "%s, %s with %s on %lld × %s", plan->model->name,
-                                       method_of(&chosen->recipe, arena), plan->stack->name,
-                                       (long long)chosen->gpus, chosen->gpu->title)));
+    bool supervised = plan->objective.kind == OBJECTIVE_SFT;
+    out_wrapped(
+        out, 0, 0,
+        out_styled(out, OUT_HEADING,
+                   text_format(arena, "%s, %s%s%s with %s on %lld × %s", plan->model->name,
+                               supervised ? "" : objective_names[plan->objective.kind],
+                               supervised ? "" : " by ", method_of(&chosen->recipe, arena),
+                               plan->stack->name, (long long)chosen->gpus, chosen->gpu->title)));
     out_char(out, '\n');
     if (!plan->fits)
         put_memory(plan, arena, out);

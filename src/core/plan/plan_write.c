@@ -38,6 +38,19 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_close(w, '}');
 }
 
+static void write_phases(const struct plan *plan, struct json_writer *w)
+{
+    json_open(w, "phases", '[');
+    for (size_t i = 0; i < plan->phases.count; i++) {
+        json_open(w, NULL, '{');
+        json_put_string(w, "name", plan->phases.items[i].name);
+        json_put_number(w, "seconds", plan->phases.items[i].seconds);
+        json_put_number(w, "share", plan->phases.items[i].share);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits)
 {
     json_open(w, "memory", '{');
@@ -62,6 +75,26 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
     json_close(w, '}');
 }
 
+// As options of a request, so that `hosts` prices the same job. Of supervised tuning nothing is
+// said.
+static void put_objective(struct json_writer *w, const struct plan *plan)
+{
+    const struct rollout *r = &plan->rollout;
+    if (plan->objective.kind == OBJECTIVE_SFT)
+        return;
+    json_put_string(w, "objective", objective_names[plan->objective.kind]);
+    json_put_string(w, "reference", objective_reference_names[plan->objective.reference]);
+    if (plan->objective.kind != OBJECTIVE_GRPO)
+        return;
+    json_put_number(w, "generations", r->generations);
+    json_put_string(w, "response_length", plan->request->response_length);
+    json_put_string(w, "sampler", r->sampler->name);
+    if (r->gpus > 0)
+        json_put_number(w, "sampler_gpus", r->gpus);
+    json_put_number(w, "steps", plan->chosen.workload.steps);
+    json_put_number(w, "mean_length", r->prompt_length);
+}
+
 static void put_configuration(struct json_writer *w, const struct plan *plan,
                               const struct search_result *result, struct arena *arena)
 {
@@ -80,6 +113,7 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
     json_put_number(w, "accumulation", workload->accumulation);
     json_put_number(w, "global_batch", workload->global_batch);
     field_write(recipe_fields, &result->recipe, w);
+    put_objective(w, plan);
 }
 
 static void write_result(struct json_writer *w, const char *why, const struct plan *plan,
@@ -180,6 +214,8 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_put_string(&w, "kind", "plan");
     json_put_count(&w, "version", 1);
     plan_request_write(plan->request, arena, "request", &w);
+    json_put_string(&w, "objective", objective_names[plan->objective.kind]);
+    write_phases(plan, &w);
     write_workload(plan, &w);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     json_put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);

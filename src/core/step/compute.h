@@ -23,9 +23,10 @@ struct timing {
     double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.
     double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;
-    double step_seconds; // all of it, with the stack's own time between steps
-    double flops;        // executed per step on one GPU
-    double peak_share;   // of the datasheet's rate, executed
+    double sampling_seconds; // of answers, where an objective samples them
+    double step_seconds;     // all of it, with the stack's own time between steps
+    double flops;            // executed per step on one GPU
+    double peak_share;       // of the datasheet's rate, executed
 };
 
 // Dense peak of the datasheet at a precision.

@@ -50,6 +50,7 @@ enum err estimate_memory(struct memory *out, struct arena *arena, const struct s
         .stack = setup->stack,
         .batch = setup->worst.tokens > 0 ? setup->worst : setup->batch,
         .accumulation = setup->accumulation,
+        .passes = setup->passes,
     };
     struct memory_device device = memory_device(setup->gpu, setup->varied_widths);
     struct step step;
@@ -71,6 +72,7 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
         .stack = setup->stack,
         .batch = setup->batch,
         .accumulation = setup->accumulation,
+        .passes = setup->passes,
     };
     TRY(estimate_memory(&out->memory, arena, setup));
     if (!setup->gpu && setup->worst.tokens > 0)

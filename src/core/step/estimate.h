@@ -19,11 +19,12 @@ struct setup {
     const struct node *node; // NULL: the GPU's own links
     struct recipe recipe;
     struct layout layout;
-    struct step_batch batch; // one micro-batch of one data-parallel rank, on average
-    struct step_batch worst; // the one that needs most memory; zero: as batch
-    double accumulation;     // micro-batches per optimizer step
-    bool varied_widths;      // batches are padded to widths that vary at random
-    double distinct_widths;  // how many of them a run has
+    struct step_batch batch;   // one micro-batch of one data-parallel rank, on average
+    struct step_batch worst;   // the one that needs most memory; zero: as batch
+    double accumulation;       // micro-batches per optimizer step
+    bool varied_widths;        // batches are padded to widths that vary at random
+    double distinct_widths;    // how many of them a run has
+    struct step_passes passes; // of the objective; zero: supervised tuning
 };
 
 struct estimate {

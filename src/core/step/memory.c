@@ -149,6 +149,11 @@ static void plan_states(double *parts, const struct step *step, const struct ste
                 (r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : gathered) +
             end_weights(r) * gathered;
     }
+    if (r->passes.frozen_copy) // of all weights, in 16 bits, sharded as those that are trained
+        parts[MEMORY_WEIGHTS] +=
+            moe_held(trained + step->frozen_weights / stages,
+                     experts + step->expert_frozen_weights / stages, of_weights, r->layout) *
+            (r->recipe->precision == RECIPE_FP32 ? 4 : 2);
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
     if (full && r->stack->copies_weights && r->stack->zero == 0)
@@ -287,9 +292,8 @@ static double slack(const double *parts, const struct step *step, const struct s
 {
     double allocated = sum(parts);
     double dynamic = parts[MEMORY_ACTIVATIONS] + parts[MEMORY_LOGITS] + parts[MEMORY_TEMPORARIES];
-    double holes = r->stack->loss_bytes >= 8
-                       ? loss_hole * 4 / r->stack->loss_bytes * step->loss_peak_bytes
-                       : 0;
+    double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
+    double holes = per_logit >= 8 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
     return varied ? varied_slack * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 

@@ -158,6 +158,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double hidden = element * tokens * (double)r->model->width;
     bool recomputes = r->recipe->checkpointing == RECIPE_RECOMPUTE;
     double passes = recomputes ? 3 : 2; // forward, backward, and the recomputed forward
+    passes += r->passes.reference + r->passes.policy;
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
     // bytes as gathers and scatters.

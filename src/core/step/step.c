@@ -139,6 +139,7 @@ static const struct adapter_cost *adapter_cost(const struct build *b)
 
 static void add_adapter(struct build *b, double rows, double in, double out)
 {
+    size_t first = b->step->count;
     const struct recipe *recipe = b->request->recipe;
     const struct adapter_cost *cost = adapter_cost(b);
     double rank = (double)recipe->rank;
@@ -167,6 +168,8 @@ static void add_adapter(struct build *b, double rows, double in, double out)
     }
     add_elementwise(b, "adapter sum", cost->on_output, rows * out, 0);
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
+    for (size_t i = first; i < b->step->count; i++)
+        b->step->ops[i].adapter = true;
 }
 
 // Bytes moved at the memory's rate, and kernels, to make 16-bit weights in each pass. bitsandbytes
@@ -480,7 +483,11 @@ static void add_head(struct build *b)
     const struct step_request *r = b->request;
     const struct model *model = r->model;
     struct model_linear head = model_head(model);
-    double width = (double)model->width, vocabulary = (double)model->vocabulary / b->tensor;
+    if (r->passes.scores_rows)
+        head.out = 1;
+    double width = (double)model->width, vocabulary = (double)head.out / b->tensor;
+    double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
+    bool usual = !(r->passes.loss_bytes > 0); // the stack's own loss
     double all = b->tokens, share = r->batch.tokens > 0 ? r->batch.labelled / r->batch.tokens : 1;
     double scored = r->stack->labelled_head ? all * share : all;
     // The pipeline stage with the head has fewer layers for it: count every stage's share.
@@ -495,7 +502,8 @@ static void add_head(struct build *b)
         b->step->trained_weights = trained;
         b->step->frozen_weights = frozen;
     }
-    double moved = r->stack->loss_moved_bytes, kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
+    double moved = usual ? r->stack->loss_moved_bytes : r->passes.loss_moved_bytes;
+    double kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
     add_elementwise(b, "loss", (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels },
                     scored * vocabulary, 0);
     add_elementwise(b, "embedding",
@@ -507,8 +515,8 @@ static void add_head(struct build *b)
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
-    b->step->loss_peak_bytes =
-        fmin(narrow * r->stack->loss_bytes * scored * vocabulary, r->stack->loss_most_bytes);
+    b->step->loss_peak_bytes = fmin(narrow * per_logit * scored * vocabulary,
+                                    usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
 // Once per optimizer step: each trained weight with its gradient and states is read and written.
@@ -534,6 +542,26 @@ static void add_update(struct build *b)
                              .kind = STEP_OPTIMIZER,
                              .bytes = weights * gradient * 3,
                              .launches = 16 });
+}
+
+// Lists the forward operations once more for the passes without gradients. Without adapters, the
+// reference is the model itself.
+static void add_passes(struct build *b)
+{
+    const struct step_passes *passes = &b->request->passes;
+    struct step *step = b->step;
+    size_t count = step->count;
+    for (size_t i = 0; i < count; i++) {
+        struct step_op op = step->ops[i];
+        double times = passes->policy + (op.adapter ? 0 : passes->reference);
+        if (op.phase != STEP_FORWARD || !(times > 0))
+            continue;
+        assert(step->count < STEP_OPS);
+        op.phase = STEP_WITHOUT_GRADIENTS;
+        op.repeats *= times;
+        op.kept_bytes = 0;
+        step->ops[step->count++] = op;
+    }
 }
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
@@ -563,6 +591,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
     add_head(&b);
     add_update(&b);
+    add_passes(&b);
     return OK;
 }
 

@@ -43,6 +43,25 @@ struct step_batch {
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
 
+// What an objective other than supervised tuning does to a micro-batch beside training on it:
+// passes without gradients, which list the forward operations once more. core/objective fills it
+// in; zero is supervised tuning.
+struct step_request;
+struct gpu;
+struct links;
+struct rollout;
+struct step_passes {
+    double reference; // through the frozen reference: without adapters, or another copy
+    double policy;    // through the model that is trained
+    bool frozen_copy; // the reference is a second model in the GPUs' memory
+    bool scores_rows; // a head of one value per row: there are no logits
+    double loss_bytes, loss_moved_bytes; // per logit, in place of the stack's; 0: as the stack
+    // Seconds of a step in which answers are sampled (core/objective/rollout.h); NULL: none are.
+    double (*sampling)(const struct step_request *request, const struct gpu *gpu,
+                       const struct links *links);
+    const struct rollout *rollout;
+};
+
 struct step_request {
     const struct model *model;
     const struct recipe *recipe; // nothing left on AUTO (estimate_recipe)
@@ -50,9 +69,16 @@ struct step_request {
     const struct stack *stack;
     struct step_batch batch;
     double accumulation; // micro-batches per optimizer step
+    struct step_passes passes;
 };
 
-enum step_phase { STEP_FORWARD, STEP_RECOMPUTE, STEP_BACKWARD, STEP_UPDATE };
+enum step_phase {
+    STEP_FORWARD,
+    STEP_RECOMPUTE,
+    STEP_BACKWARD,
+    STEP_UPDATE,
+    STEP_WITHOUT_GRADIENTS, // the passes of step_passes
+};
 enum step_kind {
     STEP_MATMUL,
     STEP_ATTENTION,
@@ -76,6 +102,7 @@ struct step_op {
     double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
     bool small;                  // runs on the 8- or 4-bit units
     bool masked;                 // attention over the whole matrix of scores, half of it masked
+    bool adapter;                // of LoRA: a reference without adapters leaves it out
 };
 
 struct step {
@@ -96,7 +123,7 @@ struct step {
     double largest_layer_weights; // of one layer: what FSDP gathers at a time
 };
 
-enum { STEP_OPS = 768 };
+enum { STEP_OPS = 1024 };
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request);
 

@@ -406,6 +406,7 @@ static enum err read_value(struct reading *in)
     case READ_SAVED: return read_saved(in);
     case READ_WORD: return read_word(in);
     case READ_COMPONENT: return read_component(in);
+    case READ_PRESENT: return say(in, in->row->word), OK;
     default: return read_truths(in);
     }
 }
@@ -532,7 +533,8 @@ enum err trainer_config_add(struct trainer_config *config, const struct json *tr
         return fail(
             ERR_INPUT,
             "%s: no key tells which trainer this belongs to; axolotl, LLaMA-Factory, "
-            "torchtune, litgpt, transformers, TRL, PEFT, DeepSpeed and accelerate are known",
+            "torchtune, litgpt, transformers, TRL, PEFT, DeepSpeed, accelerate, verl, OpenRLHF "
+            "and NeMo-RL are known",
             name);
     TRY(add_file(config, name, trainer));
     return read_object(config, &trainer_config_tables[trainer], tree, name, "", 0);
@@ -556,7 +558,53 @@ static int trainer_of(const char *word)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(slash ? slash + 1 : word, names[i].word))
             return names[i].trainer;
-    return -1;
+    return !strncmp(word, "openrlhf.cli.", 13)   ? (int)TRAINER_OPENRLHF
+           : !strncmp(word, "verl.trainer.", 13) ? (int)TRAINER_VERL
+                                                 : -1;
+}
+
+// Whether a word names the program that trains: "dpo.py", "dpo" after "trl", a module of OpenRLHF
+// or verl, or verl's own setting.
+static bool names_program(const char *word, const char *before)
+{
+    static const char *const starts[] = { "openrlhf.cli.", "verl.trainer." };
+    size_t size = strlen(word);
+    const char *slash = before ? strrchr(before, '/') : NULL;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strncmp(word, starts[i], strlen(starts[i])))
+            return true;
+    return (size > 3 && !strcmp(word + size - 3, ".py")) ||
+           (before && !strcmp(slash ? slash + 1 : before, "trl"));
+}
+
+// What a program trains by its name, as a trainer spells objectives; NULL: it does not say.
+static const char *objective_of(const char *word)
+{
+    static const struct {
+        const char *part, *objective;
+    } names[] = {
+        { "dpo", "dpo" }, { "kto", "kto" }, { "orpo", "orpo" },     { "grpo", "grpo" },
+        { "ppo", "ppo" }, { "gae", "ppo" }, { "rloo", "rloo" },     { "cpo", "cpo" },
+        { "gkd", "gkd" }, { "rm", "rm" },   { "reward", "reward" }, { "rlhf", "rlhf" },
+    };
+    const char *slash = strrchr(word, '/'), *base = slash ? slash + 1 : word;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *at = strstr(base, names[i].part);
+        if (at && (at == base || !isalnum((unsigned char)at[-1])) &&
+            !isalnum((unsigned char)at[strlen(names[i].part)]))
+            return names[i].objective;
+    }
+    return NULL;
+}
+
+static void read_program(struct trainer_config *config, char **words)
+{
+    const char *objective = NULL, *key = NULL;
+    for (char **w = words; *w; w++)
+        if (names_program(*w, w > words ? w[-1] : NULL) && objective_of(*w))
+            objective = objective_of(*w), key = *w;
+    if (objective)
+        trainer_config_say(config, FACT_OBJECTIVE, objective, "the command line", key);
 }
 
 // The values after an option: one, or all up to the next option if the row takes a list.
@@ -607,8 +655,14 @@ enum err trainer_config_words(struct trainer_config *config, char **words)
     for (char **w = words; *w && trainer < 0; w++)
         trainer = trainer_of(*w);
     TRY(add_file(config, "the command line", trainer < 0 ? (int)TRAINER_COMMAND : trainer));
+    read_program(config, words);
     for (char **w = words; *w; w++) {
         int took = 0;
+        if (trainer == TRAINER_VERL && strchr(*w, '=') && **w != '-') { // key=value
+            const char *dashed = text_format(config->arena, "--%s", *w);
+            char *option[] = { arena_copy(config->arena, dashed, strlen(dashed)), NULL };
+            read_option(config, &trainer_config_tables[trainer], option, &took);
+        }
         if ((*w)[0] == '-' && (*w)[1] == '-' && (*w)[2])
             read_option(config, trainer < 0 ? NULL : &trainer_config_tables[trainer], w, &took);
         w += took;

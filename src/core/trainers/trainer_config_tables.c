@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration keys of each trainer. A new trainer is a table here, and a fixture in
 // test/data/from.
+// Long because every key of every trainer stands here once.
 
 #include "core/trainers/trainer_facts.h"
 
@@ -46,6 +47,11 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_EVAL_SHARE] = "eval_share",
     [FACT_EVALS] = "evals_per_epoch",
     [FACT_SEED] = "seed",
+    [FACT_OBJECTIVE] = "objective",
+    [FACT_LOSS] = "objective",
+    [FACT_HINT] = "objective",
+    [FACT_REFERENCE] = "reference",
+    [FACT_GENERATIONS] = "generations",
     [FACT_STACK] = "stack",
 };
 
@@ -183,6 +189,16 @@ static const struct trainer_config_word peft_types[] = { { "lora", "lora" }, { 0
         key, FACT_TARGETS, READ_ADD, word, NULL \
     }
 
+// A key that one objective alone has, whatever its value.
+#define KIND(key, objective)                               \
+    {                                                      \
+        key, FACT_OBJECTIVE, READ_PRESENT, objective, NULL \
+    }
+#define HINT(key)                                 \
+    {                                             \
+        key, FACT_HINT, READ_PRESENT, "yes", NULL \
+    }
+
 // --- axolotl -----------------------------------------------------------------
 
 static const struct trainer_config_row axolotl[] = {
@@ -232,7 +248,16 @@ static const struct trainer_config_row axolotl[] = {
     LOST("peft_use_dora", "DoRA needs more time and memory than LoRA"),
     LOST("unfrozen_parameters", "only a part of the model is trained"),
     LOST("torch_compile", "compiled steps are faster; choose a compiled --stack"),
-    LOST("rl", "preference training runs more passes per step"),
+    READ("rl", FACT_OBJECTIVE, READ_TEXT),
+    IF("reward_model", FACT_OBJECTIVE, "reward"),
+    IF("process_reward_model", FACT_OBJECTIVE, "a process reward model"),
+    IF("precompute_ref_log_probs", FACT_REFERENCE, "precomputed"),
+    IGNORE("trl*"),
+    IGNORE("rl_*"),
+    IGNORE("dpo_*"),
+    IGNORE("orpo_*"),
+    IGNORE("kto_*"),
+    IGNORE("simpo_*"),
     LOST("pretraining_dataset", "data is streamed: the size of an epoch is not known"),
     LOST("datasets", "data is given on the command line"),
     LOST("test_datasets", "set --eval-share instead"),
@@ -319,6 +344,28 @@ static const struct trainer_config_row transformers[] = {
     LOST("torch_compile", "compiled steps are faster; choose a compiled --stack"),
     LOST("auto_find_batch_size", "the batch may be smaller than given"),
     LOST("neftune_noise_alpha", "noise on the embeddings takes a little extra time"),
+    READ("rlhf_type", FACT_OBJECTIVE, READ_TEXT),
+    READ("loss_type", FACT_LOSS, READ_TEXT),
+    IF("precompute_ref_log_probs", FACT_REFERENCE, "precomputed"),
+    IF("reference_free", FACT_REFERENCE, "none"),
+    KIND("num_generations", "grpo"),
+    READ("num_generations", FACT_GENERATIONS, READ_COUNT),
+    KIND("max_completion_length", "grpo"),
+    KIND("vllm_mode", "grpo"),
+    KIND("reward_funcs", "grpo"),
+    KIND("desirable_weight", "kto"),
+    KIND("undesirable_weight", "kto"),
+    KIND("center_rewards_coefficient", "reward"),
+    KIND("simpo_gamma", "simpo"),
+    KIND("num_ppo_epochs", "ppo"),
+    KIND("reward_model_path", "ppo"),
+    HINT("beta"),
+    HINT("rpo_alpha"),
+    HINT("ld_alpha"),
+    HINT("max_prompt_length"),
+    HINT("ref_model*"),
+    HINT("sync_ref_model"),
+    HINT("cpo_alpha"),
     LOST("tp_size", "set --parallel tpN for the degree of tensor parallelism"),
     LOST("galore_*", "there is no option for GaLore"),
     LOST("torch_dtype", "how weights are loaded; the stack's default is assumed"),
@@ -386,7 +433,11 @@ static const struct trainer_config_row llama_factory[] = {
     LOST("use_apollo", "there is no option for APOLLO"),
     LOST("pissa_init", "initialising adapters takes time once"),
     LOST("shift_attn", "shifted attention is faster"),
-    LOST("stage", "only sft and pt are forecast; other stages run more passes"),
+    READ("stage", FACT_OBJECTIVE, READ_TEXT),
+    READ("pref_loss", FACT_LOSS, READ_TEXT),
+    IGNORE("pref_*"),
+    IGNORE("ppo_*"),
+    LOST("reward_model", "a reward model beside the one that is trained"),
     IGNORE("template"),
     IGNORE("dataset"),
     IGNORE("cutoff_*"),
@@ -640,6 +691,56 @@ static const struct trainer_config_row deepspeed[] = {
     { 0 },
 };
 
+// --- reinforcement learning --------------------------------------------------
+
+static const struct trainer_config_default whole_model[] = { { FACT_ADAPTER, "full" }, { 0 } };
+
+static const struct trainer_config_row verl[] = {
+    READ("actor_rollout_ref.model.path", FACT_MODEL, READ_TEXT),
+    READ("algorithm.adv_estimator", FACT_OBJECTIVE, READ_TEXT),
+    READ("actor_rollout_ref.rollout.n", FACT_GENERATIONS, READ_COUNT),
+    READ("trainer.n_gpus_per_node", FACT_GPUS_PER_NODE, READ_COUNT),
+    READ("trainer.nnodes", FACT_NODES, READ_COUNT),
+    READ("trainer.total_epochs", FACT_EPOCHS, READ_NUMBER),
+    IGNORE("*"),
+    { 0 },
+};
+
+static const struct trainer_config_row nemo_rl[] = {
+    READ("grpo.num_generations_per_prompt", FACT_GENERATIONS, READ_COUNT),
+    KIND("grpo*", "grpo"),
+    KIND("dpo*", "dpo"),
+    KIND("rm*", "reward"),
+    KIND("distillation*", "distillation"),
+    READ("policy.model_name", FACT_MODEL, READ_TEXT),
+    READ("policy.train_global_batch_size", FACT_GLOBAL, READ_COUNT),
+    READ("policy.train_micro_batch_size", FACT_MICRO, READ_COUNT),
+    READ("policy.max_total_sequence_length", FACT_CONTEXT, READ_COUNT),
+    READ("cluster.gpus_per_node", FACT_GPUS_PER_NODE, READ_COUNT),
+    READ("cluster.num_nodes", FACT_NODES, READ_COUNT),
+    IGNORE("*"),
+    { 0 },
+};
+
+static const struct trainer_config_row openrlhf[] = {
+    READ("pretrain", FACT_MODEL, READ_TEXT),
+    READ("advantage_estimator", FACT_OBJECTIVE, READ_TEXT),
+    KIND("n_samples_per_prompt", "grpo"),
+    READ("n_samples_per_prompt", FACT_GENERATIONS, READ_COUNT),
+    KIND("reward_pretrain", "ppo"),
+    KIND("critic_pretrain", "ppo"),
+    READ("max_len", FACT_CONTEXT, READ_COUNT),
+    READ("micro_train_batch_size", FACT_MICRO, READ_COUNT),
+    READ("train_batch_size", FACT_GLOBAL, READ_COUNT),
+    READ("max_epochs", FACT_EPOCHS, READ_NUMBER),
+    LOST("lora_rank", "set --method lora --rank"),
+    WORD("zero_stage", FACT_ZERO, stages),
+    IF("gradient_checkpointing", FACT_RECOMPUTE, "full"),
+    IF("packing_samples", FACT_PACKED, "yes"),
+    IGNORE("*"),
+    { 0 },
+};
+
 // Nested or not: the Trainer's own fsdp_config, in a file or inside its arguments.
 const struct trainer_config_row trainer_config_common[] = {
     WORD("fsdp_config.fsdp_sharding_strategy", FACT_FSDP, shardings),
@@ -704,6 +805,28 @@ static const struct trainer_config_row command[] = {
 };
 
 const struct trainer_config_table trainer_config_tables[TRAINERS] = {
+    [TRAINER_VERL] = { "verl",
+                       { "actor_rollout_ref", "algorithm.adv_estimator" },
+                       verl,
+                       NULL,
+                       whole_model,
+                       NULL,
+                       "fsdp" },
+    [TRAINER_NEMO_RL] = { "NeMo-RL",
+                          { "policy.model_name", "grpo.num_prompts_per_step",
+                            "dpo.reference_policy_kl_penalty" },
+                          nemo_rl,
+                          NULL,
+                          whole_model,
+                          "nemo",
+                          "fsdp" },
+    [TRAINER_OPENRLHF] = { "OpenRLHF",
+                           { "n_samples_per_prompt", "reward_pretrain", "advantage_estimator" },
+                           openrlhf,
+                           NULL,
+                           whole_model,
+                           "hf-deepspeed",
+                           "zero3" },
     [TRAINER_TORCHTUNE] = { "torchtune",
                             { "model._component_", "tokenizer._component_", "dataset._component_" },
                             torchtune,

@@ -49,6 +49,11 @@ enum trainer_config_fact_name {
     FACT_EVAL_SHARE,
     FACT_EVALS,
     FACT_SEED,
+    FACT_OBJECTIVE, // as the trainer spells it
+    FACT_LOSS,      // of preference tuning: sigmoid, ipo, simpo
+    FACT_HINT,      // a key that only preference tuning or RL has, which of them is not said
+    FACT_REFERENCE,
+    FACT_GENERATIONS,
     FACT_STACK,
     FACT_FILE, // names another configuration
     FACTS,
@@ -66,6 +71,7 @@ enum trainer_config_reads {
     READ_IF,       // the row's word if true, else nothing
     READ_IF_AUTO,  // likewise, and "auto" is true
     READ_IF_NOT,   // the row's word if false
+    READ_PRESENT,  // the row's word, whatever the value
     READ_ADD,      // adds the row's word to a list if true
     READ_LIST,     // a list of words: targets
     READ_SAVED,    // modules trained in full: embeddings or not
@@ -92,6 +98,9 @@ struct trainer_config_default {
 };
 
 enum trainer_config_trainer {
+    TRAINER_VERL,
+    TRAINER_NEMO_RL,
+    TRAINER_OPENRLHF,
     TRAINER_TORCHTUNE,
     TRAINER_PEFT,
     TRAINER_AXOLOTL,

@@ -252,3 +252,27 @@ TEST(workload_of_unknown_lengths_meets_widths_as_equally_likely_ones)
     workload_make(&workload, &rule, 4, 1, 8);
     CHECK(workload.distinct_widths == 1);
 }
+
+TEST(workload_of_pairs_pads_both_answers_to_the_longer_one)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 64; i++) { // 100 and 60 of one pair, 300 and 180 of the next
+        lengths_add(&lengths, i % 2 ? 300 : 100, 50);
+        lengths_add(&lengths, i % 2 ? 180 : 60, 50);
+    }
+    struct workload_rule rule = workload_rule();
+    rule.batching = BATCHING_LONGEST;
+    rule.rows_each = 2;
+    rule.paired = true;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    CHECK_NEAR(rule.tokens, 32 * 160 + 32 * 480, 1e-12);
+    struct workload workload;
+    workload_make(&workload, &rule, 1, 2, 8);
+    CHECK(workload.batch.rows == 2);
+    CHECK_NEAR(workload.batch.width, 200, 1e-12); // half the pairs are 100 wide, half 300
+    CHECK_NEAR(workload.padding_share, 0.2, 1e-9);
+    CHECK_NEAR(workload.processed_tokens, 2 * 64 * 200, 1e-9);
+    CHECK(workload.steps == 8);        // 64 pairs, 8 a step
+    CHECK(workload.accumulation == 4); // of 1 pair on 2 GPUs
+    CHECK(workload.global_batch == 8);
+}

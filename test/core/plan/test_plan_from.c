@@ -6,7 +6,7 @@
 
 #include "host/file.h"
 #include "host/yaml.h"
-#include "test/test.h"
+#include "test/core/planning.h"
 
 #include <string.h>
 
@@ -217,6 +217,83 @@ TEST(trainer_config_of_trl_without_peft_trains_the_whole_model)
     CHECK(!trainer_config_words(&config, words));
     CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
     expect(&config, "method=full;context=1024;micro_batch=8;stack=hf");
+}
+
+// --- what is optimised -------------------------------------------------------
+
+static const char *objective_of(const char *yaml)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text(yaml, &request);
+    CHECK(!request.unknown_objective || !trainer_config_option(&config, "objective"));
+    return request.unknown_objective ? request.unknown_objective
+                                     : trainer_config_option(&config, "objective");
+}
+
+static const char *objective_of_words(char **words)
+{
+    struct trainer_config config = { .arena = &test_arena };
+    struct plan_request request = plan_request_default();
+    CHECK(!trainer_config_words(&config, words));
+    CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
+    return trainer_config_option(&config, "objective");
+}
+
+TEST(trainer_config_reads_what_each_trainer_optimises)
+{
+    static const struct {
+        const char *yaml, *objective; // NULL: supervised tuning
+    } cases[] = {
+        { "base_model: a/b\nrl: dpo\n", "dpo" },
+        { "base_model: a/b\nrl: grpo\n", "grpo" },
+        { "base_model: a/b\nreward_model: true\n", "reward" },
+        { "base_model: a/b\nadapter: lora\n", NULL },
+        { "stage: sft\nfinetuning_type: lora\n", "sft" },
+        { "stage: dpo\nfinetuning_type: lora\n", "dpo" },
+        { "stage: dpo\npref_loss: simpo\n", "simpo" },
+        { "stage: rm\n", "reward" },
+        { "stage: ppo\n", "ppo" },
+        { "learning_rate: 1e-5\nrlhf_type: orpo\n", "orpo" },
+        { "learning_rate: 1e-5\nnum_generations: 8\n", "grpo" },
+        { "learning_rate: 1e-5\ndesirable_weight: 1.0\n", "kto" },
+        { "learning_rate: 1e-5\nloss_type: ipo\nbeta: 0.1\n", "ipo" },
+        { "algorithm: {adv_estimator: gae}\nactor_rollout_ref: {model: {path: a/b}}\n", "ppo" },
+        { "policy: {model_name: a/b}\ngrpo: {num_prompts_per_step: 32}\n", "grpo" },
+        { "policy: {model_name: a/b}\nsft: {max_num_epochs: 1}\n", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *found = objective_of(cases[i].yaml), *expected = cases[i].objective;
+        test_check(found && expected ? !strcmp(found, expected) : found == expected, cases[i].yaml,
+                   found ? found : "none", __LINE__);
+    }
+}
+
+TEST(trainer_config_never_takes_an_unknown_objective_for_supervised_tuning)
+{
+    CHECK(strstr(objective_of("learning_rate: 1e-5\nrlhf_type: gkd\n"), "gkd"));
+    CHECK(strstr(objective_of("learning_rate: 1e-5\nbeta: 0.1\n"), "beta in test.yaml"));
+    struct plan plan;
+    struct plan_request request = plan_request_default();
+    request.model = "llama-3.1-8b", request.tokens = 1000000, request.gpus = 1;
+    request.gpu = "h100", request.search = false;
+    request.unknown_objective = "rlhf_type is gkd";
+    CHECK(plan_make(&plan, &test_arena, planning_data(), &request) == ERR_INPUT);
+    request.objective = OBJECTIVE_SFT; // the user says what it is
+    CHECK(!plan_make(&plan, &test_arena, planning_data(), &request));
+}
+
+TEST(trainer_config_reads_the_objective_of_a_program)
+{
+    static char *trl[] = { "trl", "dpo", "--beta", "0.1", NULL };
+    static char *script[] = { "accelerate", "launch", "--num_processes", "8", "grpo.py", NULL };
+    static char *openrlhf[] = { "deepspeed", "--module", "openrlhf.cli.train_rm", NULL };
+    static char *verl[] = { "python3", "-m", "verl.trainer.main_ppo", NULL };
+    static char *sft[] = { "trl", "sft", "--output_dir", "out/dpo", NULL };
+    CHECK(!strcmp(objective_of_words(trl), "dpo"));
+    CHECK(!strcmp(objective_of_words(script), "grpo"));
+    CHECK(!strcmp(objective_of_words(openrlhf), "reward"));
+    CHECK(!strcmp(objective_of_words(verl), "ppo"));
+    CHECK(!objective_of_words(sft));
 }
 
 // --- what contradicts --------------------------------------------------------

@@ -183,9 +183,12 @@ TEST(moe_expert_parallelism_over_the_tensor_ranks_keeps_experts_whole)
     CHECK(!layout_read(&setup.layout, TEXT("tp4 ep4"), 4));
     setup.recipe.method = RECIPE_FULL;
     struct recipe recipe = estimate_recipe(&setup);
-    struct step_request request = {
-        setup.model, &recipe, &setup.layout, setup.stack, setup.batch, 1
-    };
+    struct step_request request = { .model = setup.model,
+                                    .recipe = &recipe,
+                                    .layout = &setup.layout,
+                                    .stack = setup.stack,
+                                    .batch = setup.batch,
+                                    .accumulation = 1 };
     struct moe moe = moe_of(&request, TOKENS);
     CHECK(moe.tensor == 1 && moe.experts == 32);
     CHECK_NEAR(moe.copies, TOKENS / 4.0 * 8 * moe.imbalance, 1e-12);

@@ -9,7 +9,8 @@ static struct network_seconds timed(struct setup *setup)
 {
     struct recipe recipe = estimate_recipe(setup);
     struct step_request request = { setup->model, &recipe,      &setup->layout,
-                                    setup->stack, setup->batch, setup->accumulation };
+                                    setup->stack, setup->batch, setup->accumulation,
+                                    setup->passes };
     struct step step;
     CHECK(!step_list(&step, &test_arena, &request));
     return network_time(&step, &request, &plain);

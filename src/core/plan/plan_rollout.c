@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the request of reinforcement learning: what is sampled in a step, and the rows that are
+// then trained on.
+
+#include "core/plan/plan_internal.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+enum {
+    USUAL_PROMPTS = 32, // of a step, unless --global-batch says how many answers it has
+    USUAL_GENERATIONS = 8,
+    ANSWERS = 2048, // of the distribution of lengths, which are simulated
+};
+static const double usual_prompt = 256; // tokens, where neither data nor --mean-length tell
+
+static enum err read_lengths(struct rollout *out, const char *given)
+{
+    double values[3] = { 0 };
+    if (!given)
+        return fail(ERR_USAGE, "--objective grpo needs --response-length P10,P50,P90: how many "
+                               "tokens answers have, as in 600,1400,4096");
+    struct text rest = text_of(given), piece;
+    int count = 0;
+    while (text_next(&rest, ',', &piece)) {
+        int64_t tokens = 0;
+        if (count == 3 || text_read_count(&tokens, text_trim(piece)))
+            return fail(ERR_USAGE, "--response-length is \"%s\", must be three counts: P10,P50,P90",
+                        given);
+        values[count++] = (double)tokens;
+    }
+    if (count != 3 || !(values[0] >= 1 && values[0] <= values[1] && values[1] <= values[2]))
+        return fail(ERR_USAGE,
+                    "--response-length is \"%s\", must be three counts that do not fall: "
+                    "P10,P50,P90",
+                    given);
+    out->p10 = values[0], out->p50 = values[1], out->p90 = values[2];
+    return OK;
+}
+
+// Of the data what carries no label, which is what the model is asked; all of it where all does.
+static double prompt_length(const struct plan_request *request)
+{
+    const struct lengths *lengths = request->lengths;
+    double tokens = 0;
+    for (size_t i = 0; lengths && i < lengths->count; i++) {
+        const struct length *row = &lengths->items[i];
+        tokens += row->labelled < row->tokens ? row->tokens - row->labelled : row->tokens;
+    }
+    if (lengths && lengths->count)
+        return tokens / (double)lengths->count;
+    return isnan(request->mean_length) ? usual_prompt : request->mean_length;
+}
+
+// The context that holds prompt and answer: as given, else with room above the P90.
+static enum err find_limit(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    struct rollout *r = &plan->rollout;
+    bool given = request->context > 0 && !request->context_from_data;
+    double context =
+        given ? (double)request->context : ceil((r->prompt_length + 1.25 * r->p90) / 1024) * 1024;
+    if (plan->model->max_positions > 0 && !given)
+        context = fmin(context, (double)plan->model->max_positions);
+    if (r->prompt_length + r->p90 > context)
+        return fail(ERR_USAGE,
+                    "--response-length: a prompt of %.0f tokens and an answer of %.0f (P90) are "
+                    "longer than the context of %.0f",
+                    r->prompt_length, r->p90, context);
+    plan->rule.context = context;
+    r->limit = context - r->prompt_length;
+    return OK;
+}
+
+static enum err find_batch(struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    struct rollout *r = &plan->rollout;
+    r->generations =
+        request->generations > 0 ? (double)request->generations : (double)USUAL_GENERATIONS;
+    double answers =
+        request->global_batch > 0 ? (double)request->global_batch : USUAL_PROMPTS * r->generations;
+    if (fmod(answers, r->generations) != 0)
+        return fail(ERR_USAGE,
+                    "--global-batch is %.0f answers, must be a multiple of --generations %.0f",
+                    answers, r->generations);
+    r->prompts = answers / r->generations;
+    r->gpus = request->sampler_gpus > 0 ? (double)request->sampler_gpus : 0;
+    if (request->sampler_gpus > 0 && request->gpus > 0 && request->sampler_gpus >= request->gpus)
+        return fail(
+            ERR_USAGE,
+            "--sampler-gpus is %lld, must be below the %lld GPUs of --gpus: some must train",
+            (long long)request->sampler_gpus, (long long)request->gpus);
+    return OK;
+}
+
+static enum err find_steps(double *out, const struct plan *plan)
+{
+    const struct plan_request *request = plan->request;
+    double epochs = isnan(request->epochs) ? 1 : request->epochs;
+    *out = (double)request->steps;
+    if (request->steps > 0)
+        return OK;
+    if (!(request->examples > 0))
+        return fail(ERR_USAGE, "--objective grpo needs prompts to go through (data files, or "
+                               "--examples), or --steps");
+    *out = fmax(1, ceil(epochs * (double)request->examples / plan->rollout.prompts));
+    return OK;
+}
+
+// The answers of a run by quantiles of their lengths, in random order.
+static struct lengths *answers_of(const struct rollout *r, struct arena *arena, double total,
+                                  uint64_t seed)
+{
+    struct lengths *out = ARENA_NEW(arena, struct lengths, 1);
+    out->arena = arena;
+    struct rng rng = rng_seeded(seed);
+    int order[ANSWERS];
+    for (int i = 0; i < ANSWERS; i++) {
+        int at = (int)rng_below(&rng, (uint64_t)i + 1);
+        order[i] = at < i ? order[at] : i, order[at] = i;
+    }
+    for (int i = 0; i < ANSWERS; i++) {
+        double answer = fmax(1, rint(rollout_quantile(r, (order[i] + 0.5) / ANSWERS)));
+        lengths_add(out, (int64_t)(rint(r->prompt_length) + answer), (int64_t)answer);
+    }
+    out->each = total / ANSWERS;
+    return out;
+}
+
+enum err plan_check_sampler(const struct plan *plan)
+{
+    const struct search_result *chosen = &plan->chosen;
+    if (plan->objective.kind != OBJECTIVE_GRPO || isfinite(plan->estimate.timing.step_seconds))
+        return OK;
+    return fail(ERR_USAGE,
+                "--sampler %s: the weights of %s in 16 bits and the cache of one answer do not fit "
+                "the %.0f × %s that sample; give more GPUs",
+                plan->rollout.sampler->name, plan->model->name,
+                plan->rollout.gpus > 0 ? plan->rollout.gpus : (double)chosen->gpus,
+                chosen->gpu->title);
+}
+
+enum err plan_rollout(struct plan *plan, struct arena *arena)
+{
+    const struct plan_request *request = plan->request;
+    struct rollout *r = &plan->rollout;
+    plan->rule = workload_rule();
+    *r = (struct rollout){ .sampler = &samplers[request->sampler],
+                           .prompt_length = prompt_length(request),
+                           .efficiency = exp(plan->prior.log_mid) };
+    double steps;
+    TRY(read_lengths(r, request->response_length));
+    TRY(find_limit(plan));
+    TRY(find_batch(plan));
+    TRY(find_steps(&steps, plan));
+    TRY(plan_batching(&plan->rule.batching, plan));
+    struct lengths *answers =
+        answers_of(r, arena, steps * r->prompts * r->generations, (uint64_t)request->seed);
+    return workload_measure(&plan->rule, arena, answers, plan->stack->trainer,
+                            (uint64_t)request->seed);
+}

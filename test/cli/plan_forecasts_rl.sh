@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# grpo is forecast by its phases, on GPUs that also train or on its own; bad requests end with one sentence each.
+ask() { echo "$*"; "$GPUHOURS" plan --objective grpo --model qwen2.5-7b --gpu h100 --search off --ledger off "$@"; }
+prompts=test/data/plan/prompts.jsonl
+lengths="--response-length 600,1400,4096"
+phases() {
+    echo "$*"
+    "$GPUHOURS" plan --objective grpo --model qwen2.5-7b --gpu h100 --search off --ledger off "$@" --json | tr -d ' \n' |
+        sed 's/.*\("objective":"[a-z]*"\),"phases":\[\([^]]*\)\].*/\1 \2/; s/"seconds":[^}]*//g; s/[{},"]/ /g; s/  */ /g'
+    echo
+}
+phases $prompts $lengths --gpus 8
+phases $prompts $lengths --gpus 16 --sampler-gpus 8 --steps 400 --reference none
+ask $lengths --gpus 16 --sampler-gpus 8 --steps 400 | tr -s ' \n' ' ' | grep -o "on 16 × H100\|in 400 steps\|on 8 GPUs of its own"
+ask --gpus 8 --steps 5
+ask --gpus 8 --steps 5 --response-length 600,1400
+ask --gpus 8 --steps 5 --response-length 9,8,7
+ask --gpus 8 --steps 5 --response-length many
+ask --gpus 8 --steps 5 --response-length 600,1400,9000 --context 4096
+ask --gpus 8 $lengths
+ask --gpus 8 --steps 5 $lengths --sampler-gpus 8
+ask --gpus 8 --steps 5 $lengths --sampler-gpus 9
+ask --gpus 8 --steps 5 $lengths --generations 0
+ask --gpus 8 --steps 5 $lengths --generations 7 --global-batch 64
+ask --gpus 8 --steps 0 $lengths
+ask --gpus 8 --steps 5 $lengths --sampler other
+"$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --generations 8
+"$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --objective dpo --steps 8
+ask --gpus 1 --steps 5 $lengths --model llama-3.1-70b --method qlora
+echo "exit $?"

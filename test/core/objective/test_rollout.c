@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/objective/objective.h"
+#include "core/objective/rollout.h"
+#include "core/step/compute.h"
+#include "test/core/knowledge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// Steps of synchronous GRPO that NeMo-RL publishes (docs/about/performance-summary.md of v0.5 and
+// v0.6): OpenMathInstruct-2, mean of 5 steps. How lengths spread is not stated.
+static const struct published {
+    const char *model, *gpu;
+    double gpus, context, answers, mean, tensor; // tensor: of an engine
+    int64_t tp, cp, ep, pp;                      // of the trainer
+    double seconds;
+} runs[] = {
+    { "llama-3.1-8b", "h100", 16, 4096, 2048, 1019, 1, 1, 1, 1, 2, 92.8 },
+    { "llama-3.1-8b", "gb200", 8, 4096, 2048, 1066, 1, 1, 1, 1, 1, 91.0 },
+    { "qwen3-32b", "h100", 32, 4096, 2048, 3251, 4, 4, 1, 1, 4, 376 },
+    { "qwen3-32b", "gb200", 16, 4096, 2048, 3253, 1, 2, 1, 1, 1, 381 },
+    { "qwen3-30b-a3b", "h100", 32, 4096, 2048, 3203, 2, 1, 1, 8, 1, 192 },
+    { "qwen3-30b-a3b", "h100", 32, 4096, 2048, 3196, 2, 1, 1, 8, 1, 198 },
+    { "qwen3-30b-a3b", "gb200", 16, 4096, 2048, 3199, 1, 1, 1, 16, 1, 221 },
+    { "qwen3-30b-a3b", "gb200", 16, 4096, 2048, 3198, 1, 1, 1, 16, 1, 232 },
+    { "qwen3-235b-a22b", "h100", 128, 8192, 512, 5698, 16, 2, 2, 16, 8, 395 },
+    { "qwen3-235b-a22b", "h100", 128, 8192, 512, 5700, 16, 2, 2, 16, 8, 431 },
+    { "qwen3-235b-a22b", "h100", 256, 8192, 512, 5713, 16, 2, 2, 16, 8, 312 },
+    { "qwen3-235b-a22b", "gb200", 64, 8192, 512, 5709, 8, 2, 2, 16, 4, 286 },
+    { "qwen3-235b-a22b", "gb200", 64, 8192, 512, 5711, 8, 2, 2, 16, 4, 332 },
+    { "qwen3-235b-a22b", "gb200", 128, 8192, 512, 5693, 8, 2, 2, 16, 4, 345 },
+    { "deepseek-v3", "h100", 256, 1536, 512, 701, 32, 1, 1, 16, 16, 134 },
+    { "deepseek-v3", "h100", 256, 1536, 512, 744, 32, 1, 1, 16, 16, 134 },
+    { "deepseek-v3", "h100", 512, 1536, 512, 697, 32, 1, 1, 16, 16, 111 },
+    { "deepseek-v3", "gb200", 128, 1536, 512, 711, 32, 1, 1, 16, 8, 108 },
+    { "deepseek-v3", "gb200", 128, 1536, 512, 996, 32, 1, 1, 16, 8, 128 },
+    { "deepseek-v3", "gb200", 256, 1536, 512, 700, 32, 1, 1, 16, 8, 98.7 },
+};
+
+// Answers of that mean, cut at the context, when the logarithm of lengths deviates by 0.6.
+static struct rollout rollout_of(const struct published *run)
+{
+    struct rollout r = { .sampler = &samplers[0],
+                         .generations = 16,
+                         .prompts = run->answers / 16,
+                         .prompt_length = 150,
+                         .tensor = run->tensor,
+                         .limit = run->context - 150,
+                         .efficiency = 1 };
+    double low = 1, high = 1e6;
+    for (int i = 0; i < 60; i++) {
+        r.p50 = sqrt(low * high);
+        r.p10 = r.p50 * exp(-0.6 * 1.2816), r.p90 = r.p50 * exp(0.6 * 1.2816);
+        *(rollout_mean_length(&r) < run->mean - 150 ? &low : &high) = r.p50;
+    }
+    return r;
+}
+
+static double step_of(const struct knowledge *k, const struct calibration *c,
+                      const struct published *run)
+{
+    struct rollout rollout = rollout_of(run);
+    struct setup setup = knowledge_setup(k, run->model, "nemo", 1, run->context);
+    CHECK(!catalog_gpu(&setup.gpu, &k->catalog, run->gpu));
+    setup.node = catalog_node_of(&k->catalog, setup.gpu);
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    setup.layout.tensor = run->tp, setup.layout.context = run->cp, setup.layout.expert = run->ep;
+    setup.layout.pipeline = run->pp;
+    setup.layout.data = (int64_t)run->gpus / (run->tp * run->cp * run->pp);
+    setup.layout.zero = 1;
+    setup.batch.squares = setup.batch.tokens * run->mean; // packed answers
+    setup.accumulation =
+        fmax(1, run->answers * run->mean / run->context / (double)setup.layout.data);
+    struct objective grpo = { .kind = OBJECTIVE_GRPO };
+    setup.passes = objective_passes(&grpo, &setup.recipe, setup.stack, 1);
+    setup.passes.frozen_copy = false;
+    rollout.efficiency = exp(calibration_of(c, setup.stack).log_mid);
+    setup.passes.rollout = &rollout, setup.passes.sampling = rollout_sampling;
+    struct estimate e = knowledge_estimate(&setup);
+    return e.timing.step_seconds / rollout.efficiency;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+TEST(rollout_steps_are_as_near_the_published_ones_as_the_range_says)
+{
+    enum { RUNS = sizeof runs / sizeof *runs };
+    struct knowledge k = knowledge_open();
+    struct calibration c;
+    double off[RUNS], spread = STATS_P90 * objective_spread(OBJECTIVE_GRPO);
+    int inside = 0;
+    CHECK(!calibration_read(&c, &test_arena, embedded_file("efficiency.csv"), "efficiency.csv",
+                            embedded_file("evidence.csv"), "evidence.csv"));
+    for (size_t i = 0; i < RUNS; i++) {
+        off[i] = fabs(log(step_of(&k, &c, &runs[i]) / runs[i].seconds));
+        inside += off[i] <= spread;
+    }
+    qsort(off, RUNS, sizeof *off, ascending);
+    CHECK(exp(off[RUNS / 2]) < 1.35);
+    CHECK(exp(off[RUNS * 9 / 10]) < 2.2);
+    CHECK(inside >= 0.7 * RUNS);
+}
+
+// --- what the model promises -------------------------------------------------
+
+static struct rollout usual(void)
+{
+    return (struct rollout){ .sampler = &samplers[0],
+                             .prompts = 32,
+                             .generations = 8,
+                             .prompt_length = 200,
+                             .p10 = 600,
+                             .p50 = 1400,
+                             .p90 = 4096,
+                             .limit = 8192,
+                             .efficiency = 1 };
+}
+
+static struct rollout_seconds time_of(const struct rollout *r, const char *model, double gpus)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, model, "hf", 1, 1024);
+    struct links links = network_links(setup.gpu, catalog_node_of(&k.catalog, setup.gpu));
+    struct rollout_seconds seconds;
+    rollout_time(&seconds, r, setup.model, setup.gpu, &links, gpus);
+    return seconds;
+}
+
+TEST(rollout_lengths_keep_their_percentiles_and_end_at_the_context)
+{
+    struct rollout r = usual();
+    CHECK_NEAR(rollout_quantile(&r, 0.1), 600, 1e-6);
+    CHECK_NEAR(rollout_quantile(&r, 0.5), 1400, 1e-6);
+    CHECK_NEAR(rollout_quantile(&r, 0.9), 4096, 1e-6);
+    r.limit = 4000;
+    CHECK(rollout_quantile(&r, 0.999) == 4000);
+    CHECK(rollout_mean_length(&r) < 4000 && rollout_mean_length(&r) > 1400);
+    r.p10 = r.p50 = r.p90 = 1000;
+    CHECK_NEAR(rollout_mean_length(&r), 1000, 0.01);
+}
+
+TEST(rollout_of_one_row_reads_the_weights_once_a_token)
+{
+    // 16 GB at the H200's sustained rate and the engine's share, and the host's time of a step.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    struct rollout r = usual();
+    r.prompts = r.generations = 1, r.prompt_length = 1, r.limit = 1000;
+    r.p10 = r.p50 = r.p90 = 1000;
+    double each = 2 * (double)model_parameters(setup.model) /
+                      (compute_memory_bytes_per_s(setup.gpu) * r.sampler->bandwidth_share) +
+                  r.sampler->step_seconds + r.sampler->token_seconds;
+    CHECK_NEAR(time_of(&r, "llama-3.1-8b", 1).decode, 1000 * each, 0.02);
+}
+
+TEST(rollout_waits_for_the_longest_answer_and_more_gpus_do_not_shorten_it)
+{
+    struct rollout r = usual(), even = usual();
+    even.p10 = even.p90 = even.p50 = rollout_mean_length(&r); // the same tokens, no tail
+    double tail = rollout_total(
+               &(struct rollout_seconds){ .decode = time_of(&r, "qwen2.5-7b", 8).decode,
+                                          .waiting = time_of(&r, "qwen2.5-7b", 8).waiting }),
+           flat = time_of(&even, "qwen2.5-7b", 8).decode;
+    CHECK(tail > 2 * flat);
+    double eight = rollout_total(&(struct rollout_seconds){ .decode = tail });
+    struct rollout_seconds many = time_of(&r, "qwen2.5-7b", 64);
+    CHECK(many.decode + many.waiting > 0.6 * eight);
+}
+
+TEST(rollout_spans_gpus_where_one_does_not_hold_the_model)
+{
+    struct rollout r = usual();
+    CHECK(time_of(&r, "llama-3.1-8b", 8).tensor == 1);
+    CHECK(time_of(&r, "llama-3.1-70b", 8).tensor == 2);
+    CHECK(isnan(time_of(&r, "llama-3.1-405b", 1).decode));
+}
+
+TEST(rollout_of_more_answers_than_fit_takes_turns)
+{
+    struct rollout few = usual(), many = usual();
+    many.prompts = 100 * few.prompts;
+    double a = time_of(&few, "qwen2.5-7b", 1).decode, b = time_of(&many, "qwen2.5-7b", 1).decode;
+    CHECK(b > 10 * a && b < 100 * a);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of preference tuning and reinforcement learning, from request to hours.
+
+#include "test/core/planning.h"
+
+#include <math.h>
+
+#define COMMON "\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"search\":false,"
+
+TEST(plan_of_pairs_counts_pairs_in_batches_and_the_tokens_of_both_answers_once)
+{
+    const struct plan *plan = planning_make(
+        "{" COMMON "\"tokens\":10000000,\"mean_length\":500,\"gpus\":8,\"objective\":\"dpo\","
+        "\"micro_batch\":\"2\",\"global_batch\":64}");
+    const struct workload *w = &plan->chosen.workload;
+    CHECK(w->micro_batch == 2 && w->batch.rows == 4);
+    CHECK(w->global_batch == 64 && w->accumulation == 4);
+    CHECK(w->steps == ceil(20000.0 / 2 / 64)); // 20,000 answers are 10,000 pairs
+    CHECK_NEAR(plan->chosen.tokens_per_s * plan->chosen.seconds_per_step, w->batch.tokens * 4 * 8,
+               1e-9);
+}
+
+TEST(plan_of_dpo_takes_longer_than_orpo_and_its_second_model_more_memory)
+{
+    const char *job = "\"tokens\":10000000,\"mean_length\":500,\"gpus\":8,\"micro_batch\":\"1\","
+                      "\"parallel\":\"fsdp\",\"checkpointing\":\"full\",\"method\":\"full\",";
+    const struct plan *orpo =
+        planning_make(text_format(&test_arena, "{" COMMON "%s\"objective\":\"orpo\"}", job));
+    const struct plan *dpo =
+        planning_make(text_format(&test_arena, "{" COMMON "%s\"objective\":\"dpo\"}", job));
+    CHECK(dpo->forecast.gpu_hours.mid > 1.1 * orpo->forecast.gpu_hours.mid);
+    CHECK(dpo->estimate.memory.allocated_bytes > 1.5e9 + orpo->estimate.memory.allocated_bytes);
+    // What nobody measured is wider than supervised tuning.
+    CHECK(dpo->efficiency.log_spread > dpo->prior.log_spread);
+}
+
+TEST(plan_of_grpo_pays_for_the_gpus_that_only_sample)
+{
+    const char *job = "\"objective\":\"grpo\",\"response_length\":\"600,1400,4096\",\"steps\":100,";
+    const struct plan *turns =
+        planning_make(text_format(&test_arena, "{" COMMON "%s\"gpus\":16}", job));
+    const struct plan *apart = planning_make(
+        text_format(&test_arena, "{" COMMON "%s\"gpus\":16,\"sampler_gpus\":8}", job));
+    CHECK(layout_gpus(&apart->chosen.layout) == 8 && apart->chosen.gpus == 16);
+    CHECK(layout_gpus(&turns->chosen.layout) == 16 && turns->chosen.gpus == 16);
+    CHECK_NEAR(apart->forecast.gpu_hours.mid, 16 * apart->forecast.wall_hours.mid, 1e-9);
+    CHECK(apart->chosen.workload.steps == 100 && turns->chosen.workload.steps == 100);
+    double seconds = 0;
+    for (size_t i = 0; i < apart->phases.count; i++)
+        seconds += apart->phases.items[i].seconds;
+    CHECK_NEAR(seconds, apart->chosen.seconds_per_step, 0.02);
+    CHECK(!strcmp(apart->phases.items[0].name, "rollout") && apart->phases.items[0].share > 0.5);
+}
+
+TEST(plan_of_grpo_with_longer_answers_takes_longer)
+{
+    double before = 0;
+    for (int p90 = 1000; p90 <= 16000; p90 *= 2) {
+        const struct plan *plan = planning_make(text_format(
+            &test_arena,
+            "{" COMMON "\"objective\":\"grpo\",\"steps\":100,\"gpus\":8,\"response_length\":"
+            "\"%d,%d,%d\"}",
+            p90 / 4, p90 / 2, p90));
+        CHECK(plan->forecast.gpu_hours.mid > before);
+        before = plan->forecast.gpu_hours.mid;
+    }
+}
