@@ -20,7 +20,8 @@ const spellings = {
     targets: ["all-linear", "attention", "q,v"], packing: ["on", "off"], mean_length: ["180", "1500"],
     deadline: ["4h", "2 d", "30 min"], startup: ["90", "5 min"], compile: ["2 min"], save_interval: ["30 min"],
     storage: ["2 GB/s", "200 MB/s"], budget: ["50", "5000"], price: ["1.99", "0", "12"], retries: ["0", "1", "2.5"],
-    pad_to_multiple_of: ["8", "64"], alpha: ["16"], failed_runs: ["0", "1"], runs: ["1", "20"], parallel_runs: ["1", "4"], evals_per_epoch: ["4"], failures_per_gpu_hour: ["1e-4"], seed: ["7", "123"],
+    pad_to_multiple_of: ["8", "64"], alpha: ["16"], failed_runs: ["0", "1"], runs: ["1", "20"], parallel_runs: ["1", "4"], evals_per_epoch: ["4"], failures_per_gpu_hour: ["1e-4"],
+    generations: ["8"], response_length: ["200,600,2000", "600"], sampler_gpus: ["1", "4"], steps: ["100"], seed: ["7", "123"],
 };
 const common = ["method", "rank", "context", "batching", "precision", "checkpointing", "gpu", "gpus", "stack", "epochs",
     "micro_batch", "global_batch", "price", "retries"];
@@ -29,6 +30,7 @@ function spell(field) {
     if (field.choices) return random.pick(field.choices);
     if (field.kind === "flag") return random.pick(["on", "off"]);
     if (field.kind === "share") return random.pick(["0", "5%", "0.3"]);
+    if (!spellings[field.name]) throw new Error(`same.mjs has no spelling of ${field.name}`);
     return random.pick(spellings[field.name]);
 }
 

@@ -180,10 +180,8 @@ static void add_adapter(struct build *b, double rows, double in, double out)
 static const struct {
     double bytes, launches;
 } dequantizers[] = {
-    [RECIPE_NF4] = { 4.3, 2 },
-    [RECIPE_NF4_NESTED] = { 4.2, 2 },
-    [RECIPE_GPTQ4] = { 22, 6 },
-    [RECIPE_GPTQ8] = { 22, 6 }, // the same operations on wider values
+    [RECIPE_NF4] = { 4.3, 2 },  [RECIPE_NF4_NESTED] = { 4.2, 2 },
+    [RECIPE_GPTQ4] = { 22, 6 }, [RECIPE_GPTQ8] = { 22, 6 }, // the same operations on wider values
     [RECIPE_INT8] = { 5, 2 },
 };
 
