@@ -31,7 +31,7 @@ plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
         --gpu h200 --gpus 1 --context 1024 --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
-        --startup 0 --storage 1e15 --failures-per-gpu-hour 0 \
+        --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
         --quiet --json "$@" || [ $? -eq 1 ]
