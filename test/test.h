@@ -36,6 +36,13 @@ void test_skip(const char *why); // return after it
     }                                                       \
     static void id(void)
 
+// How many of its random cases a long test runs: the sanitizers take ten times as long.
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { TEST_CASES_OF = 10 };
+#else
+enum { TEST_CASES_OF = 1 };
+#endif
+
 #define CHECK(claim) test_check((claim), #claim, __FILE__, __LINE__)
 #define CHECK_NEAR(a, b, relative) \
     test_check_near((a), (b), (relative), #a " = " #b, __FILE__, __LINE__)

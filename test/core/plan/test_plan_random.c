@@ -13,11 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { COUNT = 6 }; // the sanitizers take ten times as long
-#else
-enum { COUNT = 60 };
-#endif
+enum { COUNT = 60 / TEST_CASES_OF };
 enum { SEED = 20261116, MOST_PRINTED = 5 };
 
 static int violations;

@@ -182,7 +182,7 @@ static double make_series(struct series *s, double *step, struct rng *rng)
 // be better: with errors of a and b, in 2/π · atan(a / b) of all runs.
 TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as_they_are_right)
 {
-    enum { RUNS = 1000 };
+    enum { RUNS = 1000 / TEST_CASES_OF };
     static struct series s;
     static double with[RUNS], without[RUNS];
     struct rng rng = rng_seeded(15);
@@ -218,11 +218,13 @@ TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as
         arena_rewind(&test_arena, mark);
     }
     double error = stats_median(with, RUNS), prior_error = stats_median(without, RUNS);
-    if (better < 0.94 * RUNS || inside < 0.75 * RUNS || inside > 0.88 * RUNS)
+    const double slack = RUNS < 1000 ? 0.06 : 0;
+    bool good = better >= (0.94 - slack) * RUNS && inside >= (0.75 - slack) * RUNS &&
+                inside <= (0.88 + slack) * RUNS;
+    if (!good)
         printf("better %d, inside %d, %.3f against %.3f\n", better, inside, error, prior_error);
-    CHECK(better >= 0.94 * RUNS); // 952; other seeds 931 to 944; 964 if the step were known exactly
+    CHECK(good); // 952 and 876; other seeds 931 to 944; 964 if the step were known exactly
     CHECK(error < prior_error / 10); // 0.009 against 0.127
-    CHECK(inside >= 0.75 * RUNS && inside <= 0.88 * RUNS);
 }
 
 TEST(transient_without_widths_leaves_the_steps_as_they_are)
