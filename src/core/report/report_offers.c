@@ -14,8 +14,11 @@ enum { PROVIDER, HOURS, COST, KIND, GPUS, INSTANCE, AS_OF, COLUMNS };
 
 static const char *offer_name(struct arena *arena, const struct json *row)
 {
-    return text_format(arena, "%s, %.0f × %s", report_word(arena, row, "provider"),
-                       report_number(row, "gpus"), report_word(arena, row, "gpu"));
+    const char *provider = report_word(arena, row, "provider");
+    double gpus = report_number(row, "gpus");
+    if (!(gpus > 0))
+        return text_format(arena, "%s, by the token", provider);
+    return text_format(arena, "%s, %.0f × %s", provider, gpus, report_word(arena, row, "gpu"));
 }
 
 static void draw_offers(struct report_page *page, struct report_section *s, const struct json *rows,
@@ -156,11 +159,15 @@ static void draw_break_even(struct report_page *page, struct report_section *s,
             .reference_count = 1 });
 }
 
+static const char *commitment(struct arena *arena, double usd, const char *pays)
+{
+    return usd > 0 ? text_format(arena, "%s, %s", chart_spell(arena, usd, CHART_USD), pays) : "";
+}
+
 static void tabulate_kinds(struct report_page *page, struct report_section *s,
                            const struct json *rows)
 {
-    static const char *const heads[] = { "kind",  "hours",      "cost of a run",
-                                         "offer", "commitment", "pays from" };
+    static const char *const heads[] = { "kind", "hours", "cost", "offer", "commitment" };
     enum { KIND_COLUMNS = sizeof heads / sizeof *heads };
     struct arena *arena = page->arena;
     struct report_table *table = report_tabulate(page, s, heads, KIND_COLUMNS, 1u << 1 | 1u << 2);
@@ -174,16 +181,16 @@ static void tabulate_kinds(struct report_page *page, struct report_section *s,
         if (k == OFFERS_COLOCATION)
             committed = report_number(row, "ownership.server_usd.typical") *
                         report_number(row, "instances");
+        const char *pays = from > 0 ? text_format(arena, "pays from %.3g runs a month", from)
+                           : use > 0
+                               ? text_format(arena, "pays from %.0f %% of its hours", 100 * use)
+                               : "never pays";
         const char *cells[] = {
             offers_kind_names[k],
             report_between(arena, report_at(row, "elapsed_hours"), CHART_HOURS),
             report_between(arena, report_at(row, "cost_usd"), CHART_USD),
             offer_name(arena, row),
-            committed > 0 ? chart_spell(arena, committed, CHART_USD) : "",
-            from > 0  ? text_format(arena, "%.3g runs a month", from)
-            : use > 0 ? text_format(arena, "%.0f %% of its hours", 100 * use)
-            : k == OFFERS_RESERVED_1Y || k == OFFERS_RESERVED_3Y || k == OFFERS_COLOCATION ? "never"
-                                                                                           : "",
+            commitment(arena, committed, pays),
         };
         report_row(page, table, cells);
     }
