@@ -22,6 +22,9 @@ static const struct field own_fields[] = {
           .fallback = "the options of a plan below"),
     FIELD(own, offers, TEXT, "your own offers or a cloud's price list; may repeat", .value = "FILE",
           .fallback = "offers in the catalog"),
+    { 0 },
+};
+static const struct field output_fields[] = {
     FIELD(own, csv, FLAG, "print a sheet: a line per offer, a column per term of its cost"),
     { 0 },
 };
@@ -38,6 +41,7 @@ static struct options groups[] = {
     OPTIONS("places and prices", hosting_fields, &hosting_request),
     OPTIONS("the job, if it is not that of --plan", job_fields, &plan_request),
     OPTIONS("training recipe", recipe_fields, &plan_request.recipe),
+    OPTIONS("output", output_fields, &own),
     { 0 },
 };
 

@@ -14,13 +14,23 @@ static struct from from;
 
 static struct options groups[5];
 
+static struct field job_fields[4];
+
 static const struct options *list_options(struct arena *arena)
 {
     const struct options *hosts = hosts_options(arena);
     request = launch_request_default();
     from = (struct from){ 0 };
     groups[0] = (struct options)OPTIONS("the job file", launch_fields, &request);
+    // Here the plan has to be given: its options are not among these.
+    for (size_t i = 0; i + 1 < sizeof job_fields / sizeof *job_fields && hosts[0].fields[i].name;
+         i++) {
+        job_fields[i] = hosts[0].fields[i];
+        if (!strcmp(job_fields[i].name, "plan"))
+            job_fields[i].fallback = "required";
+    }
     groups[1] = hosts[0];
+    groups[1].fields = job_fields;
     groups[2] = (struct options)OPTIONS("the trainer", from_fields, &from);
     groups[3] = hosts[1];
     return groups;

@@ -117,6 +117,22 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
     return outlook_plan_read(plan, arena, text, asked.plan);
 }
 
+// A plan of preference tuning or RL cannot be measured, by whatever trainer.
+static enum err check_objective(struct arena *arena)
+{
+    struct text text;
+    struct json tree;
+    if (!asked.plan)
+        return OK;
+    TRY(file_read(&text, arena, asked.plan));
+    TRY(json_read(&tree, arena, text, asked.plan));
+    struct text objective = json_get_text(&tree, "objective");
+    for (int i = 0; i < OBJECTIVE_AUTO; i++)
+        if (text_is(objective, objective_names[i]))
+            return objective_check_pilot((enum objective_kind)i, asked.plan);
+    return OK;
+}
+
 // --- the result --------------------------------------------------------------
 
 static void put_written(const struct pilot *pilot, struct arena *arena)
@@ -353,6 +369,7 @@ static enum err run_wrapped(struct command_line *line)
 static enum err run(struct command_line *line)
 {
     TRY(read_options(line));
+    TRY(check_objective(line->arena));
     if (line->rest)
         return run_wrapped(line);
     struct pilot pilot;

@@ -5,7 +5,7 @@
 #include "base/embedded.h"
 #include "cli/data.h"
 #include "cli/terminal/print.h"
-#include "cli/validate_more.h"
+#include "cli/validate_outcomes.h"
 #include "core/measured/validate.h"
 #include "host/file.h"
 

@@ -69,6 +69,7 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     TRY(from_read(request->from, line));
     TRY(from_fill(request->from, &plan, request->gpus));
     from_warn(request->from, line);
+    TRY(objective_check_pilot((enum objective_kind)plan.objective, request->from->from));
     if (request->gpus > 0)
         plan.gpus = request->gpus;
     if (plan.gpus < 1 && !line->common.quiet)

@@ -150,6 +150,16 @@ static enum err time_passes(struct timing *out, struct arena *arena, const struc
     return OK;
 }
 
+enum err objective_check_pilot(enum objective_kind kind, const char *name)
+{
+    if (kind == OBJECTIVE_SFT || kind == OBJECTIVE_AUTO)
+        return OK;
+    return fail(ERR_UNAVAILABLE,
+                "%s: is of %s, of which pilots are not modelled yet: the phases of its steps are not "
+                "told apart; plan without --pilot, and follow the run with gpuhours watch",
+                name, objective_names[kind]);
+}
+
 enum err objective_phases(struct objective_phases *out, struct arena *arena,
                           const struct setup *setup, double efficiency)
 {

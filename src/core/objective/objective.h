@@ -82,5 +82,8 @@ struct objective_phases {
 };
 
 // Of the setup's step on its GPU, divided by what the stack reaches of the roofline.
+// A pilot's rate is that of supervised steps: it is not told apart into the phases of others.
+enum err objective_check_pilot(enum objective_kind kind, const char *name);
+
 enum err objective_phases(struct objective_phases *out, struct arena *arena,
                           const struct setup *setup, double efficiency);

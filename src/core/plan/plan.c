@@ -14,6 +14,7 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
     plan->efficiency = plan->prior;
     if (!request->pilot)
         return OK;
+    TRY(objective_check_pilot(plan->objective.kind, "this plan"));
     TRY(transfer_open(&plan->transfer, arena,
                       &(struct transfer_source){ .pilot = request->pilot,
                                                  .name = request->pilot_name,

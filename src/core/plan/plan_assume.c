@@ -213,7 +213,7 @@ static void add_memory(struct plan *plan)
           "of the plan",
           { exp(-memory->spread), 1, exp(memory->spread) },
           true,
-          "measured runs of the stack, data/runs.csv" },
+          "runs of the stack, data/runs.csv" },
         { "gradients held whole",
           "of all",
           { 1, 1, 1 },

@@ -12,7 +12,7 @@ const struct field plan_fields[] = {
     FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
           .fallback = "required"),
     FIELD_OF(plan_request, objective, objective_names,
-             "what is optimised; batches then count pairs of answers", .value = "NAME",
+             "training objective; of preference data, batches count pairs", .value = "NAME",
              .fallback = "sft, or as --from says"),
     FIELD_OF(plan_request, reference, objective_reference_names,
              "where preference tuning takes its reference from", .value = "FROM",

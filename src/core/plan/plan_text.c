@@ -225,9 +225,14 @@ static void put_objective(const struct plan *plan, struct arena *arena, struct o
         objective_reference_of(&plan->objective, &plan->chosen.recipe);
     struct out line = { .arena = arena };
     out_put(&line, "%s%s: a step is ", rows_words(plan, arena), references[reference]);
-    for (size_t i = 0; i < plan->phases.count; i++)
-        out_put(&line, "%s%.0f %% %s", i ? ", " : "", 100 * plan->phases.items[i].share,
-                plan->phases.items[i].name);
+    const char *gap = "";
+    for (size_t i = 0; i < plan->phases.count; i++) {
+        const struct objective_phase *phase = &plan->phases.items[i];
+        if (phase->share < 0.005)
+            continue;
+        out_put(&line, "%s%.0f %% %s", gap, 100 * phase->share, phase->name);
+        gap = ", ";
+    }
     put_line(out, objective_names[plan->objective.kind], out_string(&line));
 }
 

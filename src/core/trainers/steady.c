@@ -161,7 +161,6 @@ static double take_widths(struct steady *out, struct arena *arena, struct series
     out->seconds_per_width = fit.seconds_per_width;
     out->seconds_per_token = fit.seconds_per_token;
     out->widths_seen = fit.widths;
-    out->width_error = fit.width_error;
     for (size_t i = 0; fit.seconds_per_width > 0 && i < s->count; i++) {
         struct report *r = &s->reports[i];
         r->seconds = fmax(r->seconds - items[i].width_seconds, 0.1 * r->seconds);

@@ -83,7 +83,6 @@ struct steady {
     struct steady_slow slow[STEADY_CAUSES];
     // Where the steps' widths are known, everything above is without the cost of first sights.
     double seconds_per_width; // NAN: not fitted
-    double width_error;       // standard deviation of seconds_per_width
     double widths_seen;       // met for the first time so far
     double seconds_per_token; // NAN: tokens are unknown or hardly vary
     double first_seconds;     // of the warm-up beyond ordinary steps: kernels are loaded

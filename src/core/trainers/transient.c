@@ -304,10 +304,9 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
     double sum = 0, square = 0;
     for (int i = 0; i < COSTS; i++)
         sum += trials[i].weight;
-    out->seconds_per_step = out->seconds_per_token = out->seconds_per_width = 0;
+    out->seconds_per_token = out->seconds_per_width = 0;
     for (int i = 0; i < COSTS; i++) {
         double share = trials[i].weight / sum, cost = exp(trials[i].log_cost);
-        out->seconds_per_step += share * trials[i].x[0] / fit->unit[0];
         out->seconds_per_token += share * trials[i].x[1] / fit->unit[1];
         out->seconds_per_width += share * cost;
         square += share * cost * cost;
@@ -322,7 +321,7 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
                    size_t count, const struct transient_prior *prior)
 {
-    *out = (struct transient){ NAN, NAN, NAN, NAN, 0 };
+    *out = (struct transient){ NAN, NAN, NAN, 0 };
     for (size_t i = 0; i < count; i++) {
         out->widths += items[i].widths > 0 ? items[i].widths : 0;
         items[i].width_seconds = 0;

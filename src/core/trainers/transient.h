@@ -30,10 +30,10 @@ struct transient_item {
 };
 
 struct transient {
-    double seconds_per_step, seconds_per_token; // seconds_per_token NAN: tokens hardly vary
-    double seconds_per_width;                   // NAN: no width is new, or too few items
-    double width_error;                         // standard deviation of seconds_per_width
-    double widths;                              // that were new, in all items
+    double seconds_per_token; // NAN: tokens hardly vary
+    double seconds_per_width; // NAN: no width is new, or too few items
+    double width_error;       // standard deviation of seconds_per_width
+    double widths;            // that were new, in all items
 };
 
 // What is believed before anything is measured, P10 to P90; mid 0: nothing.

@@ -3,21 +3,22 @@
 #include "core/measured/validate.h"
 #include "test/core/knowledge.h"
 
-static struct run *shipped_runs(size_t *count)
+// All shipped runs, forecast.
+static struct validate_row *validate_shipped(struct knowledge *k, size_t *count)
 {
     struct run *runs;
+    struct validate_row *rows;
     CHECK(!run_read(&runs, count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
-    return runs;
+    struct validate_model model = { &k->catalog, k->stacks, k->stack_count };
+    CHECK(!validate_runs(&rows, &test_arena, runs, *count, runs, *count, &model));
+    return rows;
 }
 
 TEST(memory_verdicts_of_shipped_runs_are_mostly_right)
 {
     struct knowledge k = knowledge_open();
     size_t count;
-    struct run *runs = shipped_runs(&count);
-    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
-    struct validate_row *rows;
-    CHECK(!validate_runs(&rows, &test_arena, runs, count, runs, count, &model));
+    struct validate_row *rows = validate_shipped(&k, &count);
     struct validate_verdicts fits = validate_verdicts(rows, count);
     CHECK(fits.n >= 40 && (double)fits.right >= 0.87 * (double)fits.n);
     CHECK(fits.surely_wrong <= 3); // two that name no rank, and a 70B model under FSDP
@@ -53,10 +54,7 @@ TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
 {
     struct knowledge k = knowledge_open();
     size_t count;
-    struct run *runs = shipped_runs(&count);
-    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
-    struct validate_row *rows;
-    CHECK(!validate_runs(&rows, &test_arena, runs, count, runs, count, &model));
+    struct validate_row *rows = validate_shipped(&k, &count);
     double *ratios = ARENA_NEW(&test_arena, double, count);
     size_t n = log_ratios(ratios, rows, count, NULL, false);
     double all = stats_quantile(ratios, n, 0.9);

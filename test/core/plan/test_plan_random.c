@@ -3,9 +3,8 @@
 // fewer hours, a larger card never stops fitting, and so on. RANDOM_COUNT requests from
 // RANDOM_SEED; `make check-random` runs as many as asked.
 //
-// Which configuration is chosen by itself is left out of comparisons of hours: with more memory the
-// search may choose a larger micro-batch that turns out slower. They are made at the configuration
-// that the first plan chose, asked for by its names.
+// Hours are compared at the configuration that the first plan chose, asked for by its names; what
+// the search does with more memory is in test_requests.c.
 
 #include "base/rng.h"
 #include "test/core/planning.h"

@@ -2,50 +2,9 @@
 // One configuration has one number: random requests, the same ones at every run, through the plan,
 // its alternatives, its memory, its document, the offers and the report. test/web does the same
 // between the program and the page.
-#include "base/rng.h"
 #include "core/report/report.h"
 #include "test/core/hosting/comparing.h"
-
-#define PICK(rng, list) (list)[rng_below((rng), sizeof(list) / sizeof *(list))]
-
-static const char *const models[] = { "llama-3.1-8b",   "llama-3.1-70b", "qwen2.5-7b",
-                                      "llama-3.2-1b",   "gemma-3-27b",   "qwen3-30b-a3b",
-                                      "mistral-7b-v0.1" };
-static const char *const gpus[] = { "a100-sxm-80gb",  "h100-sxm", "rtx-4090", "l40s",
-                                    "v100-sxm2-16gb", "h200",     "b200",     "t4" };
-static const char *const stacks[] = { "hf",      "hf-peft",   "hf-deepspeed", "nemo",
-                                      "unsloth", "torchtune", "axolotl" };
-static const char *const methods[] = { "full", "lora", "qlora" };
-static const char *const batchings[] = { "auto", "longest", "packed", "grouped" };
-static const char *const precisions[] = { "bf16", "fp16", "fp8" };
-
-static const char *random_request(struct rng *rng, bool search)
-{
-    struct out out = { .arena = &test_arena };
-    out_put(&out, "{\"model\":\"%s\",\"tokens\":%.0f,\"method\":\"%s\",\"context\":%d",
-            PICK(rng, models), 1e6 * (double)(1 << rng_below(rng, 12)), PICK(rng, methods),
-            512 << rng_below(rng, 8));
-    if (rng_below(rng, 4))
-        out_put(&out, ",\"gpu\":\"%s\"", PICK(rng, gpus));
-    if (rng_below(rng, 2))
-        out_put(&out, ",\"stack\":\"%s\"", PICK(rng, stacks));
-    if (rng_below(rng, 3))
-        out_put(&out, ",\"gpus\":%d", 1 << rng_below(rng, 6));
-    if (rng_below(rng, 2))
-        out_put(&out, ",\"batching\":\"%s\"", PICK(rng, batchings));
-    if (rng_below(rng, 4) == 0)
-        out_put(&out, ",\"mean_length\":%d", 100 << rng_below(rng, 3));
-    if (rng_below(rng, 4) == 0)
-        out_put(&out, ",\"global_batch\":%d", 8 << rng_below(rng, 5));
-    if (rng_below(rng, 4) == 0)
-        out_put(&out, ",\"epochs\":%d", 1 + (int)rng_below(rng, 4));
-    if (rng_below(rng, 4) == 0)
-        out_put(&out, ",\"precision\":\"%s\"", PICK(rng, precisions));
-    if (rng_below(rng, 8) == 0)
-        out_put(&out, ",\"retries\":2,\"failed_runs\":0.5");
-    out_put(&out, ",\"search\":%s}", search ? "true" : "false");
-    return out_string(&out);
-}
+#include "test/core/random_request.h"
 
 // The request that asks for exactly that configuration.
 static struct plan_request explicitly(const struct plan *plan, const struct search_result *r)
@@ -175,7 +134,7 @@ TEST(random_requests_have_one_number_in_plan_memory_document_hosts_and_report)
     for (int i = 0; i < REQUESTS; i++) {
         struct arena_mark mark = arena_mark(&test_arena);
         bool search = i % 8 == 0;
-        const char *json = random_request(&rng, search);
+        const char *json = random_request(&rng, false, search);
         struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
         if (!planning_try(plan, json)) {
             planned++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate_more: what validate says beside the errors: verdicts of fit, and how jobs scale.
+// validate_outcomes: what validate says beside the errors: verdicts of fit, and how jobs scale.
 
 #pragma once
 

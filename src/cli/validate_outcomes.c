@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints verdicts of fit against outcomes, and the scaling of jobs against what was published.
 
-#include "cli/validate_more.h"
+#include "cli/validate_outcomes.h"
 
 #include "base/columns.h"
 
