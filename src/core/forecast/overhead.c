@@ -173,11 +173,10 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
     bool measured = width >= known && runs_cudnn(gpu);
     if (width >= known && !measured)
         width = 0.02;
-    out->first_width_seconds =
-        spread_over("first sight of a width", width * (measured ? 0.55 : 0.2), width,
-                    width * (measured ? 1.55 : 6), measured,
-                    measured ? "on an H200, transformers with PEFT"
-                             : "not measured for this stack and GPU");
+    out->first_width_seconds = spread_over(
+        "first sight of a width", width * (measured ? 0.55 : 0.2), width,
+        width * (measured ? 1.55 : 6), measured,
+        measured ? "on an H200, transformers with PEFT" : "not measured for this stack and GPU");
     out->first_steps_seconds =
         spread_over("first steps", first * (measured ? 0.12 : 0.1), first, first * 2.2, measured,
                     measured ? "kernels are loaded; on an H200, fresh and not"

@@ -154,10 +154,11 @@ enum err objective_check_pilot(enum objective_kind kind, const char *name)
 {
     if (kind == OBJECTIVE_SFT || kind == OBJECTIVE_AUTO)
         return OK;
-    return fail(ERR_UNAVAILABLE,
-                "%s: is of %s, of which pilots are not modelled yet: the phases of its steps are not "
-                "told apart; plan without --pilot, and follow the run with gpuhours watch",
-                name, objective_names[kind]);
+    return fail(
+        ERR_UNAVAILABLE,
+        "%s: is of %s, of which pilots are not modelled yet: the phases of its steps are not "
+        "told apart; plan without --pilot, and follow the run with gpuhours watch",
+        name, objective_names[kind]);
 }
 
 enum err objective_phases(struct objective_phases *out, struct arena *arena,
