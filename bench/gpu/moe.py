@@ -17,7 +17,7 @@ import time
 
 import torch
 from transformers import (DeepseekV2Config, DeepseekV2ForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, MixtralConfig,
-                          MixtralForCausalLM, OlmoeConfig, OlmoeForCausalLM)
+                          MixtralForCausalLM, OlmoeConfig, OlmoeForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM)
 
 from shapes import make
 
@@ -38,10 +38,14 @@ SHAPES = {
         n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6, moe_intermediate_size=1408,
         first_k_dense_replace=1, q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64,
         v_head_dim=128, n_group=1, topk_group=1, topk_method="greedy", vocab_size=102400)),
+    "qwen3-30b-a3b": (Qwen3MoeConfig, Qwen3MoeForCausalLM, ATTENTION, dict(
+        hidden_size=2048, intermediate_size=6144, num_hidden_layers=48, num_attention_heads=32, num_key_value_heads=4, head_dim=128,
+        num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768, norm_topk_prob=True, vocab_size=151936)),
 }
 # shape, experts ("" is as transformers has it), recomputation
 CASES = [(shape, "", False) for shape in SHAPES] + [("olmoe-1b-7b", "eager", False), ("olmoe-1b-7b", "", True),
-                                                     ("mixtral-16-layers", "eager", False), ("granite-3-3b-a800m", "eager", False)]
+                                                     ("mixtral-16-layers", "eager", False), ("granite-3-3b-a800m", "eager", False),
+                                                     ("qwen3-30b-a3b", "", True), ("qwen3-30b-a3b", "eager", False)]
 
 
 def build(shape, experts, recompute):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# moe.sh: steps of mixtures of experts on this GPU, into moe.jsonl in OUT (build/gpu), in under 90 seconds.
+# moe.sh: steps of mixtures of experts on this GPU, into moe.jsonl in OUT (build/gpu), in about 2 minutes.
 #
 # Forecasts of the same steps, made before: bench/gpu/moe_predicted.csv, which moe.sh predict writes anew.
 set -eu
@@ -29,9 +29,12 @@ if [ "${1:-}" = predict ]; then
         predict olmoe-1b-7b olmoe-1b-7b grouped full attention
         predict mixtral-16-layers bench/gpu/moe_mixtral.json eager none attention
         predict granite-3-3b-a800m granite-3-3b-a800m eager none attention
+        predict qwen3-30b-a3b qwen3-30b-a3b grouped none attention
+        predict qwen3-30b-a3b qwen3-30b-a3b grouped full attention
+        predict qwen3-30b-a3b qwen3-30b-a3b eager none attention
     } >bench/gpu/moe_predicted.csv
     exit
 fi
 out=${OUT:-build/gpu}
 mkdir -p "$out"
-exec "${PYTHON:-python3}" bench/gpu/moe.py "$out/moe.jsonl" "${SECONDS_MOST:-80}"
+exec "${PYTHON:-python3}" bench/gpu/moe.py "$out/moe.jsonl" "${SECONDS_MOST:-130}"
