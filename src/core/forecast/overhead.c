@@ -162,14 +162,18 @@ static struct assumption spread_over(const char *name, double low, double mid, d
 }
 
 // Measured on an H200 with transformers and PEFT: 0.10 to 0.12 s for each new width of a
-// micro-batch alone, 0.11 to 0.15 s in the Trainer, of 1B, 3B and 8B alike. The first steps of a
-// fresh machine load kernels, 6 s with 16 layers and 10 s with 32; of one that has run the trainer
-// before, 0.3 to 0.8 s. Nobody measured other stacks and older GPUs.
+// micro-batch alone, 0.11 to 0.15 s in the Trainer, of 1B, 3B and 8B alike.
+//
+// Kernels differ by the alignment of a width: odd, or divisible by 2, by 4, by 8. The first step of
+// each alignment reads its kernels from the library's files, on a machine that never did so before
+// 1.1 to 2.3 s with 16 layers and 2 to 2.7 s with 28; on one that has run the trainer before, the
+// first step alone takes 0.3 to 0.8 s more. Nobody measured other stacks and older GPUs.
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
-                           double layers)
+                           double layers, double alignments)
 {
     const double known = 0.1; // seconds; stacks that nobody measured have less
-    double width = stack->first_width_seconds, first = stack->first_steps_seconds * layers;
+    double width = stack->first_width_seconds;
+    double first = stack->first_steps_seconds * layers * fmax(1, alignments);
     bool measured = width >= known && runs_cudnn(gpu);
     if (width >= known && !measured)
         width = 0.02;
@@ -178,7 +182,7 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
         width * (measured ? 1.55 : 6), measured,
         measured ? "on an H200, transformers with PEFT" : "not measured for this stack and GPU");
     out->first_steps_seconds =
-        spread_over("first steps", first * (measured ? 0.12 : 0.1), first, first * 2.2, measured,
+        spread_over("first steps", first * 0.1, first, first * (measured ? 1.5 : 2.2), measured,
                     measured ? "kernels are loaded; on an H200, fresh and not"
                              : "kernels are loaded; not measured for this stack and GPU");
 }
@@ -199,7 +203,7 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     out->load_bytes = out->startup_loads ? 0 : 2 * (double)model_parameters(setup->model);
     out->eval_cost = overhead_eval_cost(step);
     out->new_widths = setup->distinct_widths;
-    overhead_first_sights(out, setup->stack, setup->gpu, step->layers);
+    overhead_first_sights(out, setup->stack, setup->gpu, step->layers, setup->alignments);
     out->gpus = (double)layout_gpus(layout);
     if (setup->passes.rollout)
         out->gpus += setup->passes.rollout->gpus; // those that only sample

@@ -78,7 +78,7 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
 // Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 // What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
-                           double layers);
+                           double layers, double alignments);
 
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);
 

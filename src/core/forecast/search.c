@@ -291,7 +291,8 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
         .processed_factor = { lengths, lengths, lengths },
         .overheads = *overheads,
     };
-    overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers);
+    overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers,
+                          result.workload.alignments);
     struct overhead_times times;
     result.wall_hours = forecast_middle(&times, &input) / 3600;
     double working = working_seconds(&times);
@@ -350,6 +351,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
             TRY(step_list(&step, walk->arena, &request));
             setup->varied_widths = workload->varied_widths;
             setup->distinct_widths = workload->distinct_widths;
+            setup->alignments = workload->alignments;
             overhead_configure(&overheads, setup, &step);
         }
         time_card(walk, card, &step, &request, result, &overheads);
@@ -509,6 +511,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .accumulation = result->workload.accumulation,
         .varied_widths = result->workload.varied_widths,
         .distinct_widths = result->workload.distinct_widths,
+        .alignments = result->workload.alignments,
         .passes = result->passes,
     };
 }

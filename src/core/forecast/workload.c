@@ -194,6 +194,20 @@ static void find_widths(struct workload *out, const struct workload_rule *rule, 
     else if (varied && !rule->full_rows && !rule->shapes)
         out->likely_widths = 2 * rule->length_spread.mid * mean / multiple;
     out->distinct_widths = workload_widths(out, out->steps);
+    out->alignments = workload_alignments(out->distinct_widths, multiple);
+}
+
+// Half of all widths are odd, a quarter divides by 2 alone, an eighth by 4 alone, an eighth by 8.
+double workload_alignments(double widths, double multiple)
+{
+    double met = 0, share = 1;
+    for (double alignment = 2; alignment <= 8; alignment *= 2) {
+        if (fmod(multiple, alignment) == 0)
+            continue;
+        share /= 2;
+        met += 1 - pow(1 - share, widths);
+    }
+    return met + 1 - pow(1 - share, widths);
 }
 
 double workload_widths(const struct workload *workload, double steps)

@@ -62,6 +62,7 @@ struct workload {
     int batching;
     bool varied_widths;
     double distinct_widths;              // that one rank meets in the whole run
+    double alignments;                   // 1, 2, 4 and 8 by which they divide at most: how many met
     const struct packing_sights *sights; // as simulated; NULL: unknown
     double likely_widths;                // where they are unknown: as many recur
     struct range processed_factor;       // of processed_tokens, where the lengths are uncertain
@@ -79,6 +80,9 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
 
 // Distinct (rows, width) that one rank has met after so many steps.
 double workload_widths(const struct workload *workload, double steps);
+
+// How many of the alignments 1, 2, 4 and 8 that many widths, all multiples of one number, have.
+double workload_alignments(double widths, double multiple);
 
 // The counts of "workload.widths" in a plan's document, for that many micro-batches a step.
 void workload_read_widths(struct packing_sights *out, const struct json *workload,

@@ -24,6 +24,7 @@ struct setup {
     double accumulation;       // micro-batches per optimizer step
     bool varied_widths;        // batches are padded to widths that vary at random
     double distinct_widths;    // how many of them a run has
+    double alignments;         // how many powers of two, from 1 to 8, divide some of them at most
     struct step_passes passes; // of the objective; zero: supervised tuning
 };
 

@@ -54,7 +54,8 @@ const struct field stack_fields[] = {
     FIELD(stack, host_bytes_per_s, RATE,
           "of its optimizer in host memory, over the GPUs of a host"),
     FIELD(stack, first_width_seconds, SECONDS, "at the first sight of a width, on Hopper or newer"),
-    FIELD(stack, first_steps_seconds, SECONDS, "of the first steps, per layer: kernels are loaded"),
+    FIELD(stack, first_steps_seconds, SECONDS,
+          "of the first step of each alignment of widths, per layer"),
     FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
     FIELD(stack, memory_spread, NUMBER, "half of the 80 % range of memory, as a logarithm"),
@@ -93,7 +94,7 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
     struct text like = json_get_text(in, "like");
     field_clear(stack_fields, out);
     out->first_width_seconds = 0.02; // nobody measured it
-    out->first_steps_seconds = 0.3;
+    out->first_steps_seconds = 0.08;
     if (like.at) {
         const char *wanted = text_copy(arena, like);
         const struct stack *base = find_exact(before, before_count, wanted);

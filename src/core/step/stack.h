@@ -64,7 +64,8 @@ struct stack {
     double fetch_seconds;       // of the host per weight fetched under ZeRO-3
     double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
-    double first_steps_seconds; // of the first steps of a process, per layer: kernels are loaded
+    double
+        first_steps_seconds; // of the first step of each alignment, per layer: kernels are loaded
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
     double overlap;       // share of communication that can overlap with compute
     double dropout;       // on adapters, unless the recipe gives one

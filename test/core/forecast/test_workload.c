@@ -253,6 +253,16 @@ TEST(workload_of_unknown_lengths_meets_widths_as_equally_likely_ones)
     CHECK(workload.distinct_widths == 1);
 }
 
+TEST(workload_meets_each_alignment_of_its_widths_once)
+{
+    CHECK_NEAR(workload_alignments(1, 1), 1, 1e-12);
+    CHECK_NEAR(workload_alignments(2, 1), 4 - 0.25 - 0.5625 - 2 * 0.765625, 1e-12);
+    CHECK_NEAR(workload_alignments(1000, 1), 4, 1e-9);
+    CHECK_NEAR(workload_alignments(1000, 2), 3, 1e-9);
+    CHECK_NEAR(workload_alignments(1000, 12), 2, 1e-9); // by 4 alone, and by 8
+    CHECK_NEAR(workload_alignments(1000, 64), 1, 1e-12);
+}
+
 TEST(workload_of_pairs_pads_both_answers_to_the_longer_one)
 {
     struct lengths lengths = { .arena = &test_arena };
