@@ -104,3 +104,10 @@ double packing_widths_seen(const struct packing_sights *sights, double micro_bat
     return y +
            (sights->widths[above] - y) * (micro_batches - x) / (sights->micro_batches[above] - x);
 }
+
+double packing_widths_error(const struct packing_sights *sights, double micro_batches)
+{
+    double added = packing_widths_seen(sights, 2 * micro_batches) -
+                   packing_widths_seen(sights, micro_batches);
+    return sqrt(fmax(added, 0));
+}
