@@ -33,6 +33,7 @@ static enum err simulate(struct outlook_plan *out, const struct command_line *li
         *stack = request->stack ? request->stack : stack_default(request->recipe.method);
     rule.context = (double)request->context;
     rule.batching = request->batching;
+    rule.epochs = request->epochs > 0 ? request->epochs : rule.epochs;
     TRY(data_trainer(&trainer, line, stack));
     TRY(pilot_rows_lengths(&lengths, line->arena, profile, (uint64_t)request->seed));
     TRY(workload_measure(&rule, line->arena, &lengths, trainer, (uint64_t)request->seed));
