@@ -217,7 +217,7 @@ TEST(transient_of_six_recorded_pilots_forecasts_the_steps_of_their_runs)
     double worst = 0;
     for (size_t i = 0; i < 6; i++)
         worst = fmax(worst, errors[i]);
-    bool good = worst < 0.13 && stats_median(errors, 6) < 0.08;
+    bool good = worst < 0.10 && stats_median(errors, 6) < 0.07;
     if (!good)
         printf("worst %.3f, %.3f %.3f %.3f %.3f %.3f %.3f\n", worst, errors[0], errors[1],
                errors[2], errors[3], errors[4], errors[5]);
