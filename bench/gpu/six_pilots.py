@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of six_pilots.sh, which says what they are for.
 
-    six_pilots.py rows ROWS                      JSON lines whose texts have GSM8K's first lengths, in tokens of a byte
+    six_pilots.py rows ROWS [gsm8k|glaive]       JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, or lengths
+                                                 drawn from the histogram of conversations with tools
     six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
     six_pilots.py evaluations ROWS BATCH EVERY   in an epoch
     six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
     six_pilots.py forecast PLAN NAME             one JSON line: the seconds of train() that a plan expects (whole_runs.sh)
     six_pilots.py took RESULT NAME FORECASTS     one JSON line: train() against it
     six_pilots.py summary LINES.jsonl            errors over all configurations
+    six_pilots.py record FOLDER…                 JSON lines for bench/results: seconds of each step, widths of each micro-batch
     six_pilots.py stand-in --rows … --out …      steps that sleep, with a transient, instead of rows_trainer.py
     six_pilots.py card PILOT.json                names a GPU in the pilot of a stand-in
 """
@@ -19,16 +21,28 @@ import sys
 import time
 
 LENGTHS = "test/data/gsm8k_lengths.csv"
+HISTOGRAM, BIN = "bench/gpu/glaive_lengths.csv", 64
 HELD_OUT = 64
 
 
-def rows(count):
+def numbers(path):
+    return [list(map(int, line.split(","))) for line in open(path) if line[0].isdigit()]
+
+
+def lengths_of(data, count):
+    if data == "gsm8k":
+        return [length for length, _ in numbers(LENGTHS)][:count]
+    draw, bins = random.Random(15), numbers(HISTOGRAM)
+    drawn = draw.choices([first for first, _ in bins], [rows for _, rows in bins], k=count)
+    return [first + draw.randrange(BIN) for first in drawn]
+
+
+def rows(count, data="gsm8k"):
     words = random.Random(7)
     pool = "".join(words.choice("abcdefghij klmnop qrstuvwxyz ") for _ in range(70000))
-    lengths = [line.split(",")[0] for line in open(LENGTHS) if line[0].isdigit()]
-    for length in lengths[:int(count)]:
+    for length in lengths_of(data, int(count)):
         start = words.randrange(60000)
-        print(json.dumps({"text": pool[start:start + int(length) - 1]}))
+        print(json.dumps({"text": pool[start:start + length - 1]}))
 
 
 def share(count, every):
@@ -84,6 +98,24 @@ def took(path, name, forecasts):
                           held=before["p10"] <= seconds <= before["p90"])), flush=True)
 
 
+def record(*folders):
+    def seconds(path):
+        stamps = [json.loads(line)["seconds"] for line in open(path)]
+        return [round(after - before, 3) for before, after in zip(stamps, stamps[1:])]
+
+    for folder in folders:
+        def wall(path):
+            hours = json.load(open(f"{folder}/{path}"))["wall_hours"]
+            return {p: round(3600 * hours[p], 2) for p in ("p10", "p50", "p90")}
+
+        result = json.load(open(f"{folder}/run/result.json"))
+        print(json.dumps(dict(
+            name=os.path.basename(folder.rstrip("/")), train_seconds=round(result["train_seconds"], 2), without_pilot=wall("before.json"),
+            with_pilot=wall("after.json"), run_seconds=seconds(f"{folder}/run/stamps.jsonl"),
+            run_widths=[width for _, width in result["micro_batches"]], pilot_seconds=seconds(f"{folder}/piloted/stamps.jsonl")),
+            separators=(",", ":")))
+
+
 def summary(path):
     every = [json.loads(line) for line in open(path)]
     for which in ("before", "after"):
@@ -119,6 +151,7 @@ def stand_in(given):
             seen.add(tuple(shape))
             shapes.append(shape)
             tokens += shape[0] * shape[1]
+            wait += 4e-6 * shape[0] * shape[1]  # below an H200's peak
         time.sleep(wait)
         stamps.write(json.dumps({"step": step, "seconds": time.monotonic(), "tokens": tokens}) + "\n")
         sys.stderr.write(f"\r{100 * step // steps:3d}%|##   | {step}/{steps} [00:{step % 60:02d}<00:10, 9.9it/s]")

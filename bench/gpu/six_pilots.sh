@@ -1,12 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# six_pilots.sh [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs, in six configurations.
+# six_pilots.sh [predict] [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs.
 #
-# They differ in model, order of rows, accumulation, checkpointing and evaluation; rows have GSM8K's lengths and are padded to
-# the longest of their micro-batch, any width. For each: gpuhours plan without a pilot, a pilot of PILOT_SECONDS (58, start-up
-# included), gpuhours plan --pilot, and the run with nothing around it. One JSON line each: the seconds of train() against P10,
-# P50 and P90 of both plans, which leave out start-up and loading of weights. Without a name all six: about 17 minutes.
-# Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
+# Six configurations differ in model, lengths, order of rows, accumulation, checkpointing and evaluation; rows are padded to the
+# longest of their micro-batch, any width. Three have GSM8K's lengths, on which the costs of new widths were measured; three have
+# those of conversations with tools, which are three times as long and were not. Rows are as many as make train() last about 125 s.
+#
+# predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot. It needs no GPU, and is
+# committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
+# (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
+# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights. Lines, plans, pilots
+# and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
 # TRY=1: a stand-in for the trainer that needs neither PyTorch nor a GPU, and few rows, to see that everything runs.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -17,19 +21,21 @@ work=build/six_pilots.work
 try=${TRY:-}
 export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-# NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
+forecasts=bench/gpu/six_pilots.jsonl
+
+# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
 configurations='
-1b-shuffled llama-3.2-1b 4400 8 1 longest none 0
-1b-grouped-accumulated llama-3.2-1b 3200 8 4 grouped none 0
-3b-shuffled-checkpointed llama-3.2-3b 2240 8 4 longest full 0
-3b-grouped-evaluated llama-3.2-3b 2400 8 1 grouped none 50
-8b-shuffled llama-3.1-8b 1920 8 1 longest none 0
-8b-grouped-accumulated-checkpointed-evaluated llama-3.1-8b 800 4 4 grouped full 10
+1b-shuffled llama-3.2-1b gsm8k 1024 6400 8 1 longest none 0
+3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 3904 8 4 grouped none 20
+8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 1680 8 1 longest full 0
+1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4480 8 4 grouped none 20
+3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 960 4 4 longest full 0
+8b-chat-grouped llama-3.1-8b glaive 2048 1320 4 1 grouped none 0
 '
 
 plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
-        --gpu h200 --gpus 1 --context 1024 --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
+        --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
         --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
@@ -37,12 +43,28 @@ plan() { # MORE…
         --quiet --json "$@" || [ $? -eq 1 ]
 }
 
-measure() { # NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
-    name=$1 shape=$2 rows=$3 micro=$4 accumulation=$5 batching=$6 checkpointing=$7 evaluate=$8
+configure() { # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
+    name=$1 shape=$2 data=$3 context=$4 rows=$5 micro=$6 accumulation=$7 batching=$8 checkpointing=$9
+    shift 9
+    evaluate=$1
     folder=$work/$name
-    minutes=$(calculate "${PILOT_SECONDS:-58} / 60")
     if [ "$try" ]; then
-        rows=$((micro * accumulation * 60)) minutes=0.15 shape=llama-3.2-1b # no larger one is as fast
+        rows=$((micro * accumulation * 60)) shape=llama-3.2-1b # no larger one is as fast
+    fi
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    "$python" bench/gpu/six_pilots.py rows "$rows" "$data" >"$folder/rows.jsonl"
+    plan >"$folder/before.json"
+}
+
+predict() {
+    "$python" bench/gpu/six_pilots.py forecast "$folder/before.json" "$name" >>$forecasts
+}
+
+measure() {
+    minutes=$(calculate "${PILOT_SECONDS:-50} / 60")
+    if [ "$try" ]; then
+        minutes=0.15
         trainer="$python bench/gpu/six_pilots.py stand-in"
     else
         trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on"
@@ -50,10 +72,6 @@ measure() { # NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EV
     trainer="$trainer --rows $folder/rows.jsonl --micro-batch $micro --accumulation $accumulation --evaluate-every $evaluate"
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    "$python" bench/gpu/six_pilots.py rows "$rows" >"$folder/rows.jsonl"
-    plan >"$folder/before.json"
     code=0
     "$gpuhours" pilot --plan "$folder/before.json" --minutes "$minutes" --ledger off --quiet --out "$folder/pilot.json" -- \
         $trainer --out "$folder/piloted" >"$folder/pilot.stdout" 2>"$folder/pilot.stderr" || code=$?
@@ -77,6 +95,12 @@ keep() { # as one file, after each configuration: a command may be cut off
     cp "$work/six_pilots.tar.gz" "$out/"
 }
 
+what=measure
+if [ "${1:-}" = predict ]; then
+    what=predict
+    shift
+    : >$forecasts
+fi
 rm -rf "$work"
 mkdir -p "$work"
 : >"$work/six_pilots.jsonl"
@@ -85,7 +109,8 @@ while read -r line; do
     name=${line%% *}
     [ "$name" ] || continue
     case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
-    measure $line </dev/null
-    keep
+    configure $line
+    $what </dev/null
+    [ "$what" = predict ] || keep
 done <"$work/configurations"
-"$python" bench/gpu/six_pilots.py summary "$work/six_pilots.jsonl"
+[ "$what" = predict ] || "$python" bench/gpu/six_pilots.py summary "$work/six_pilots.jsonl"

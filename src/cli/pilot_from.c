@@ -11,31 +11,54 @@
 #include <stdio.h>
 #include <string.h>
 
-// Tokens that all GPUs process in a step, padding included.
-static enum err step_tokens(double *out, const struct command_line *line,
-                            const struct plan_request *request, const char *profile, double micro,
-                            double ranks)
+// The first sights of widths, by steps instead of micro-batches.
+static struct packing_sights sights_by_steps(const struct workload *work)
+{
+    struct packing_sights sights = *work->sights;
+    for (int i = 0; i < sights.count; i++)
+        sights.micro_batches[i] /= work->accumulation;
+    sights.epoch /= work->accumulation;
+    return sights;
+}
+
+// The batches that the trainer makes of a profile's rows: steps, tokens and new widths.
+static enum err simulate(struct outlook_plan *out, const struct command_line *line,
+                         const struct plan_request *request, const char *profile, double micro,
+                         double ranks)
 {
     struct workload_rule rule = workload_rule();
-    double rows = (double)request->global_batch;
-    *out = NAN;
-    if (request->global_batch < 1 || request->context < 1)
-        return OK;
+    struct lengths lengths = { 0 };
+    struct workload work;
+    const char *trainer,
+        *stack = request->stack ? request->stack : stack_default(request->recipe.method);
     rule.context = (double)request->context;
     rule.batching = request->batching;
-    if (profile && request->batching != BATCHING_AUTO && micro > 0) {
-        struct lengths lengths = { 0 };
-        struct workload work;
-        const char *trainer,
-            *stack = request->stack ? request->stack : stack_default(request->recipe.method);
-        TRY(data_trainer(&trainer, line, stack));
-        TRY(pilot_rows_lengths(&lengths, line->arena, profile, (uint64_t)request->seed));
-        TRY(workload_measure(&rule, line->arena, &lengths, trainer, (uint64_t)request->seed));
-        workload_make(&work, &rule, micro, ranks, rows);
-        *out = work.processed_tokens / work.steps;
-    } else if (request->batching == BATCHING_PACKED || request->batching == BATCHING_MAX) {
-        *out = rows * rule.context;
-    }
+    rule.epochs = request->epochs > 0 ? request->epochs : rule.epochs;
+    TRY(data_trainer(&trainer, line, stack));
+    TRY(pilot_rows_lengths(&lengths, line->arena, profile, (uint64_t)request->seed));
+    TRY(workload_measure(&rule, line->arena, &lengths, trainer, (uint64_t)request->seed));
+    workload_make(&work, &rule, micro, ranks, (double)request->global_batch);
+    out->processed_tokens = work.processed_tokens;
+    out->steps = work.steps;
+    if (work.sights && work.varied_widths)
+        out->sights = sights_by_steps(&work);
+    return OK;
+}
+
+// Tokens that all GPUs process, padding included, and steps: of an epoch where the rows are known,
+// else of one step.
+static enum err find_batches(struct outlook_plan *out, const struct command_line *line,
+                             const struct plan_request *request, const char *profile, double micro,
+                             double ranks)
+{
+    double rows = (double)request->global_batch;
+    bool full = request->batching == BATCHING_PACKED || request->batching == BATCHING_MAX;
+    if (request->global_batch < 1 || request->context < 1)
+        return OK;
+    if (profile && request->batching != BATCHING_AUTO && micro > 0)
+        return simulate(out, line, request, profile, micro, ranks);
+    if (full)
+        out->processed_tokens = rows * (double)request->context;
     return OK;
 }
 
@@ -65,7 +88,7 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
 {
     struct plan_request plan = plan_request_default();
     struct layout layout;
-    double micro, tokens;
+    double micro;
     TRY(from_read(request->from, line));
     TRY(from_fill(request->from, &plan, request->gpus));
     from_warn(request->from, line);
@@ -77,11 +100,11 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
                     plan.gpus > 0 ? plan.gpus : 1));
     TRY(plan_request_rows(&micro, &plan));
-    TRY(step_tokens(&tokens, line, &plan, request->profile, micro, (double)layout.data));
     *out = (struct outlook_plan){ .name = request->from->from,
-                                  .processed_tokens = tokens,
+                                  .processed_tokens = NAN,
                                   .steps = 1,
                                   .gpus = plan.gpus > 0 ? (double)plan.gpus : 0 };
+    TRY(find_batches(out, line, &plan, request->profile, micro, (double)layout.data));
     configure(&out->configuration, &plan, micro, (double)layout.data);
     return OK;
 }

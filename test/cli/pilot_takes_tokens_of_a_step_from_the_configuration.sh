@@ -15,6 +15,7 @@ run --gpus 2 --from test/data/from/axolotl.yml
 echo "-- padded to the longest"
 "$GPUHOURS" profile example --quiet --json >"$work/profile.json"
 run --profile "$work/profile.json" --from test/data/from/litgpt.yaml
+grep -q '"widths_seen": [1-9]' "$work/pilot.json" && echo "knows the new widths"
 left
 echo "-- refused"
 "$GPUHOURS" pilot --from test/data/from/axolotl.yml 2>&1

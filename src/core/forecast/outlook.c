@@ -86,6 +86,7 @@ struct steady_rule outlook_rule(const struct outlook_plan *plan)
         .width_seconds = plan->width_seconds,
         .total_steps = plan->steps > 0 ? plan->steps : 0,
         .total_widths = packing_widths_seen(&plan->sights, plan->steps),
+        .widths_error = packing_widths_error(&plan->sights, plan->steps),
     };
     if (tokens > 0 && rate->low > 0)
         rule.step_seconds =

@@ -141,10 +141,9 @@ static void take_logs(struct series *s)
 
 // --- first sights of widths ---------------------------------------------------
 
-// Takes the cost of first sights out of the seconds. Returns the standard deviation of the cost of
-// one; NAN where no widths are known.
-static double take_widths(struct steady *out, struct arena *arena, struct series *s,
-                          const struct steady_rule *rule)
+// Takes the cost of first sights out of the seconds.
+static struct transient take_widths(struct steady *out, struct arena *arena, struct series *s,
+                                    const struct steady_rule *rule)
 {
     struct transient_item *items = ARENA_NEW(arena, struct transient_item, s->count + 1);
     for (size_t i = 0; i < s->count; i++) {
@@ -165,7 +164,7 @@ static double take_widths(struct steady *out, struct arena *arena, struct series
         struct report *r = &s->reports[i];
         r->seconds = fmax(r->seconds - items[i].width_seconds, 0.1 * r->seconds);
     }
-    return fit.width_error;
+    return fit;
 }
 
 // --- warm-up and slow steps --------------------------------------------------
@@ -381,11 +380,27 @@ static void reach_extrapolated(struct steady *out, double fall, size_t count, si
     out->step_seconds.low = fmin(out->step_seconds.low, step);
 }
 
-// Widens an interval by another error, in the logarithm.
-static struct range widened(struct range range, double log_half)
+// Widens an interval by a factor and by another error, in the logarithm.
+static struct range widened(struct range range, double factor, double log_half)
 {
-    double half = hypot(log(range.high / range.mid), log_half);
+    double half = hypot(factor * log(range.high / range.mid), log_half);
     return (struct range){ range.mid * exp(-half), range.mid, range.mid * exp(half) };
+}
+
+// What first sights leave open of the run, as a half-width of its steady step: their cost and their
+// number. A first sight that is believed too dear makes the steady step too short; in the forecast
+// of the run the two errors cancel, as far as the run has as many new widths a step.
+static double width_half(const struct steady *out, const struct steady_rule *rule,
+                         const struct transient *fit, double widths, double level)
+{
+    double z = stats_normal_quantile(0.5 + level / 2), run = 0, number = 0;
+    if (rule->total_steps > 0) {
+        run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
+        number = fit->seconds_per_width * rule->widths_error /
+                 (rule->total_steps * out->step_seconds.mid);
+    }
+    double cost = fit->width_error * fabs(widths - run) / out->ordinary_seconds;
+    return z * fmin(hypot(cost, number), 1);
 }
 
 // --- all ---------------------------------------------------------------------
@@ -414,7 +429,8 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
 }
 
 static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
-                             size_t warmup, const struct steady_rule *rule, double width_error)
+                             size_t warmup, const struct steady_rule *rule,
+                             const struct transient *fit)
 {
     double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
     double *tokens = ARENA_NEW(arena, double, s->count + 1);
@@ -448,16 +464,13 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
-    // A first sight that is believed too dear makes the steady step too short. In the forecast of
-    // the run the two errors cancel, as far as the run has as many new widths a step.
-    if (width_error >= 0) {
-        double z = stats_normal_quantile(0.5 + level / 2), run = 0;
-        if (rule->total_steps > 0)
-            run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
-        double half = z * fmin(width_error * fabs(widths - run) / out->ordinary_seconds, 1);
-        out->step_seconds = widened(out->step_seconds, half);
-        out->tokens_per_s = widened(out->tokens_per_s, half);
-        pace = widened(pace, half);
+    if (fit->width_error >= 0) {
+        double half = width_half(out, rule, fit, widths, level), factor = fit->blur;
+        if (rule->total_steps > 0) // the run's own steps scatter too
+            factor *= sqrt(1 + (double)out->ordinary_steps / rule->total_steps);
+        out->step_seconds = widened(out->step_seconds, factor, half);
+        out->tokens_per_s = widened(out->tokens_per_s, factor, half);
+        pace = widened(pace, factor, half);
     }
     struct range rate = known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;
@@ -485,7 +498,7 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                             .drift = NAN,
                             .first_seconds = NAN };
     join_bursts(&s, steps, count);
-    double width_error = take_widths(out, arena, &s, rule);
+    struct transient fit = take_widths(out, arena, &s, rule);
     take_logs(&s);
     size_t warmup = find_warmup(&s);
     for (size_t i = 0; i < warmup; i++) {
@@ -493,7 +506,7 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
         out->warmup_seconds += s.reports[i].seconds;
     }
     find_slow(&s, warmup, out->seconds_per_width);
-    measure_ordinary(out, arena, &s, warmup, rule, width_error);
+    measure_ordinary(out, arena, &s, warmup, rule, &fit);
     if (out->ordinary_steps > 0)
         out->first_seconds =
             fmax(0, out->warmup_seconds - (double)out->warmup_steps * out->ordinary_seconds /

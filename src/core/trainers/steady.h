@@ -65,6 +65,7 @@ struct steady_rule {            // 0 means the default
     struct range step_seconds;  // believed time of a steady step; mid 0: unknown
     double total_steps;         // of the run; 0: unknown
     double total_widths;        // that the run meets
+    double widths_error;        // standard deviation of total_widths: batches are drawn at random
 };
 
 struct steady {

@@ -25,13 +25,15 @@
 #include <string.h>
 
 enum {
-    TERMS = 2,   // steps and tokens
+    TERMS = 3,   // steps, tokens and, where its cost is not given, new widths
     LEAST = 8,   // reports needed
     MOST = 2000, // reports told apart; neighbours of longer series are joined
     ROUNDS = 12,
     COUNTS = 25, // values of k weighed for one report
-    COSTS = 61,  // values of c weighed at once
+    COSTS = 41,  // values of c weighed at once
     PASSES = 6,  // each around the best of the one before
+    STARTS = 9,  // of the search for rows of dots: values of c, each with
+    SHIFTS = 3,  // so many steady steps
 };
 #define TOKENS_VARY 0.02 // least relative deviation of tokens per step that can be fitted
 #define MEMORY_MOST 0.8  // cap of the residuals' lag-one autocorrelation
@@ -39,6 +41,11 @@ enum {
 #define STALL_WIDTH 4.0  // mean steps over which the seconds of a stall are spread
 #define COSTS_LEAST 0.01 // of what is believed of c, or of a tenth of a second
 #define COSTS_MOST 6.0
+#define ROWS_LEAST 0.2 // of the same: where rows are looked for
+#define ROWS_MOST 4.0
+#define ROWS_SCALE 0.1 // deviation within a row at the start, of their distance
+#define ROWS_REACH 0.3 // around the best c, in the logarithm
+#define BLUR_MOST 10.0
 #define STEP_DOUBT 1.5 // × what is believed of a step, which the plan counts once more
 
 struct report {
@@ -61,6 +68,7 @@ struct fit {
     double scale; // standard deviation of a step's seconds that the terms leave
     double likelihood;
     double alike; // reports that tell as much as one, because neighbours' residuals are alike
+    double blur;  // deviation with the guessed k over that without, squared
 };
 
 // --- reports -----------------------------------------------------------------
@@ -166,38 +174,54 @@ static struct belief believe(const struct fit *fit, const struct report *report)
     return out;
 }
 
-// One round. Σ share · (y − c·k)² over all k = weight · ((y − c·mean)² + c² · variance).
-static void improve(struct fit *fit)
+// One round. Σ share · (y − c·k)² over all k = weight · ((y − c·mean)² + c² · variance): c is
+// either given, or one more unknown with a second equation c · √variance = 0 for each report.
+static void improve(struct fit *fit, bool free_cost)
 {
     double freedom = 1e-9, left = 0;
+    size_t rows = 0;
     fit->likelihood = 0;
     for (size_t i = 0; i < fit->count; i++) {
         const struct report *report = &fit->reports[i];
         struct belief belief = believe(fit, report);
-        double root = sqrt(belief.weight / report->steps), *row = fit->rows + TERMS * i;
+        double root = sqrt(belief.weight / report->steps), *row = fit->rows + TERMS * rows;
         row[0] = root * report->steps / fit->unit[0];
         row[1] = fit->tokens ? root * report->tokens / fit->unit[1] : 0;
-        fit->values[i] = root * (report->seconds - fit->cost * belief.mean);
+        row[2] = free_cost ? root * belief.mean : 0;
+        fit->values[rows++] = root * (report->seconds - (free_cost ? 0 : fit->cost * belief.mean));
         fit->likelihood += belief.log_likelihood;
         freedom += belief.weight;
-        left += root * root * fit->cost * fit->cost * belief.variance;
+        left += root * root * belief.variance;
+        if (free_cost && belief.variance > 0) {
+            fit->values[rows] = 0;
+            row[TERMS] = row[TERMS + 1] = 0;
+            row[TERMS + 2] = root * sqrt(belief.variance);
+            rows++;
+        }
     }
-    nnls_solve(fit->x, fit->rows, fit->values, fit->count, TERMS);
-    double last = 0, square = 0, product = 0;
-    for (size_t i = 0; i < fit->count; i++) {
+    nnls_solve(fit->x, fit->rows, fit->values, rows, TERMS);
+    if (free_cost && fit->x[2] > 0)
+        fit->cost = fit->x[2];
+    double last = 0, square = 1e-12, product = 0, guessed = left * fit->cost * fit->cost;
+    for (size_t i = 0; i < rows; i++) {
         const double *row = fit->rows + TERMS * i;
-        double off = fit->values[i] - fit->x[0] * row[0] - fit->x[1] * row[1];
+        double off = fit->values[i];
+        for (int j = 0; j < TERMS; j++)
+            off -= fit->x[j] * row[j];
         square += off * off;
         product += off * last;
         last = off;
     }
-    fit->scale = fmax(sqrt((square + left) / fmax(freedom - TERMS, 1)), 1e-3 * fit->mean_step);
+    double all = free_cost ? square : square + guessed;
+    fit->blur = 1 + guessed / square;
+    fit->scale = fmax(sqrt(all / fmax(freedom - TERMS + 1, 1)), 1e-3 * fit->mean_step);
     double memory = square > 0 ? product / square - 2 / sqrt(freedom) : 0;
     memory = fmin(fmax(memory, 0), MEMORY_MOST);
     fit->alike = (1 + memory) / (1 - memory);
 }
 
-static void fit_for(struct fit *fit, double cost)
+// The steady step and the scale that the medians give, as if every report had met what it expects.
+static void begin(struct fit *fit, double cost)
 {
     for (size_t i = 0; i < fit->count; i++) {
         const struct report *r = &fit->reports[i];
@@ -210,8 +234,6 @@ static void fit_for(struct fit *fit, double cost)
     fit->cost = cost;
     fit->x[0] = step * fit->unit[0];
     fit->x[1] = 0;
-    for (int round = 0; round < ROUNDS; round++)
-        improve(fit);
 }
 
 // --- all costs ---------------------------------------------------------------
@@ -236,45 +258,124 @@ static double mean_steady(const struct fit *fit)
 }
 
 struct trial {
-    double log_cost, weight, x[TERMS], scale;
+    double log_cost, stride; // stride: of the grid that it belongs to
+    double likelihood, alike, blur, weight, x[TERMS], scale;
     double log_step; // of the mean steady step
 };
 
-// Weighs costs over a range, and narrows it to those that count. Returns how many count.
-static int weigh_costs(struct trial *trials, struct fit *fit, const struct transient_prior *prior,
-                       double *low, double *high)
+static struct trial trial_of(const struct fit *fit)
 {
-    double best = -INFINITY, alike = 1, stride = (*high - *low) / (COSTS - 1), from = *low;
+    struct trial out = { .log_cost = log(fit->cost),
+                         .likelihood = fit->likelihood,
+                         .alike = fit->alike,
+                         .blur = fit->blur,
+                         .scale = fit->scale,
+                         .log_step = log(fmax(mean_steady(fit), 1e-9)) };
+    memcpy(out.x, fit->x, sizeof out.x);
+    return out;
+}
+
+static double log_belief(const struct trial *trial, const struct transient_prior *prior)
+{
+    return log_prior(&prior->width_seconds, trial->log_cost, 1) +
+           log_prior(&prior->step_seconds, trial->log_step, STEP_DOUBT);
+}
+
+// The most likely rows of dots: from many starts with narrow rows, c is fitted with the rest. From
+// wide ones, rows that lie close would never be told apart.
+static struct trial find_rows(struct fit *fit, const struct transient_prior *prior, double middle)
+{
+    struct trial best = { .likelihood = -INFINITY };
     double top = -INFINITY;
-    int counting = 0;
-    for (int i = 0; i < COSTS; i++) {
-        struct trial *t = &trials[i];
-        t->log_cost = from + i * stride;
-        fit_for(fit, exp(t->log_cost));
-        t->weight = fit->likelihood;
-        memcpy(t->x, fit->x, sizeof t->x);
-        t->scale = fit->scale;
-        t->log_step = log(fmax(mean_steady(fit), 1e-9));
-        if (t->weight > best)
-            best = t->weight, alike = fit->alike;
+    for (int i = 0; i < STARTS * SHIFTS; i++) {
+        double at = (double)(i / SHIFTS) / (STARTS - 1), shift = (double)(i % SHIFTS - 1) / 2;
+        double cost = middle * ROWS_LEAST * pow(ROWS_MOST / ROWS_LEAST, at);
+        begin(fit, cost);
+        fit->x[0] += shift * cost * fit->unit[0];
+        fit->scale = ROWS_SCALE * cost;
+        if (!(fit->x[0] > 0))
+            continue;
+        for (int round = 0; round < ROUNDS; round++)
+            improve(fit, true);
+        struct trial trial = trial_of(fit);
+        double value = trial.likelihood + log_belief(&trial, prior);
+        if (value > top)
+            top = value, best = trial;
     }
+    return best;
+}
+
+// Fits the rest for each c of a grid; where rows were found, from there.
+static void try_costs(struct trial *trials, struct fit *fit, double low, double high,
+                      const struct trial *rows)
+{
+    double stride = (high - low) / (COSTS - 1);
     for (int i = 0; i < COSTS; i++) {
+        double cost = exp(low + i * stride);
+        begin(fit, cost);
+        if (rows) {
+            memcpy(fit->x, rows->x, sizeof fit->x);
+            fit->scale = rows->scale;
+        }
+        for (int round = 0; round < ROUNDS; round++)
+            improve(fit, false);
+        trials[i] = trial_of(fit);
+        trials[i].stride = stride;
+    }
+}
+
+static void weigh(struct trial *trials, int count, const struct transient_prior *prior)
+{
+    const struct trial *best = trials;
+    double top = -INFINITY;
+    for (int i = 1; i < count; i++)
+        best = trials[i].likelihood > best->likelihood ? &trials[i] : best;
+    for (int i = 0; i < count; i++) {
         struct trial *t = &trials[i];
-        t->weight = (t->weight - best) / alike + log_prior(&prior->width_seconds, t->log_cost, 1) +
-                    log_prior(&prior->step_seconds, t->log_step, STEP_DOUBT);
+        t->weight = (t->likelihood - best->likelihood) / best->alike + log_belief(t, prior);
+        t->weight += log(t->stride);
         top = fmax(top, t->weight);
     }
+    for (int i = 0; i < count; i++)
+        trials[i].weight = exp(trials[i].weight - top);
+}
+
+// Narrows a range to the costs that count. Returns how many do.
+static int narrow(const struct trial *trials, double *low, double *high)
+{
+    int counting = 0;
     *low = INFINITY, *high = -INFINITY;
     for (int i = 0; i < COSTS; i++) {
-        struct trial *t = &trials[i];
-        t->weight = exp(t->weight - top);
+        const struct trial *t = &trials[i];
         if (t->weight < 1e-3)
             continue;
         counting++;
-        *low = fmin(*low, t->log_cost - stride);
-        *high = fmax(*high, t->log_cost + stride);
+        *low = fmin(*low, t->log_cost - t->stride);
+        *high = fmax(*high, t->log_cost + t->stride);
     }
     return counting;
+}
+
+// Weighs a coarse grid over all costs, and a fine one around the best rows.
+static void weigh_costs(struct trial *trials, struct fit *fit, const struct transient_prior *prior)
+{
+    struct trial *fine = trials + COSTS;
+    double middle = prior->width_seconds.mid > 0 ? prior->width_seconds.mid : 0.1;
+    struct trial rows = find_rows(fit, prior, middle);
+    double low = rows.log_cost - ROWS_REACH, high = rows.log_cost + ROWS_REACH;
+    try_costs(trials, fit, log(middle * COSTS_LEAST), log(middle * COSTS_MOST), NULL);
+    for (int pass = 0; pass < PASSES; pass++) {
+        try_costs(fine, fit, low, high, &rows);
+        weigh(fine, COSTS, prior);
+        if (narrow(fine, &low, &high) > COSTS / 4)
+            break;
+    }
+    low = fine[0].log_cost, high = fine[COSTS - 1].log_cost;
+    for (int i = 0; i < COSTS; i++) // each cost once
+        if (trials[i].log_cost > low - trials[i].stride / 2 &&
+            trials[i].log_cost < high + trials[i].stride / 2)
+            trials[i].likelihood = -INFINITY;
+    weigh(trials, 2 * COSTS, prior);
 }
 
 // Adds the first sights' seconds in each item, by one trial.
@@ -302,13 +403,14 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
                     struct transient_item *items, size_t count)
 {
     double sum = 0, square = 0;
-    for (int i = 0; i < COSTS; i++)
+    for (int i = 0; i < 2 * COSTS; i++)
         sum += trials[i].weight;
     out->seconds_per_token = out->seconds_per_width = 0;
-    for (int i = 0; i < COSTS; i++) {
+    for (int i = 0; i < 2 * COSTS; i++) {
         double share = trials[i].weight / sum, cost = exp(trials[i].log_cost);
         out->seconds_per_token += share * trials[i].x[1] / fit->unit[1];
         out->seconds_per_width += share * cost;
+        out->blur += share * fmin(trials[i].blur, BLUR_MOST);
         square += share * cost * cost;
         if (share > 1e-3)
             add_seconds(fit, &trials[i], share, items, count);
@@ -321,7 +423,9 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,
                    size_t count, const struct transient_prior *prior)
 {
-    *out = (struct transient){ NAN, NAN, NAN, 0 };
+    *out = (struct transient){ .seconds_per_token = NAN,
+                               .seconds_per_width = NAN,
+                               .width_error = NAN };
     for (size_t i = 0; i < count; i++) {
         out->widths += items[i].widths > 0 ? items[i].widths : 0;
         items[i].width_seconds = 0;
@@ -331,16 +435,12 @@ void transient_fit(struct transient *out, struct arena *arena, struct transient_
         return;
     struct arena_mark mark = arena_mark(arena);
     struct fit fit = { .reports = ARENA_NEW(arena, struct report, room),
-                       .rows = ARENA_NEW(arena, double, TERMS *room),
-                       .values = ARENA_NEW(arena, double, room) };
-    struct trial trials[COSTS];
-    double middle = prior->width_seconds.mid > 0 ? prior->width_seconds.mid : 0.1;
-    double low = log(middle * COSTS_LEAST), high = log(middle * COSTS_MOST);
+                       .rows = ARENA_NEW(arena, double, 2 * TERMS * room),
+                       .values = ARENA_NEW(arena, double, 2 * room) };
+    struct trial trials[2 * COSTS];
     memset(fit.reports, 0, room * sizeof *fit.reports);
     read_reports(&fit, items, count);
-    for (int pass = 0; pass < PASSES; pass++)
-        if (weigh_costs(trials, &fit, prior, &low, &high) > COSTS / 4)
-            break;
+    weigh_costs(trials, &fit, prior);
     average(out, &fit, trials, items, count);
     arena_rewind(arena, mark);
 }

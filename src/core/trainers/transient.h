@@ -33,7 +33,8 @@ struct transient {
     double seconds_per_token; // NAN: tokens hardly vary
     double seconds_per_width; // NAN: no width is new, or too few items
     double width_error;       // standard deviation of seconds_per_width
-    double widths;            // that were new, in all items
+    double blur;   // × the error of the steady step, because which reports met widths is guessed
+    double widths; // that were new, in all items
 };
 
 // What is believed before anything is measured, P10 to P90; mid 0: nothing.

@@ -154,32 +154,157 @@ TEST(transient_of_a_recorded_shuffled_run_is_told_from_its_steady_steps)
     check_forecast(&s, 240, 0.12);
 }
 
-// A run of steps with a transient of random size and decay, as a simulation of its batches expects
-// it.
-static double make_series(struct series *s, double *step, struct rng *rng)
+struct recorded_setup {
+    size_t rows;
+    enum batching batching;
+    int64_t micro_batch, accumulation, evaluate;
+};
+
+// bench/results/six_pilots.json: the step after an evaluation holds it, and is left out on both
+// sides, as the first four are. Forecasts the run's steps from those of its pilot; returns the
+// error.
+static double replay(const struct json *recorded, const struct recorded_setup *six)
 {
-    *step = exp(log(0.1) + 2.5 * rng_uniform(rng));
-    double spread = 0.02 + 0.06 * rng_uniform(rng);
-    double width = 0.13 * exp(0.35 * rng_normal(rng)); // as believed: 0.07 to 0.2 in 80 %
-    double many = 40 + 400 * rng_uniform(rng), each = rng_uniform(rng) < 0.5 ? 1 : 4, seen = 0;
-    *s = (struct series){ .count = 200 + (size_t)(600 * rng_uniform(rng)), .accumulation = each };
-    for (size_t i = 0; i < s->count; i++) {
-        double done = (double)(i + 1) * each, now = many * (1 - exp(-done / many)), new = 0;
-        for (int j = 0; j < (int)each; j++)
-            new += rng_uniform(rng) < (now - seen) / each;
-        s->steps[i] = (struct steady_step){
-            .number = (int64_t)i + 1,
-            .widths = now - seen,
-            .seconds = *step * exp(spread * rng_normal(rng)) + width * new + (i < 2 ? 2 : 0),
-        };
-        seen = now;
+    static struct series s;
+    const struct json *run = json_get(recorded, "run_seconds"),
+                      *pilot = json_get(recorded, "pilot_seconds"),
+                      *widths = json_get(recorded, "run_widths");
+    double actual = 0, left = 0;
+    s = (struct series){ .count = run->count, .accumulation = six->accumulation };
+    s.sights = simulate(six->rows, six->batching, six->micro_batch, six->accumulation);
+    for (size_t i = 0; i < s.count; i++) {
+        double tokens = 0;
+        bool evaluated = six->evaluate && i && i % (size_t)six->evaluate == 0;
+        for (size_t j = 0; j < (size_t)six->accumulation; j++)
+            tokens +=
+                (double)six->micro_batch * widths->items[i * (size_t)six->accumulation + j].number;
+        s.steps[i] = (struct steady_step){ .number = (int64_t)i + 1,
+                                           .seconds = i < pilot->count ? pilot->items[i].number : 0,
+                                           .tokens = tokens,
+                                           .flags = evaluated ? STEADY_EVALUATED : 0 };
+        actual += evaluated || i < 4 ? 0 : run->items[i].number;
     }
-    return many * (1 - exp(-(double)s->count * each / many));
+    expect_widths(&s);
+    struct steady steady;
+    double all = packing_widths_seen(&s.sights, (double)s.count * s.accumulation), tokens = 0;
+    steady_measure(&steady, &test_arena, s.steps, pilot->count,
+                   &(struct steady_rule){ .width_seconds = believed,
+                                          .total_steps = (double)s.count,
+                                          .total_widths = all });
+    for (size_t i = 4; i < s.count; i++) {
+        if (s.steps[i].flags)
+            continue;
+        left += steady.step_seconds.mid + steady.seconds_per_width * s.steps[i].widths;
+        tokens += s.steps[i].tokens - steady.ordinary_tokens / (double)steady.ordinary_steps;
+    }
+    left += steady.seconds_per_token > 0 ? steady.seconds_per_token * tokens : 0;
+    return left / actual - 1;
 }
 
-// The plan weighs pilot and prior by their variances, as transfer.c does: here with a prior that is
-// off by 20 %, as a stack's is. How often the prior is nearer by luck limits how often a pilot can
-// be better: with errors of a and b, in 2/π · atan(a / b) of all runs.
+// The same steps of pilot and run, minutes apart, differ by up to 9 % on this machine: nothing can
+// be nearer than that.
+TEST(transient_of_six_recorded_pilots_forecasts_the_steps_of_their_runs)
+{
+    static const struct recorded_setup six[] = {
+        { 4400, BATCHING_LONGEST, 8, 1, 0 }, { 3200, BATCHING_GROUPED, 8, 4, 0 },
+        { 2240, BATCHING_LONGEST, 8, 4, 0 }, { 2400, BATCHING_GROUPED, 8, 1, 50 },
+        { 1920, BATCHING_LONGEST, 8, 1, 0 }, { 800, BATCHING_GROUPED, 4, 4, 10 },
+    };
+    struct json json = read("bench/results/six_pilots.json");
+    double errors[6];
+    for (size_t i = 0; i < 6; i++)
+        errors[i] = fabs(replay(&json.items[i], &six[i]));
+    double worst = 0;
+    for (size_t i = 0; i < 6; i++)
+        worst = fmax(worst, errors[i]);
+    bool good = worst < 0.10 && stats_median(errors, 6) < 0.07;
+    if (!good)
+        printf("worst %.3f, %.3f %.3f %.3f %.3f %.3f %.3f\n", worst, errors[0], errors[1],
+               errors[2], errors[3], errors[4], errors[5]);
+    CHECK(good);
+}
+
+// A run with a transient of random size and decay.
+struct truth {
+    double step, spread, width;
+    int widths; // that can be met, all equally likely
+    int each;   // micro-batches of a step
+    size_t count;
+};
+
+static struct truth draw_truth(struct rng *rng)
+{
+    return (struct truth){ .step = exp(log(0.1) + 2.5 * rng_uniform(rng)),
+                           .spread = 0.02 + 0.06 * rng_uniform(rng),
+                           .width = 0.13 * exp(0.35 * rng_normal(rng)), // as believed, in 80 %
+                           .widths = 40 + (int)(400 * rng_uniform(rng)),
+                           .each = rng_uniform(rng) < 0.5 ? 1 : 4,
+                           .count = 200 + (size_t)(600 * rng_uniform(rng)) };
+}
+
+static double expect_seen(const struct truth *truth, double steps)
+{
+    return truth->widths * (1 - exp(-steps * truth->each / truth->widths));
+}
+
+// Draws the width of every micro-batch; one that was not drawn before is new. The first two steps
+// take 2 s more. Returns all seconds but those.
+static double make_series(struct series *s, const struct truth *truth, struct rng *rng)
+{
+    bool drawn[440] = { false };
+    double sum = 0;
+    *s = (struct series){ .count = truth->count, .accumulation = truth->each };
+    for (size_t i = 0; i < s->count; i++) {
+        double seconds = truth->step * exp(truth->spread * rng_normal(rng));
+        for (int j = 0; j < truth->each; j++) {
+            int width = (int)(truth->widths * rng_uniform(rng));
+            seconds += drawn[width] ? 0 : truth->width;
+            drawn[width] = true;
+        }
+        s->steps[i] = (struct steady_step){
+            .number = (int64_t)i + 1,
+            .widths = expect_seen(truth, (double)i + 1) - expect_seen(truth, (double)i),
+            .seconds = seconds + (i < 2 ? 2 : 0),
+        };
+        sum += seconds;
+    }
+    return sum;
+}
+
+// What a pilot of at most 60 s makes of the forecast of another run of the same truth. The plan
+// weighs pilot and prior by their variances, as transfer.c does: here with a prior that is off by
+// 20 %, as a stack's is.
+static struct range forecast_run(const struct series *s, const struct truth *truth,
+                                 double log_prior)
+{
+    const double prior_spread = 0.2, reach = exp(STATS_P90 * prior_spread);
+    double sum = 0, steps = (double)truth->count, widths = expect_seen(truth, steps);
+    size_t piloted = 0;
+    while (piloted < s->count / 2 && (sum < 60 || piloted < 30))
+        sum += s->steps[piloted++].seconds;
+    struct steady steady;
+    steady_measure(
+        &steady, &test_arena, s->steps, piloted,
+        &(struct steady_rule){
+            .width_seconds = believed,
+            .step_seconds = { exp(log_prior) / reach, exp(log_prior), exp(log_prior) * reach },
+            .total_steps = steps,
+            .total_widths = widths,
+            .widths_error = sqrt(expect_seen(truth, 2 * steps) - widths),
+        });
+    struct range own = steady.step_seconds;
+    double spread = log(own.high / own.low) / (2 * 1.6448536269514722);
+    spread = steady.verdict == STEADY_YES ? spread : fmax(spread, 0.05);
+    double weight = 1 / (1 + spread * spread / (prior_spread * prior_spread));
+    double mid = log_prior + weight * (log(own.mid) - log_prior);
+    double half = STATS_P90 * spread * sqrt(weight), first = steady.seconds_per_width * widths;
+    return (struct range){ steps * exp(mid - half) + first, steps * exp(mid) + first,
+                           steps * exp(mid + half) + first };
+}
+
+// How often the prior is nearer by luck limits how often a pilot can be better: with errors of a
+// and b, in 2/π · atan(a / b) of all runs. The pilot and its run differ in nothing but chance here:
+// the spread from run to run, which transfer.c adds, is neither in the series nor in the range.
 TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as_they_are_right)
 {
     enum { RUNS = 1000 / TEST_CASES_OF };
@@ -189,42 +314,26 @@ TEST(transient_pilots_of_simulated_runs_are_better_than_the_prior_and_as_sure_as
     int better = 0, inside = 0;
     for (int run = 0; run < RUNS; run++) {
         struct arena_mark mark = arena_mark(&test_arena);
-        double step, widths = make_series(&s, &step, &rng), sum = 0, left = 0;
-        double prior = log(step) + 0.2 * rng_normal(&rng);
-        size_t piloted = 0;
-        while (piloted < s.count / 2 && (sum < 60 || piloted < 30))
-            sum += s.steps[piloted++].seconds;
-        for (size_t i = piloted; i < s.count; i++)
-            left += s.steps[i].widths;
-        struct steady steady;
-        double reach = exp(STATS_P90 * 0.2);
-        struct steady_rule rule = { .width_seconds = believed,
-                                    .step_seconds = { exp(prior) / reach, exp(prior),
-                                                      exp(prior) * reach },
-                                    .total_steps = (double)s.count,
-                                    .total_widths = widths };
-        steady_measure(&steady, &test_arena, s.steps, piloted, &rule);
-        struct range own = steady.step_seconds;
-        double spread = hypot(log(own.high / own.low) / (2 * 1.6448536269514722), 0.02);
-        spread = steady.verdict == STEADY_YES ? spread : fmax(spread, 0.05);
-        double weight = 0.2 * 0.2 / (0.2 * 0.2 + spread * spread), n = (double)(s.count - piloted);
-        double mid = prior + weight * (log(own.mid) - prior), half = STATS_P90 * spread;
-        half *= sqrt(weight);
-        double first = steady.seconds_per_width * left, actual = rest_of(&s, piloted);
-        with[run] = fabs((n * exp(mid) + first) / actual - 1);
-        without[run] = fabs((n * exp(prior) + 0.13 * left) / actual - 1);
+        struct truth truth = draw_truth(&rng);
+        double log_prior = log(truth.step) + 0.2 * rng_normal(&rng);
+        double actual = make_series(&s, &truth, &rng), steps = (double)truth.count;
+        make_series(&s, &truth, &rng);
+        struct range forecast = forecast_run(&s, &truth, log_prior);
+        double prior = steps * exp(log_prior) + believed.mid * expect_seen(&truth, steps);
+        with[run] = fabs(forecast.mid / actual - 1);
+        without[run] = fabs(prior / actual - 1);
         better += with[run] < without[run];
-        inside += n * exp(mid - half) + first <= actual && actual <= n * exp(mid + half) + first;
+        inside += forecast.low <= actual && actual <= forecast.high;
         arena_rewind(&test_arena, mark);
     }
     double error = stats_median(with, RUNS), prior_error = stats_median(without, RUNS);
     const double slack = RUNS < 1000 ? 0.06 : 0;
-    bool good = better >= (0.94 - slack) * RUNS && inside >= (0.75 - slack) * RUNS &&
+    bool good = better >= (0.95 - slack) * RUNS && inside >= (0.75 - slack) * RUNS &&
                 inside <= (0.88 + slack) * RUNS;
     if (!good)
-        printf("better %d, inside %d, %.3f against %.3f\n", better, inside, error, prior_error);
-    CHECK(good); // 952 and 876; other seeds 931 to 944; 964 if the step were known exactly
-    CHECK(error < prior_error / 10); // 0.009 against 0.127
+        printf("better %d, inside %d, %.4f against %.4f\n", better, inside, error, prior_error);
+    CHECK(good);
+    CHECK(error < prior_error / 10);
 }
 
 TEST(transient_without_widths_leaves_the_steps_as_they_are)
