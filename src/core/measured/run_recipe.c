@@ -62,7 +62,7 @@ static void set_loss(struct stack *stack, int loss)
     static const struct {
         double kept, moved;
     } bytes[] = {
-        [RUN_PLAIN] = { 12, 46 },  [RUN_COMPILED] = { 10, 16 },   [RUN_FUSED] = { 9, 10 },
+        [RUN_PLAIN] = { 12, 46 },  [RUN_COMPILED] = { 10, 16 },   [RUN_FUSED] = { 8, 10 },
         [RUN_CHUNKED] = { 2, 16 }, [RUN_WITH_HEAD] = { 0.5, 10 },
     };
     if (!loss)

@@ -81,6 +81,11 @@ static struct rates rates_of(const struct step_request *r)
     return rates;
 }
 
+static bool is_deepspeed(const struct stack *stack)
+{
+    return stack->copies_weights && stack->zero == 0;
+}
+
 // Bytes of the embedding and of a head of its own, which FSDP gathers for the whole step.
 static double end_weights(const struct step_request *r)
 {
@@ -90,12 +95,18 @@ static double end_weights(const struct step_request *r)
     return ((double)model_embedding_parameters(model) + head) / (double)r->layout->tensor;
 }
 
-// FSDP has the layer at work and the next one; DeepSpeed frees none of the last 1e9 weights.
-static double gathered_weights(const struct step *step, const struct step_request *r)
+// Bytes of weights gathered from other ranks: that many layers and the ends, under FSDP. DeepSpeed
+// frees none of the last 1e9 weights.
+static double gathered(const struct step *step, const struct step_request *r, double layers)
 {
-    bool deepspeed = r->stack->copies_weights && r->stack->zero == 0;
-    double all = step->layers * step->largest_layer_weights;
-    return fmax(2 * step->largest_layer_weights, deepspeed ? fmin(live_weights, all) : 0);
+    if (r->layout->zero != 3 || layout_shards(r->layout) == 1)
+        return 0;
+    double largest = step->largest_layer_weights;
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    double of_layer = r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : element;
+    if (is_deepspeed(r->stack))
+        layers = fmax(2, fmin(live_weights / largest, step->layers));
+    return layers * largest * of_layer + end_weights(r) * element;
 }
 
 // How many weights' gradients one GPU holds while the passes run, of those trained on it; experts
@@ -142,13 +153,6 @@ static void plan_states(double *parts, const struct step *step, const struct ste
         rate.gradient * held_gradients(step, r, trained, experts, step->frozen_weights / stages);
     parts[MEMORY_OPTIMIZER] +=
         moe_held(trained, experts, of_states, r->layout) * (rate.state + master);
-    if (r->layout->zero == 3 && shards > 1) {
-        double gathered = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
-        parts[MEMORY_GATHERED] +=
-            gathered_weights(step, r) *
-                (r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : gathered) +
-            end_weights(r) * gathered;
-    }
     if (r->passes.frozen_copy) // of all weights, in 16 bits, sharded as those that are trained
         parts[MEMORY_WEIGHTS] +=
             moe_held(trained + step->frozen_weights / stages,
@@ -156,7 +160,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             (r->recipe->precision == RECIPE_FP32 ? 4 : 2);
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
-    if (full && r->stack->copies_weights && r->stack->zero == 0)
+    if (full && is_deepspeed(r->stack))
         parts[MEMORY_BUFFERS] += 2 * fmin(deepspeed_bucket, trained) * rate.gradient;
 }
 
@@ -217,9 +221,6 @@ static double temporaries(const struct step *step, const struct step_request *r)
         bytes += step->layer_kept_bytes;
     if (r->recipe->checkpointing == RECIPE_SELECTIVE)
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
-    if (r->recipe->method != RECIPE_FULL && r->recipe->adapter_dtype == RECIPE_FP32 &&
-        r->stack->adapters != STACK_ADAPTERS_FUSED)
-        bytes += r->stack->adapter_sum_bytes * tokens * (double)model->ffn_width / tensor;
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;
     return bytes;
@@ -253,35 +254,70 @@ static double reduced_gradients(const struct step *step, const struct step_reque
     return fmin(held, rates_of(r).gradient * step->trained_weights / shards);
 }
 
-// Finds the moment of the peak and leaves in parts what is alive then.
+// Activations in the last layer of backward: its own. Under FSDP with reentrant recomputation all
+// stay, and as many bytes of gradients beside them: each layer's backward pass of its own starts at
+// its input, and the hook by which FSDP frees a frozen layer holds this input with its gradient
+// until the step's backward pass ends.
+static double last_activations(const struct step *step, const struct step_request *r,
+                               double activations)
+{
+    bool gathers = r->layout->zero == 3 && layout_shards(r->layout) > 1;
+    if (gathers && !is_deepspeed(r->stack) && r->stack->reentrant &&
+        r->recipe->method != RECIPE_FULL && r->recipe->checkpointing == RECIPE_RECOMPUTE)
+        return 2 * (activations - step->head_kept_bytes);
+    return activations / fmax(1, step->layers);
+}
+
+// The parts that are not there all the time.
+struct moment {
+    const char *name;
+    double activations, logits, temporaries, gradients, gathered;
+};
+
+static double bytes_of(const struct moment *m)
+{
+    return m->activations + m->logits + m->temporaries + m->gradients + m->gathered;
+}
+
+// Finds the moment of the peak and leaves in parts what is alive then. FSDP has gathered the layer
+// at work and the next one, which there is not in the last layer of backward; at the loss, the ends
+// alone; in the update, nothing.
 static const char *take_peak(double *parts, const struct step *step, const struct step_request *r)
 {
     double activations = kept_activations(step, r), passing = temporaries(step, r);
-    double one_layer = activations / fmax(1, step->layers);
-    bool holds_gradients = r->accumulation > 1 || r->stack->copies_weights;
-    double gradients = parts[MEMORY_GRADIENTS], held = holds_gradients ? gradients : 0;
-    double at_loss = activations + step->loss_peak_bytes + held;
-    double first_layer = activations + passing + held;
-    double last_layer = one_layer + passing + gradients;
-    double at_backward = fmax(first_layer, last_layer);
-    double copies = update_copies(step, r),
-           at_update = reduced_gradients(step, r, gradients) + copies;
-    if (at_loss >= at_backward && at_loss >= at_update) {
-        parts[MEMORY_ACTIVATIONS] = activations;
-        parts[MEMORY_LOGITS] = step->loss_peak_bytes;
-        parts[MEMORY_GRADIENTS] = held;
-        return "loss";
-    }
-    if (at_backward >= at_update) {
-        bool is_first = first_layer >= last_layer;
-        parts[MEMORY_ACTIVATIONS] = is_first ? activations : one_layer;
-        parts[MEMORY_TEMPORARIES] = passing;
-        parts[MEMORY_GRADIENTS] = is_first ? held : gradients;
-        return "backward";
-    }
-    parts[MEMORY_GRADIENTS] = at_update - copies;
-    parts[MEMORY_TEMPORARIES] = copies;
-    return "update";
+    double gradients = parts[MEMORY_GRADIENTS];
+    double held = r->accumulation > 1 || r->stack->copies_weights ? gradients : 0;
+    const struct moment moments[] = {
+        { .name = "loss",
+          .activations = activations,
+          .logits = step->loss_peak_bytes,
+          .gradients = held,
+          .gathered = gathered(step, r, 0) },
+        { .name = "backward", // its first layer
+          .activations = activations,
+          .temporaries = passing,
+          .gradients = held,
+          .gathered = gathered(step, r, 2) },
+        { .name = "backward", // its last layer
+          .activations = last_activations(step, r, activations),
+          .temporaries = passing,
+          .gradients = gradients,
+          .gathered = gathered(step, r, 1) },
+        { .name = "update",
+          .temporaries = update_copies(step, r),
+          .gradients = reduced_gradients(step, r, gradients),
+          .gathered = is_deepspeed(r->stack) ? gathered(step, r, 0) : 0 },
+    };
+    const struct moment *peak = &moments[0];
+    for (size_t i = 1; i < sizeof moments / sizeof *moments; i++)
+        if (bytes_of(&moments[i]) > bytes_of(peak))
+            peak = &moments[i];
+    parts[MEMORY_ACTIVATIONS] = peak->activations;
+    parts[MEMORY_LOGITS] = peak->logits;
+    parts[MEMORY_TEMPORARIES] = peak->temporaries;
+    parts[MEMORY_GRADIENTS] = peak->gradients;
+    parts[MEMORY_GATHERED] = peak->gathered;
+    return peak->name;
 }
 
 // What the allocator reserves and does not use. The large fp32 blocks of an unfused loss leave
