@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every constant of the byte plan against a closed form, derived by hand from the architecture.
 // tools/mutate src/core/step/memory.c core/step/test_memory lists the constants that no test holds.
+// Long because each part of the plan is computed by hand once, from the same few figures.
 
 #include "base/attention_workspace.h"
 #include "test/core/knowledge.h"
