@@ -201,7 +201,8 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
         out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
     // Weights are read from 16-bit files, even where they are then quantized.
     out->load_bytes = out->startup_loads ? 0 : 2 * (double)model_parameters(setup->model);
-    out->eval_cost = overhead_eval_cost(step);
+    double share = estimate_evaluation_share(setup, step);
+    out->eval_cost = isnan(share) ? overhead_eval_cost(step) : share;
     out->new_widths = setup->distinct_widths;
     overhead_first_sights(out, setup->stack, setup->gpu, step->layers, setup->alignments);
     out->gpus = (double)layout_gpus(layout);

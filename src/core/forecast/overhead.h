@@ -92,5 +92,5 @@ double overhead_save_interval(double save_seconds, double mean_seconds_between_f
 // The quantile at that chance of a Poisson distribution with that mean; the mean itself for NAN.
 double overhead_count(double mean, double chance);
 
-// Seconds of a forward pass as a share of those of a whole training step, by the step list.
+// The same share of work, where no GPU says how long it takes.
 double overhead_eval_cost(const struct step *step);

@@ -65,6 +65,10 @@ struct run_lengths {
 };
 enum err run_lengths(struct run_lengths *out, const char *cell);
 
+// The runs that a row may mean: itself where it says rank, targets and micro-batch, otherwise one
+// for each usual value of what it leaves out. Returns how many.
+size_t run_unsaid(struct run **out, struct arena *arena, const struct run *run);
+
 // Tokens per second of training steps over all GPUs, padding included, as an estimate states them:
 // evaluation that a rate covers is taken out of it. NAN where the row does not tell.
 double run_tokens_per_s(const struct run *run);

@@ -52,13 +52,79 @@ static void judge(struct validate_value *value)
     value->inside = m >= value->predicted.low && m <= value->predicted.high;
 }
 
-static void judge_fit(struct validate_row *row, const struct memory *memory)
+// The byte plans of the runs that a row may mean. Each is as likely as the others; of a row that
+// ran, as likely as it is to fit its card.
+struct plans {
+    struct memory *items;
+    double *weights; // they sum to 1
+    size_t count;
+};
+
+static double card_bytes(const struct run *run, const struct setup *setup)
 {
-    const struct run *run = row->run;
-    double card = row->setup->gpu ? memory->device_bytes : run->card_gib * GIB;
-    row->judged = run->outcome && card > 0;
-    row->fit_probability = memory_fit_probability(memory, card);
+    return setup->gpu ? setup->gpu->memory_bytes : run->card_gib * GIB;
+}
+
+static void plan_unsaid(struct plans *out, struct arena *arena, const struct validate_model *model,
+                        const struct run *run, const struct memory *as_read)
+{
+    struct run *runs;
+    size_t count = run_unsaid(&runs, arena, run);
+    *out = (struct plans){ .items = ARENA_NEW(arena, struct memory, count),
+                           .weights = ARENA_NEW(arena, double, count) };
+    double sum = 0;
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        struct setup setup;
+        struct memory *memory = &out->items[out->count];
+        if (run_setup(&setup, arena, &runs[i], model->catalog, model->stacks, model->stack_count) ||
+            estimate_memory(memory, arena, &setup))
+            continue;
+        double fits = memory_fit_probability(memory, card_bytes(run, &setup));
+        double weight = run->peak_mem_gib_per_gpu > 0 && fits >= 0 ? fits : 1;
+        sum += out->weights[out->count++] = weight;
+    }
+    if (!(sum > 0)) {
+        *out->items = *as_read;
+        sum = *out->weights = out->count = 1;
+    }
+    for (size_t i = 0; i < out->count; i++)
+        out->weights[i] /= sum;
+}
+
+// Bytes below which that share of the runs is that a row may mean.
+static double bytes_at(const struct plans *plans, const struct run *run, double share)
+{
+    double low = 1, high = 1e15;
+    for (int step = 0; step < 60; step++) {
+        double bytes = sqrt(low * high), below = 0;
+        for (size_t i = 0; i < plans->count; i++)
+            below +=
+                plans->weights[i] *
+                memory_share_within(&plans->items[i], bytes / run_memory(run, &plans->items[i]));
+        *(below < share ? &low : &high) = bytes;
+    }
+    return low;
+}
+
+static void judge_fit(struct validate_row *row, const struct plans *plans)
+{
+    double card = card_bytes(row->run, row->setup);
+    row->judged = row->run->outcome && card > 0;
+    row->fit_probability = 0;
+    for (size_t i = 0; i < plans->count; i++)
+        row->fit_probability += plans->weights[i] * memory_fit_probability(&plans->items[i], card);
     row->fits = row->fit_probability >= 0.5;
+}
+
+static void predict_memory(struct validate_row *row, const struct plans *plans)
+{
+    double bytes =
+        plans->count == 1 ? run_memory(row->run, plans->items) : bytes_at(plans, row->run, 0.5);
+    row->memory_bytes.predicted =
+        (struct range){ bytes_at(plans, row->run, 0.1), bytes, bytes_at(plans, row->run, 0.9) };
+    row->memory_bytes.measured = row->run->peak_mem_gib_per_gpu * GIB;
+    judge(&row->memory_bytes);
+    judge_fit(row, plans);
 }
 
 static void predict(struct validate_row *row, const struct estimate *estimate,
@@ -71,19 +137,11 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
     row->tokens_per_s.measured = mid > 0 ? run_tokens_per_s(run) : NAN;
     judge(&row->tokens_per_s);
 
-    double bytes = run_memory(run, &estimate->memory);
-    struct range range = memory_range(&estimate->memory);
-    row->memory_bytes.predicted =
-        (struct range){ bytes * range.low / range.mid, bytes, bytes * range.high / range.mid };
-    row->memory_bytes.measured = run->peak_mem_gib_per_gpu * GIB;
-    judge(&row->memory_bytes);
-
     double hours = run->total_tokens / mid / 3600, other = run_other_hours(run);
     row->wall_hours.predicted =
         (struct range){ hours / factor + other, hours + other, hours * factor + other };
     row->wall_hours.measured = hours + other > 0 ? run->wall_hours : NAN;
     judge(&row->wall_hours);
-    judge_fit(row, &estimate->memory);
 }
 
 // A calibration that knows nothing from one source.
@@ -148,6 +206,9 @@ enum err validate_runs(struct validate_row **out, struct arena *arena, const str
         struct efficiency efficiency =
             calibration_at(fitted_without(&refits, run_source(&runs[i])), setup);
         predict(row, &estimate, &efficiency);
+        struct plans plans;
+        plan_unsaid(&plans, arena, model, &runs[i], &estimate.memory);
+        predict_memory(row, &plans);
     }
     return OK;
 }

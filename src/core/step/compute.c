@@ -110,8 +110,10 @@ static double shape_share(const struct step_op *op)
 }
 
 // A product with a rank among its sides fills a part of a 128-wide tile of the 32-bit units.
-// Measured at rank 16: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s;
-// ranks of 64 and 256 run at 1.4 and 2 times that rate.
+// Measured at rank 16: PEFT against bf16 adapters, 8B on an H200, 8,939 against 12,066 tokens/s.
+// With the rate of rank 16, steps of 64 and 256 were 1.4 and 2 times too slow; this takes 1.22
+// and 1.74 off (8B, 8,192 tokens), a wider tile being fuller. Nobody measured these two products
+// alone.
 static double narrow_share(const struct step_op *op)
 {
     double narrow = fmin(fmin(op->rows, op->columns), op->depth);
@@ -176,12 +178,16 @@ double compute_op_seconds(const struct step_op *op, const struct step_request *r
 }
 
 // Of the host, per operation. Backward is started from C++, without the interpreter; a recomputed
-// operation passes the hooks of its saved tensors, in forward and again in backward.
+// operation passes the hooks of its saved tensors, in forward and again in backward. Without
+// gradients no graph is built: evaluations of two Trainer runs took 0.57 and 0.75 of a forward pass
+// of training (bench/results/h200.md).
 static double launch_seconds(enum step_phase phase, const struct stack *stack)
 {
-    double share = phase == STEP_BACKWARD    ? 0.6
-                   : phase == STEP_RECOMPUTE ? stack->recompute_launches
-                                             : 1;
+    static const double without_gradients = 0.65;
+    double share = phase == STEP_BACKWARD            ? 0.6
+                   : phase == STEP_RECOMPUTE         ? stack->recompute_launches
+                   : phase == STEP_WITHOUT_GRADIENTS ? without_gradients
+                                                     : 1;
     return share * stack->launch_seconds;
 }
 
@@ -225,6 +231,27 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
 static double waiting(double device, double host)
 {
     return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;
+}
+
+double compute_evaluation_share(const struct timing *timing, const struct step *step,
+                                const struct step_request *r, const struct gpu *gpu)
+{
+    struct machine machine = machine_of(r, gpu);
+    double length = length_of(r), device = 0, all = 0, host = 0;
+    for (size_t i = 0; i < step->count; i++) {
+        const struct step_op *op = &step->ops[i];
+        double seconds = op_seconds(op, &machine, length) * op->repeats;
+        all += op->phase == STEP_UPDATE ? 0 : seconds;
+        if (op->phase != STEP_FORWARD && op->phase != STEP_WITHOUT_GRADIENTS)
+            continue;
+        device += seconds;
+        host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
+                               (r->layout->zero == 3 ? op->weighs * r->stack->fetch_seconds : 0));
+    }
+    double busy = device + waiting(device, host) + timing->exposed_seconds * device / all;
+    // The batch of a step passes a pipeline in evaluation too.
+    double passes = r->accumulation * timing->micro_seconds + timing->bubble_seconds;
+    return busy / timing->micro_seconds * passes / timing->step_seconds;
 }
 
 // A pipeline is empty while its first micro-batch runs to the last stage and the last one back. The

@@ -43,5 +43,10 @@ double compute_op_seconds(const struct step_op *op, const struct step_request *r
 void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
                   const struct gpu *gpu, const struct links *links);
 
+// Seconds of an evaluated token over those of a trained one: the forward pass alone, which builds
+// no graph, of the same micro-batches.
+double compute_evaluation_share(const struct timing *timing, const struct step *step,
+                                const struct step_request *request, const struct gpu *gpu);
+
 // Processed tokens over all GPUs, while steps run.
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *request);

@@ -60,6 +60,27 @@ enum err estimate_memory(struct memory *out, struct arena *arena, const struct s
     return OK;
 }
 
+double estimate_evaluation_share(const struct setup *setup, const struct step *step)
+{
+    if (!setup->gpu)
+        return NAN;
+    struct recipe recipe = estimate_recipe(setup);
+    struct layout layout = estimate_layout(setup);
+    struct step_request request = {
+        .model = setup->model,
+        .recipe = &recipe,
+        .layout = &layout,
+        .stack = setup->stack,
+        .batch = setup->batch,
+        .accumulation = setup->accumulation,
+        .passes = setup->passes,
+    };
+    struct links links = network_links(setup->gpu, setup->node);
+    struct timing timing;
+    compute_time(&timing, step, &request, setup->gpu, &links);
+    return compute_evaluation_share(&timing, step, &request, setup->gpu);
+}
+
 enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup)
 {
     struct recipe recipe = estimate_recipe(setup);

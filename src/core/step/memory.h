@@ -57,6 +57,9 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 // a hundredth of what is allocated. The step fits where this is at most device_bytes.
 double memory_needed_bytes(const struct memory *memory);
 
+// The share of runs that need at most so many times what is planned.
+double memory_share_within(const struct memory *memory, double times);
+
 // That a card of that many bytes has enough; NAN where they are.
 double memory_fit_probability(const struct memory *memory, double device_bytes);
 

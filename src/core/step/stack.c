@@ -35,7 +35,7 @@ const struct field stack_fields[] = {
     FIELD(stack, copies_weights, FLAG, "keeps a 16-bit copy beside fp32 weights"),
     FIELD(stack, update_copies, NUMBER, "copies of one state alive in the update"),
     FIELD_OF(stack, held_gradients, gradient_names, "under FSDP, while micro-batches accumulate"),
-    FIELD(stack, adapter_sum_bytes, NUMBER, "per token and inner value, of fp32 adapters"),
+    FIELD(stack, reentrant, FLAG, "recomputes in a backward pass of its own, layer by layer"),
     FIELD(stack, inner_gradients, NUMBER, "of inner values alive at once in backward"),
     FIELD(stack, unties, FLAG, "a tied head becomes a second matrix"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),

@@ -48,7 +48,7 @@ struct stack {
     bool copies_weights;        // a 16-bit copy is kept beside fp32 weights (Megatron, DeepSpeed)
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
     int held_gradients;         // enum stack_gradients
-    double adapter_sum_bytes;   // per token and inner value, of fp32 adapters in backward
+    bool reentrant;             // each recomputed layer runs a backward pass of its own
     double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base

@@ -68,6 +68,33 @@ TEST(overhead_of_evaluation_is_the_forward_share_of_a_step)
     }
 }
 
+// Evaluations of 64 rows in two runs of transformers' Trainer on an H200, 0.5 s and 1.5 s, whose
+// steps wait for the host: bench/results/h200.md.
+TEST(overhead_evaluation_takes_the_hosts_time_without_gradients)
+{
+    static const struct {
+        const char *model;
+        double rows, width, accumulation, seconds; // of one evaluation
+        int checkpointing;
+    } runs[] = {
+        { "llama-3.2-3b", 8, 178, 1, 0.5, RECIPE_KEEP_ALL },
+        { "llama-3.1-8b", 4, 180, 4, 1.5, RECIPE_RECOMPUTE },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct setup setup =
+            knowledge_setup(&k, runs[i].model, "hf-peft", runs[i].rows, runs[i].width);
+        setup.accumulation = runs[i].accumulation;
+        setup.recipe.checkpointing = runs[i].checkpointing;
+        setup.batch.padded = true;
+        struct estimate estimate = knowledge_estimate(&setup);
+        struct overheads overheads = assumed(&k);
+        overhead_configure(&overheads, &setup, &estimate.step);
+        double trained = estimate.timing.step_seconds / (runs[i].accumulation * runs[i].rows);
+        CHECK_NEAR(64 * overheads.eval_cost * trained, runs[i].seconds, 0.25);
+    }
+}
+
 TEST(overhead_saves_adapters_or_the_whole_state)
 {
     struct knowledge k = knowledge_open();

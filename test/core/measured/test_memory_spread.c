@@ -20,8 +20,8 @@ TEST(memory_verdicts_of_shipped_runs_are_mostly_right)
     size_t count;
     struct validate_row *rows = validate_shipped(&k, &count);
     struct validate_verdicts fits = validate_verdicts(rows, count);
-    CHECK(fits.n >= 40 && (double)fits.right >= 0.87 * (double)fits.n);
-    CHECK(fits.surely_wrong <= 3); // two that name no rank, and a 70B model under FSDP
+    CHECK(fits.n >= 40 && (double)fits.right >= 0.9 * (double)fits.n);
+    CHECK(fits.surely_wrong <= 2); // HFB-002 and HFB-010, which name neither rank nor targets
 }
 
 // ln(measured/planned) of the runs of a stack; one that ran out of memory counts with what it

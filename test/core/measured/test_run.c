@@ -169,6 +169,9 @@ TEST(run_widths_follow_the_lengths_column)
     CHECK(!run_lengths(&lengths, "100,200,400"));
     CHECK_NEAR(lengths.spread, log(4) / 2 / STATS_P90, 1e-12);
     CHECK_NEAR(lengths.mean, 200 * exp(lengths.spread * lengths.spread / 2), 1e-9);
+    // Percentiles tell the tail: the longest of 10,000 rows, 3.85 deviations above the median.
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "no", "56,95,173")));
+    CHECK_NEAR(setup.worst.width, 95 * exp(3.85 * log(173.0 / 56) / 2 / STATS_P90), 0.03);
     CHECK(facts_of(&setup, &run, text_format(&test_arena, row, "no", "400,200")));
     CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
 }
@@ -246,4 +249,22 @@ TEST(run_of_an_unknown_mixture_or_hybrid_is_never_a_dense_model_of_its_size)
         CHECK(strstr(error_text(), "no dense one of its size"));
     }
     CHECK(experts_of(&setup, "Somebodys-7B", "fused", "") == ERR_INPUT);
+}
+
+TEST(run_that_leaves_facts_out_may_mean_each_usual_value_of_them)
+{
+    struct run *runs, said = { .method = "qlora", .lora_rank = "16", .micro_batch = 2 };
+    said.lora_targets = "q,v";
+    CHECK(run_unsaid(&runs, &test_arena, &said) == 1 && runs[0].lora_rank == said.lora_rank);
+    struct run run = said;
+    run.lora_rank = NULL;
+    CHECK(run_unsaid(&runs, &test_arena, &run) == 3);
+    CHECK(!strcmp(runs[0].lora_rank, "8") && !strcmp(runs[2].lora_rank, "64"));
+    run.lora_targets = "unknown";
+    run.micro_batch = NAN;
+    CHECK(run_unsaid(&runs, &test_arena, &run) == 3 * 2 * 5);
+    CHECK(!strcmp(runs[0].lora_targets, "q,v") && runs[0].micro_batch == 1);
+    CHECK(!strcmp(runs[29].lora_targets, "all-linear") && runs[29].micro_batch == 16);
+    run.method = "full"; // no adapters
+    CHECK(run_unsaid(&runs, &test_arena, &run) == 5);
 }

@@ -145,6 +145,27 @@ TEST(validate_counts_verdicts_of_rows_that_name_an_outcome)
     CHECK(v.right == 2 && v.unsafe == 1 && v.tight == 1 && v.surely_wrong == 1);
 }
 
+TEST(validate_a_row_without_a_rank_may_have_had_any_usual_one)
+{
+    struct validate_row *rows;
+    size_t count;
+    validate_text(&rows, &count,
+                  "id,source,model,method,quantization,lora_rank,lora_targets,seq_len,packed,"
+                  "micro_batch,stack,gpu,card_gib,outcome,peak_mem_gib_per_gpu\n"
+                  "A,me,llama-2-13b,qlora,nf4,8,\"q,v\",1024,yes,1,hf-peft,,14.75,fits,\n"
+                  "B,me,llama-2-13b,qlora,nf4,64,all-linear,1024,yes,1,hf-peft,,14.75,fits,\n"
+                  "C,me,llama-2-13b,qlora,nf4,,,1024,yes,1,hf-peft,,14.75,fits,\n"
+                  "D,me,llama-2-13b,qlora,nf4,64,all-linear,1024,yes,,hf-peft,,14.75,,14\n");
+    double least = rows[1].fit_probability, most = rows[0].fit_probability;
+    CHECK(least < most - 0.1);
+    CHECK(rows[2].fit_probability > least && rows[2].fit_probability < most);
+    struct range few = rows[1].memory_bytes.predicted, any = rows[2].memory_bytes.predicted;
+    CHECK(any.high / any.low > few.high / few.low);
+    CHECK(any.low < any.mid && any.mid < any.high && any.mid < few.mid);
+    // What ran fits its card: micro-batches that would not are hardly what it meant.
+    CHECK(rows[3].memory_bytes.inside && rows[3].memory_bytes.predicted.high < 30.0 * (1 << 30));
+}
+
 TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)
 {
     struct validate_row *rows;
