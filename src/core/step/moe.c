@@ -155,6 +155,11 @@ static struct step_op elementwise(const char *name, enum step_phase phase, doubl
                              .cheap = true };
 }
 
+double moe_turns(const struct moe *moe)
+{
+    return moe->kernel == RECIPE_EXPERTS_EAGER ? moe->experts : 1;
+}
+
 double moe_tensors(const struct moe *moe, const struct model *model)
 {
     return moe->kernel == RECIPE_EXPERTS_EAGER && !model->fused_gate_up ? moe->experts : 1;
