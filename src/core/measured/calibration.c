@@ -4,6 +4,8 @@
 
 #include "core/measured/calibration.h"
 
+#include "core/step/moe.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -197,6 +199,11 @@ struct efficiency calibration_at(const struct calibration *c, const struct setup
 {
     struct efficiency out = calibration_of(c, setup->stack);
     struct place place = calibration_place(c, setup);
-    out.log_spread = evidence_spread(&c->evidence, &place);
+    struct recipe recipe = estimate_recipe(setup);
+    struct step_request request = {
+        .model = setup->model, .recipe = &recipe, .layout = &setup->layout, .stack = setup->stack
+    };
+    // Measured runs of experts that share GPUs are few, and most of them force routing to be even.
+    out.log_spread = hypot(evidence_spread(&c->evidence, &place), moe_load_spread(&request));
     return out;
 }

@@ -81,10 +81,39 @@ struct range moe_imbalance(const struct model *model, double gpus)
                            1 + popularity_spread.high * largest };
 }
 
-double moe_load(const struct step_request *r)
+static struct range load_of(const struct step_request *r)
 {
     bool even = r->stack->even_routing || r->recipe->experts == RECIPE_EXPERTS_DENSE;
-    return even ? 1 : moe_imbalance(r->model, (double)r->layout->expert).mid;
+    return moe_imbalance(r->model, even ? 1 : (double)r->layout->expert);
+}
+
+double moe_load(const struct step_request *r)
+{
+    return load_of(r).mid;
+}
+
+// Of the weights that a token passes, those of routed experts.
+static double routed_share(const struct model *model)
+{
+    struct model_linear linears[MODEL_LINEARS];
+    size_t count = model_linears(model, MODEL_SPARSE, linears);
+    double routed = 0;
+    for (size_t i = 0; i < count; i++)
+        if (linears[i].role == MODEL_EXPERT)
+            routed += (double)(linears[i].in * linears[i].out * linears[i].active);
+    return routed * (double)model_layers(model, MODEL_SPARSE) /
+           (double)model_active_linear_weights(model);
+}
+
+double moe_load_spread(const struct step_request *r)
+{
+    struct range load = load_of(r);
+    if (load.low == load.high)
+        return 0;
+    double share = routed_share(r->model);
+    double least = 1 + share * (load.low / load.mid - 1),
+           most = 1 + share * (load.high / load.mid - 1);
+    return log(most / least) / (2 * STATS_P90);
 }
 
 struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)
