@@ -17,7 +17,7 @@ struct kernel {
     double expert_forward, expert_backward;     // launches and waits per expert
     double product_share;                       // of the dense rate, for rows that fill tiles
     double kept_widths;                         // of a gated expert: values kept per row
-    bool keeps_outputs;                         // of the experts, for the router's gradient
+    double kept_rows;                           // copies of the routed rows that are kept
 };
 
 // Backward of an index in PyTorch sorts the indices and adds row after row: 32 bytes per element,
@@ -26,14 +26,14 @@ struct kernel {
 
 static const struct kernel kernels[] = {
     // Repeated and weighted 6; weighted sum 2.
-    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
+    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, 0 },
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
-    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, true },
+    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, 2 },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
     [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
-                                 3, true },
+                                 3, 1 },
     // Permuted by token 4, by expert 4 where several share a GPU; the same back, weighted.
-    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, false },
+    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, 0 },
 };
 
 // Popularity of an expert over its mean, as a standard deviation. None where routing is forced to
@@ -42,7 +42,14 @@ static const struct range popularity_spread = { 0, 0.3, 1 };
 
 // Half a tile of 128 rows is empty for each expert; the last part of a product, which writes the
 // result, weighs more than in a dense one (docs/formulas.md has the measurements).
-static const double tile_rest = 64, epilogue_depth = 700;
+static const double tile_rest = 64, epilogue_depth = 500;
+
+// PyTorch reads 16-bit views with a stride, and products with a broadcast column, value by value: a
+// profile of four shapes on an H200 finds them at a fifth of a copy's rate. Of the activation's 10
+// and 18 bytes that is all in forward; in backward 12, and the gradients of the views are joined.
+// Weighting the rows, and casting around it, moves 55 bytes more than a copy would.
+static const double strided_gate_forward = 50, strided_gate_backward = 74;
+static const double strided_combine_forward = 30, strided_combine_backward = 25;
 
 static double at_least_one(double x)
 {
@@ -168,6 +175,21 @@ double moe_gradient_bytes(const struct moe *moe, const struct model *model, doub
            weights; // cleared, and added to what is there: four passes in 16 bits
 }
 
+static bool is_strided(const struct moe *moe, const struct step_request *r)
+{
+    bool of_torch = moe->kernel == RECIPE_EXPERTS_EAGER || moe->kernel == RECIPE_EXPERTS_GROUPED;
+    return r->stack->strided_experts && of_torch;
+}
+
+void moe_gate_bytes(double *forward, double *backward, const struct moe *moe,
+                    const struct step_request *r)
+{
+    if (!is_strided(moe, r) || !r->model->gated)
+        return;
+    *forward = strided_gate_forward;
+    *backward = strided_gate_backward;
+}
+
 double moe_kept_widths(const struct moe *moe, const struct model *model)
 {
     return model->gated ? kernels[moe->kernel].kept_widths : 1;
@@ -204,6 +226,9 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     double forward = k->layer_forward + k->expert_forward * moe->experts;
     double backward = k->layer_backward + k->expert_backward * moe->experts;
     double dispatched = k->dispatch_backward * rows;
+    bool strided = is_strided(moe, r);
+    double combined = k->combine_forward + (strided ? strided_combine_forward : 0),
+           uncombined = k->combine_backward + (strided ? strided_combine_backward : 0);
     if (moe->kernel ==
         RECIPE_EXPERTS_EAGER) // each expert's gradient is added to that of all tokens
         dispatched += 4 * size * moe->experts * moe->tokens * width;
@@ -213,8 +238,8 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     out[n++] = elementwise("top-k", STEP_BACKWARD, 4 * scores, 0);
     out[n++] = elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward);
     out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward);
-    out[n++] = elementwise("combine", STEP_FORWARD, k->combine_forward * rows, 0);
-    out[n - 1].kept_bytes = k->keeps_outputs ? size * moe->copies * width : 0;
-    out[n++] = elementwise("combine", STEP_BACKWARD, k->combine_backward * rows, 0);
+    out[n++] = elementwise("combine", STEP_FORWARD, combined * rows, 0);
+    out[n - 1].kept_bytes = k->kept_rows * size * moe->copies * width;
+    out[n++] = elementwise("combine", STEP_BACKWARD, uncombined * rows, 0);
     return n;
 }

@@ -52,6 +52,10 @@ double moe_tensors(const struct moe *moe, const struct model *model);
 // How often the host starts an operation on the rows of experts: for each in turn, or for all at once.
 double moe_turns(const struct moe *moe);
 
+// Bytes that the activation moves per value, where experts' kernels differ from other layers'.
+void moe_gate_bytes(double *forward, double *backward, const struct moe *moe,
+                    const struct step_request *request);
+
 // Bytes of a row between the products, in values of the expert's width, that backward needs.
 double moe_kept_widths(const struct moe *moe, const struct model *model);
 

@@ -373,6 +373,7 @@ static void add_experts(struct build *b, struct traffic gate, double values)
     size_t count = moe_ops(ops, &b->moe, b->request);
     if (b->moe.kernel == RECIPE_EXPERTS_EAGER)
         gate.forward_launches = gate.backward_launches = 0; // counted with the loop
+    moe_gate_bytes(&gate.forward_bytes, &gate.backward_bytes, &b->moe, b->request);
     add_elementwise(b, "expert activation", gate, values,
                     moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
     for (size_t i = 0; i < count; i++)
