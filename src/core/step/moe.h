@@ -49,7 +49,8 @@ double moe_gradient_bytes(const struct moe *moe, const struct model *model, doub
 // Tensors that hold a linear of the experts: one each under the loop, else one for all.
 double moe_tensors(const struct moe *moe, const struct model *model);
 
-// How often the host starts an operation on the rows of experts: for each in turn, or for all at once.
+// How often the host starts an operation on the rows of experts: for each in turn, or for all at
+// once.
 double moe_turns(const struct moe *moe);
 
 // Bytes that the activation moves per value, where experts' kernels differ from other layers'.
