@@ -112,7 +112,7 @@ static double routed_share(const struct model *model)
            (double)model_active_linear_weights(model);
 }
 
-double moe_load_spread(const struct step_request *r)
+static double load_spread(const struct step_request *r)
 {
     struct range load = load_of(r);
     if (load.low == load.high)
@@ -121,6 +121,26 @@ double moe_load_spread(const struct step_request *r)
     double least = 1 + share * (load.low / load.mid - 1),
            most = 1 + share * (load.high / load.mid - 1);
     return log(most / least) / (2 * STATS_P90);
+}
+
+// A turn of transformers' loop took one host 0.40 ms and another 1.12 (bench/results/h200.md), of
+// which the step list has a value near the first: the deviation of the logarithm of two such.
+static double loop_spread(const struct step_request *r, double flops_per_s)
+{
+    if (r->recipe->experts != RECIPE_EXPERTS_EAGER || !r->model->experts)
+        return 0;
+    const struct kernel *k = &kernels[RECIPE_EXPERTS_EAGER];
+    double turns = (double)(r->model->experts * model_layers(r->model, MODEL_SPARSE)) /
+                   (double)r->layout->expert;
+    double host = turns * (k->expert_forward + 0.6 * k->expert_backward) * r->stack->launch_seconds;
+    double device =
+        4 * (double)model_active_linear_weights(r->model) * r->batch.tokens / flops_per_s;
+    return log(1.12 / 0.40) / sqrt(2) * host / (host + device);
+}
+
+double moe_spread(const struct step_request *r, double flops_per_s)
+{
+    return hypot(load_spread(r), loop_spread(r, flops_per_s));
 }
 
 struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)

@@ -73,9 +73,10 @@ struct range moe_imbalance(const struct model *model, double gpus);
 // The mean, for the layout, stack and kernel of a request.
 double moe_load(const struct step_request *request);
 
-// How uncertain that load makes the seconds of a step: the standard deviation of their logarithm. 0
-// where one GPU holds all experts, or routing is even.
-double moe_load_spread(const struct step_request *request);
+// How uncertain experts make the seconds of a step, beyond what measured runs say: the standard
+// deviation of their logarithm. How evenly GPUs that share experts are loaded, and what a turn of
+// the loop costs the host, which products at flops_per_s stand beside.
+double moe_spread(const struct step_request *request, double flops_per_s);
 
 // Per token and exchange, how many copies of a hidden state leave the GPU for others of its node,
 // and for other nodes, to each of which a token is sent once.
