@@ -48,6 +48,42 @@ CASES = [(shape, "", False) for shape in SHAPES] + [("olmoe-1b-7b", "eager", Fal
                                                      ("qwen3-30b-a3b", "", True), ("qwen3-30b-a3b", "eager", False)]
 
 
+def spread(model):
+    """Embeddings made large and attention's output small: tokens stay apart, and routing is as even as a trained model's. Random
+    weights alone make tokens alike and send them all to the same few experts, which a loop over experts then skips."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "embed_tokens" in name:
+                weight.normal_()
+            elif "o_proj" in name and "lora" not in name:
+                weight.mul_(0.02)
+    return model
+
+
+def routing(model, ids):
+    """Experts that a layer runs, and the load of its busiest over the mean of all: medians over layers."""
+    seen = []
+
+    def look(module, args, kwargs):
+        for value in list(args) + list(kwargs.values()):
+            if torch.is_tensor(value) and value.dtype == torch.int64 and value.dim() == 2:
+                counts = torch.bincount(value.flatten()).float()
+                seen.append((int((counts > 0).sum()), float(counts.max() / counts.sum()) * experts_of(model)))
+                return
+
+    handles = [m.register_forward_pre_hook(look, with_kwargs=True) for m in model.modules() if type(m).__name__.endswith("Experts")]
+    with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+        model(input_ids=ids)
+    for handle in handles:
+        handle.remove()
+    return dict(hit=statistics.median(s[0] for s in seen), busiest=round(statistics.median(s[1] for s in seen), 2)) if seen else {}
+
+
+def experts_of(model):
+    config = model.get_base_model().config
+    return next(getattr(config, name) for name in ("num_experts", "num_local_experts", "n_routed_experts") if getattr(config, name, None))
+
+
 def build(shape, experts, recompute):
     from peft import LoraConfig, get_peft_model
 
@@ -60,7 +96,7 @@ def build(shape, experts, recompute):
     if recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.enable_input_require_grads()
-    return model.train()
+    return spread(model).train()
 
 
 def measure(shape, experts, recompute, steps=8, warm=2):
@@ -82,13 +118,13 @@ def measure(shape, experts, recompute, steps=8, warm=2):
         optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-    step = statistics.median(times[warm:])
+    step, routed = statistics.median(times[warm:]), routing(model, ids)
     config = model.get_base_model().config
     return dict(shape=shape, experts=str(getattr(config, "_experts_implementation", None)), recompute=recompute,
                 step_s=round(step, 5), tokens_per_s=round(TOKENS / step, 1), made_s=round(made, 1),
                 allocated_gib=round(torch.cuda.max_memory_allocated() / 2 ** 30, 3),
                 reserved_gib=round(torch.cuda.max_memory_reserved() / 2 ** 30, 3),
-                parameters=sum(p.numel() for p in model.parameters()))
+                parameters=sum(p.numel() for p in model.parameters()), **routed)
 
 
 def timed(run, times=10):
@@ -140,4 +176,5 @@ def main():
             stream.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@
 
 #include "core/measured/calibration.h"
 
+#include "core/step/moe.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -197,6 +199,14 @@ struct efficiency calibration_at(const struct calibration *c, const struct setup
 {
     struct efficiency out = calibration_of(c, setup->stack);
     struct place place = calibration_place(c, setup);
-    out.log_spread = evidence_spread(&c->evidence, &place);
+    struct recipe recipe = estimate_recipe(setup);
+    struct step_request request = { .model = setup->model,
+                                    .recipe = &recipe,
+                                    .layout = &setup->layout,
+                                    .stack = setup->stack,
+                                    .batch = setup->batch };
+    double rate = setup->gpu ? compute_matmul_flops_per_s(setup->gpu, RECIPE_BF16) : INFINITY;
+    // Measured runs of shared experts, and of loops over them, are few and of few hosts.
+    out.log_spread = hypot(evidence_spread(&c->evidence, &place), moe_spread(&request, rate));
     return out;
 }

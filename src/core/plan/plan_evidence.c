@@ -93,6 +93,12 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
         out_put(&out, "; none %s: widened", missing);
     out_put(&out, "; without any the range would be ± %d %%",
             percent_of(exp(evidence->log_widest)));
+    double runs = evidence_spread(evidence, &plan->place);
+    if (plan->prior.log_spread > runs * (1 + 1e-9))
+        out_put(&out, "; these runs leave ± %d %%, and %s the rest", percent_of(runs),
+                plan->chosen.recipe.experts == RECIPE_EXPERTS_EAGER
+                    ? "what a loop over experts costs the host makes"
+                    : "how evenly GPUs share the experts makes");
     return out_string(&out);
 }
 

@@ -354,8 +354,10 @@ enum err catalog_model(const struct model **out, const struct catalog *catalog, 
             break;
         }
     int row = name_find(&catalog->model_names, wanted);
-    if (row < 0)
+    if (row < 0) {
+        TRY(model_check_name(catalog->arena, wanted));
         return name_unknown(&catalog->model_names, wanted, "model", "models");
+    }
     *out = &catalog->models[row];
     if (!layers)
         return OK;

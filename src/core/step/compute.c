@@ -272,6 +272,16 @@ static double straggling_seconds(double micro_seconds, double doublings)
     return 0.017 * sqrt(micro_seconds) * doublings;
 }
 
+// What can hide behind compute. A loop over experts waits for the device in each turn of a forward
+// pass, so its host asks for the next layer's weights too late; only backward runs ahead.
+static double overlap_of(const struct step *step, const struct step_request *r)
+{
+    bool waits = r->recipe->experts == RECIPE_EXPERTS_EAGER;
+    double passes = r->recipe->checkpointing == RECIPE_RECOMPUTE ? 3 : 2;
+    double sparse = step->layers > 0 ? step->sparse_layers / step->layers : 0;
+    return r->stack->overlap * (waits ? 1 - sparse * (passes - 1) / passes : 1);
+}
+
 void compute_time(struct timing *out, const struct step *step, const struct step_request *r,
                   const struct gpu *gpu, const struct links *links)
 {
@@ -285,7 +295,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double busy = device + out->waiting_seconds;
 
     struct network_seconds network = network_time(step, r, links);
-    double hidden = fmin(network.hideable * r->stack->overlap, 0.9 * busy);
+    double hidden = fmin(network.hideable * overlap_of(step, r), 0.9 * busy);
     out->exposed_seconds = network.per_layer - hidden;
     // Gradients are reduced beside the backward of the last micro-batch, in the time that its
     // gathers leave.

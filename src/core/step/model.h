@@ -129,3 +129,7 @@ enum err model_check(const struct model *model, const char *name);
 // types.
 enum err model_read_config(struct model *model, struct arena *arena, struct text json,
                            const char *name);
+
+// ERR_INPUT for the name of a known model that has foreign layers, which no catalog has and whose
+// nearest namesake is another kind of model.
+enum err model_check_name(struct arena *arena, struct text name);

@@ -7,6 +7,7 @@
 #include "core/step/model.h"
 
 #include "base/markup.h"
+#include "base/name.h"
 
 #include <math.h>
 #include <string.h>
@@ -517,27 +518,43 @@ static const struct architecture unknown = {
 };
 
 // Layers that are neither attention nor a feed-forward network, by what gives them away: a word in
-// the type, a key, or a word in layer_types.
+// the type, a key, a word in layer_types, or the names of the models that have them.
 static const struct {
-    const char *type, *key, *layer, *what;
+    const char *type, *key, *layer, *what, *names;
 } foreign[] = {
-    { "mamba", "mamba_d_state", "mamba", "Mamba layers" },
-    { "jamba", "attn_layer_period", NULL, "Mamba layers" },
-    { "bamba", "ssm_state_size", NULL, "Mamba layers" },
-    { "nemotron_h", "hybrid_override_pattern", NULL, "Mamba layers" },
-    { "granitemoehybrid", "mamba_n_heads", NULL, "Mamba layers" },
-    { "falcon_h1", "mamba_d_ssm", NULL, "Mamba layers" },
-    { "qwen3_next", "linear_num_value_heads", "linear_attention", "gated delta net layers" },
-    { "qwen3_5", "linear_key_head_dim", NULL, "gated delta net layers" },
-    { "rwkv", "head_size_divisor", NULL, "RWKV layers" },
-    { "recurrent_gemma", "lru_width", "recurrent", "recurrent layers" },
-    { "minimax_m1", "attn_type_list", NULL, "lightning attention" },
-    { "kimi_linear", "linear_attn_config", NULL, "delta attention layers" },
-    { "lfm2", "conv_L_cache", "conv", "convolution layers" },
-    { "bert", "type_vocab_size", NULL, "an encoder" },
-    { "vit", "patch_size", NULL, "an encoder of images" },
-    { "deepseek_v32", "index_topk", NULL, "sparse attention chosen by an indexer" },
+    { "mamba", "mamba_d_state", "mamba", "Mamba layers", "mamba|mamba2|falcon-mamba|zamba|zamba2" },
+    { "jamba", "attn_layer_period", NULL, "Mamba layers", "jamba" },
+    { "bamba", "ssm_state_size", NULL, "Mamba layers", "bamba" },
+    { "nemotron_h", "hybrid_override_pattern", NULL, "Mamba layers",
+      "nemotron-h|nemotron-nano-9b|nemotron-nano-12b|nemotron-3-nano|nemotron-3-super" },
+    { "granitemoehybrid", "mamba_n_heads", NULL, "Mamba layers", "granite-4.0-h|granite-4-h" },
+    { "falcon_h1", "mamba_d_ssm", NULL, "Mamba layers", "falcon-h1" },
+    { "qwen3_next", "linear_num_value_heads", "linear_attention", "gated delta net layers",
+      "qwen3-next" },
+    { "qwen3_5", "linear_key_head_dim", NULL, "gated delta net layers", "qwen3.5" },
+    { "rwkv", "head_size_divisor", NULL, "RWKV layers", "rwkv" },
+    { "recurrent_gemma", "lru_width", "recurrent", "recurrent layers", "recurrentgemma" },
+    { "minimax_m1", "attn_type_list", NULL, "lightning attention", "minimax-m1|minimax-text" },
+    { "kimi_linear", "linear_attn_config", NULL, "delta attention layers", "kimi-linear" },
+    { "lfm2", "conv_L_cache", "conv", "convolution layers", "lfm2" },
+    { "bert", "type_vocab_size", NULL, "an encoder", "bert|modernbert|roberta" },
+    { "vit", "patch_size", NULL, "an encoder of images", "vit" },
+    { "deepseek_v32", "index_topk", NULL, "sparse attention chosen by an indexer",
+      "deepseek-v3.2" },
 };
+
+enum err model_check_name(struct arena *arena, struct text name)
+{
+    struct name_list list = { .arena = arena, .extras = true };
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        name_add(&list, foreign[i].type, foreign[i].names, (int)i);
+    int row = name_find(&list, name);
+    return row < 0 ? OK
+                   : fail(ERR_INPUT,
+                          "\"%.*s\" has %s, whose costs are not modelled; measure its steps with "
+                          "gpuhours pilot instead of planning from its shape",
+                          TEXT_BRIEF(name), foreign[row].what);
+}
 
 static bool lists_layer(const struct json *config, const char *word)
 {

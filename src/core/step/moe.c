@@ -17,7 +17,7 @@ struct kernel {
     double expert_forward, expert_backward;     // launches and waits per expert
     double product_share;                       // of the dense rate, for rows that fill tiles
     double kept_widths;                         // of a gated expert: values kept per row
-    bool keeps_outputs;                         // of the experts, for the router's gradient
+    double kept_rows;                           // copies of the routed rows that are kept
 };
 
 // Backward of an index in PyTorch sorts the indices and adds row after row: 32 bytes per element,
@@ -26,14 +26,14 @@ struct kernel {
 
 static const struct kernel kernels[] = {
     // Repeated and weighted 6; weighted sum 2.
-    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, false },
+    [RECIPE_EXPERTS_DENSE] = { 6, 8, 2, 2, 4, 4, 0, 0, 0.9, 3, 0 },
     // Gather 4; its backward. Weight 4, add into the result 6; gather 4, two products and a sum 12.
-    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, true },
+    [RECIPE_EXPERTS_EAGER] = { 4, INDEX_BACKWARD, 10, 16, 4, 4, 5.4, 5.1, 0, 3, 2 },
     // Copies 4, sorted 4. Weight 4, unsorted 4, summed 2.
     [RECIPE_EXPERTS_GROUPED] = { 8, 2 * INDEX_BACKWARD, 10, 12 + INDEX_BACKWARD, 7, 7.5, 0, 0, 0.95,
-                                 3, true },
+                                 3, 1 },
     // Permuted by token 4, by expert 4 where several share a GPU; the same back, weighted.
-    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, false },
+    [RECIPE_EXPERTS_FUSED] = { 6, 6, 5, 7, 15, 20, 0, 0, 1, 2, 0 },
 };
 
 // Popularity of an expert over its mean, as a standard deviation. None where routing is forced to
@@ -42,7 +42,14 @@ static const struct range popularity_spread = { 0, 0.3, 1 };
 
 // Half a tile of 128 rows is empty for each expert; the last part of a product, which writes the
 // result, weighs more than in a dense one (docs/formulas.md has the measurements).
-static const double tile_rest = 64, epilogue_depth = 700;
+static const double tile_rest = 64, epilogue_depth = 500;
+
+// PyTorch reads 16-bit views with a stride, and products with a broadcast column, value by value: a
+// profile of four shapes on an H200 finds them at a fifth of a copy's rate. Of the activation's 10
+// and 18 bytes that is all in forward; in backward 12, and the gradients of the views are joined.
+// Weighting the rows, and casting around it, moves 55 bytes more than a copy would.
+static const double strided_gate_forward = 50, strided_gate_backward = 74;
+static const double strided_combine_forward = 30, strided_combine_backward = 25;
 
 static double at_least_one(double x)
 {
@@ -81,10 +88,59 @@ struct range moe_imbalance(const struct model *model, double gpus)
                            1 + popularity_spread.high * largest };
 }
 
-double moe_load(const struct step_request *r)
+static struct range load_of(const struct step_request *r)
 {
     bool even = r->stack->even_routing || r->recipe->experts == RECIPE_EXPERTS_DENSE;
-    return even ? 1 : moe_imbalance(r->model, (double)r->layout->expert).mid;
+    return moe_imbalance(r->model, even ? 1 : (double)r->layout->expert);
+}
+
+double moe_load(const struct step_request *r)
+{
+    return load_of(r).mid;
+}
+
+// Of the weights that a token passes, those of routed experts.
+static double routed_share(const struct model *model)
+{
+    struct model_linear linears[MODEL_LINEARS];
+    size_t count = model_linears(model, MODEL_SPARSE, linears);
+    double routed = 0;
+    for (size_t i = 0; i < count; i++)
+        if (linears[i].role == MODEL_EXPERT)
+            routed += (double)(linears[i].in * linears[i].out * linears[i].active);
+    return routed * (double)model_layers(model, MODEL_SPARSE) /
+           (double)model_active_linear_weights(model);
+}
+
+static double load_spread(const struct step_request *r)
+{
+    struct range load = load_of(r);
+    if (load.low == load.high)
+        return 0;
+    double share = routed_share(r->model);
+    double least = 1 + share * (load.low / load.mid - 1),
+           most = 1 + share * (load.high / load.mid - 1);
+    return log(most / least) / (2 * STATS_P90);
+}
+
+// A turn of transformers' loop took one host 0.40 ms and another 1.12 (bench/results/h200.md), of
+// which the step list has a value near the first: the deviation of the logarithm of two such.
+static double loop_spread(const struct step_request *r, double flops_per_s)
+{
+    if (r->recipe->experts != RECIPE_EXPERTS_EAGER || !r->model->experts)
+        return 0;
+    const struct kernel *k = &kernels[RECIPE_EXPERTS_EAGER];
+    double turns = (double)(r->model->experts * model_layers(r->model, MODEL_SPARSE)) /
+                   (double)r->layout->expert;
+    double host = turns * (k->expert_forward + 0.6 * k->expert_backward) * r->stack->launch_seconds;
+    double device =
+        4 * (double)model_active_linear_weights(r->model) * r->batch.tokens / flops_per_s;
+    return log(1.12 / 0.40) / sqrt(2) * host / (host + device);
+}
+
+double moe_spread(const struct step_request *r, double flops_per_s)
+{
+    return hypot(load_spread(r), loop_spread(r, flops_per_s));
 }
 
 struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)
@@ -139,6 +195,21 @@ double moe_gradient_bytes(const struct moe *moe, const struct model *model, doub
            weights; // cleared, and added to what is there: four passes in 16 bits
 }
 
+static bool is_strided(const struct moe *moe, const struct step_request *r)
+{
+    bool of_torch = moe->kernel == RECIPE_EXPERTS_EAGER || moe->kernel == RECIPE_EXPERTS_GROUPED;
+    return r->stack->strided_experts && of_torch;
+}
+
+void moe_gate_bytes(double *forward, double *backward, const struct moe *moe,
+                    const struct step_request *r)
+{
+    if (!is_strided(moe, r) || !r->model->gated)
+        return;
+    *forward = strided_gate_forward;
+    *backward = strided_gate_backward;
+}
+
 double moe_kept_widths(const struct moe *moe, const struct model *model)
 {
     return model->gated ? kernels[moe->kernel].kept_widths : 1;
@@ -153,6 +224,11 @@ static struct step_op elementwise(const char *name, enum step_phase phase, doubl
                              .bytes = bytes,
                              .launches = launches,
                              .cheap = true };
+}
+
+double moe_turns(const struct moe *moe)
+{
+    return moe->kernel == RECIPE_EXPERTS_EAGER ? moe->experts : 1;
 }
 
 double moe_tensors(const struct moe *moe, const struct model *model)
@@ -170,6 +246,9 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     double forward = k->layer_forward + k->expert_forward * moe->experts;
     double backward = k->layer_backward + k->expert_backward * moe->experts;
     double dispatched = k->dispatch_backward * rows;
+    bool strided = is_strided(moe, r);
+    double combined = k->combine_forward + (strided ? strided_combine_forward : 0),
+           uncombined = k->combine_backward + (strided ? strided_combine_backward : 0);
     if (moe->kernel ==
         RECIPE_EXPERTS_EAGER) // each expert's gradient is added to that of all tokens
         dispatched += 4 * size * moe->experts * moe->tokens * width;
@@ -179,8 +258,8 @@ size_t moe_ops(struct step_op out[MOE_OPS], const struct moe *moe, const struct 
     out[n++] = elementwise("top-k", STEP_BACKWARD, 4 * scores, 0);
     out[n++] = elementwise("dispatch", STEP_FORWARD, k->dispatch_forward * rows, forward);
     out[n++] = elementwise("dispatch", STEP_BACKWARD, dispatched, backward);
-    out[n++] = elementwise("combine", STEP_FORWARD, k->combine_forward * rows, 0);
-    out[n - 1].kept_bytes = k->keeps_outputs ? size * moe->copies * width : 0;
-    out[n++] = elementwise("combine", STEP_BACKWARD, k->combine_backward * rows, 0);
+    out[n++] = elementwise("combine", STEP_FORWARD, combined * rows, 0);
+    out[n - 1].kept_bytes = k->kept_rows * size * moe->copies * width;
+    out[n++] = elementwise("combine", STEP_BACKWARD, uncombined * rows, 0);
     return n;
 }

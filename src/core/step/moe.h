@@ -49,6 +49,14 @@ double moe_gradient_bytes(const struct moe *moe, const struct model *model, doub
 // Tensors that hold a linear of the experts: one each under the loop, else one for all.
 double moe_tensors(const struct moe *moe, const struct model *model);
 
+// How often the host starts an operation on the rows of experts: for each in turn, or for all at
+// once.
+double moe_turns(const struct moe *moe);
+
+// Bytes that the activation moves per value, where experts' kernels differ from other layers'.
+void moe_gate_bytes(double *forward, double *backward, const struct moe *moe,
+                    const struct step_request *request);
+
 // Bytes of a row between the products, in values of the expert's width, that backward needs.
 double moe_kept_widths(const struct moe *moe, const struct model *model);
 
@@ -64,6 +72,11 @@ struct range moe_imbalance(const struct model *model, double gpus);
 
 // The mean, for the layout, stack and kernel of a request.
 double moe_load(const struct step_request *request);
+
+// How uncertain experts make the seconds of a step, beyond what measured runs say: the standard
+// deviation of their logarithm. How evenly GPUs that share experts are loaded, and what a turn of
+// the loop costs the host, which products at flops_per_s stand beside.
+double moe_spread(const struct step_request *request, double flops_per_s);
 
 // Per token and exchange, how many copies of a hidden state leave the GPU for others of its node,
 // and for other nodes, to each of which a token is sent once.

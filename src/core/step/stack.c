@@ -23,6 +23,7 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, experts, recipe_expert_kernels, "how the experts of a mixture are run"),
     FIELD(stack, dense_experts, TEXT, "families whose experts compute every token"),
     FIELD(stack, even_routing, FLAG, "tokens are forced evenly onto experts"),
+    FIELD(stack, strided_experts, FLAG, "gate and up of experts are views of one product"),
     FIELD(stack, expert_launches, NUMBER, "per expert and product, of a fused kernel"),
     FIELD(stack, experts_since, TEXT, "which versions run them so"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),

@@ -37,6 +37,7 @@ struct stack {
     int experts;                // enum recipe_experts
     const char *dense_experts;  // families, separated by |, whose experts compute every token
     bool even_routing;          // tokens are forced evenly onto experts, as benchmarks do
+    bool strided_experts;       // their gate and up are views of one product, read with a stride
     double expert_launches;     // per expert and product, where products of a group run one by one
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run

@@ -137,7 +137,8 @@ static const struct adapter_cost *adapter_cost(const struct build *b)
     }
 }
 
-static void add_adapter(struct build *b, double rows, double in, double out)
+// rows: of all copies of the linear; starts: how often the host starts the adapter's operations.
+static void add_adapter(struct build *b, double rows, double in, double out, double starts)
 {
     size_t first = b->step->count;
     const struct recipe *recipe = b->request->recipe;
@@ -168,8 +169,10 @@ static void add_adapter(struct build *b, double rows, double in, double out)
     }
     add_elementwise(b, "adapter sum", cost->on_output, rows * out, 0);
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
-    for (size_t i = first; i < b->step->count; i++)
+    for (size_t i = first; i < b->step->count; i++) {
         b->step->ops[i].adapter = true;
+        b->step->ops[i].launches *= starts;
+    }
 }
 
 // Bytes moved at the memory's rate, and kernels, to make 16-bit weights in each pass. bitsandbytes
@@ -254,7 +257,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     if (small)
         add_casts(b, rows * copies, in, out, trained);
     if (adapted)
-        add_adapter(b, rows * copies, in, out);
+        add_adapter(b, rows * copies, in, out, routed ? moe_turns(&b->moe) : 1);
     struct step *step = b->step;
     double weights = b->repeats * copies * in * out;
     if (trained)
@@ -370,6 +373,7 @@ static void add_experts(struct build *b, struct traffic gate, double values)
     size_t count = moe_ops(ops, &b->moe, b->request);
     if (b->moe.kernel == RECIPE_EXPERTS_EAGER)
         gate.forward_launches = gate.backward_launches = 0; // counted with the loop
+    moe_gate_bytes(&gate.forward_bytes, &gate.backward_bytes, &b->moe, b->request);
     add_elementwise(b, "expert activation", gate, values,
                     moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
     for (size_t i = 0; i < count; i++)

@@ -69,3 +69,17 @@ TEST(plan_of_a_mixture_of_experts_does_not_rest_on_dense_models)
     CHECK(runs >
           4 * json_get_number(level_of(json_get(evidence_of(moe), "measured"), "kind"), "runs", 0));
 }
+
+TEST(plan_says_what_experts_add_to_the_range)
+{
+    const struct plan *shared =
+        planning_make("{\"model\":\"qwen3-30b-a3b\",\"tokens\":5e7,\"gpu\":\"h100\",\"gpus\":8,"
+                      "\"stack\":\"megatron\","
+                      "\"method\":\"full\",\"parallel\":\"ep8\",\"search\":false}");
+    CHECK(strstr(plan_evidence_words(shared, &test_arena), "how evenly GPUs share the experts"));
+    const struct plan *loop = planning_make(
+        "{\"model\":\"qwen3-30b-a3b\",\"tokens\":5e7,\"gpu\":\"h200\",\"stack\":\"hf-peft\","
+        "\"experts\":\"eager\",\"search\":false}");
+    CHECK(strstr(plan_evidence_words(loop, &test_arena), "what a loop over experts costs"));
+    CHECK(!strstr(plan_evidence_words(plan_on("qwen3-30b-a3b", "h200"), &test_arena), "leave"));
+}

@@ -303,3 +303,34 @@ TEST(catalog_refuses_bad_rows_with_file_line_and_column)
                     "a,b,3,2,1,s,low,here,2026\n") == ERR_INPUT);
     CHECK(!strcmp(error_text(), "operations.csv: b: low, typical and high are out of order"));
 }
+
+TEST(catalog_names_of_hybrid_models_are_refused_by_what_they_have)
+{
+    static const struct {
+        const char *name, *what;
+    } cases[] = {
+        { "qwen3-next-80b-a3b", "gated delta net layers" },
+        { "Qwen/Qwen3.5-35B-A3B", "gated delta net layers" },
+        { "nvidia/Nemotron-H-8B-Base-8K", "Mamba layers" },
+        { "jamba-1.5-mini", "Mamba layers" },
+        { "granite-4.0-h-small", "Mamba layers" },
+        { "falcon-h1-7b", "Mamba layers" },
+        { "falcon-mamba-7b", "Mamba layers" },
+        { "zamba2-7b", "Mamba layers" },
+        { "rwkv-7b", "RWKV layers" },
+        { "kimi-linear-48b-a3b", "delta attention layers" },
+        { "deepseek-v3.2", "sparse attention" },
+    };
+    struct catalog catalog;
+    CHECK(!catalog_open(&catalog, &test_arena, NULL, 0));
+    const struct model *model;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(catalog_model(&model, &catalog, cases[i].name) == ERR_INPUT);
+        CHECK(strstr(error_text(), cases[i].what) && strstr(error_text(), "gpuhours pilot"));
+    }
+    // Their namesakes without such layers are not refused.
+    CHECK(!catalog_model(&model, &catalog, "qwen3-30b-a3b"));
+    CHECK(!catalog_model(&model, &catalog, "falcon-7b"));
+    CHECK(catalog_model(&model, &catalog, "nemotron-nano-8b") != OK); // a Llama
+    CHECK(!strstr(error_text(), "layers, whose costs"));
+}

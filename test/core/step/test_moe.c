@@ -2,7 +2,10 @@
 #include "core/step/moe.h"
 #include "test/core/knowledge.h"
 
+#include <math.h>
+
 enum { TOKENS = 4096 };
+static const double GIB = 1073741824.0;
 
 static struct setup qwen(const struct knowledge *k, int kernel)
 {
@@ -94,25 +97,97 @@ TEST(moe_a_stack_runs_the_kernel_of_its_data_unless_the_recipe_names_one)
 
 // Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention. In a
 // bare loop: what recomputation costs the host under the Trainer is measured elsewhere.
-TEST(moe_predicts_the_three_measured_steps_of_qwen3_30b_within_15_percent)
+// Steps of a bare loop on one H200 (bench/results/h200.md); the loop over experts on another host,
+// of which nobody knows how many experts it ran.
+TEST(moe_predicts_the_measured_steps_of_qwen3_30b_within_15_percent)
 {
     struct knowledge k = knowledge_open();
+    struct calibration calibration;
+    CHECK(!calibration_read(&calibration, &test_arena, embedded_file("efficiency.csv"),
+                            "efficiency.csv", embedded_file("evidence.csv"), "evidence.csv"));
     static const struct {
         int kernel, checkpointing;
         double tokens_per_s;
     } cases[] = { { RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 9047 },
+                  { RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 8878 },
                   { RECIPE_EXPERTS_GROUPED, RECIPE_RECOMPUTE, 7144 },
+                  { RECIPE_EXPERTS_GROUPED, RECIPE_RECOMPUTE, 6071 },
                   { RECIPE_EXPERTS_EAGER, RECIPE_KEEP_ALL, 1651 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup setup = qwen(&k, cases[i].kernel);
         setup.recipe.checkpointing = cases[i].checkpointing;
         struct stack bare = *setup.stack;
-        bare.recompute_launches = 1;
+        bare.recompute_launches = 1.2;
         bare.step_seconds = 0;
         setup.stack = &bare;
-        double ratio = knowledge_estimate(&setup).tokens_per_s / cases[i].tokens_per_s;
+        double share = exp(calibration_of(&calibration, &bare).log_mid);
+        double ratio = share * knowledge_estimate(&setup).tokens_per_s / cases[i].tokens_per_s;
         CHECK(ratio > 0.85 && ratio < 1.15);
     }
+}
+
+TEST(moe_predicts_the_memory_of_measured_mixtures_within_3_percent)
+{
+    struct knowledge k = knowledge_open();
+    static const struct {
+        const char *model;
+        int kernel, checkpointing;
+        double gib;
+    } cases[] = {
+        { "qwen3-30b-a3b", RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 90.54 },
+        { "qwen3-30b-a3b", RECIPE_EXPERTS_GROUPED, RECIPE_RECOMPUTE, 64.82 },
+        { "qwen3-30b-a3b", RECIPE_EXPERTS_EAGER, RECIPE_KEEP_ALL, 96.91 },
+        { "olmoe-1b-7b", RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 24.36 },
+        { "olmoe-1b-7b", RECIPE_EXPERTS_GROUPED, RECIPE_RECOMPUTE, 15.58 },
+        { "olmoe-1b-7b", RECIPE_EXPERTS_EAGER, RECIPE_KEEP_ALL, 26.52 },
+        { "granite-3-3b-a800m", RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 18.60 },
+        { "granite-3-3b-a800m", RECIPE_EXPERTS_EAGER, RECIPE_KEEP_ALL, 22.04 },
+        { "deepseek-v2-lite-16b", RECIPE_EXPERTS_GROUPED, RECIPE_KEEP_ALL, 49.44 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup setup = knowledge_setup(&k, cases[i].model, "hf-peft", 1, TOKENS);
+        setup.recipe.targets = "attention";
+        setup.recipe.experts = cases[i].kernel;
+        setup.recipe.checkpointing = cases[i].checkpointing;
+        double ratio = knowledge_estimate(&setup).memory.allocated_bytes / GIB / cases[i].gib;
+        CHECK(ratio > 0.97 && ratio < 1.03);
+    }
+}
+
+TEST(moe_views_with_a_stride_cost_more_than_products_of_their_own)
+{
+    struct knowledge k = knowledge_open();
+    struct setup views = qwen(&k, RECIPE_EXPERTS_GROUPED);
+    CHECK(views.stack->strided_experts);
+    struct stack plain = *views.stack;
+    plain.strided_experts = false;
+    struct setup whole = views;
+    whole.stack = &plain;
+    struct step one = knowledge_estimate(&views).step, other = knowledge_estimate(&whole).step;
+    double rows = TOKENS * 8.0;
+    CHECK_NEAR(SUM(&one, "expert activation", STEP_FORWARD, bytes), 50 * rows * 768, 1e-12);
+    CHECK_NEAR(SUM(&other, "expert activation", STEP_FORWARD, bytes), 10 * rows * 768, 1e-12);
+    CHECK_NEAR(SUM(&one, "combine", STEP_FORWARD, bytes) -
+                   SUM(&other, "combine", STEP_FORWARD, bytes),
+               30 * rows * 2048, 1e-12);
+    // A fused kernel has no views.
+    views.recipe.experts = whole.recipe.experts = RECIPE_EXPERTS_FUSED;
+    CHECK(knowledge_estimate(&views).timing.step_seconds ==
+          knowledge_estimate(&whole).timing.step_seconds);
+}
+
+TEST(moe_nothing_hides_behind_a_loop_that_waits)
+{
+    struct knowledge k = knowledge_open();
+    double exposed[2];
+    for (int i = 0; i < 2; i++) {
+        struct setup setup = knowledge_setup(&k, "mixtral-8x7b", "fms", 2, TOKENS);
+        setup.recipe.experts = i ? RECIPE_EXPERTS_EAGER : RECIPE_EXPERTS_GROUPED;
+        setup.recipe.targets = "attention";
+        CHECK(!layout_read(&setup.layout, TEXT("fsdp2"), 2));
+        exposed[i] = knowledge_estimate(&setup).timing.exposed_seconds;
+    }
+    CHECK(exposed[1] > 2 * exposed[0]);
 }
 
 TEST(moe_the_loop_under_zero3_fetches_every_expert_by_itself)
@@ -144,6 +219,74 @@ TEST(moe_the_busiest_gpu_sets_the_time_and_one_gpu_has_no_other)
     // Sixteen experts each: 0.3 / √16 times the largest of eight normal numbers, 1.43.
     CHECK_NEAR(few.mid, 1 + 0.3 / 4 * 1.4342, 1e-4);
     CHECK(many.mid > few.mid);
+}
+
+// The spread of the speed, for a layout and a stack.
+static double spread(const struct knowledge *k, const char *stack, const char *layout, int64_t gpus)
+{
+    struct setup setup = knowledge_setup(k, "qwen3-30b-a3b", stack, 1, TOKENS);
+    CHECK(!layout_read(&setup.layout, text_of(layout), gpus));
+    struct recipe recipe = estimate_recipe(&setup);
+    struct step_request request = {
+        .model = setup.model, .recipe = &recipe, .layout = &setup.layout, .stack = setup.stack
+    };
+    return moe_spread(&request, 7e14);
+}
+
+TEST(moe_uneven_experts_widen_the_range_where_gpus_share_them)
+{
+    struct knowledge k = knowledge_open();
+    CHECK(spread(&k, "megatron", "dp8", 8) == 0);
+    double few = spread(&k, "megatron", "ep8", 8), many = spread(&k, "megatron", "ep64", 64);
+    // Loads of 1 to 1.36 times the mean, on the 60 % of the weights that are routed.
+    CHECK(few > 0.05 && few < 0.1);
+    CHECK(many > 2 * few);
+    // A benchmark that forces routing to be even has none.
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "megatron", 1, TOKENS);
+    struct stack even = *setup.stack;
+    even.even_routing = true;
+    CHECK(!layout_read(&setup.layout, TEXT("ep8"), 8));
+    struct recipe recipe = estimate_recipe(&setup);
+    struct step_request request = {
+        .model = setup.model, .recipe = &recipe, .layout = &setup.layout, .stack = &even
+    };
+    CHECK(moe_spread(&request, 7e14) == 0);
+}
+
+TEST(moe_the_range_of_a_loop_holds_what_two_hosts_took)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = qwen(&k, RECIPE_EXPERTS_EAGER);
+    struct recipe recipe = estimate_recipe(&setup);
+    struct step_request request = { .model = setup.model,
+                                    .recipe = &recipe,
+                                    .layout = &setup.layout,
+                                    .stack = setup.stack,
+                                    .batch = setup.batch };
+    double rate = knowledge_estimate(&setup).tokens_per_s, spread = moe_spread(&request, 7e14);
+    // 1,651 tokens/s on one, about 600 on the other; 0.4 is what measured runs leave open.
+    CHECK(rate / 600 < exp(STATS_P90 * hypot(spread, 0.4)));
+    // Few experts with many rows are bound by their products.
+    CHECK(!catalog_model(&setup.model, &k.catalog, "mixtral-8x7b"));
+    request.model = setup.model;
+    CHECK(moe_spread(&request, 7e14) < spread / 2);
+    recipe.experts = RECIPE_EXPERTS_GROUPED;
+    CHECK(moe_spread(&request, 7e14) == 0);
+}
+
+TEST(moe_adapters_of_experts_in_a_loop_are_started_for_each_expert)
+{
+    struct knowledge k = knowledge_open();
+    double launches[2];
+    for (int i = 0; i < 2; i++) {
+        struct setup setup = qwen(&k, i ? RECIPE_EXPERTS_EAGER : RECIPE_EXPERTS_GROUPED);
+        setup.recipe.targets = "all-linear";
+        struct step step = knowledge_estimate(&setup).step;
+        launches[i] = SUM(&step, "adapter a", STEP_FORWARD, launches);
+    }
+    // Attention's four, and three of experts: for all at once, or for each of 128.
+    CHECK_NEAR(launches[0], 4 + 3, 1e-12);
+    CHECK_NEAR(launches[1], 4 + 3 * 128, 1e-12);
 }
 
 TEST(moe_a_token_is_sent_once_to_each_node)
