@@ -261,9 +261,11 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double hidden = fmin(network.hideable * r->stack->overlap, 0.9 * busy);
     out->exposed_seconds = network.per_layer - hidden;
     // Gradients are reduced beside the backward of the last micro-batch, in the time that its
-    // gathers leave.
+    // gathers leave. Stages that a GPU holds in turns end one after another, while as many
+    // micro-batches as there are stages drain from the pipeline.
     double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
-    double room = backward * (0.9 * busy - hidden);
+    double draining = r->layout->interleave > 1 ? (double)r->layout->pipeline : 1;
+    double room = backward * draining * (0.9 * busy - hidden);
     out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, room) +
                           straggling_seconds(busy, network.doublings);
     out->micro_seconds = busy + out->exposed_seconds;

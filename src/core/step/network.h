@@ -16,6 +16,7 @@ struct links {
     double network_bytes_per_s; // to other nodes
     double node_latency_seconds, network_latency_seconds;
     double pcie_bytes_per_s; // to the host
+    double pair_bytes_per_s; // of node_bytes_per_s, what reaches one other GPU; 0: all of it
 };
 
 struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL
