@@ -158,6 +158,13 @@ static double gradient_bytes(const struct step *step, const struct step_request 
            recipe_dtype_bytes(dtype);
 }
 
+// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them.
+static double reductions(const struct step_request *r)
+{
+    bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
+    return r->layout->zero >= 2 && sharded ? fmax(1, r->accumulation) : 1;
+}
+
 // The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
 // backward pass, and summed there if there is more than one; once per step the host updates its
 // shard at the speed of its memory and copies the weights back. A native engine streams the states
@@ -202,21 +209,24 @@ struct network_seconds network_time(const struct step *step, const struct step_r
                      ring(keys * (double)layout->context, (double)layout->context, 1, links);
     double expert = exchange_seconds(step, r, hidden / (double)layout->tensor, passes, links);
     double pipeline = pipeline_seconds(hidden / (double)layout->tensor, layout, links);
-    double gather = 0;
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
-    if (layout->zero == 3 && !layout->offload_weights)
-        gather = passes * gather_seconds(step, r, links);
-    if (layout->offload_weights)
-        gather = passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s +
-                 passes * gather_seconds(step, r, links);
-    out.per_layer = tensor + context + expert + pipeline + gather;
-    out.hideable = gather + context + 0.5 * (pipeline + tensor);
+    double gather =
+        layout->zero == 3 || layout->offload_weights ? passes * gather_seconds(step, r, links) : 0;
+    double fetch = layout->offload_weights
+                       ? passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s
+                       : 0;
+    out.per_layer = tensor + context + expert + pipeline + gather + fetch;
+    // A tensor that is gathered when its product asks for it is waited for: transformers lets
+    // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
+    bool ahead = r->stack->fetches == STACK_FETCHES_UNITS;
+    out.hideable = (ahead ? gather : 0) + fetch + context + 0.5 * (pipeline + tensor);
 
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
-    if (layout->zero <= 2)
-        out.per_step = hierarchical(gradients, data, stride, 2, links);
+    out.reductions = reductions(r);
+    if (layout->zero <= 2) // a scatter of gradients, and a gather of gradients or weights
+        out.per_step = (out.reductions + 1) / 2 * hierarchical(gradients, data, stride, 2, links);
     else
-        out.per_step = (layout->sync_each_batch ? fmax(1, r->accumulation) : 1) *
+        out.per_step = out.reductions *
                        (hierarchical(gradients, shards, stride, 1, links) +
                         hierarchical(gradients / shards, data / shards, stride * shards, 2, links));
     add_offload(&out, step, r, links);
