@@ -97,7 +97,9 @@ const struct field run_fields[] = {
     FIELD_OF(run, bare_loop, answers, "no trainer around the steps"),
     FIELD_OF(run, expert_kernel, expert_kernels, "how products of experts are run"),
     FIELD_OF(run, balanced_routing, answers, "tokens are forced evenly onto experts"),
-    FIELD(run, series, TEXT, "runs of one name are one job on more and more GPUs"),
+    FIELD(run, series, TEXT,
+          "runs of one name that differ in layout and results alone are one job on more and more "
+          "GPUs"),
     FIELD(run, gpu, TEXT, "card"),
     FIELD(run, card_gib, NUMBER, "memory of the card, where only that is known"),
     FIELD(run, n_gpus, COUNT, "cards"),

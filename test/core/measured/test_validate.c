@@ -183,6 +183,32 @@ TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)
                1e-12);
 }
 
+TEST(validate_series_hold_one_job_whose_layout_alone_differs)
+{
+    static const struct {
+        const char *cells; // checkpointing, parallelism, grad_accum, framework of the second run
+        size_t series;
+    } trials[] = {
+        { "full,tp2 dp8,2,NeMo", 1 },
+        { "none,dp16,1,NeMo", 0 },          // MangoBoost, MI325X: recomputes on two nodes alone
+        { "full,dp16,1,NeMo from pip", 0 }, // Juniper: a container on four nodes alone
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const char *csv =
+            text_format(&test_arena,
+                        "id,source,model,method,series,n_gpus,gpu,tokens_per_s_total,checkpointing,"
+                        "parallelism,grad_accum,framework\n"
+                        "A,us,llama-3.1-8b,lora,job,8,h100,1000,full,dp8,1,NeMo\n"
+                        "B,us,llama-3.1-8b,lora,job,16,h100,1800,%s\n",
+                        trials[i].cells);
+        struct validate_row *rows;
+        struct validate_series *series;
+        size_t count;
+        validate_text(&rows, &count, csv);
+        CHECK(validate_series(&series, &test_arena, rows, count) == trials[i].series);
+    }
+}
+
 TEST(validate_takes_a_file_of_the_few_columns_that_runs_have_always_had)
 {
     struct validate_row *rows;
