@@ -4,7 +4,8 @@
 // A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill
 // it; everything else at memory speed; attention at its kernel's own rate. A stack that starts
 // kernels slower than the GPU ends them is bound by its host. Communication that does not
-// overlap, waiting for ranks with longer rows, pipeline bubbles and the update are added. Formulas: docs/formulas.md, section compute.
+// overlap, waiting for ranks with longer rows, pipeline bubbles and the update are added. Formulas:
+// docs/formulas.md, section compute.
 //
 //     struct timing timing;
 //     compute_time(&timing, &step, &request, gpu, &links);
