@@ -105,12 +105,15 @@ static struct step_batch average(const struct workload_rule *rule, double mean, 
     double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
     double tokens = micro_batch * width;
+    bool varied = rule->batching == BATCHING_LONGEST;
     return (struct step_batch){ .rows = micro_batch,
                                 .width = width,
                                 .tokens = tokens,
                                 .squares = tokens * attended,
                                 .labelled = tokens * useful_share * rule->labelled_share,
-                                .padded = !packed && useful_share < 1 };
+                                .padded = !packed && useful_share < 1,
+                                .spread =
+                                    varied ? step_batch_spread(spread, micro_batch, true) : 0 };
 }
 
 static const struct workload_shape *nearest_shape(const struct workload_rule *rule,
@@ -143,6 +146,7 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
         .width = a->width + share * (b->width - a->width),
         .attended = a->attended + share * (b->attended - a->attended),
         .worst_width = fmax(a->worst_width, b->worst_width),
+        .spread = a->spread + share * (b->spread - a->spread),
         .rows = a->rows,
         .sights = nearest_shape(rule, micro_batch)->sights,
     };
@@ -158,13 +162,13 @@ static void measure(struct workload *out, const struct workload_rule *rule)
     out->padding_share = 1 - shape.fill;
     double off = 1 + STATS_P90 * rule->token_spread;
     out->processed_factor = (struct range){ 1 / off, 1, off };
-    out->batch =
-        (struct step_batch){ .rows = rows,
-                             .width = shape.width,
-                             .tokens = tokens,
-                             .squares = tokens * shape.attended,
-                             .labelled = tokens * shape.fill * rule->labelled_share,
-                             .padded = rule->batching != BATCHING_PACKED && shape.fill < 1 };
+    out->batch = (struct step_batch){ .rows = rows,
+                                      .width = shape.width,
+                                      .tokens = tokens,
+                                      .squares = tokens * shape.attended,
+                                      .labelled = tokens * shape.fill * rule->labelled_share,
+                                      .padded = rule->batching != BATCHING_PACKED && shape.fill < 1,
+                                      .spread = shape.spread };
     out->worst = step_batch(rows, shape.worst_width);
 }
 

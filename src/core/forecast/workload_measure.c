@@ -66,14 +66,29 @@ static struct workload_shape shape_of(const struct batches *sums, double micro_b
     };
 }
 
+// Neighbours are on different ranks in the same step, so that their differences are those between
+// ranks: few where rows are grouped by length, whatever the data set's own spread. Two values of a
+// normal distribution lie 2/√π deviations apart on average.
+static double spread_of(const struct packing *epoch)
+{
+    static const double half_root_pi = 0.886227;
+    double sum = 0;
+    for (size_t i = 1; i < epoch->count; i++) {
+        const struct packing_batch *a = &epoch->batches[i - 1], *b = &epoch->batches[i];
+        sum += fabs(log((double)(b->rows * b->width) / (double)(a->rows * a->width)));
+    }
+    return epoch->count > 1 ? half_root_pi * sum / (double)(epoch->count - 1) : 0;
+}
+
 // One epoch and, for a run of several, a second one with another shuffle.
-static enum err simulate(struct batches *sums, struct packing_sights *sights, struct arena *arena,
-                         const struct lengths *lengths, const struct packing_rule *rule,
-                         struct packing_setup setup, bool again)
+static enum err simulate(struct batches *sums, struct packing_sights *sights, double *spread,
+                         struct arena *arena, const struct lengths *lengths,
+                         const struct packing_rule *rule, struct packing_setup setup, bool again)
 {
     struct packing epoch, next;
     TRY(packing_plan(&epoch, arena, lengths, rule, &setup));
     *sums = epoch.sums;
+    *spread = spread_of(&epoch);
     setup.seed++;
     if (again)
         TRY(packing_plan(&next, arena, lengths, rule, &setup));
@@ -109,12 +124,15 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
             setup.accumulation = rule->step_rows / setup.micro_batch;
         struct batches sums;
         struct packing_sights sights;
-        TRY(simulate(&sums, &sights, arena, &simulated, &packing, setup, rule->epochs > 1));
+        double spread;
+        TRY(simulate(&sums, &sights, &spread, arena, &simulated, &packing, setup,
+                     rule->epochs > 1));
         arena_rewind(arena, mark);
         if (sums.processed_tokens <= 0) // fewer rows than the micro-batch, and the trainer drops it
             break;
         shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
         shapes[count].sights = sights;
+        shapes[count].spread = spread;
         if (joins)
             split_pairs(&shapes[count], filled);
         if (count == 0) {

@@ -53,7 +53,7 @@ static const char *const optimizers[] = { "unknown",
 static const char *const expert_kernels[] = {
     "unknown", "loop", "grouped", "fused", "dense", NULL
 };
-static const char *const covers[] = { "unknown", "steps", "run", NULL };
+static const char *const covers[] = { "unknown", "steps", "run", "start", NULL };
 static const char *const counts[] = { "unknown", "padded", "real", NULL };
 static const char *const outcomes[] = { "unknown", "fits", "out-of-memory", NULL };
 
@@ -97,13 +97,16 @@ const struct field run_fields[] = {
     FIELD_OF(run, bare_loop, answers, "no trainer around the steps"),
     FIELD_OF(run, expert_kernel, expert_kernels, "how products of experts are run"),
     FIELD_OF(run, balanced_routing, answers, "tokens are forced evenly onto experts"),
-    FIELD(run, series, TEXT, "runs of one name are one job on more and more GPUs"),
+    FIELD(run, series, TEXT,
+          "runs of one name that differ in layout and results alone are one job on more and more "
+          "GPUs"),
     FIELD(run, gpu, TEXT, "card"),
     FIELD(run, card_gib, NUMBER, "memory of the card, where only that is known"),
     FIELD(run, n_gpus, COUNT, "cards"),
     FIELD(run, tokens_per_s_total, NUMBER, "measured, over all GPUs"),
     FIELD(run, tokens_per_s_per_gpu, NUMBER, "measured"),
-    FIELD_OF(run, rate_covers, covers, "what tokens/s were taken over; run: with evaluation"),
+    FIELD_OF(run, rate_covers, covers,
+             "what tokens/s were taken over; run: with evaluation; start: with the first steps"),
     FIELD_OF(run, counts, counts, "whether tokens/s count padding"),
     FIELD(run, tflops_per_gpu, NUMBER, "as the source states it"),
     FIELD(run, mfu, NUMBER, "as the source states it"),
@@ -111,7 +114,8 @@ const struct field run_fields[] = {
     FIELD(run, mem_kind, TEXT, "allocated, reserved, device or unknown"),
     FIELD_OF(run, outcome, outcomes, "of a test whether it fits"),
     FIELD(run, wall_hours, NUMBER, "measured"),
-    FIELD_OF(run, wall_covers, covers, "what wall_hours were taken over; run: with evaluation"),
+    FIELD_OF(run, wall_covers, covers,
+             "what wall_hours were taken over; run: with evaluation; start: with the first steps"),
     FIELD(run, evaluation_hours, NUMBER, "evaluation within wall_hours"),
     FIELD(run, total_tokens, NUMBER, "in that time"),
     FIELD(run, excluded, TEXT, "why the row is not compared"),

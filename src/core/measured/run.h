@@ -14,8 +14,9 @@
 enum run_answer { RUN_UNSAID, RUN_NO, RUN_YES };
 enum run_covers { // what a rate or a wall clock was taken over
     RUN_COVERS_UNSAID,
-    RUN_STEPS, // training steps alone
+    RUN_STEPS, // training steps alone, once they run evenly
     RUN_WHOLE, // the whole run, with evaluation
+    RUN_START, // training steps from the first one on, which loads kernels
 };
 enum run_counts { RUN_COUNTS_UNSAID, RUN_PADDED, RUN_REAL }; // tokens with or without padding
 enum run_outcome { RUN_OUTCOME_UNSAID, RUN_FITS, RUN_OUT_OF_MEMORY };
@@ -72,6 +73,11 @@ size_t run_unsaid(struct run **out, struct arena *arena, const struct run *run);
 // Tokens per second of training steps over all GPUs, padding included, as an estimate states them:
 // evaluation that a rate covers is taken out of it. NAN where the row does not tell.
 double run_tokens_per_s(const struct run *run);
+
+// The rate that the row's source would report of steps at this one, and back: lower, where its rate
+// covers the start of a run.
+double run_reported_rate(const struct run *run, const struct setup *setup, double steady);
+double run_steady_rate(const struct run *run, const struct setup *setup, double reported);
 
 // Hours of the row's wall clock that are no steps: evaluation. NAN where the row does not tell.
 double run_other_hours(const struct run *run);

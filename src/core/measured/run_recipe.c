@@ -264,6 +264,11 @@ static enum err read_batch(struct setup *setup, const struct run *run)
     }
     setup->batch = step_batch(rows, width);
     setup->batch.padded = setup->worst.padded;
+    struct run_lengths lengths = { NAN, RUN_LENGTH_SPREAD };
+    if (run->lengths)
+        TRY(run_lengths(&lengths, run->lengths));
+    if (packed == PACKED_NO || packed == PACKED_END_TO_END) // grouped rows are alike in all ranks
+        setup->batch.spread = step_batch_spread(lengths.spread, rows, packed == PACKED_NO);
     setup->accumulation = 1;
     if (run->grad_accum >= 1)
         setup->accumulation = run->grad_accum;
@@ -286,7 +291,7 @@ static double counted(const struct run *run)
 
 double run_other_hours(const struct run *run)
 {
-    if (run->wall_covers == RUN_STEPS)
+    if (run->wall_covers == RUN_STEPS || run->wall_covers == RUN_START)
         return 0;
     return run->wall_covers == RUN_WHOLE ? run->evaluation_hours : NAN;
 }
@@ -301,6 +306,26 @@ double run_tokens_per_s(const struct run *run)
         rate = seconds > 0 ? run->total_tokens / seconds : NAN;
     }
     return rate / counted(run);
+}
+
+// Seconds of a token that the first steps take, over all tokens of the run.
+static double start_share(const struct run *run, const struct setup *setup)
+{
+    if (run->rate_covers != RUN_START)
+        return 0;
+    double layers = (double)setup->model->layers;
+    return setup->stack->first_steps_seconds * layers / run->total_tokens;
+}
+
+double run_reported_rate(const struct run *run, const struct setup *setup, double steady)
+{
+    return 1 / (1 / steady + start_share(run, setup));
+}
+
+double run_steady_rate(const struct run *run, const struct setup *setup, double reported)
+{
+    double seconds = 1 / reported - start_share(run, setup);
+    return seconds > 0 ? 1 / seconds : NAN;
 }
 
 // --- hardware, stack and layout ----------------------------------------------

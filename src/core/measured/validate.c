@@ -35,11 +35,12 @@ size_t validate_residuals(struct residual **out, struct arena *arena, const stru
         struct residual residual = { .source = run_source(&runs[i]) };
         if (understood) {
             residual.stack = stack_of(model, setup.stack);
-            residual.log_ratio = log(measured / estimate.tokens_per_s);
+            residual.log_ratio =
+                log(run_steady_rate(&runs[i], &setup, measured) / estimate.tokens_per_s);
             residual.place = calibration_place(NULL, &setup);
         }
         arena_rewind(arena, mark);
-        if (understood)
+        if (understood && !isnan(residual.log_ratio))
             (*out)[used++] = residual;
     }
     return used;
@@ -131,7 +132,8 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
                     const struct efficiency *efficiency)
 {
     const struct run *run = row->run;
-    double mid = estimate->tokens_per_s * exp(efficiency->log_mid);
+    double mid =
+        run_reported_rate(run, row->setup, estimate->tokens_per_s * exp(efficiency->log_mid));
     double factor = exp(STATS_P90 * efficiency->log_spread);
     row->tokens_per_s.predicted = (struct range){ mid / factor, mid, mid * factor };
     row->tokens_per_s.measured = mid > 0 ? run_tokens_per_s(run) : NAN;

@@ -76,7 +76,8 @@ struct validate_verdicts {
 static const double VALIDATE_FIT_MOST = 0.8; // the most that a run which fails may have had
 struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count);
 
-// One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs.
+// One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs. Runs
+// of one series name are one job where they differ in layout and results alone.
 struct validate_point {
     const struct validate_row *row;
     double published, predicted;

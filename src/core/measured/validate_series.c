@@ -12,10 +12,52 @@ static bool has_rate(const struct validate_row *row)
     return row->run->series && row->setup && row->tokens_per_s.error > 0;
 }
 
-static bool is_same(const struct validate_row *a, const struct validate_row *b)
+// What may differ within a job: its layout, which has to grow, and what was measured. Any other
+// column that differs (software, recomputation, offload, rows) makes it another job, whose rate
+// says nothing of scaling.
+static bool may_differ(const char *column)
 {
-    return !strcmp(a->run->series, b->run->series) &&
-           text_equal(run_source(a->run), run_source(b->run));
+    static const char *const columns[] = {
+        "id",
+        "source",
+        "params_b",
+        "notes",
+        "n_gpus",
+        "parallelism",
+        "grad_accum",
+        "global_batch_tokens",
+        "no_sync",
+        "mfu",
+        "tokens_per_s_total",
+        "tokens_per_s_per_gpu",
+        "wall_hours",
+        "wall_covers",
+        "evaluation_hours",
+        "tflops_per_gpu",
+        "total_tokens",
+        "mem_kind",
+        "outcome",
+        "peak_mem_gib_per_gpu",
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        if (!strcmp(columns[i], column))
+            return true;
+    return false;
+}
+
+static bool is_same(const struct validate_row *a, const struct validate_row *b, struct arena *arena)
+{
+    if (strcmp(a->run->series, b->run->series) ||
+        !text_equal(run_source(a->run), run_source(b->run)))
+        return false;
+    struct arena_mark mark = arena_mark(arena);
+    bool same = true;
+    for (const struct field *f = run_fields; f->name && same; f++) {
+        const char *left = field_spell(f, a->run, arena), *right = field_spell(f, b->run, arena);
+        same = may_differ(f->name) || left == right || (left && right && !strcmp(left, right));
+    }
+    arena_rewind(arena, mark);
+    return same;
 }
 
 static int64_t gpus_of(const struct validate_row *row)
@@ -53,7 +95,7 @@ size_t validate_series(struct validate_series **out, struct arena *arena,
     for (size_t i = 0; i < count; i++) {
         bool seen = !has_rate(&rows[i]);
         for (size_t before = 0; before < i && !seen; before++)
-            seen = has_rate(&rows[before]) && is_same(&rows[before], &rows[i]);
+            seen = has_rate(&rows[before]) && is_same(&rows[before], &rows[i], arena);
         if (seen)
             continue;
         struct validate_series series = {
@@ -62,7 +104,7 @@ size_t validate_series(struct validate_series **out, struct arena *arena,
         };
         bool grows = false;
         for (size_t k = i; k < count; k++)
-            if (has_rate(&rows[k]) && is_same(&rows[k], &rows[i])) {
+            if (has_rate(&rows[k]) && is_same(&rows[k], &rows[i], arena)) {
                 series.points[series.count++].row = &rows[k];
                 grows |= gpus_of(&rows[k]) != gpus_of(&rows[i]);
             }

@@ -115,6 +115,7 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
         { "host", t->host_seconds, "launching kernels, in parallel to the above" },
         { "exposed communication", t->exposed_seconds, "what does not overlap with compute" },
+        { "waiting for longer rows", t->uneven_seconds, "GPUs wait for the one with most tokens" },
     };
     out_put(out, "\n4 Time of a step by the roofline (%zu operations)\n", step->count);
     put(out, "work of a pass", text_format(a, "%.4g FLOP", step_flops(step)),

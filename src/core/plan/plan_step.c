@@ -59,6 +59,7 @@ static void put_parts(struct json_writer *w, const struct plan *plan)
         { "dequantization", times * t->dequantize_seconds },
         { "host", times * t->waiting_seconds },
         { "communication", times * t->exposed_seconds + t->reduce_seconds },
+        { "waiting for longer rows", times * t->uneven_seconds },
         { "pipeline bubbles", t->bubble_seconds },
         { "optimizer", t->update_seconds },
         { "offload", t->offload_seconds },

@@ -4,7 +4,8 @@
 // A product runs at the GPU's sustained rate times a share that falls for shapes too small to fill
 // it; everything else at memory speed; attention at its kernel's own rate. A stack that starts
 // kernels slower than the GPU ends them is bound by its host. Communication that does not
-// overlap, pipeline bubbles and the update are added. Formulas: docs/formulas.md, section compute.
+// overlap, waiting for ranks with longer rows, pipeline bubbles and the update are added. Formulas:
+// docs/formulas.md, section compute.
 //
 //     struct timing timing;
 //     compute_time(&timing, &step, &request, gpu, &links);
@@ -20,6 +21,7 @@ struct timing {
     double host_seconds;    // that the host needs to launch the kernels
     double waiting_seconds; // of host_seconds, that the device waits for
     double exposed_seconds; // communication that does not overlap with compute
+    double uneven_seconds;  // that ranks wait for the one with most tokens
     double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.
     double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;

@@ -15,6 +15,9 @@
 //               ║    ║        ║         rate of the network, bytes / g each
 //     node B:  B0 ─ B1 ─ … ─ Bg
 //
+// A group whose neighbours lie `stride` GPUs apart, as those of data parallelism beside tensor
+// parallelism do, has g = node GPUs / stride of its members in a node: each of them carries more.
+//
 // Which bytes: tensor parallelism sums hidden states twice per layer and pass; context parallelism
 // passes keys and values around; experts exchange routed rows, once per node; FSDP gathers weights
 // in every pass; gradients are reduced once per optimizer step. What can overlap with compute is
@@ -46,9 +49,20 @@ struct links network_links(const struct gpu *gpu, const struct node *node)
     // NVLink reaches about 0.8 of its datasheet rate in collectives; without it, traffic crosses
     // the host's PCIe bridges twice and shares them.
     links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
+    double pair = node ? node->link_p2p_bytes_per_s : gpu->link_p2p_bytes_per_s;
+    links.pair_bytes_per_s = fast && pair > 0 ? 0.8 * pair : 0;
     double network = node ? node->network_bytes_per_s_per_gpu : NAN;
     links.network_bytes_per_s = 0.8 * (network > 0 ? network : 12.5e9);
     return links;
+}
+
+// Inside a node. A switch gives every pair the whole rate. In a mesh each pair has a wire of its
+// own, so that a group of two uses one wire and a group of eight seven: two MI300X sum at 48 GB/s,
+// eight at 313 (data/nodes.csv).
+static double node_rate(double group, const struct links *links)
+{
+    double wires = links->pair_bytes_per_s > 0 ? links->pair_bytes_per_s * (group - 1) : INFINITY;
+    return fmin(links->node_bytes_per_s, wires);
 }
 
 // Seconds of a ring over a group; rounds: 2 for an all-reduce, 1 for a gather or scatter.
@@ -57,23 +71,39 @@ static double ring(double bytes, double group, double rounds, const struct links
     if (group <= 1 || bytes <= 0)
         return 0;
     bool inside = group <= links->node_gpus;
-    double rate = inside ? links->node_bytes_per_s
+    double rate = inside ? node_rate(group, links)
                          : fmin(links->node_bytes_per_s, links->network_bytes_per_s);
     double latency = inside ? links->node_latency_seconds : links->network_latency_seconds;
     double hops = inside ? group - 1 : links->node_gpus - 1 + log2(group / links->node_gpus) * 2;
     return rounds * (bytes * (group - 1) / group / rate + latency * hops);
 }
 
-static double hierarchical(double bytes, double group, double rounds, const struct links *links)
+static double hierarchical(double bytes, double group, double stride, double rounds,
+                           const struct links *links)
 {
-    if (group <= links->node_gpus)
+    double members = fmax(1, links->node_gpus / stride); // of the group, in one node
+    if (group <= members)
         return ring(bytes, group, rounds, links);
-    double inside = ring(bytes, links->node_gpus, rounds, links);
-    double nodes = group / links->node_gpus;
-    double share = bytes / links->node_gpus;
+    double inside = ring(bytes, members, rounds, links);
+    double nodes = group / members, share = bytes / members;
     double outside = rounds * (share * (nodes - 1) / nodes / links->network_bytes_per_s +
                                links->network_latency_seconds * log2(nodes) * 2);
     return inside + outside;
+}
+
+// Hidden states from stage to stage, forward and back, once for each of the stages that a GPU
+// holds. Ranks are numbered stage by stage (Megatron, torchtitan), so that a stage as wide as a
+// node has all of its neighbours in other nodes.
+static double pipeline_seconds(double bytes, const struct layout *layout, const struct links *links)
+{
+    if (layout->pipeline <= 1 || layout->split)
+        return 0;
+    double width = (double)(layout->tensor * layout->context * layout->data);
+    bool crosses = (double)layout_gpus(layout) > links->node_gpus;
+    double outside = crosses ? fmin(1, width / links->node_gpus) : 0;
+    double far = bytes / links->network_bytes_per_s + 2 * links->network_latency_seconds;
+    double hop = (1 - outside) * ring(bytes, 2, 2, links) + outside * far;
+    return 2 * (double)layout->interleave * hop;
 }
 
 // Bytes of weights that products read, of all or of routed experts.
@@ -96,9 +126,11 @@ static double gather_seconds(const struct step *step, const struct step_request 
 {
     double experts = read_bytes(r, step->expert_trained_weights, step->expert_frozen_weights,
                                 step->expert_quantized_weights);
-    return hierarchical(weights_gather(step, r) - experts, (double)layout_shards(r->layout), 1,
-                        links) +
-           hierarchical(experts, moe_shards(r->layout), 1, links);
+    double stride = (double)r->layout->tensor;
+    return hierarchical(weights_gather(step, r) - experts, (double)layout_shards(r->layout), stride,
+                        1, links) +
+           hierarchical(experts, moe_shards(r->layout), stride * (double)r->layout->expert, 1,
+                        links);
 }
 
 // Two exchanges per pass and sparse layer: rows to their experts, and back.
@@ -124,6 +156,13 @@ static double gradient_bytes(const struct step *step, const struct step_request 
     bool alone = r->layout->expert > 1 && moe_shards(r->layout) <= 1;
     return (step->trained_weights - (alone ? step->expert_trained_weights : 0)) *
            recipe_dtype_bytes(dtype);
+}
+
+// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them.
+static double reductions(const struct step_request *r)
+{
+    bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
+    return r->layout->zero >= 2 && sharded ? fmax(1, r->accumulation) : 1;
 }
 
 // The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
@@ -169,27 +208,27 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double context = layers * (passes + 1) *
                      ring(keys * (double)layout->context, (double)layout->context, 1, links);
     double expert = exchange_seconds(step, r, hidden / (double)layout->tensor, passes, links);
-    double pipeline =
-        layout->pipeline > 1 && !layout->split
-            ? 2 * ring(hidden / (double)layout->tensor, 2, 2, links) * (double)layout->interleave
-            : 0;
-    double gather = 0;
+    double pipeline = pipeline_seconds(hidden / (double)layout->tensor, layout, links);
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
-    if (layout->zero == 3 && !layout->offload_weights)
-        gather = passes * gather_seconds(step, r, links);
-    if (layout->offload_weights)
-        gather = passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s +
-                 passes * gather_seconds(step, r, links);
-    out.per_layer = tensor + context + expert + pipeline + gather;
-    out.hideable = gather + context + pipeline + 0.5 * tensor;
+    double gather =
+        layout->zero == 3 || layout->offload_weights ? passes * gather_seconds(step, r, links) : 0;
+    double fetch = layout->offload_weights
+                       ? passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s
+                       : 0;
+    out.per_layer = tensor + context + expert + pipeline + gather + fetch;
+    // A tensor that is gathered when its product asks for it is waited for: transformers lets
+    // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
+    bool ahead = r->stack->fetches == STACK_FETCHES_UNITS;
+    out.hideable = (ahead ? gather : 0) + fetch + context + 0.5 * (pipeline + tensor);
 
-    double gradients = gradient_bytes(step, r);
-    if (layout->zero <= 2)
-        out.per_step = hierarchical(gradients, data, 2, links);
+    double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
+    out.reductions = reductions(r);
+    if (layout->zero <= 2) // a scatter of gradients, and a gather of gradients or weights
+        out.per_step = (out.reductions + 1) / 2 * hierarchical(gradients, data, stride, 2, links);
     else
-        out.per_step = (layout->sync_each_batch ? fmax(1, r->accumulation) : 1) *
-                       (hierarchical(gradients, shards, 1, links) +
-                        hierarchical(gradients / shards, data / shards, 2, links));
+        out.per_step = out.reductions *
+                       (hierarchical(gradients, shards, stride, 1, links) +
+                        hierarchical(gradients / shards, data / shards, stride * shards, 2, links));
     add_offload(&out, step, r, links);
     out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
     return out;

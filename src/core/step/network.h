@@ -16,16 +16,18 @@ struct links {
     double network_bytes_per_s; // to other nodes
     double node_latency_seconds, network_latency_seconds;
     double pcie_bytes_per_s; // to the host
+    double pair_bytes_per_s; // of node_bytes_per_s, what reaches one other GPU; 0: all of it
 };
 
 struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL
 
 struct network_seconds {
-    double per_layer; // tensor, context and expert exchanges and gathers of weights, in all layers
-    double hideable;  // of per_layer, what may overlap with compute
-    double per_step;  // reduction of gradients, gather of updated weights
-    double doublings; // of the GPUs beyond one node, which all end a step together
-    double offload;   // over PCIe and in the host's optimizer, per step
+    double per_layer;  // tensor, context and expert exchanges and gathers of weights, in all layers
+    double hideable;   // of per_layer, what may overlap with compute
+    double per_step;   // reduction of gradients, gather of updated weights
+    double reductions; // of gradients in a step: one, or one for each micro-batch
+    double doublings;  // of the GPUs beyond one node, which all end a step together
+    double offload;    // over PCIe and in the host's optimizer, per step
 };
 
 // Per micro-batch (per_layer, hideable) and per optimizer step on one GPU.

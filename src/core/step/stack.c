@@ -9,6 +9,7 @@
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
 static const char *const gradient_names[] = { "sharded", "whole", "flat", NULL };
+static const char *const fetch_names[] = { "units", "tensors", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 
 const struct field stack_fields[] = {
@@ -50,7 +51,8 @@ const struct field stack_fields[] = {
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
     FIELD(stack, recompute_launches, NUMBER, "host time of a recomputed operation, in launches"),
-    FIELD(stack, fetch_seconds, SECONDS, "of the host per weight fetched under ZeRO-3"),
+    FIELD_OF(stack, fetches, fetch_names, "what is fetched one by one under ZeRO-3 or FSDP"),
+    FIELD(stack, fetch_seconds, SECONDS, "of the host per fetch and pass"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
     FIELD(stack, host_bytes_per_s, RATE,
           "of its optimizer in host memory, over the GPUs of a host"),

@@ -22,6 +22,7 @@ enum stack_gradients {       // under FSDP, while micro-batches accumulate
     STACK_GRADIENTS_WHOLE,   // only the last one does (no_sync): each GPU holds all of them
     STACK_GRADIENTS_FLAT,    // and those of frozen weights, which share a flat tensor with trained
 };
+enum stack_fetches { STACK_FETCHES_UNITS, STACK_FETCHES_TENSORS }; // FSDP's, DeepSpeed's
 enum stack_adapters { // LoRA as separate modules; the same under autocast; fused kernels
     STACK_ADAPTERS_PLAIN,
     STACK_ADAPTERS_AUTOCAST,
@@ -62,7 +63,8 @@ struct stack {
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched
     double recompute_launches;  // host time of a recomputed operation, in launches
-    double fetch_seconds;       // of the host per weight fetched under ZeRO-3
+    int fetches;                // enum stack_fetches: what it fetches one by one under ZeRO-3
+    double fetch_seconds;       // of the host per fetch and pass
     double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double

@@ -17,6 +17,16 @@ struct step_batch step_batch(double rows, double width)
                                 .labelled = rows * width };
 }
 
+double step_batch_spread(double lengths, double rows, bool padded)
+{
+    if (!(rows > 1))
+        return lengths;
+    // The longest of n normal values deviates by 1/√(1 + 0.6·log2 n) of one (within 4 % up to 64).
+    if (padded)
+        return lengths / sqrt(1 + 0.6 * log2(rows));
+    return sqrt(log1p(expm1(lengths * lengths) / rows)); // variances of summands add
+}
+
 // The list in the making. Tokens and shapes are those of one GPU.
 struct build {
     struct step *step;

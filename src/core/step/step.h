@@ -39,9 +39,14 @@ struct step_batch {
     double squares;  // sum of squared lengths of the pieces that attend to themselves
     double labelled; // tokens that have a label and so a loss
     bool padded;     // some rows are shorter than the width: a mask hides the rest
+    double spread;   // deviation of the logarithm of tokens between ranks; 0: all have as many
 };
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
+
+// The spread of micro-batches of so many rows, when lengths of rows are lognormal of that spread:
+// of the longest where rows are padded to it, of their sum where they lie end to end.
+double step_batch_spread(double lengths, double rows, bool padded);
 
 // What an objective other than supervised tuning does to a micro-batch beside training on it:
 // passes without gradients, which list the forward operations once more. core/objective fills it

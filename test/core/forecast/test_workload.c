@@ -152,8 +152,8 @@ TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)
 
 TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
 {
-    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, { .count = 0 } },
-                                             { 4, 0.6, 500, 500, 900, 1000, { .count = 0 } } };
+    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, { .count = 0 }, 0 },
+                                             { 4, 0.6, 500, 500, 900, 1000, { .count = 0 }, 0 } };
     struct workload_rule rule = rule_of(6e5, BATCHING_LONGEST);
     rule.shapes = shapes;
     rule.shape_count = 2;
@@ -261,6 +261,34 @@ TEST(workload_meets_each_alignment_of_its_widths_once)
     CHECK_NEAR(workload_alignments(1000, 2), 3, 1e-9);
     CHECK_NEAR(workload_alignments(1000, 12), 2, 1e-9); // by 4 alone, and by 8
     CHECK_NEAR(workload_alignments(1000, 64), 1, 1e-12);
+}
+
+TEST(workload_of_padded_rows_differs_between_ranks_unless_they_are_grouped)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int64_t i = 0; i < 4000; i++)
+        lengths_add(&lengths, 50 + (i * 7919) % 700, 1);
+    struct workload_rule rule = workload_rule();
+    struct workload workload;
+    rule.batching = BATCHING_LONGEST;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 4, 8, 0);
+    double padded = workload.batch.spread;
+    CHECK(padded > 0.2 && padded < 0.4);
+    rule.batching = BATCHING_GROUPED;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 4, 8, 0);
+    CHECK(workload.batch.spread < 0.5 * padded);
+    rule.batching = BATCHING_MAX;
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+    workload_make(&workload, &rule, 4, 8, 0);
+    CHECK(workload.batch.spread == 0);
+    // Of unknown lengths those of the assumed data sets.
+    struct workload_rule assumed = workload_rule();
+    assumed.tokens = 1e6;
+    assumed.batching = BATCHING_LONGEST;
+    workload_make(&workload, &assumed, 4, 8, 0);
+    CHECK_NEAR(workload.batch.spread, step_batch_spread(assumed.length_spread.mid, 4, true), 1e-12);
 }
 
 TEST(workload_of_pairs_pads_both_answers_to_the_longer_one)

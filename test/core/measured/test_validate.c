@@ -87,6 +87,24 @@ TEST(validate_rates_of_whole_runs_are_rates_of_steps_once_evaluation_is_out)
     CHECK(isnan(run_tokens_per_s(&run)));
 }
 
+TEST(validate_rates_from_the_first_step_on_contain_its_loading_of_kernels)
+{
+    // MLPerf 4.0, Llama-2-70B LoRA on 64 and 1,024 H100 (NVIDIA, NeMo 24.04): the logs' first
+    // blocks are 16.5 and 18.4 s longer than later ones of as many steps; here 80 layers of 0.17 s.
+    struct stack stack = { .first_steps_seconds = 0.17 };
+    struct model model = { .layers = 80 };
+    struct setup setup = { .stack = &stack, .model = &model };
+    struct run run = { .rate_covers = RUN_START, .total_tokens = 91226112 };
+    double steady = 1.6e6, reported = run_reported_rate(&run, &setup, steady);
+    CHECK_NEAR(run.total_tokens / reported - run.total_tokens / steady, 13.6, 1e-6);
+    CHECK_NEAR(run_steady_rate(&run, &setup, reported), steady, 1e-3);
+    run.rate_covers = RUN_STEPS;
+    CHECK_NEAR(run_reported_rate(&run, &setup, steady), steady, 1e-6);
+    run.rate_covers = RUN_START;
+    run.total_tokens = 1e6; // the start alone takes longer than the whole run
+    CHECK(isnan(run_steady_rate(&run, &setup, reported)));
+}
+
 // --- groups, verdicts, series ----------------------------------------------------
 
 TEST(validate_marks_groups_that_are_rarely_covered_or_biased)
@@ -184,6 +202,32 @@ TEST(validate_series_compare_efficiency_with_that_of_the_fewest_gpus)
     CHECK_NEAR(series[0].points[1].published, 0.8, 1e-12);
     CHECK_NEAR(series[0].worst, fabs(series[0].points[1].predicted - series[0].points[1].published),
                1e-12);
+}
+
+TEST(validate_series_hold_one_job_whose_layout_alone_differs)
+{
+    static const struct {
+        const char *cells; // checkpointing, parallelism, grad_accum, framework of the second run
+        size_t series;
+    } trials[] = {
+        { "full,tp2 dp8,2,NeMo", 1 },
+        { "none,dp16,1,NeMo", 0 },          // MangoBoost, MI325X: recomputes on two nodes alone
+        { "full,dp16,1,NeMo from pip", 0 }, // Juniper: a container on four nodes alone
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const char *csv =
+            text_format(&test_arena,
+                        "id,source,model,method,series,n_gpus,gpu,tokens_per_s_total,checkpointing,"
+                        "parallelism,grad_accum,framework\n"
+                        "A,us,llama-3.1-8b,lora,job,8,h100,1000,full,dp8,1,NeMo\n"
+                        "B,us,llama-3.1-8b,lora,job,16,h100,1800,%s\n",
+                        trials[i].cells);
+        struct validate_row *rows;
+        struct validate_series *series;
+        size_t count;
+        validate_text(&rows, &count, csv);
+        CHECK(validate_series(&series, &test_arena, rows, count) == trials[i].series);
+    }
 }
 
 TEST(validate_takes_a_file_of_the_few_columns_that_runs_have_always_had)

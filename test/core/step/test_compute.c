@@ -233,6 +233,67 @@ TEST(compute_hides_a_reduction_only_behind_what_backward_leaves)
     CHECK(rich.reduce_seconds < 0.1 * rich.micro_seconds);
 }
 
+TEST(compute_hides_a_reduction_behind_the_draining_of_an_interleaved_pipeline)
+{
+    // MLPerf 5.0, Llama-3.1-405B in fp8, tensor 8, 8 stages, context 2 (NVIDIA): 0.87 of the rate
+    // of 512 H100 on 8,192, with a twelfth of the micro-batches.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-405b", "nemo", 1, 8192);
+    setup.gpu = card(&k, "h100-sxm");
+    setup.node = catalog_node_of(&k.catalog, setup.gpu);
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.precision = RECIPE_FP8;
+    setup.layout = (struct layout){
+        .tensor = 8, .pipeline = 8, .context = 2, .data = 4, .expert = 1, .interleave = 8
+    };
+    setup.accumulation = 288;
+    struct timing few = knowledge_estimate(&setup).timing;
+    setup.layout.data = 64;
+    setup.accumulation = 24;
+    struct timing many = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(few.step_seconds / 288 * 24 / many.step_seconds, 0.90, 0.06);
+    setup.layout.interleave = 1;
+    CHECK(knowledge_estimate(&setup).timing.reduce_seconds > 2 * many.reduce_seconds);
+}
+
+TEST(compute_fsdp_fetches_a_unit_for_each_layer_and_adapter_matrix)
+{
+    // Mistral-7B, QLoRA on q, k, v, o, 1,156 tokens a micro-batch (fms-acceleration): 0.64 s on one
+    // A100, 1.53 s on two.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "mistral-7b", "fms", 1, 1156);
+    setup.recipe.targets = "q,k,v,o";
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    double alone = knowledge_estimate(&setup).timing.host_seconds;
+    setup.layout.data = 2;
+    setup.layout.zero = 3;
+    double sharded = knowledge_estimate(&setup).timing.host_seconds;
+    CHECK_NEAR(sharded - alone, 3 * (32 + 32 * 4 * 2) * setup.stack->fetch_seconds, 1e-9);
+    CHECK_NEAR(sharded - alone, 0.89, 0.05);
+    setup.recipe.method = RECIPE_FULL;
+    CHECK_NEAR(knowledge_estimate(&setup).timing.host_seconds, 0.19 + 3 * 32e-3, 0.02);
+}
+
+TEST(compute_ranks_wait_for_the_one_with_most_tokens)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "mistral-7b", "fms", 8, 289);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 8;
+    CHECK(knowledge_estimate(&setup).timing.uneven_seconds == 0); // full rows
+    setup.batch.spread = step_batch_spread(0.475, 8, false);
+    struct timing each = knowledge_estimate(&setup).timing;
+    double busy = each.micro_seconds - each.exposed_seconds - each.uneven_seconds;
+    CHECK_NEAR(each.uneven_seconds / busy, 0.26, 0.03); // the fullest of eight
+    setup.accumulation = 4; // they meet once a step, in which four micro-batches even out
+    double once = knowledge_estimate(&setup).timing.uneven_seconds;
+    CHECK_NEAR(once / each.uneven_seconds, 0.5, 0.05);
+    setup.layout.zero = 3; // they meet in every layer
+    CHECK(knowledge_estimate(&setup).timing.uneven_seconds > 1.5 * once);
+    setup.layout.data = 1;
+    CHECK(knowledge_estimate(&setup).timing.uneven_seconds == 0);
+}
+
 TEST(compute_zero3_of_deepspeed_fetches_each_weight_in_every_pass)
 {
     // Qwen-7B, two A100, one row: 0.5 s a micro-batch at 256 and at 512 tokens.
@@ -246,7 +307,7 @@ TEST(compute_zero3_of_deepspeed_fetches_each_weight_in_every_pass)
     setup.layout.zero = 3;
     double fetches =
         32 * 7 * 3 + 2; // of 7 linears a layer, and of the head, which is not recomputed
-    CHECK_NEAR(knowledge_estimate(&setup).timing.host_seconds, without + fetches * 0.7e-3, 1e-9);
+    CHECK_NEAR(knowledge_estimate(&setup).timing.host_seconds, without + fetches * 0.55e-3, 1e-9);
 }
 
 TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
