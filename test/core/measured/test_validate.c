@@ -26,6 +26,30 @@ TEST(validate_shipped_runs_stay_within_the_promised_errors)
     CHECK(memory.n > 250 && memory.median_error <= 1.08 && memory.coverage >= 0.80);
 }
 
+TEST(validate_jobs_scale_over_gpus_as_published)
+{
+    // Three of 85 are off. FMS-065 fills its cards (79.2 of 80 GiB), where the allocator frees and
+    // reserves again in every step. MLP-088 runs with small buckets and without CUDA graphs, which
+    // its configuration calls a fix of memory. Of MLP-050 the cause is not known.
+    struct knowledge k = knowledge_open();
+    struct run *runs;
+    size_t count, within = 0, points = 0;
+    CHECK(!run_read(&runs, &count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct validate_row *rows;
+    CHECK(!validate_runs(&rows, &test_arena, runs, count, runs, count, &model));
+    struct validate_series *series;
+    size_t jobs = validate_series(&series, &test_arena, rows, count);
+    double off = 0;
+    for (size_t i = 0; i < jobs; i++) {
+        within += series[i].worst <= 0.10;
+        for (size_t n = 1; n < series[i].count; n++, points++)
+            off += fabs(series[i].points[n].predicted - series[i].points[n].published);
+    }
+    CHECK(jobs >= 80 && (double)within >= 0.95 * (double)jobs);
+    CHECK(off / (double)points <= 0.05); // 0.039; it was 0.086
+}
+
 TEST(validate_a_row_does_not_help_to_predict_itself)
 {
     struct knowledge k = knowledge_open();
