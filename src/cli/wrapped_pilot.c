@@ -139,8 +139,8 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
     out->apart.startup_seconds = first - run->began_seconds;
 }
 
-// What first sights of widths cost, with the stalls that nothing explains: on an H200 those too
-// came with new widths.
+// What first sights of widths cost. The stalls that nothing else explains load kernels: on an H200
+// they came with the first width of an alignment, and not again on that machine.
 static void fill_transient(struct pilot *out, const struct wrapped *run,
                            const struct outlook_plan *plan)
 {
@@ -149,10 +149,10 @@ static void fill_transient(struct pilot *out, const struct wrapped *run,
         return;
     double stalled = out->stalls.other_seconds > 0 ? out->stalls.other_seconds : 0;
     out->transient = (struct pilot_transient){
-        .seconds_per_width = steady->seconds_per_width + stalled / steady->widths_seen,
+        .seconds_per_width = steady->seconds_per_width,
         .widths_seen = steady->widths_seen,
         .widths_run = packing_widths_seen(&plan->sights, plan->steps),
-        .first_steps_seconds = steady->first_seconds,
+        .first_steps_seconds = steady->first_seconds + stalled,
     };
 }
 

@@ -102,7 +102,7 @@ static const struct field transient_fields[] = {
     FIELD_AS("widths_seen", pilot, transient.widths_seen, NUMBER, "expected in the pilot"),
     FIELD_AS("widths_run", pilot, transient.widths_run, NUMBER, "expected in the whole run"),
     FIELD_AS("first_steps_seconds", pilot, transient.first_steps_seconds, SECONDS,
-             "of the first steps, beyond steady ones"),
+             "of the first steps and of stalls, beyond steady ones: kernels are loaded"),
     { 0 },
 };
 

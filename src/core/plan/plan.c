@@ -131,7 +131,8 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
 }
 
 // Replaces what a first sight is assumed to cost by what the pilot measured. A pilot that did not
-// tell first sights from steady steps has them in its rate.
+// tell first sights from steady steps has them in its rate. Its kernels are in the machine's file
+// cache now: what loading them took does not come again, but for a little at the first step.
 static void take_transient(struct overheads *o, const struct plan *plan, const struct pilot *pilot)
 {
     const struct pilot_transient *t = &pilot->transient;
@@ -143,8 +144,9 @@ static void take_transient(struct overheads *o, const struct plan *plan, const s
         o->first_width_seconds =
             assumption_measured(o->first_width_seconds, 0, "in the pilot's rate", pilot->as_of);
     if (t->first_steps_seconds >= 0)
-        o->first_steps_seconds = assumption_measured(o->first_steps_seconds, t->first_steps_seconds,
-                                                     source, pilot->as_of);
+        o->first_steps_seconds = assumption_measured(
+            o->first_steps_seconds, fmin(t->first_steps_seconds, o->first_steps_seconds.value.low),
+            source, pilot->as_of);
 }
 
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,

@@ -169,13 +169,14 @@ TEST(transfer_to_more_epochs_scales_the_training_exactly)
                once->chosen.workload.processed_tokens / 8000, 1e-9);
 }
 
-TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
+TEST(transfer_of_a_pilot_counts_new_widths_once_and_loads_no_kernels_again)
 {
     const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
                              "\"mean_length\":400");
     const struct plan *before = planning_make(padded);
     double without = before->forecast.middle.seconds[OVERHEAD_WIDTHS];
     double first = before->overheads.first_steps_seconds.value.mid;
+    double again = before->overheads.first_steps_seconds.value.low;
     struct pilot *pilot = pilot_of(before, 8000, 0.004);
     CHECK(without > first && first > 0);
     // It did not tell them from its ordinary steps: they are in its rate.
@@ -184,7 +185,11 @@ TEST(transfer_of_a_pilot_that_met_many_widths_does_not_count_them_twice)
     pilot->transient.first_steps_seconds = 3;
     const struct plan *after = plan_with(padded, pilot);
     CHECK_NEAR(after->forecast.middle.seconds[OVERHEAD_WIDTHS],
-               3 + 0.2 * after->chosen.workload.distinct_widths, 1e-9);
+               again + 0.2 * after->chosen.workload.distinct_widths, 1e-9);
+    pilot->transient.first_steps_seconds = 0.1 * again;
+    after = plan_with(padded, pilot);
+    CHECK_NEAR(after->forecast.middle.seconds[OVERHEAD_WIDTHS],
+               0.1 * again + 0.2 * after->chosen.workload.distinct_widths, 1e-9);
     pilot->transient.seconds_per_width = pilot->transient.first_steps_seconds = NAN;
     pilot->configuration.batching = batching_names_auto[BATCHING_PACKED]; // it met one width
     CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], without, 1e-9);
