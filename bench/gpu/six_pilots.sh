@@ -29,7 +29,7 @@ configurations='
 3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 3904 8 4 grouped none 20
 8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 1680 8 1 longest full 0
 1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4480 8 4 grouped none 20
-3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 960 4 4 longest full 0
+3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 896 4 4 longest full 0
 8b-chat-grouped llama-3.1-8b glaive 2048 1320 4 1 grouped none 0
 '
 
