@@ -42,6 +42,14 @@ struct hosting_spot_samples {
     struct hosting_spot_samples *next;
 };
 
+// Waits for the first spot instance, one per sample, at these rates of preemption.
+struct hosting_waits {
+    const double *rates;
+    double mean_seconds;
+    const double *seconds;
+    struct hosting_waits *next;
+};
+
 struct hosting_group {
     const struct gpu *gpu;
     struct node node; // one instance
@@ -68,6 +76,7 @@ struct hosting_job {
     size_t group_count, group_room;
     struct hosting_column speed;                      // of the last group
     struct hosting_column *lengths, *storage, *rates; // lists of what was scaled so far
+    struct hosting_waits *waits;
 };
 
 // Fills job->samples; the seed is the plan's.
@@ -103,9 +112,10 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
 // Whether two nodes are the same machine; with_network: and have the same network.
 bool hosting_node_is(const struct node *a, const struct node *b, bool with_network);
 
-// P10, P50 and P90 without sorting; the order of the values changes.
-struct range hosting_range(double *values, size_t count);
-struct range hosting_hours(double *seconds, size_t count); // the same of seconds, in hours
+// P10, P50 and P90 without sorting.
+struct range hosting_range(const double *values, size_t count, struct arena *arena);
+// The same of seconds, in hours.
+struct range hosting_hours(const double *seconds, size_t count, struct arena *arena);
 
 // Whether a list of words separated by commas is empty or contains the word.
 bool hosting_lists(const char *list, const char *word);

@@ -311,7 +311,7 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
                 wall_seconds[i] / 3600 + moved + assumption_draw(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
-        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
+        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES, m->job.arena);
         if (!isnan(deadline))
             row->chance_in_time = (double)in_time / HOSTING_SAMPLES;
         arena_rewind(m->job.arena, mark);

@@ -196,9 +196,13 @@ TEST(hosting_quantiles_are_those_of_sorting)
     for (int round = 0; round < 20; round++) {
         double values[2000], sorted[2000];
         for (int i = 0; i < 2000; i++)
-            values[i] = sorted[i] = round % 3 ? rng_normal(&rng) : (double)rng_below(&rng, 7);
+            values[i] = sorted[i] = round % 3 == 0   ? (double)rng_below(&rng, 7)
+                                    : round % 3 == 1 ? rng_normal(&rng)
+                                    : i % 10 || round < 10
+                                        ? exp(3 * rng_normal(&rng)) // a few are far out
+                                        : INFINITY;
         stats_sort(sorted, 2000);
-        struct range range = hosting_range(values, 2000);
+        struct range range = hosting_range(values, 2000, &test_arena);
         CHECK(range.low == sorted[200] && range.mid == sorted[1000] && range.high == sorted[1799]);
     }
 }
@@ -318,7 +322,7 @@ TEST(hosting_range_of_an_old_price_is_that_of_sampling_it)
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
         usd[i] =
             row->group->wall_seconds[i] / 3600 * 20 * exp(row->price_spread * rng_normal(&rng));
-    struct range sampled = hosting_range(usd, HOSTING_SAMPLES);
+    struct range sampled = hosting_range(usd, HOSTING_SAMPLES, &test_arena);
     CHECK_NEAR(row->compute_usd.low, sampled.low, 0.03);
     CHECK_NEAR(row->compute_usd.mid, sampled.mid, 0.03);
     CHECK_NEAR(row->compute_usd.high, sampled.high, 0.03);
