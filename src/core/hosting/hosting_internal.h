@@ -74,8 +74,7 @@ struct hosting_job {
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    struct hosting_column speed;                      // of the last group
-    struct hosting_column *lengths, *storage, *rates; // lists of what was scaled so far
+    struct hosting_column *speed, *lengths, *storage, *rates; // lists of what was scaled so far
     struct hosting_waits *waits;
 };
 

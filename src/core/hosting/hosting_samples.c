@@ -117,20 +117,21 @@ const double *hosting_column(struct hosting_column **list, struct arena *arena,
     return column->values;
 }
 
-// Samples of a group's efficiency; consecutive groups often have the same spread.
+// Samples of a group's efficiency; most groups have the spread of another one.
 static const double *speed_column(struct hosting_job *job, const struct hosting_group *group)
 {
-    struct hosting_column *cache = &job->speed;
     struct range range = { -group->log_spread, 0, group->log_spread };
-    if (cache->values && hosting_range_is(&cache->range, &range))
-        return cache->values;
-    if (!cache->values)
-        cache->values = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (const struct hosting_column *known = job->speed; known; known = known->next)
+        if (hosting_range_is(&known->range, &range))
+            return known->values;
+    struct hosting_column *column = ARENA_NEW(job->arena, struct hosting_column, 1);
+    *column = (struct hosting_column){ range, ARENA_NEW(job->arena, double, HOSTING_SAMPLES),
+                                       job->speed };
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        cache->values[i] =
+        column->values[i] =
             exp(job->plan->efficiency.log_mid + group->log_spread * job->samples.speed[i]);
-    cache->range = range;
-    return cache->values;
+    job->speed = column;
+    return column->values;
 }
 
 // --- quantiles ---------------------------------------------------------------
