@@ -101,7 +101,8 @@ static enum err override(struct offers *offers, struct arena *arena, const struc
     struct offers more;
     struct offers_report report;
     TRY(prices_read(&more, &report, arena, &source, path));
-    if (report.kept + report.merged < report.rows || report.unplaced || report.undated)
+    if (report.kept + report.merged + report.parts < report.rows + report.formed ||
+        report.unplaced || report.undated)
         print_note("%s: %s", path, offers_report_spell(&report, arena));
     offers_override(offers, arena, &more);
     return OK;

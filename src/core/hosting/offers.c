@@ -83,12 +83,12 @@ void offers_override(struct offers *to, struct arena *arena, const struct offers
 
 struct text offers_instance(const struct offer *offer)
 {
-    static const char suffix[] = "-block";
     struct text name = text_of(offer->instance);
-    size_t size = sizeof suffix - 1;
-    if (offer->price_kind == OFFER_BLOCK && name.size > size &&
-        !memcmp(name.at + name.size - size, suffix, size))
-        name.size -= size;
+    const char *end = offer->price_kind == OFFER_BLOCK  ? OFFERS_BLOCK_END
+                      : offer->price_kind == OFFER_FLEX ? OFFERS_FLEX_END
+                                                        : "";
+    if (name.size > strlen(end) && text_ends(name, end))
+        name.size -= strlen(end);
     return name;
 }
 

@@ -3,8 +3,9 @@
 //
 // A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,
 // queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, the JSON of
-// AWS's price list and Azure's retail prices, and our own CSV; the content tells which. A row whose
-// price is zero, missing or implausible is left out and reported; it is never treated as free.
+// AWS's price list, Azure's retail prices and GCP's billing catalog, and our own CSV; the content
+// tells which. A row whose price is zero, missing or implausible is left out and reported; it is
+// never treated as free.
 //
 //     struct offers offers;
 //     struct offers_report report;
@@ -70,16 +71,18 @@ enum offers_refusal {
     OFFERS_UNPRICED,
     OFFERS_ABSURD,
     OFFERS_UNKNOWN_GPU,
-    OFFERS_HOSTLESS, // a GPU whose host has a price of its own
+    OFFERS_HOSTLESS, // a GPU; its host has a price of its own, which is missing
     OFFERS_SLICE,
     OFFERS_ABROAD,
     OFFERS_OTHER_PRODUCT, // of a price list: another system, tenancy, unit or currency
     OFFERS_REFUSALS,
 };
 
-// rows = kept + merged + the sum of refused.
+// rows + formed = kept + merged + parts + the sum of refused.
 struct offers_report {
     size_t rows, kept, merged; // merged: further zones of one region
+    size_t parts;              // rows that are a GPU or a host, in the price of a machine
+    size_t formed;             // machines made of parts, kept, merged or refused
     size_t refused[OFFERS_REFUSALS];
     const char *example[OFFERS_REFUSALS]; // of the first row refused so
     size_t unplaced, undated;             // kept, but never recommended
@@ -103,8 +106,11 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
 void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
 
-// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block". This is
-// the name of the instance in any offer.
+// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block", and so is
+// an instance that starts when there is one: "a3-highgpu-8g-flex". This is the name of the instance
+// in any offer.
+#define OFFERS_BLOCK_END "-block"
+#define OFFERS_FLEX_END "-flex"
 struct text offers_instance(const struct offer *offer);
 
 // USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.

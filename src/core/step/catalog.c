@@ -85,7 +85,7 @@ const struct field fact_fields[] = {
 };
 
 const char *const offer_price_kinds[] = {
-    "firm", "auction", "median", "reservation", "block", NULL
+    "firm", "auction", "median", "reservation", "block", "flex", "own", NULL
 };
 
 const struct field offer_fields[] = {
