@@ -30,6 +30,7 @@ static const struct field output_fields[] = {
 };
 
 static struct own own;
+static struct offers_machine machine;
 static struct hosting_request hosting_request;
 static struct plan_request plan_request;
 
@@ -39,6 +40,7 @@ static struct field job_fields[JOB_FIELDS];
 static struct options groups[] = {
     OPTIONS("the job", own_fields, &own),
     OPTIONS("places and prices", hosting_fields, &hosting_request),
+    OPTIONS("your own machine", offers_machine_fields, &machine),
     OPTIONS("the job, if it is not that of --plan", job_fields, &plan_request),
     OPTIONS("training recipe", recipe_fields, &plan_request.recipe),
     OPTIONS("output", output_fields, &own),
@@ -50,9 +52,10 @@ const struct options *hosts_options(struct arena *arena)
 {
     size_t count = 0;
     own = (struct own){ 0 };
+    machine = offers_machine_default();
     hosting_request = hosting_request_default();
     plan_request = plan_request_default();
-    groups[2].defaults = data_defaults(arena);
+    groups[3].defaults = data_defaults(arena);
     for (const struct field *f = plan_fields; f->name && count < JOB_FIELDS - 1; f++)
         if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search")) {
             job_fields[count] = *f;
@@ -166,7 +169,7 @@ enum err hosts_make(struct hosting *out, struct command_line *line, const struct
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
     offers_of_catalog(offers, line->arena, &data->catalog);
-    TRY(prices_override(offers, line, &data->catalog, own.offers));
+    TRY(prices_override(offers, line, &data->catalog, own.offers, &machine));
     *input = (struct hosting_input){ .plan = plan, .offers = offers, .request = &hosting_request };
     TRY(read_terms(input, line));
     hosting_adopt(input, plan, &document);
@@ -202,7 +205,7 @@ static const struct command_example examples[] = {
 
 const struct command command_hosts = {
     .name = "hosts",
-    .summary = "compare places to run it: on demand, spot, reserved, colocation",
+    .summary = "compare places to run it: on demand, spot, reserved, your own machine",
     .usage = "--plan FILE [OPTION...] [--explain PROVIDER/INSTANCE]",
     .about = "Estimates the planned job on every offer of the catalog: whole instances, the "
              "provider's billing, preemptions of spot instances, commitments, owned servers, and "

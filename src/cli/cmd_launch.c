@@ -12,9 +12,9 @@
 static struct launch_request request;
 static struct from from;
 
-static struct options groups[5];
+static struct options groups[6];
 
-static struct field job_fields[4];
+static struct field job_fields[4], place_fields[64];
 
 static const struct options *list_options(struct arena *arena)
 {
@@ -32,7 +32,15 @@ static const struct options *list_options(struct arena *arena)
     groups[1] = hosts[0];
     groups[1].fields = job_fields;
     groups[2] = (struct options)OPTIONS("the trainer", from_fields, &from);
+    // A job file has no table: how many rows it shows is no option here.
+    size_t count = 0;
+    for (const struct field *f = hosts[1].fields; f->name; f++)
+        if (strcmp(f->name, "rows"))
+            place_fields[count++] = *f;
+    place_fields[count] = (struct field){ 0 };
     groups[3] = hosts[1];
+    groups[3].fields = place_fields;
+    groups[4] = hosts[2];
     return groups;
 }
 

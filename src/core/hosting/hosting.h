@@ -133,7 +133,7 @@ struct hosting_term {
     const char *confidence, *source, *as_of;
 };
 
-enum { HOSTING_TERMS = 7 };
+enum { HOSTING_WRITE_OFF = 0, HOSTING_ELECTRICITY = 4, HOSTING_TERMS = 7 };
 
 // One owned server in a colocation.
 struct hosting_ownership {

@@ -383,7 +383,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     if (kind == OFFERS_SPOT) {
         bill_spot(row, m, group);
         wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
-    } else if (kind == OFFERS_ON_DEMAND) {
+    } else if (kind != OFFERS_RESERVED_1Y && kind != OFFERS_RESERVED_3Y) {
         struct range busy = busy_hours(row, &group->wall_hours);
         (row->price_kind == OFFER_BLOCK ? bill_block : bill_by_time)(row, &busy);
     } else {

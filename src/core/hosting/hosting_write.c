@@ -176,6 +176,20 @@ static void put_ownership(struct json_writer *w, const struct hosting *h,
     json_close(w, '}');
 }
 
+// Null where the row came with a price of its own.
+static void put_machine(struct json_writer *w, const struct offers_machine *m)
+{
+    json_open(w, "machine", '{');
+    json_put_number(w, "usd", m->machine_usd);
+    json_put_number(w, "years", m->machine_years);
+    json_put_number(w, "use", m->machine_use);
+    json_put_number(w, "watts", m->machine_watts);
+    json_put_number(w, "usd_per_kwh", m->machine_usd_per_kwh);
+    json_put_number(w, "wear_usd_per_hour", offers_machine_wear(m));
+    json_put_number(w, "electricity_usd_per_hour", offers_machine_electricity(m));
+    json_close(w, '}');
+}
+
 static void put_row(struct json_writer *w, const struct hosting *h, const struct hosting_row *row,
                     struct arena *arena)
 {
@@ -238,6 +252,8 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     }
     if (row->kind == OFFERS_COLOCATION)
         put_ownership(w, h, row);
+    if (row->kind == OFFERS_OWN)
+        put_machine(w, &row->offer->machine);
     if (row->kind == OFFERS_MANAGED) {
         json_put_number(w, "managed_tokens", row->managed_tokens);
         json_put_number(w, "usd_per_million_tokens", row->usd_per_million_tokens);

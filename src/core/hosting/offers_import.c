@@ -6,7 +6,9 @@
 #include "base/columns.h"
 #include "base/markup.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static bool is_letter(char c)
@@ -516,6 +518,11 @@ void offers_columns(struct field *fields)
     }
     for (size_t i = 0; i < sizeof own_fields / sizeof *own_fields; i++)
         fields[count++] = own_fields[i];
+    for (const struct field *f = offers_machine_fields + 1; f->name; f++) { // after its GPUs
+        fields[count] = *f;
+        fields[count++].offset += offsetof(struct offers_row, machine);
+    }
+    assert(count < OFFERS_COLUMNS);
     fields[count] = (struct field){ 0 };
 }
 
@@ -531,11 +538,14 @@ static enum err complete(struct import *in, struct offers_row *row)
     offer->gpu = gpu->name;
     if (!offer->instance)
         offer->instance = text_format(in->arena, "%lldx-%s", (long long)offer->gpus, gpu->name);
-    offer->region = offer->region ? offer->region : "US";
+    bool own = offer->price_kind == OFFER_OWN;
+    if (own && offers_machine_price(row, in->source->catalog, gpu))
+        return error_prefix(ERR_INPUT, "%s: %s: ", in->source->name, offer->instance);
+    offer->region = offer->region ? offer->region : own ? OFFERS_HERE : "US";
     offer->region_scope = offer->region_scope ? offer->region_scope : "list";
     offer->source = offer->source ? offer->source : in->source->name;
     offer->as_of = offer->as_of ? offer->as_of : in->as_of;
-    in->report->undated += !offer->as_of;
+    in->report->undated += !offer->as_of && !own;
     return OK;
 }
 
@@ -557,7 +567,8 @@ static enum err read_own(struct import *in)
         bool priced = false, absurd = false;
         for (int k = 0; k < 4; k++) {
             priced = priced || prices[k] > 0;
-            if (!absurd && is_absurd(prices[k], (double)offer->gpus)) {
+            if (!absurd && offer->price_kind != OFFER_OWN &&
+                is_absurd(prices[k], (double)offer->gpus)) {
                 absurd = true;
                 offers_refuse(in, OFFERS_ABSURD,
                               text_of(text_format(in->arena, "row %zu: $%.6g per GPU hour", i + 2,

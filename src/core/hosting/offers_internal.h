@@ -40,7 +40,8 @@ void offers_refuse(struct import *in, enum offers_refusal why, struct text examp
 // Imports rows of which some are GPUs without a host, and others the hosts.
 void offers_join_hosts(struct import *in, const struct foreign *rows, size_t count);
 
-// Reads pages of GCP's billing catalog: an object with "skus", or a list of them; false: it is none.
+// Reads pages of GCP's billing catalog: an object with "skus", or a list of them; false: it is
+// none.
 bool offers_read_gcp(struct import *in, const struct json *tree);
 
 // Reads the documented JSON of a cloud's price list; false: it is none.

@@ -238,7 +238,7 @@ TEST(launch_place_of_an_offer_has_its_p95_and_its_price)
         CHECK(place.hours_p95 - moved >= row->run_hours.high * (1 - 1e-12)); // P95 is above P90
         CHECK(place.hours_p95 > place.hours);
         CHECK(place.nodes * place.gpus_per_node >= row->gpus);
-        CHECK(isnan(place.cap_usd_per_hour) == (row->kind > OFFERS_SPOT));
+        CHECK(isnan(place.cap_usd_per_hour) == !offers_is_rented(row->kind));
         CHECK(!(place.cap_usd_per_hour < row->usd_per_hour));
         CHECK(place.spot == (place.save_seconds > 0));
         spots += place.spot;
