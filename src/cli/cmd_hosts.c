@@ -6,6 +6,7 @@
 #include "cli/hosts.h"
 #include "cli/prices.h"
 #include "cli/terminal/print.h"
+#include "core/launch/launch.h"
 #include "host/folder.h"
 
 #include <math.h>
@@ -132,6 +133,72 @@ static enum err read_terms(struct hosting_input *input, const struct command_lin
     return OK;
 }
 
+// --- the command that starts it ----------------------------------------------
+
+// The table that has the option; GROUPS: an option of every command.
+enum { GROUP_JOB = 3, GROUP_RECIPE, GROUP_OUTPUT, GROUPS };
+
+static size_t group_of(struct text name, const struct field **field)
+{
+    for (size_t i = 0; i < GROUPS; i++)
+        if ((*field = field_find(groups[i].fields, name)))
+            return i;
+    *field = field_find(common_fields, name);
+    return GROUPS;
+}
+
+// Writes the options that launch has too, as they were given; false: the job is not that of --plan.
+static bool put_options(struct out *out, const struct command_line *line)
+{
+    for (int i = 0; i < line->count; i++) {
+        const char *word = line->words[i];
+        const struct field *field;
+        if (strncmp(word, "--", 2) || !word[2])
+            continue;
+        struct text name = { word + 2, strcspn(word + 2, "=") };
+        size_t group = group_of(name, &field);
+        if (!field || group == GROUP_JOB || group == GROUP_RECIPE)
+            return false;
+        bool has_value = word[2 + name.size] == 0 && field->kind != FIELD_FLAG;
+        bool wanted =
+            group < GROUP_JOB ? strcmp(field->name, "rows") != 0 : !strcmp(field->name, "catalog");
+        if (wanted) {
+            out_char(out, ' ');
+            launch_shell_word(out, word);
+        }
+        if (wanted && has_value && i + 1 < line->count) {
+            out_char(out, ' ');
+            launch_shell_word(out, line->words[i + 1]);
+        }
+        i += has_value;
+    }
+    return true;
+}
+
+// What can start a machine of this offer: a tool that rents it, else a script to run there.
+static enum launch_to target_of(const struct hosting_row *row)
+{
+    return launch_serves(LAUNCH_SKY, row)      ? LAUNCH_SKY
+           : launch_serves(LAUNCH_DSTACK, row) ? LAUNCH_DSTACK
+                                               : LAUNCH_SCRIPT;
+}
+
+static void put_launch(const struct hosting *hosting, const struct command_line *line,
+                       struct out *out)
+{
+    const struct hosting_row *row = hosting->recommended;
+    struct out command = { .arena = line->arena }, offer = { .arena = line->arena };
+    out_put(&command, "gpuhours launch");
+    if (!own.plan || !row || row->kind == OFFERS_MANAGED || !put_options(&command, line))
+        return;
+    out_put(&offer, "%s/%s/%s", row->provider, row->instance, offers_kind_names[row->kind]);
+    out_put(&command, " --to %s --offer ", launch_targets[target_of(row)]);
+    launch_shell_word(&command, out_string(&offer));
+    out_char(out, '\n');
+    out_heading(out, "The job file for the best choice");
+    out_put(out, "  %s -- COMMAND\n", out_string(&command));
+}
+
 static enum err print(const struct hosting *hosting, struct command_line *line)
 {
     struct out out = print_out(line->arena);
@@ -149,6 +216,7 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
         hosting_write(hosting, line->arena, &out);
     } else {
         hosting_text(hosting, line->arena, &out);
+        put_launch(hosting, line, &out);
     }
     if ((line->common.json || own.csv) && !own.explain)
         print_data(out_view(&out));

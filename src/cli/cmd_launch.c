@@ -54,7 +54,7 @@ static const char *plan_path(void)
 
 static bool serves(const struct hosting_row *row)
 {
-    return row->kind != OFFERS_MANAGED && launch_cloud((enum launch_to)request.to, row->provider);
+    return launch_serves((enum launch_to)request.to, row);
 }
 
 // Other rows that this target can start, the best first, for a sentence.
@@ -63,11 +63,14 @@ static enum err not_served(const struct hosting *hosting, const struct hosting_r
     for (size_t i = 0; i < hosting->count; i++)
         if (serves(&hosting->rows[i]) && !hosting->rows[i].doubt)
             return fail(ERR_USAGE,
-                        "%s does not rent from %s; the best place that it does is --offer %s/%s/%s",
-                        launch_targets[request.to], row->provider, hosting->rows[i].provider,
+                        "%s does not rent %s/%s/%s; the best place that it does is --offer "
+                        "%s/%s/%s",
+                        launch_targets[request.to], row->provider, row->instance,
+                        offers_kind_names[row->kind], hosting->rows[i].provider,
                         hosting->rows[i].instance, offers_kind_names[hosting->rows[i].kind]);
-    return fail(ERR_USAGE, "%s does not rent from %s, nor from another provider of these offers",
-                launch_targets[request.to], row->provider);
+    return fail(ERR_USAGE, "%s does not rent %s/%s/%s, nor another of these offers",
+                launch_targets[request.to], row->provider, row->instance,
+                offers_kind_names[row->kind]);
 }
 
 static enum err choose(const struct hosting_row **out, const struct hosting *hosting)

@@ -105,6 +105,14 @@ const char *launch_cloud(enum launch_to to, const char *provider)
     return to == LAUNCH_SKY || to == LAUNCH_DSTACK ? NULL : provider;
 }
 
+bool launch_serves(enum launch_to to, const struct hosting_row *row)
+{
+    bool rents = to == LAUNCH_SKY || to == LAUNCH_DSTACK;
+    // A block has to be bought before, and neither tool asks for a flexible start.
+    bool apart = row->price_kind == OFFER_BLOCK || row->kind == OFFERS_FLEX;
+    return row->kind != OFFERS_MANAGED && launch_cloud(to, row->provider) && !(rents && apart);
+}
+
 // GPUs whose name elsewhere is not that of the catalog in capitals. dstack tells sizes of memory
 // apart by a suffix, SkyPilot by names of their own.
 static const struct {
