@@ -121,7 +121,10 @@ static const char *reason(const struct hosting *h, struct arena *arena)
                 !hosting_has_room(c)   ? "it may run out of memory"
                 : !c->in_budget        ? "it is over the budget"
                 : r->hour_is_worth > 0 ? "it takes longer"
-                                       : "it may miss the deadline");
+                                       : text_format(arena,
+                                                     "it meets the deadline with %.0f %% "
+                                                     "probability",
+                                                     floor(100 * c->chance_in_time)));
     }
     const struct hosting_row *d = h->cheapest_doubtful;
     if (d && d->cost_usd.mid < 0.98 * row->cost_usd.mid)

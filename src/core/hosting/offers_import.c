@@ -386,7 +386,10 @@ static void read_skypilot(struct import *in, const struct csv *csv)
                           .region = csv_column(csv, "Region"),
                           .zone = csv_column(csv, "AvailabilityZone"),
                           .info = column_of(csv, "GpuInfo", "GPUInfo") };
-    if (strcmp(in->provider, "gcp")) {
+    bool apart = false; // GPUs and their hosts are rows of their own
+    for (size_t i = 0; !apart && i < csv->rows; i++)
+        apart = csv_cell(csv, i, c.gpu).size && !csv_cell(csv, i, c.instance).size;
+    if (!apart) {
         for (size_t i = 0; i < csv->rows; i++) {
             struct foreign row = skypilot_row(csv, &c, i);
             offers_import_row(in, &row);
