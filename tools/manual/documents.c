@@ -590,6 +590,8 @@ static const struct documents_key hosts_keys[] = {
     KEY("rows[].spot.save_seconds", "number", "duration of a checkpoint", .when = "for spot"),
     KEY("rows[].spot.restart_seconds", "number", "time from a new instance to the first step",
         .when = "for spot"),
+    KEY("rows[].spot.fetch_seconds", "number", "time to fetch the weights after a preemption",
+        .when = "for spot", .since = "0.3.0"),
     KEY("rows[].spot.preemptions_per_second", "number", "rate of preemptions", .when = "for spot"),
     KEY("rows[].spot.wait_seconds", "number", "wait for a new instance", .when = "for spot"),
     KEY("rows[].spot.saves", "number", "checkpoints", .when = "for spot"),

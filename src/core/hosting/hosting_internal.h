@@ -171,6 +171,10 @@ bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 // Sets row->doubt: the rules of what can be recommended; see hosting_doubt.c.
 void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
 
+// Bytes of the model's weights as they are fetched, and bytes/s of the link that moves data.
+double hosting_model_bytes(const struct plan *plan);
+double hosting_link(const struct hosting_request *request);
+
 // Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
 struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);

@@ -3,9 +3,9 @@
 //
 // A run on spot instances is cut into n equal intervals of work, each followed by a checkpoint. A
 // preemption loses the current interval; the next instance arrives after a wait that is not billed,
-// starts up again (billed) and continues from the last checkpoint:
+// fetches the weights and starts up again (billed) and continues from the last checkpoint:
 //
-//     billed      |start|  work  |save|  work  |save|  wo X       |start|  work  |save| ...
+//     billed      |start|  work  |save|  work  |save|  wo X       |fetch, start|  work  |save| ...
 //     time        0----------------------------------------------------------------------->
 //                                                    |lost|
 //                                                         |wait|
@@ -165,6 +165,7 @@ struct hosting_spot_samples *hosting_spot_of(struct hosting_job *job, struct hos
         .restart_seconds = start,
         .rate_per_second = rates.mid / 3600,
         .wait_seconds = wait_seconds(job, group, rates.mid / 3600),
+        .fetch_seconds = hosting_model_bytes(job->plan) / hosting_link(job->request),
     };
     spot->best = hosting_spot_best(&spot->preemption);
     spot->next = group->spots;

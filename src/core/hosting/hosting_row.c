@@ -61,6 +61,16 @@ static bool is_at(const char *data_at, const char *provider, const char *region,
     return same;
 }
 
+double hosting_model_bytes(const struct plan *plan)
+{
+    return 2 * (double)model_parameters(plan->model);
+}
+
+double hosting_link(const struct hosting_request *request)
+{
+    return isnan(request->link) ? HOSTING_LINK_BYTES_PER_S : request->link;
+}
+
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct workload *workload = &m->job.plan->chosen.workload;
@@ -69,9 +79,9 @@ void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
     *move = (struct hosting_move){
         .dataset_bytes =
             isnan(r->data_bytes) ? HOSTING_TOKEN_BYTES * workload->tokens : r->data_bytes,
-        .model_bytes = 2 * (double)model_parameters(m->job.plan->model),
+        .model_bytes = hosting_model_bytes(m->job.plan),
         .result_bytes = row->group ? row->group->result_bytes : 0,
-        .link_bytes_per_s = isnan(r->link) ? HOSTING_LINK_BYTES_PER_S : r->link,
+        .link_bytes_per_s = hosting_link(r),
     };
     bool same_region = false, same = false;
     if (r->data_at) {

@@ -196,10 +196,11 @@ static void explain_spot(const struct hosting_row *row, struct arena *arena, str
             text_seconds(arena, s->interval_seconds), s->saves,
             text_seconds(arena, p->save_seconds), text_seconds(arena, s->young_daly_seconds));
     out_put(out,
-            "  billed           (e^λR − 1)/λ + n·e^λR·(e^λs − 1)/λ = %.0f s, λ %.4g/s, R %.0f s, "
+            "  billed           e^λQ/λ·(1 − e^−λR + n·(e^λs − 1)) = %.0f s, λ %.4g/s, R %.0f s, Q "
+            "%.0f s, "
             "s %.0f s, n %.0f\n",
             s->billed_seconds, p->rate_per_second, p->restart_seconds,
-            s->interval_seconds + p->save_seconds, s->saves);
+            p->restart_seconds + p->fetch_seconds, s->interval_seconds + p->save_seconds, s->saves);
     out_put(out, "  expected         λ · billed = %.2f preemptions; %s h with waiting\n",
             s->preemptions, text_hours(arena, s->wall_seconds / 3600));
     if (!isnan(row->on_demand_usd))

@@ -113,6 +113,7 @@ static void put_spot(struct json_writer *w, const struct hosting_row *row)
     json_put_number(w, "work_seconds", row->preemption.work_seconds);
     json_put_number(w, "save_seconds", row->preemption.save_seconds);
     json_put_number(w, "restart_seconds", row->preemption.restart_seconds);
+    json_put_number(w, "fetch_seconds", row->preemption.fetch_seconds);
     json_put_number(w, "preemptions_per_second", row->preemption.rate_per_second);
     json_put_number(w, "wait_seconds", row->preemption.wait_seconds);
     json_put_number(w, "saves", row->spot.saves);
@@ -291,6 +292,7 @@ static const char *const formulas[] = {
     "spot usd_per_instance_hour = sqrt(lowest zone * highest zone)",
     "reserved and colocation: billed_hours = sets * 730 / runs_per_month",
     "colocation usd_per_instance_hour = ownership.usd_per_month.typical / 730",
+    "own usd_per_instance_hour = machine.wear_usd_per_hour + machine.electricity_usd_per_hour",
     "managed cost_usd = managed_tokens / 1e6 * usd_per_million_tokens",
 };
 
