@@ -52,20 +52,37 @@ static enum err set_choice(int *out, const char *const *choices, struct text val
 {
     size_t count = 0;
     for (; choices[count]; count++)
-        if (text_is(value, choices[count]))
+        if (*choices[count] && text_is(value, choices[count]))
             return *out = (int)count, OK;
     char list[256] = "";
     for (size_t i = 0, used = 0; i < count && used < sizeof list - 32; i++) {
         size_t size = strlen(choices[i]);
         if (used + size + 3 > sizeof list)
             break;
-        if (i)
+        if (!size)
+            continue;
+        if (used)
             memcpy(list + used, ", ", 2), used += 2;
         memcpy(list + used, choices[i], size);
         used += size;
         list[used] = 0;
     }
     return fail(ERR_INPUT, "\"%.*s\" is not one of %s", TEXT_BRIEF(value), list);
+}
+
+void field_put_choices(const struct field *field, struct out *out, const char *last)
+{
+    const char *const *choices = field->choices;
+    int left = 0;
+    for (int i = 0; choices && choices[i]; i++)
+        left += *choices[i] != 0;
+    const char *before = ": ";
+    for (int i = 0; left; i++) {
+        if (!*choices[i])
+            continue;
+        out_put(out, "%s%s", before, choices[i]);
+        before = --left > 1 ? ", " : last;
+    }
 }
 
 // The number that so many digits spell, or -1.

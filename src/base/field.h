@@ -38,7 +38,7 @@ struct field {
     enum field_kind kind;
     size_t offset;
     const char *help;           // one line: what it is, with its unit
-    const char *const *choices; // of FIELD_CHOICE, ended by NULL
+    const char *const *choices; // of FIELD_CHOICE, ended by NULL; an empty one is not offered
     double scale;               // what 1 means in a catalog cell without unit; 0 is 1
     bool required;              // a catalog row without it is refused
     // For the command line only:
@@ -79,6 +79,9 @@ const char *field_spell(const struct field *field, const void *object, struct ar
 
 // What stands for the value in --help: "GPU", "N"; NULL for a flag, which needs none.
 const char *field_value(const struct field *field);
+
+// ": fp32, fp16 or bf16", with the word before the last; nothing for a field without choices.
+void field_put_choices(const struct field *field, struct out *out, const char *last);
 
 // The default of an option, read from an object that holds all defaults; NULL if it has none.
 const char *field_default(const struct field *field, const void *object, struct arena *arena);

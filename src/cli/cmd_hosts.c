@@ -6,6 +6,7 @@
 #include "cli/hosts.h"
 #include "cli/prices.h"
 #include "cli/terminal/print.h"
+#include "core/launch/launch.h"
 #include "host/folder.h"
 
 #include <math.h>
@@ -30,6 +31,7 @@ static const struct field output_fields[] = {
 };
 
 static struct own own;
+static struct offers_machine machine;
 static struct hosting_request hosting_request;
 static struct plan_request plan_request;
 
@@ -39,6 +41,7 @@ static struct field job_fields[JOB_FIELDS];
 static struct options groups[] = {
     OPTIONS("the job", own_fields, &own),
     OPTIONS("places and prices", hosting_fields, &hosting_request),
+    OPTIONS("your own machine", offers_machine_fields, &machine),
     OPTIONS("the job, if it is not that of --plan", job_fields, &plan_request),
     OPTIONS("training recipe", recipe_fields, &plan_request.recipe),
     OPTIONS("output", output_fields, &own),
@@ -50,9 +53,10 @@ const struct options *hosts_options(struct arena *arena)
 {
     size_t count = 0;
     own = (struct own){ 0 };
+    machine = offers_machine_default();
     hosting_request = hosting_request_default();
     plan_request = plan_request_default();
-    groups[2].defaults = data_defaults(arena);
+    groups[3].defaults = data_defaults(arena);
     for (const struct field *f = plan_fields; f->name && count < JOB_FIELDS - 1; f++)
         if (!field_find(hosting_fields, text_of(f->name)) && strcmp(f->name, "search")) {
             job_fields[count] = *f;
@@ -129,6 +133,72 @@ static enum err read_terms(struct hosting_input *input, const struct command_lin
     return OK;
 }
 
+// --- the command that starts it ----------------------------------------------
+
+// The table that has the option; GROUPS: an option of every command.
+enum { GROUP_JOB = 3, GROUP_RECIPE, GROUP_OUTPUT, GROUPS };
+
+static size_t group_of(struct text name, const struct field **field)
+{
+    for (size_t i = 0; i < GROUPS; i++)
+        if ((*field = field_find(groups[i].fields, name)))
+            return i;
+    *field = field_find(common_fields, name);
+    return GROUPS;
+}
+
+// Writes the options that launch has too, as they were given; false: the job is not that of --plan.
+static bool put_options(struct out *out, const struct command_line *line)
+{
+    for (int i = 0; i < line->count; i++) {
+        const char *word = line->words[i];
+        const struct field *field;
+        if (strncmp(word, "--", 2) || !word[2])
+            continue;
+        struct text name = { word + 2, strcspn(word + 2, "=") };
+        size_t group = group_of(name, &field);
+        if (!field || group == GROUP_JOB || group == GROUP_RECIPE)
+            return false;
+        bool has_value = word[2 + name.size] == 0 && field->kind != FIELD_FLAG;
+        bool wanted =
+            group < GROUP_JOB ? strcmp(field->name, "rows") != 0 : !strcmp(field->name, "catalog");
+        if (wanted) {
+            out_char(out, ' ');
+            launch_shell_word(out, word);
+        }
+        if (wanted && has_value && i + 1 < line->count) {
+            out_char(out, ' ');
+            launch_shell_word(out, line->words[i + 1]);
+        }
+        i += has_value;
+    }
+    return true;
+}
+
+// What can start a machine of this offer: a tool that rents it, else a script to run there.
+static enum launch_to target_of(const struct hosting_row *row)
+{
+    return launch_serves(LAUNCH_SKY, row)      ? LAUNCH_SKY
+           : launch_serves(LAUNCH_DSTACK, row) ? LAUNCH_DSTACK
+                                               : LAUNCH_SCRIPT;
+}
+
+static void put_launch(const struct hosting *hosting, const struct command_line *line,
+                       struct out *out)
+{
+    const struct hosting_row *row = hosting->recommended;
+    struct out command = { .arena = line->arena }, offer = { .arena = line->arena };
+    out_put(&command, "gpuhours launch");
+    if (!own.plan || !row || row->kind == OFFERS_MANAGED || !put_options(&command, line))
+        return;
+    out_put(&offer, "%s/%s/%s", row->provider, row->instance, offers_kind_names[row->kind]);
+    out_put(&command, " --to %s --offer ", launch_targets[target_of(row)]);
+    launch_shell_word(&command, out_string(&offer));
+    out_char(out, '\n');
+    out_heading(out, "The job file for the best choice");
+    out_put(out, "  %s -- COMMAND\n", out_string(&command));
+}
+
 static enum err print(const struct hosting *hosting, struct command_line *line)
 {
     struct out out = print_out(line->arena);
@@ -146,6 +216,7 @@ static enum err print(const struct hosting *hosting, struct command_line *line)
         hosting_write(hosting, line->arena, &out);
     } else {
         hosting_text(hosting, line->arena, &out);
+        put_launch(hosting, line, &out);
     }
     if ((line->common.json || own.csv) && !own.explain)
         print_data(out_view(&out));
@@ -166,7 +237,7 @@ enum err hosts_make(struct hosting *out, struct command_line *line, const struct
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
     offers_of_catalog(offers, line->arena, &data->catalog);
-    TRY(prices_override(offers, line, &data->catalog, own.offers));
+    TRY(prices_override(offers, line, &data->catalog, own.offers, &machine));
     *input = (struct hosting_input){ .plan = plan, .offers = offers, .request = &hosting_request };
     TRY(read_terms(input, line));
     hosting_adopt(input, plan, &document);
@@ -202,7 +273,7 @@ static const struct command_example examples[] = {
 
 const struct command command_hosts = {
     .name = "hosts",
-    .summary = "compare places to run it: on demand, spot, reserved, colocation",
+    .summary = "compare places to run it: on demand, spot, reserved, your own machine",
     .usage = "--plan FILE [OPTION...] [--explain PROVIDER/INSTANCE]",
     .about = "Estimates the planned job on every offer of the catalog: whole instances, the "
              "provider's billing, preemptions of spot instances, commitments, owned servers, and "

@@ -12,9 +12,9 @@
 static struct launch_request request;
 static struct from from;
 
-static struct options groups[5];
+static struct options groups[6];
 
-static struct field job_fields[4];
+static struct field job_fields[4], place_fields[64];
 
 static const struct options *list_options(struct arena *arena)
 {
@@ -32,7 +32,15 @@ static const struct options *list_options(struct arena *arena)
     groups[1] = hosts[0];
     groups[1].fields = job_fields;
     groups[2] = (struct options)OPTIONS("the trainer", from_fields, &from);
+    // A job file has no table: how many rows it shows is no option here.
+    size_t count = 0;
+    for (const struct field *f = hosts[1].fields; f->name; f++)
+        if (strcmp(f->name, "rows"))
+            place_fields[count++] = *f;
+    place_fields[count] = (struct field){ 0 };
     groups[3] = hosts[1];
+    groups[3].fields = place_fields;
+    groups[4] = hosts[2];
     return groups;
 }
 
@@ -46,7 +54,7 @@ static const char *plan_path(void)
 
 static bool serves(const struct hosting_row *row)
 {
-    return row->kind != OFFERS_MANAGED && launch_cloud((enum launch_to)request.to, row->provider);
+    return launch_serves((enum launch_to)request.to, row);
 }
 
 // Other rows that this target can start, the best first, for a sentence.
@@ -55,11 +63,14 @@ static enum err not_served(const struct hosting *hosting, const struct hosting_r
     for (size_t i = 0; i < hosting->count; i++)
         if (serves(&hosting->rows[i]) && !hosting->rows[i].doubt)
             return fail(ERR_USAGE,
-                        "%s does not rent from %s; the best place that it does is --offer %s/%s/%s",
-                        launch_targets[request.to], row->provider, hosting->rows[i].provider,
+                        "%s does not rent %s/%s/%s; the best place that it does is --offer "
+                        "%s/%s/%s",
+                        launch_targets[request.to], row->provider, row->instance,
+                        offers_kind_names[row->kind], hosting->rows[i].provider,
                         hosting->rows[i].instance, offers_kind_names[hosting->rows[i].kind]);
-    return fail(ERR_USAGE, "%s does not rent from %s, nor from another provider of these offers",
-                launch_targets[request.to], row->provider);
+    return fail(ERR_USAGE, "%s does not rent %s/%s/%s, nor another of these offers",
+                launch_targets[request.to], row->provider, row->instance,
+                offers_kind_names[row->kind]);
 }
 
 static enum err choose(const struct hosting_row **out, const struct hosting *hosting)

@@ -31,16 +31,19 @@ static const struct field source_fields[] = {
 
 static const struct options *list_options(struct arena *arena)
 {
-    static struct options groups[6];
+    static struct options groups[7];
+    static struct offers_machine machine;
     static struct dataset_options data;
     static struct source source;
     static struct from from;
     const struct plan_request *defaults = data_defaults(arena);
+    machine = offers_machine_default();
     const struct options all[] = {
         OPTIONS("job and hardware", plan_fields, NULL, .defaults = defaults),
         OPTIONS("training recipe", recipe_fields, NULL, .defaults = &defaults->recipe),
         OPTIONS("reading the data", dataset_fields, NULL, .defaults = &data),
         OPTIONS("measured input", source_fields, NULL, .defaults = &source),
+        OPTIONS("your own machine", offers_machine_fields, NULL, .defaults = &machine),
         OPTIONS("trainer configuration", from_fields, NULL, .defaults = &from),
         { 0 },
     };
@@ -112,17 +115,40 @@ static enum err read_layers(struct plan_request *request, const struct pilot *pi
     return command_again(line, groups);
 }
 
+static bool gives(const struct command_line *line, const char *option)
+{
+    size_t size = strlen(option);
+    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
+        if (!strncmp(line->words[i], option, size) &&
+            (!line->words[i][size] || line->words[i][size] == '='))
+            return true;
+    return false;
+}
+
+// The plan of a job on one's own machine is made for its GPUs, unless others were asked for.
+static void run_on(struct plan_request *request, const struct offer *machine,
+                   const struct command_line *line)
+{
+    if (gives(line, "--gpu"))
+        return;
+    request->gpu = machine->gpu;
+    if (!gives(line, "--gpus"))
+        request->gpus = machine->gpus;
+}
+
 static enum err run(struct command_line *line)
 {
     struct plan_request request = plan_request_default();
     struct dataset_options data_options = { 0 };
     struct source source = { 0 };
     struct from from = { 0 };
+    struct offers_machine machine = offers_machine_default();
     struct pilot pilot;
     const struct options groups[] = { OPTIONS("Job and hardware", plan_fields, &request),
                                       OPTIONS("Recipe", recipe_fields, &request.recipe),
                                       OPTIONS("Data", dataset_fields, &data_options),
                                       OPTIONS("Measured", source_fields, &source),
+                                      OPTIONS("Own machine", offers_machine_fields, &machine),
                                       OPTIONS("Trainer", from_fields, &from),
                                       { 0 } };
     TRY(command_read(line, groups));
@@ -151,8 +177,9 @@ static enum err run(struct command_line *line)
     plan_request_renew(&request);
     struct plan_data data;
     TRY(data_plan(&data, line));
-    if (source.offers)
-        TRY(prices_of_catalog(&data.catalog, line, source.offers));
+    TRY(prices_of_catalog(&data.catalog, line, source.offers, &machine));
+    if (machine.machine)
+        run_on(&request, &data.catalog.offers[data.catalog.offer_count - 1], line);
     TRY(data_request(&request, &data));
     ledger_entry_learn(&data, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);

@@ -36,8 +36,7 @@ const char *help_text(const struct field *field, const void *defaults, struct ar
 {
     struct out out = { .arena = arena };
     out_put(&out, "%s", field->help);
-    for (int i = 0; field->choices && field->choices[i]; i++)
-        out_put(&out, "%s%s", !i ? ": " : field->choices[i + 1] ? ", " : " or ", field->choices[i]);
+    field_put_choices(field, &out, " or ");
     const char *usual = field_default(field, defaults, arena);
     if (usual && !strncmp(usual, "required", 8))
         out_put(&out, " (%s)", usual);

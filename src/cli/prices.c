@@ -101,7 +101,8 @@ static enum err override(struct offers *offers, struct arena *arena, const struc
     struct offers more;
     struct offers_report report;
     TRY(prices_read(&more, &report, arena, &source, path));
-    if (report.kept + report.merged < report.rows || report.unplaced || report.undated)
+    if (report.kept + report.merged + report.parts < report.rows + report.formed ||
+        report.unplaced || report.undated)
         print_note("%s: %s", path, offers_report_spell(&report, arena));
     offers_override(offers, arena, &more);
     return OK;
@@ -117,7 +118,8 @@ static const char *offers_file(const struct command_line *line, int at)
 }
 
 enum err prices_override(struct offers *offers, const struct command_line *line,
-                         const struct catalog *catalog, const char *other)
+                         const struct catalog *catalog, const char *other,
+                         const struct offers_machine *machine)
 {
     size_t files = 0;
     for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
@@ -125,15 +127,17 @@ enum err prices_override(struct offers *offers, const struct command_line *line,
             files++;
             TRY(override(offers, line->arena, catalog, offers_file(line, i)));
         }
-    return other && !files ? override(offers, line->arena, catalog, other) : OK;
+    if (other && !files)
+        TRY(override(offers, line->arena, catalog, other));
+    return offers_machine_add(offers, line->arena, catalog, machine);
 }
 
 enum err prices_of_catalog(struct catalog *catalog, const struct command_line *line,
-                           const char *other)
+                           const char *other, const struct offers_machine *machine)
 {
     struct offers offers;
     offers_of_catalog(&offers, line->arena, catalog);
-    TRY(prices_override(&offers, line, catalog, other));
+    TRY(prices_override(&offers, line, catalog, other, machine));
     struct offer *rows = ARENA_NEW(line->arena, struct offer, offers.count + 1);
     for (size_t i = 0; i < offers.count; i++)
         rows[i] = offers.rows[i].offer;

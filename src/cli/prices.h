@@ -16,10 +16,13 @@ enum err prices_read(struct offers *out, struct offers_report *report, struct ar
                      const struct offers_source *source, const char *path);
 
 // Reads every file of --offers in the command line's words: rows replace those of their provider,
-// instance and region. other: the file of an option that was spelled otherwise, or NULL.
+// instance and region. other: the file of an option that was spelled otherwise, or NULL. Then adds
+// one's own machine, if one was given.
 struct command_line;
 enum err prices_override(struct offers *offers, const struct command_line *line,
-                         const struct catalog *catalog, const char *other);
-// The same for the offers of a catalog itself, by whose prices a plan is made.
+                         const struct catalog *catalog, const char *other,
+                         const struct offers_machine *machine);
+// The same for the offers of a catalog itself, by whose prices a plan is made. The machine is the
+// last of them.
 enum err prices_of_catalog(struct catalog *catalog, const struct command_line *line,
-                           const char *other);
+                           const char *other, const struct offers_machine *machine);

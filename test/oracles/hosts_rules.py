@@ -27,7 +27,8 @@ JOBS = [
 ]
 OPTIONS = [
     "",
-    "--kind on-demand",
+    "--kind on-demand,own --machine 8xh100-sxm --machine-usd 250000 --machine-years 4 --machine-use 40% "
+    "--machine-watts 8000 --machine-usd-per-kwh 0.15",
     "--region us-east --kind on-demand",
     "--deadline 12h",
     "--budget 300",
@@ -73,6 +74,8 @@ def may_recommend(row, options):
         return "estimate"
     if row["kind"] == "managed":
         return "service"
+    if row["kind"] == "own":
+        return "network" if row["instances"] > 1 else None
     offer = offers[(row["provider"], row["instance"], row["region"])]
     kind = offer["price_kind"]
     if kind in ("auction", "median") or (kind != "firm" and row["kind"] == "on-demand"):
@@ -103,7 +106,7 @@ def near_us_east(region):
 
 def storage_price(row):
     """Of the provider's first row with a price that fits the instance, else of any provider."""
-    if row["kind"] == "colocation":
+    if row["kind"] in ("colocation", "own"):
         return 0
     for terms in terms_of_storage:
         if terms["provider"] == row["provider"] and row["instance"].startswith(terms["instance"]):
@@ -129,7 +132,7 @@ def cost(where, row, document):
     price, move = row["price"], row["move"]
     moved = move["in_hours"] + move["out_hours"]
     billed = row["billed_hours"]["p50"]
-    if row["kind"] == "on-demand":
+    if row["kind"] in ("on-demand", "own"):
         step, hours = price["granularity_seconds"], row["run_hours"]["p50"] + moved
         if row["price_kind"] == "block":  # bought before the run: it has to hold the slow end
             hours = row["run_hours"]["p90"] + moved
@@ -145,7 +148,10 @@ def cost(where, row, document):
         sets = max(1, math.ceil(document["runs_per_month"] * hours / 730 - 1e-9))
         if not near(billed, sets * 730 / document["runs_per_month"]):
             tell(where, row, "does not share the month among its runs")
-    if row["kind"] != "colocation":
+    if row["kind"] == "own":
+        if not near(price["usd_per_instance_hour"], 250000 / (4 * 8760 * 0.4) + 8 * 0.15):
+            tell(where, row, "does not cost its wear and its electricity")
+    elif row["kind"] != "colocation":
         offer = offers[(row["provider"], row["instance"], row["region"])]
         column = {"on-demand": "on_demand", "spot": "spot", "reserved-1y": "reserved_1y",
                   "reserved-3y": "reserved_3y"}[row["kind"]] + "_usd_per_hour"

@@ -62,8 +62,7 @@ static void add_fields(struct rows *rows, const char *path, const struct field *
         struct row row = *like;
         struct out help = { .arena = rows->arena };
         out_put(&help, "%s", f->help);
-        for (int i = 0; f->choices && f->choices[i]; i++)
-            out_put(&help, "%s%s", !i ? ": " : f->choices[i + 1] ? ", " : " or ", f->choices[i]);
+        field_put_choices(f, &help, " or ");
         row.path = join(rows->arena, path, f->name);
         row.type = !strcmp(f->name, "configuration") || !strcmp(f->name, "document")
                        ? "object or string"
@@ -273,8 +272,7 @@ static void put_columns(struct out *out, const char *title, const char *about,
         out_put(out, "| `%s` | %s | %s | ", f->name, f->kind == FIELD_DATE ? "date" : field_type(f),
                 f->required ? "yes" : "");
         put_cell(out, f->help);
-        for (int i = 0; f->choices && f->choices[i]; i++)
-            out_put(out, "%s%s", i ? ", " : ": ", f->choices[i]);
+        field_put_choices(f, out, ", ");
         out_put(out, " |\n");
     }
 }

@@ -37,7 +37,8 @@ struct manual_words manual_values(const struct field *field, const struct plan_d
     if (!placeholder)
         return (struct manual_words){ .kind = MANUAL_NOTHING };
     for (int i = 0; field->choices && field->choices[i]; i++)
-        add_word(&values, arena, field->choices[i]);
+        if (*field->choices[i])
+            add_word(&values, arena, field->choices[i]);
     add_names(&values, arena, placeholder, data);
     struct text rest = text_of(placeholder), word;
     while (strchr(placeholder, '|') && text_next(&rest, '|', &word))

@@ -231,9 +231,12 @@ double overhead_count(double mean, double chance)
     return count;
 }
 
-// The same; most outcomes have no event, since e^-mean is above 1 - mean.
+// The same; most outcomes have no event, since e^-mean is above 1 - mean. The case of NAN comes
+// first, since a processor then need not guess.
 static inline double count_events(double mean, double chance)
 {
+    if (isnan(chance))
+        return mean > 0 ? mean : 0;
     return !(mean > 0) || chance < 1 - mean ? 0 : overhead_count(mean, chance);
 }
 
@@ -290,8 +293,8 @@ static double early(double lost_share)
     return lost_share * lost_share;
 }
 
-void overhead_run(struct overhead_times *out, const struct overheads *o,
-                  const struct overhead_draw *draw, double train_seconds, double tokens)
+static inline void run(struct overhead_times *out, const struct overheads *o,
+                       const struct overhead_draw *draw, double train_seconds, double tokens)
 {
     *out = (struct overhead_times){ 0 };
     double *seconds = out->seconds;
@@ -320,4 +323,34 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
     seconds[OVERHEAD_RETRIES] =
         failed + count_events(o->retries.value.mid, draw->retry_chance) * one;
     out->wall_seconds = sum(seconds);
+}
+
+void overhead_run(struct overhead_times *out, const struct overheads *o,
+                  const struct overhead_draw *draw, double train_seconds, double tokens)
+{
+    run(out, o, draw, train_seconds, tokens);
+}
+
+// run() is compiled into the loop, where most of its times stay in registers: a comparison of
+// places draws a million outcomes.
+void overhead_walls(double *wall_seconds, const struct overheads *o,
+                    const struct overhead_columns *columns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct overhead_draw draw = {
+            .startup_seconds = columns->startup_seconds[i],
+            .compile_seconds = columns->compile_seconds[i],
+            .storage_bytes_per_s = columns->storage_bytes_per_s[i],
+            .eval_share = columns->eval_share[i],
+            .failures_per_gpu_hour = columns->failures_per_gpu_hour[i],
+            .failed_runs = columns->failed_runs[i],
+            .failure_chance = columns->failure_chance[i],
+            .lost_share = columns->lost_share[i],
+            .retry_chance = columns->retry_chance[i],
+            .failed_chance = NAN,
+        };
+        struct overhead_times times;
+        run(&times, o, &draw, columns->train_seconds[i], columns->tokens[i]);
+        wall_seconds[i] = times.wall_seconds;
+    }
 }

@@ -86,6 +86,15 @@ struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
                   const struct overhead_draw *draw, double train_seconds, double tokens);
 
+// Many outcomes, a column for each unknown; failed_runs has been counted.
+struct overhead_columns {
+    const double *train_seconds, *tokens;
+    const double *startup_seconds, *compile_seconds, *storage_bytes_per_s, *eval_share;
+    const double *failures_per_gpu_hour, *failed_runs, *failure_chance, *lost_share, *retry_chance;
+};
+void overhead_walls(double *wall_seconds, const struct overheads *overheads,
+                    const struct overhead_columns *columns, size_t count);
+
 // Young and Daly's interval between saves: √(2 · save time · time between failures).
 double overhead_save_interval(double save_seconds, double mean_seconds_between_failures);
 

@@ -6,12 +6,29 @@
 #include <math.h>
 #include <string.h>
 
+static bool has_gpu(const struct offer *offer, const struct gpu *gpu)
+{
+    return offer->gpu && offer->gpus > 0 && offer->on_demand_usd_per_hour > 0 &&
+           !strcmp(offer->gpu, gpu->name);
+}
+
 // As in core/hosting: a firm price of this GPU, in a stated country.
 static bool is_of(const struct offer *offer, const struct gpu *gpu)
 {
-    return offer->gpu && offer->gpus > 0 && offer->on_demand_usd_per_hour > 0 &&
-           !strcmp(offer->gpu, gpu->name) && offer->price_kind == OFFER_FIRM && offer->region &&
+    return has_gpu(offer, gpu) && offer->price_kind == OFFER_FIRM && offer->region &&
            strcmp(offer->region, "global");
+}
+
+// One's own machine that holds so many of these GPUs: who has one need not rent. NULL: none.
+static const struct offer *find_own(const struct catalog *catalog, const struct gpu *gpu,
+                                    double gpus)
+{
+    for (size_t i = 0; i < catalog->offer_count; i++) {
+        const struct offer *offer = &catalog->offers[i];
+        if (offer->price_kind == OFFER_OWN && has_gpu(offer, gpu) && gpus <= (double)offer->gpus)
+            return offer;
+    }
+    return NULL;
 }
 
 // Whether so many GPUs of the offer can train together: in one instance, or over a known network.
@@ -78,6 +95,11 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
             note_age(&price, offer->as_of);
         }
     stats_sort(price.usd_per_gpu_hour, price.offers);
+    const struct offer *own = find_own(catalog, gpu, gpus);
+    if (own) {
+        price = price_given(arena, own->on_demand_usd_per_hour / gpus);
+        price.own = true;
+    }
     return price;
 }
 

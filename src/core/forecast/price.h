@@ -3,7 +3,8 @@
 //
 // A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as
 // whole instances. Like core/hosting it takes firm prices in a stated country only, and several
-// instances only over a known network. core/hosting compares places and terms.
+// instances only over a known network. One's own machine, where there is one, is the only price.
+// core/hosting compares places and terms.
 
 #pragma once
 
@@ -14,6 +15,7 @@ struct price {
     double *usd_per_gpu_hour; // per GPU used, one per provider, ascending
     size_t offers;
     const char *oldest, *newest; // as_of of the offers; NULL without any
+    bool own;                    // of one's own machine
 };
 
 // Prices of that many GPUs, in instances that hold them in the fewest machines and leave the fewest

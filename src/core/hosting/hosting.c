@@ -45,7 +45,8 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
         return HOSTING_OTHER_GPU;
     if (!hosting_lists(r->provider, row->offer.provider))
         return HOSTING_OTHER_PROVIDER;
-    if (r->region && !offers_in_region(&row->offer, r->region))
+    if (r->region && row->offer.price_kind != OFFER_OWN &&
+        !offers_in_region(&row->offer, r->region))
         return HOSTING_OTHER_REGION;
     if (r->compliance && !hosting_attested(m, row))
         return HOSTING_NOT_ATTESTED;
@@ -81,7 +82,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
         run = best->wall_seconds / 3600;
         billed = best->billed_seconds / 3600 + moved;
         first_wait = spot->preemption.wait_seconds / 3600;
-    } else if (kind != OFFERS_ON_DEMAND) {
+    } else if (kind == OFFERS_RESERVED_1Y || kind == OFFERS_RESERVED_3Y) {
         billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
     }

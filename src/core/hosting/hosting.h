@@ -101,7 +101,8 @@ struct hosting_preemption {
     double save_seconds;    // of one checkpoint
     double restart_seconds; // from a new instance to the first step, billed
     double rate_per_second; // preemptions while it runs
-    double wait_seconds; // for a new instance, not billed; for the first one too, if none is free
+    double wait_seconds;  // for a new instance, not billed; for the first one too, if none is free
+    double fetch_seconds; // of the model's weights onto a new instance, billed
 };
 
 struct hosting_spot {
@@ -133,7 +134,7 @@ struct hosting_term {
     const char *confidence, *source, *as_of;
 };
 
-enum { HOSTING_TERMS = 7 };
+enum { HOSTING_WRITE_OFF = 0, HOSTING_ELECTRICITY = 4, HOSTING_TERMS = 7 };
 
 // One owned server in a colocation.
 struct hosting_ownership {

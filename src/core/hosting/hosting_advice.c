@@ -205,7 +205,7 @@ static double cost_with(const struct hosting_row *row, double factor)
         return row->cost_usd.mid;
     const struct overhead_times *t = &row->group->middle;
     double share = t->seconds[OVERHEAD_TRAINING] / t->wall_seconds;
-    bool by_time = row->kind == OFFERS_ON_DEMAND || row->kind == OFFERS_SPOT;
+    bool by_time = offers_is_rented(row->kind);
     return row->cost_usd.mid + (by_time ? row->compute_usd.mid * share * (factor - 1) : 0);
 }
 

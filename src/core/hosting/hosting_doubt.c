@@ -13,7 +13,9 @@
 static bool is_unfirm(const struct hosting_row *row)
 {
     bool only_on_demand = row->price_kind == OFFER_RESERVATION || row->price_kind == OFFER_BLOCK;
-    return row->price_kind != OFFER_FIRM && (!only_on_demand || row->kind == OFFERS_ON_DEMAND);
+    bool firm = row->price_kind == OFFER_FIRM || row->price_kind == OFFER_FLEX ||
+                row->price_kind == OFFER_OWN;
+    return !firm && (!only_on_demand || row->kind == OFFERS_ON_DEMAND);
 }
 
 static void doubt_price(struct hosting_row *row)
@@ -42,12 +44,27 @@ static bool has_network(const struct hosting_row *row, const struct hosting_make
     return networked;
 }
 
+// GCP gives a flex-start machine away for seven days at most.
+enum { MOST_FLEX_HOURS = 7 * 24 };
+
+static bool is_queue_known(const struct hosting_row *row, const struct hosting_maker *m)
+{
+    return m->request->queue || !isnan(row->offer->queue_seconds);
+}
+
 void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m)
 {
-    bool anywhere = row->kind == OFFERS_COLOCATION; // where the owner puts it
+    bool own = row->kind == OFFERS_OWN;
+    bool anywhere = own || row->kind == OFFERS_COLOCATION; // where the owner puts it
     if (is_unfirm(row)) {
         doubt_price(row);
-    } else if (row->offer && isnan(row->age_days)) {
+    } else if (row->kind == OFFERS_FLEX && !is_queue_known(row, m)) {
+        row->doubt_word = "start?";
+        row->doubt = "when it starts is not known; --queue says how long it takes";
+    } else if (row->kind == OFFERS_FLEX && row->run_hours.high > MOST_FLEX_HOURS) {
+        row->doubt_word = "7 days";
+        row->doubt = "it is taken away after seven days, and the run may need more";
+    } else if (row->offer && isnan(row->age_days) && !own) {
         row->doubt_word = "no date";
         row->doubt = "its price has no date";
     } else if (row->age_days < 0) {
@@ -62,7 +79,7 @@ void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m)
     } else if (!has_network(row, m)) {
         row->doubt_word = "network?";
         row->doubt = "the network between its nodes is not known";
-    } else if (row->stale) {
+    } else if (row->stale && !own) {
         row->doubt_word = "old price";
         row->doubt = text_format(m->job.arena, "its price is %.0f days old", row->age_days);
     }

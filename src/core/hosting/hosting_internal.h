@@ -42,6 +42,14 @@ struct hosting_spot_samples {
     struct hosting_spot_samples *next;
 };
 
+// Waits for the first spot instance, one per sample, at these rates of preemption.
+struct hosting_waits {
+    const double *rates;
+    double mean_seconds;
+    const double *seconds;
+    struct hosting_waits *next;
+};
+
 struct hosting_group {
     const struct gpu *gpu;
     struct node node; // one instance
@@ -66,8 +74,8 @@ struct hosting_job {
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    struct hosting_column speed;                      // of the last group
-    struct hosting_column *lengths, *storage, *rates; // lists of what was scaled so far
+    struct hosting_column *speed, *lengths, *storage, *rates; // lists of what was scaled so far
+    struct hosting_waits *waits;
 };
 
 // Fills job->samples; the seed is the plan's.
@@ -103,9 +111,10 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
 // Whether two nodes are the same machine; with_network: and have the same network.
 bool hosting_node_is(const struct node *a, const struct node *b, bool with_network);
 
-// P10, P50 and P90 without sorting; the order of the values changes.
-struct range hosting_range(double *values, size_t count);
-struct range hosting_hours(double *seconds, size_t count); // the same of seconds, in hours
+// P10, P50 and P90 without sorting.
+struct range hosting_range(const double *values, size_t count, struct arena *arena);
+// The same of seconds, in hours.
+struct range hosting_hours(const double *seconds, size_t count, struct arena *arena);
 
 // Whether a list of words separated by commas is empty or contains the word.
 bool hosting_lists(const char *list, const char *word);
@@ -161,6 +170,10 @@ bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 
 // Sets row->doubt: the rules of what can be recommended; see hosting_doubt.c.
 void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
+
+// Bytes of the model's weights as they are fetched, and bytes/s of the link that moves data.
+double hosting_model_bytes(const struct plan *plan);
+double hosting_link(const struct hosting_request *request);
 
 // Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
 struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);

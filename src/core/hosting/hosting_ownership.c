@@ -90,8 +90,9 @@ static double typical_of(const struct catalog *catalog, const char *topic, const
 static struct range power_of(const struct catalog *catalog, const struct gpu *gpu)
 {
     const struct node *node = catalog_node_of(catalog, gpu);
-    double kw = node && node->max_power_watts > 0 ? node->max_power_watts / 1000
-                                                  : 8 * 1.6 * gpu->tdp_watts / 1000;
+    double kw = node && node->max_power_watts > 0
+                    ? node->max_power_watts / 1000
+                    : 8 * OFFERS_SERVER_OVER_GPUS * gpu->tdp_watts / 1000;
     return (struct range){ kw, kw, kw };
 }
 
@@ -171,10 +172,11 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
            mid_kw = average_kilowatts(o, utilization, kw, o->pue.mid),
            high_kw = average_kilowatts(o, utilization, kw, o->pue.high);
     const struct hosting_term all[HOSTING_TERMS] = {
-        { "write-off",
-          around(write_off(o, s.low, o->years.high), write_off(o, s.mid, o->years.mid),
-                 write_off(o, s.high, o->years.low)),
-          o->confidence, o->source, o->as_of },
+        [HOSTING_WRITE_OFF] = { "write-off",
+                                around(write_off(o, s.low, o->years.high),
+                                       write_off(o, s.mid, o->years.mid),
+                                       write_off(o, s.high, o->years.low)),
+                                o->confidence, o->source, o->as_of },
         { "capital", around(capital(o, s.low), capital(o, s.mid), capital(o, s.high)), "low",
           "capital, cost of capital default", NULL },
         { "operations",
@@ -185,10 +187,11 @@ struct range hosting_ownership_month(const struct hosting_ownership *o, double u
           around(kw * o->usd_per_kw_month.low, kw * o->usd_per_kw_month.mid,
                  kw * o->usd_per_kw_month.high),
           "medium", "colo_price per kW-month of maximum power", NULL },
-        { "electricity",
-          around(low_kw * hours * o->usd_per_kwh.low, mid_kw * hours * o->usd_per_kwh.mid,
-                 high_kw * hours * o->usd_per_kwh.high),
-          "medium", "power × PUE × electricity", NULL },
+        [HOSTING_ELECTRICITY] = { "electricity",
+                                  around(low_kw * hours * o->usd_per_kwh.low,
+                                         mid_kw * hours * o->usd_per_kwh.mid,
+                                         high_kw * hours * o->usd_per_kwh.high),
+                                  "medium", "power × PUE × electricity", NULL },
         { "network", around(o->network_per_month, o->network_per_month, o->network_per_month),
           "low", "cross-connects", NULL },
         { "staff", around(o->staff_per_month, o->staff_per_month, o->staff_per_month), "given",

@@ -3,9 +3,9 @@
 //
 // A run on spot instances is cut into n equal intervals of work, each followed by a checkpoint. A
 // preemption loses the current interval; the next instance arrives after a wait that is not billed,
-// starts up again (billed) and continues from the last checkpoint:
+// fetches the weights and starts up again (billed) and continues from the last checkpoint:
 //
-//     billed      |start|  work  |save|  work  |save|  wo X       |start|  work  |save| ...
+//     billed      |start|  work  |save|  work  |save|  wo X       |fetch, start|  work  |save| ...
 //     time        0----------------------------------------------------------------------->
 //                                                    |lost|
 //                                                         |wait|
@@ -83,7 +83,27 @@ static double first_wait(const struct hosting_preemption *run, double chance)
     return chance < available ? 0 : -run->wait_seconds * log((1 - chance) / (1 - available));
 }
 
-// Sample i of a preempted run: billed seconds, and wall seconds with the waits.
+// The first waits of all samples. Most groups have the same rates and the same mean wait.
+static const double *first_waits(struct hosting_job *job, const struct hosting_spot_samples *spot,
+                                 const double *rates)
+{
+    double mean = spot->preemption.wait_seconds;
+    for (const struct hosting_waits *w = job->waits; w; w = w->next)
+        if (w->mean_seconds == mean && w->rates == rates)
+            return w->seconds;
+    struct hosting_waits *waits = ARENA_NEW(job->arena, struct hosting_waits, 1);
+    double *seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    *waits = (struct hosting_waits){ rates, mean, seconds, job->waits };
+    struct hosting_preemption run = spot->preemption;
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        run.rate_per_second = rates[i] / 3600;
+        seconds[i] = first_wait(&run, job->samples.first_wait[i]);
+    }
+    job->waits = waits;
+    return seconds;
+}
+
+// Sample i of a preempted run: billed seconds, and wall seconds with all waits but the first.
 static double sample_run(double *wall_seconds, const struct hosting_job *job,
                          const struct hosting_preemption *run, double saves, size_t i)
 {
@@ -96,7 +116,7 @@ static double sample_run(double *wall_seconds, const struct hosting_job *job,
     double loss = mean > 0 ? (expected - calm) / mean : 0;
     double waited = events * run->wait_seconds * fmax(0, 1 + s->waiting[i] / sqrt(fmax(1, events)));
     double billed = calm + events * loss;
-    *wall_seconds = billed + waited + first_wait(run, s->first_wait[i]);
+    *wall_seconds = billed + waited;
     return billed;
 }
 
@@ -111,19 +131,20 @@ void hosting_spot_sample(struct hosting_job *job, struct hosting_group *group,
     spot->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
     const double *rates =
         hosting_column(&job->rates, job->arena, job->samples.preemption_rate, spot->rates);
+    const double *first = first_waits(job, spot, rates);
     struct arena_mark mark = arena_mark(job->arena);
     double *billed = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
-    double *wall = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         struct hosting_preemption run = spot->preemption;
         run.work_seconds = fmax(1, group->wall_seconds[i] - start - saving);
         run.rate_per_second = rates[i] / 3600;
         double saves = fmax(1, rint(run.work_seconds / spot->best.interval_seconds));
-        billed[i] = sample_run(&wall[i], job, &run, saves, i);
-        spot->wall_seconds[i] = wall[i];
+        double wall;
+        billed[i] = sample_run(&wall, job, &run, saves, i);
+        spot->wall_seconds[i] = wall + first[i];
     }
-    spot->billed_hours = hosting_hours(billed, HOSTING_SAMPLES);
-    spot->wall_hours = hosting_hours(wall, HOSTING_SAMPLES);
+    spot->billed_hours = hosting_hours(billed, HOSTING_SAMPLES, job->arena);
+    spot->wall_hours = hosting_hours(spot->wall_seconds, HOSTING_SAMPLES, job->arena);
     arena_rewind(job->arena, mark);
 }
 
@@ -144,6 +165,7 @@ struct hosting_spot_samples *hosting_spot_of(struct hosting_job *job, struct hos
         .restart_seconds = start,
         .rate_per_second = rates.mid / 3600,
         .wait_seconds = wait_seconds(job, group, rates.mid / 3600),
+        .fetch_seconds = hosting_model_bytes(job->plan) / hosting_link(job->request),
     };
     spot->best = hosting_spot_best(&spot->preemption);
     spot->next = group->spots;

@@ -102,7 +102,9 @@ static const char *reason(const struct hosting *h, struct arena *arena)
     const struct hosting_request *r = h->input->request;
     const struct hosting_row *row = h->recommended;
     struct out out = { .arena = arena };
-    out_put(&out, "the cheapest with a firm price from the last 180 days");
+    out_put(&out, row->kind == OFFERS_OWN
+                      ? "your own machine costs least, by what you say of it"
+                      : "the cheapest with a firm price from the last 180 days");
     if (r->hour_is_worth > 0)
         out_put(&out, " (an hour counts as $%.4g)", r->hour_is_worth);
     if (!isnan(r->deadline))
@@ -119,7 +121,10 @@ static const char *reason(const struct hosting *h, struct arena *arena)
                 !hosting_has_room(c)   ? "it may run out of memory"
                 : !c->in_budget        ? "it is over the budget"
                 : r->hour_is_worth > 0 ? "it takes longer"
-                                       : "it may miss the deadline");
+                                       : text_format(arena,
+                                                     "it meets the deadline with %.0f %% "
+                                                     "probability",
+                                                     floor(100 * c->chance_in_time)));
     }
     const struct hosting_row *d = h->cheapest_doubtful;
     if (d && d->cost_usd.mid < 0.98 * row->cost_usd.mid)
@@ -134,8 +139,8 @@ static const struct hosting_row *best_rent(const struct hosting *h)
     const struct hosting_row *best = NULL;
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
-        bool rented = r->kind == OFFERS_ON_DEMAND || r->kind == OFFERS_SPOT;
-        if (rented && meets(r) && !r->doubt && (!best || r->cost_usd.mid < best->cost_usd.mid))
+        if (offers_is_rented(r->kind) && meets(r) && !r->doubt &&
+            (!best || r->cost_usd.mid < best->cost_usd.mid))
             best = r;
     }
     return best;

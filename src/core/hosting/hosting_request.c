@@ -21,7 +21,7 @@ const struct field hosting_fields[] = {
     FIELD(hosting_request, region, TEXT, "us-east, us-west, or a provider's own name",
           .value = "REGION", .fallback = "all"),
     FIELD(hosting_request, kind, TEXT,
-          "on-demand, spot, reserved, colocation or managed, as a list", .value = "LIST",
+          "on-demand, spot, flex-start, reserved, colocation, own, managed", .value = "LIST",
           .fallback = "all"),
     FIELD(hosting_request, compliance, TEXT,
           "what the provider must state: hipaa, soc2, fedramp, iso27001", .value = "LIST",
@@ -204,8 +204,8 @@ static enum err check_kinds(const struct hosting_maker *m)
             known = known || text_is(text_trim(piece), offers_kind_names[i]);
         if (!known)
             return fail(ERR_USAGE,
-                        "--kind is \"%.*s\", must be on-demand, spot, reserved, reserved-1y, "
-                        "reserved-3y, colocation or managed",
+                        "--kind is \"%.*s\", must be on-demand, spot, flex-start, own, reserved, "
+                        "reserved-1y, reserved-3y, colocation or managed",
                         TEXT_ARGS(piece));
     }
     return OK;

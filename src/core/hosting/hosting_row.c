@@ -61,6 +61,16 @@ static bool is_at(const char *data_at, const char *provider, const char *region,
     return same;
 }
 
+double hosting_model_bytes(const struct plan *plan)
+{
+    return 2 * (double)model_parameters(plan->model);
+}
+
+double hosting_link(const struct hosting_request *request)
+{
+    return isnan(request->link) ? HOSTING_LINK_BYTES_PER_S : request->link;
+}
+
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct workload *workload = &m->job.plan->chosen.workload;
@@ -69,9 +79,9 @@ void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
     *move = (struct hosting_move){
         .dataset_bytes =
             isnan(r->data_bytes) ? HOSTING_TOKEN_BYTES * workload->tokens : r->data_bytes,
-        .model_bytes = 2 * (double)model_parameters(m->job.plan->model),
+        .model_bytes = hosting_model_bytes(m->job.plan),
         .result_bytes = row->group ? row->group->result_bytes : 0,
-        .link_bytes_per_s = isnan(r->link) ? HOSTING_LINK_BYTES_PER_S : r->link,
+        .link_bytes_per_s = hosting_link(r),
     };
     bool same_region = false, same = false;
     if (r->data_at) {
@@ -311,7 +321,7 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
                 wall_seconds[i] / 3600 + moved + assumption_draw(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
-        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES);
+        row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES, m->job.arena);
         if (!isnan(deadline))
             row->chance_in_time = (double)in_time / HOSTING_SAMPLES;
         arena_rewind(m->job.arena, mark);
@@ -383,7 +393,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     if (kind == OFFERS_SPOT) {
         bill_spot(row, m, group);
         wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
-    } else if (kind == OFFERS_ON_DEMAND) {
+    } else if (kind != OFFERS_RESERVED_1Y && kind != OFFERS_RESERVED_3Y) {
         struct range busy = busy_hours(row, &group->wall_hours);
         (row->price_kind == OFFER_BLOCK ? bill_block : bill_by_time)(row, &busy);
     } else {

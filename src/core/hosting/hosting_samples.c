@@ -92,6 +92,9 @@ void hosting_sample(struct hosting_job *job)
     scale_to(&o->eval_share, s->evaluation);
     scale_to(&o->failures_per_gpu_hour, s->failure_rate);
     scale_to(&o->failed_runs, s->failed_runs);
+    // How many attempts fail is the same on every machine: it is counted once.
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+        s->failed_runs[i] = overhead_count(s->failed_runs[i], s->failed[i]);
 }
 
 bool hosting_range_is(const struct range *a, const struct range *b)
@@ -114,20 +117,21 @@ const double *hosting_column(struct hosting_column **list, struct arena *arena,
     return column->values;
 }
 
-// Samples of a group's efficiency; consecutive groups often have the same spread.
+// Samples of a group's efficiency; most groups have the spread of another one.
 static const double *speed_column(struct hosting_job *job, const struct hosting_group *group)
 {
-    struct hosting_column *cache = &job->speed;
     struct range range = { -group->log_spread, 0, group->log_spread };
-    if (cache->values && hosting_range_is(&cache->range, &range))
-        return cache->values;
-    if (!cache->values)
-        cache->values = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
+    for (const struct hosting_column *known = job->speed; known; known = known->next)
+        if (hosting_range_is(&known->range, &range))
+            return known->values;
+    struct hosting_column *column = ARENA_NEW(job->arena, struct hosting_column, 1);
+    *column = (struct hosting_column){ range, ARENA_NEW(job->arena, double, HOSTING_SAMPLES),
+                                       job->speed };
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        cache->values[i] =
+        column->values[i] =
             exp(job->plan->efficiency.log_mid + group->log_spread * job->samples.speed[i]);
-    cache->range = range;
-    return cache->values;
+    job->speed = column;
+    return column->values;
 }
 
 // --- quantiles ---------------------------------------------------------------
@@ -159,13 +163,52 @@ static double select_rank(double *values, size_t count, size_t rank)
     return values[rank];
 }
 
-struct range hosting_range(double *values, size_t count)
+// Where the values of each rank lie: values are counted in buckets of equal width, which keep their
+// order, and only the bucket of a rank is searched.
+struct buckets {
+    double least, per_unit;
+    uint32_t count[512];
+};
+
+static size_t bucket_of(const struct buckets *b, double value)
+{
+    enum { LAST = sizeof b->count / sizeof *b->count - 1 };
+    double at = (value - b->least) * b->per_unit;
+    return at < LAST ? (size_t)at : LAST; // also what is infinite
+}
+
+static double value_of_rank(const struct buckets *b, const double *values, size_t count,
+                            size_t rank, double *room)
+{
+    size_t bucket = 0, found = 0;
+    for (; rank >= b->count[bucket]; bucket++)
+        rank -= b->count[bucket];
+    for (size_t i = 0; i < count; i++) {
+        room[found] = values[i];
+        found += bucket_of(b, values[i]) == bucket;
+    }
+    return select_rank(room, found, rank);
+}
+
+struct range hosting_range(const double *values, size_t count, struct arena *arena)
 {
     size_t mid = count / 2, low = count / 10, high = count - 1 - count / 10;
-    struct range range;
-    range.mid = select_rank(values, count, mid);
-    range.low = select_rank(values, mid + 1, low);
-    range.high = select_rank(values + mid, count - mid, high - mid);
+    double least = values[0], most = values[0];
+    for (size_t i = 1; i < count; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    struct buckets b = { .least = least };
+    if (most > least && isfinite(most - least))
+        b.per_unit = sizeof b.count / sizeof *b.count / (most - least);
+    for (size_t i = 0; i < count; i++)
+        b.count[bucket_of(&b, values[i])]++;
+    struct arena_mark mark = arena_mark(arena);
+    double *room = ARENA_NEW(arena, double, count + 1);
+    struct range range = { value_of_rank(&b, values, count, low, room),
+                           value_of_rank(&b, values, count, mid, room),
+                           value_of_rank(&b, values, count, high, room) };
+    arena_rewind(arena, mark);
     assert(!(range.low > range.mid) && !(range.mid > range.high));
     return range;
 }
@@ -183,9 +226,9 @@ double hosting_run_hours(const struct hosting_row *row, struct arena *arena, dou
     return seconds / 3600;
 }
 
-struct range hosting_hours(double *seconds, size_t count)
+struct range hosting_hours(const double *seconds, size_t count, struct arena *arena)
 {
-    struct range range = hosting_range(seconds, count);
+    struct range range = hosting_range(seconds, count, arena);
     return (struct range){ range.low / 3600, range.mid / 3600, range.high / 3600 };
 }
 
@@ -203,28 +246,26 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
     const double *storage = hosting_column(&job->storage, job->arena, s->storage,
                                            group->overheads.storage_bytes_per_s.value);
     group->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
-        double tokens = workload->processed_tokens * lengths[i];
-        struct overhead_draw outcome = {
-            .startup_seconds = s->startup[i],
-            .compile_seconds = s->compile[i],
-            .storage_bytes_per_s = storage[i],
-            .eval_share = s->evaluation[i],
-            .failures_per_gpu_hour = s->failure_rate[i],
-            .failed_runs = s->failed_runs[i],
-            .failure_chance = s->failure[i],
-            .lost_share = s->lost[i],
-            .retry_chance = s->retry[i],
-            .failed_chance = s->failed[i],
-        };
-        struct overhead_times times;
-        overhead_run(&times, &group->overheads, &outcome, tokens / (group->tokens_per_s * speed[i]),
-                     tokens);
-        group->wall_seconds[i] = times.wall_seconds;
-    }
     struct arena_mark mark = arena_mark(job->arena);
+    double *tokens = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
     double *seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
-    memcpy(seconds, group->wall_seconds, HOSTING_SAMPLES * sizeof *seconds);
-    group->wall_hours = hosting_hours(seconds, HOSTING_SAMPLES);
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
+        tokens[i] = workload->processed_tokens * lengths[i];
+        seconds[i] = tokens[i] / (group->tokens_per_s * speed[i]);
+    }
+    overhead_walls(group->wall_seconds, &group->overheads,
+                   &(struct overhead_columns){ .train_seconds = seconds,
+                                               .tokens = tokens,
+                                               .startup_seconds = s->startup,
+                                               .compile_seconds = s->compile,
+                                               .storage_bytes_per_s = storage,
+                                               .eval_share = s->evaluation,
+                                               .failures_per_gpu_hour = s->failure_rate,
+                                               .failed_runs = s->failed_runs,
+                                               .failure_chance = s->failure,
+                                               .lost_share = s->lost,
+                                               .retry_chance = s->retry },
+                   HOSTING_SAMPLES);
+    group->wall_hours = hosting_hours(group->wall_seconds, HOSTING_SAMPLES, job->arena);
     arena_rewind(job->arena, mark);
 }

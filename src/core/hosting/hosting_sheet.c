@@ -3,7 +3,7 @@
 //
 // Dollars are those of one run at the median. The terms from rent_usd to storage_usd add up to
 // total_usd in every line: rented machines have rent_usd, owned ones the seven terms of ownership,
-// shared by the runs of a month.
+// shared by the runs of a month; one's own machine its write-off and electricity.
 
 #include "core/hosting/hosting_internal.h"
 
@@ -60,19 +60,27 @@ static void put_number(struct out *out, double value)
     out_char(out, ',');
 }
 
-// What renting costs, or what each term of an owned server does.
+// What renting costs, or what each term of an owned machine does.
 static void put_machines(struct out *out, const struct hosting *h, const struct hosting_row *row)
 {
-    struct hosting_term terms[HOSTING_TERMS];
-    bool owned = row->kind == OFFERS_COLOCATION;
-    put_number(out, owned ? 0 : row->compute_usd.mid);
-    if (owned) {
+    double usd[HOSTING_TERMS] = { 0 }, rent = row->compute_usd.mid;
+    if (row->kind == OFFERS_COLOCATION) {
+        struct hosting_term terms[HOSTING_TERMS];
         double used = h->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
         hosting_ownership_month(&row->ownership, used, terms);
+        for (int i = 0; i < HOSTING_TERMS; i++)
+            usd[i] =
+                terms[i].usd_per_month.mid * row->sets * (double)row->instances / h->runs_per_month;
+        rent = 0;
+    } else if (row->kind == OFFERS_OWN && !isnan(row->offer->machine.machine_watts)) {
+        double hours = row->billed_hours.mid * (double)row->instances;
+        usd[HOSTING_WRITE_OFF] = offers_machine_wear(&row->offer->machine) * hours;
+        usd[HOSTING_ELECTRICITY] = offers_machine_electricity(&row->offer->machine) * hours;
+        rent = 0;
     }
-    double share = row->sets * (double)row->instances / h->runs_per_month;
+    put_number(out, rent);
     for (int i = 0; i < HOSTING_TERMS; i++)
-        put_number(out, owned ? terms[i].usd_per_month.mid * share : 0);
+        put_number(out, usd[i]);
 }
 
 static void put_row(struct out *out, const struct hosting *h, const struct hosting_row *row)

@@ -8,17 +8,19 @@
 enum { MOST_SAVES = 1000000 };
 
 // Preemptions are a Poisson process of rate λ while the instance runs. Each loses the current
-// interval, and the next instance first has to start up for R seconds, during which it may be
-// preempted too (Daly 2006, complete form). With n intervals of s = work/n + save seconds:
+// interval, and the next instance first has to fetch the weights and start up, Q seconds, during
+// which it may be preempted too (Daly 2006, complete form, where Q is R). The first instance starts
+// in R seconds, since data and weights were moved there before. With n intervals of s = work/n +
+// save seconds:
 //
-//     E = (e^(λR) − 1)/λ + n · e^(λR) · (e^(λs) − 1)/λ
+//     E = e^(λQ)/λ · (1 − e^(−λR) + n · (e^(λs) − 1))
 double hosting_spot_seconds(const struct hosting_preemption *p, double saves)
 {
     double rate = p->rate_per_second, part = p->work_seconds / saves + p->save_seconds;
     if (!(rate > 0))
         return p->restart_seconds + saves * part;
-    double restart = expm1(rate * p->restart_seconds);
-    return (restart + saves * (1 + restart) * expm1(rate * part)) / rate;
+    double again = exp(rate * (p->restart_seconds + p->fetch_seconds));
+    return again * (saves * expm1(rate * part) - expm1(-rate * p->restart_seconds)) / rate;
 }
 
 struct hosting_spot hosting_spot_best(const struct hosting_preemption *p)
@@ -63,15 +65,16 @@ double hosting_spot_simulate(const struct hosting_preemption *p, double saves, s
                              double *wall_seconds)
 {
     double billed = 0, waited = 0, life = sample_life(p, rng);
-    double part = p->work_seconds / saves + p->save_seconds;
+    double part = p->work_seconds / saves + p->save_seconds, start = p->restart_seconds;
     bool started = false;
     for (double done = 0; done < saves;) {
-        double stage = started ? part : p->restart_seconds;
+        double stage = started ? part : start;
         if (life < stage) {
             billed += life;
             waited += p->wait_seconds;
             life = sample_life(p, rng);
             started = false;
+            start = p->restart_seconds + p->fetch_seconds;
             continue;
         }
         billed += stage;

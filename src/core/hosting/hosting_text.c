@@ -97,7 +97,7 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
 {
     if (!row)
         return;
-    bool placed = strcmp(row->region, "-") != 0;
+    bool placed = row->kind != OFFERS_MANAGED && row->kind != OFFERS_OWN;
     out_put(out, "  %-18s %s%s %s%s%s, %s: %s h, %s\n", title,
             row->instances > 1 ? text_format(arena, "%lld × ", (long long)row->instances) : "",
             row->provider, text_cut(arena, row->instance, 26), placed ? " in " : "",
@@ -141,7 +141,8 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
             arena,
             "hours from now to the result, and cost: 80 %% range; age of the price in days, "
             "! marks over 180; auction, median, reservation, block, service, old price, no date, "
-            "country? and network? are never recommended; each instance in its cheapest region%s",
+            "start?, country? and network? are never recommended; each instance in its cheapest "
+            "region%s",
             hidden ? text_format(arena, "; %zu more rows (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
@@ -195,10 +196,11 @@ static void explain_spot(const struct hosting_row *row, struct arena *arena, str
             text_seconds(arena, s->interval_seconds), s->saves,
             text_seconds(arena, p->save_seconds), text_seconds(arena, s->young_daly_seconds));
     out_put(out,
-            "  billed           (e^λR − 1)/λ + n·e^λR·(e^λs − 1)/λ = %.0f s, λ %.4g/s, R %.0f s, "
+            "  billed           e^λQ/λ·(1 − e^−λR + n·(e^λs − 1)) = %.0f s, λ %.4g/s, R %.0f s, Q "
+            "%.0f s, "
             "s %.0f s, n %.0f\n",
             s->billed_seconds, p->rate_per_second, p->restart_seconds,
-            s->interval_seconds + p->save_seconds, s->saves);
+            p->restart_seconds + p->fetch_seconds, s->interval_seconds + p->save_seconds, s->saves);
     out_put(out, "  expected         λ · billed = %.2f preemptions; %s h with waiting\n",
             s->preemptions, text_hours(arena, s->wall_seconds / 3600));
     if (!isnan(row->on_demand_usd))
@@ -243,6 +245,20 @@ static void explain_ownership(const struct hosting *h, const struct hosting_row 
     out_put(out, "\n");
 }
 
+static void explain_machine(const struct offers_machine *m, struct arena *arena, struct out *out)
+{
+    if (isnan(m->machine_watts)) // the row came with a price
+        return;
+    if (m->machine_usd > 0)
+        out_put(out, "  wear             %s / (%g years × 8760 h × %s in use) = $%.4f an hour\n",
+                text_usd(arena, m->machine_usd), m->machine_years,
+                text_share(arena, m->machine_use), offers_machine_wear(m));
+    else
+        out_put(out, "  wear             not counted: --machine-usd says what it cost\n");
+    out_put(out, "  electricity      %.0f W × $%.4f per kWh = $%.4f an hour\n", m->machine_watts,
+            m->machine_usd_per_kwh, offers_machine_electricity(m));
+}
+
 static void explain_money(const struct hosting *h, const struct hosting_row *row,
                           struct arena *arena, struct out *out)
 {
@@ -254,7 +270,9 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
             put_wrapped(out, text_format(arena, "note: %s", row->managed->note), 2);
         return;
     }
-    if (row->kind != OFFERS_ON_DEMAND && row->kind != OFFERS_SPOT)
+    if (row->kind == OFFERS_OWN)
+        explain_machine(&row->offer->machine, arena, out);
+    if (!offers_is_rented(row->kind) && row->kind != OFFERS_OWN)
         out_put(out, "  %.0f commitment%s for a month, shared by %s runs: %.1f h billed each\n",
                 row->sets, row->sets > 1 ? "s" : "", hosting_spell_runs(h->runs_per_month, arena),
                 row->billed_hours.mid);
@@ -263,13 +281,15 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
                 row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds,
                 row->terms && !strcmp(row->terms->provider, "*") ? " (assumed: terms not known)"
                                                                  : "");
-    out_put(out, "  compute          %lld × $%.4f × %.4f h = %s (list $%.4f of %s, %s)\n",
-            (long long)row->instances, row->usd_per_hour, row->billed_hours.mid,
-            text_usd(arena, row->compute_usd.mid), row->list_usd_per_hour,
-            row->as_of ? row->as_of : "an unknown date",
-            row->age_days >= 0  ? text_format(arena, "%.0f days old", row->age_days)
-            : row->age_days < 0 ? "in the future"
-                                : "age unknown");
+    out_put(out, "  compute          %lld × $%.4f × %.4f h = %s", (long long)row->instances,
+            row->usd_per_hour, row->billed_hours.mid, text_usd(arena, row->compute_usd.mid));
+    if (row->kind != OFFERS_OWN)
+        out_put(out, " (list $%.4f of %s, %s)", row->list_usd_per_hour,
+                row->as_of ? row->as_of : "an unknown date",
+                row->age_days >= 0  ? text_format(arena, "%.0f days old", row->age_days)
+                : row->age_days < 0 ? "in the future"
+                                    : "age unknown");
+    out_char(out, '\n');
     out_put(out, "  data in          %.3f GB × $%.4f = %s, %s h with the model's %.1f GB\n",
             row->move.dataset_bytes / 1e9, row->move.in_usd_per_gb,
             text_usd(arena, row->move.in_usd), text_hours(arena, row->move.in_hours),
@@ -301,8 +321,9 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
 void hosting_explain(const struct hosting *h, const struct hosting_row *row, struct arena *arena,
                      struct out *out)
 {
-    out_put(out, "%s %s in %s, %s\n", row->provider, row->instance, row->region,
-            offers_kind_names[row->kind]);
+    bool placed = row->kind != OFFERS_MANAGED && row->kind != OFFERS_OWN;
+    out_put(out, "%s %s%s%s, %s\n", row->provider, row->instance, placed ? " in " : "",
+            placed ? row->region : "", offers_kind_names[row->kind]);
     if (row->group) {
         out_put(out, "  %lld GPUs on %lld whole instance%s of %lld: %s\n", (long long)row->gpus,
                 (long long)row->instances, row->instances > 1 ? "s" : "",

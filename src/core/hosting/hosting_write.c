@@ -113,6 +113,7 @@ static void put_spot(struct json_writer *w, const struct hosting_row *row)
     json_put_number(w, "work_seconds", row->preemption.work_seconds);
     json_put_number(w, "save_seconds", row->preemption.save_seconds);
     json_put_number(w, "restart_seconds", row->preemption.restart_seconds);
+    json_put_number(w, "fetch_seconds", row->preemption.fetch_seconds);
     json_put_number(w, "preemptions_per_second", row->preemption.rate_per_second);
     json_put_number(w, "wait_seconds", row->preemption.wait_seconds);
     json_put_number(w, "saves", row->spot.saves);
@@ -173,6 +174,20 @@ static void put_ownership(struct json_writer *w, const struct hosting *h,
     json_put_number(w, "rent_usd_per_gpu_hour", rent);
     json_put_number(w, "break_even_use", hosting_ownership_break_even(o, rent));
     json_put_number(w, "months_to_pay_back_at_full_use", hosting_ownership_months(o, 1, rent));
+    json_close(w, '}');
+}
+
+// Null where the row came with a price of its own.
+static void put_machine(struct json_writer *w, const struct offers_machine *m)
+{
+    json_open(w, "machine", '{');
+    json_put_number(w, "usd", m->machine_usd);
+    json_put_number(w, "years", m->machine_years);
+    json_put_number(w, "use", m->machine_use);
+    json_put_number(w, "watts", m->machine_watts);
+    json_put_number(w, "usd_per_kwh", m->machine_usd_per_kwh);
+    json_put_number(w, "wear_usd_per_hour", offers_machine_wear(m));
+    json_put_number(w, "electricity_usd_per_hour", offers_machine_electricity(m));
     json_close(w, '}');
 }
 
@@ -238,6 +253,8 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     }
     if (row->kind == OFFERS_COLOCATION)
         put_ownership(w, h, row);
+    if (row->kind == OFFERS_OWN)
+        put_machine(w, &row->offer->machine);
     if (row->kind == OFFERS_MANAGED) {
         json_put_number(w, "managed_tokens", row->managed_tokens);
         json_put_number(w, "usd_per_million_tokens", row->usd_per_million_tokens);
@@ -275,6 +292,7 @@ static const char *const formulas[] = {
     "spot usd_per_instance_hour = sqrt(lowest zone * highest zone)",
     "reserved and colocation: billed_hours = sets * 730 / runs_per_month",
     "colocation usd_per_instance_hour = ownership.usd_per_month.typical / 730",
+    "own usd_per_instance_hour = machine.wear_usd_per_hour + machine.electricity_usd_per_hour",
     "managed cost_usd = managed_tokens / 1e6 * usd_per_million_tokens",
 };
 

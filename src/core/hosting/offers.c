@@ -3,12 +3,20 @@
 
 #include "core/hosting/offers.h"
 
+#include "base/markup.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const offers_kind_names[] = { "on-demand",  "spot",    "reserved-1y", "reserved-3y",
-                                          "colocation", "managed", NULL };
+const char *const offers_kind_names[] = { "on-demand",  "spot",        "flex-start",
+                                          "own",        "reserved-1y", "reserved-3y",
+                                          "colocation", "managed",     NULL };
+
+bool offers_is_rented(enum offers_kind kind)
+{
+    return kind == OFFERS_ON_DEMAND || kind == OFFERS_SPOT || kind == OFFERS_FLEX;
+}
 
 const struct field billing_fields[] = {
     FIELD_NEEDED(billing, provider, TEXT, "provider; * is any other"),
@@ -37,6 +45,7 @@ void offers_clear_terms(struct offers_row *row)
     row->queue_low_seconds = row->queue_seconds = row->queue_high_seconds = NAN;
     row->local_disk_bytes = row->storage_bytes_per_s = row->network_bytes_per_s_per_gpu = NAN;
     row->preemptions_per_hour = row->storage_usd_per_gb_month = NAN;
+    row->machine = offers_machine_default();
 }
 
 void offers_of_catalog(struct offers *out, struct arena *arena, const struct catalog *catalog)
@@ -83,18 +92,21 @@ void offers_override(struct offers *to, struct arena *arena, const struct offers
 
 struct text offers_instance(const struct offer *offer)
 {
-    static const char suffix[] = "-block";
     struct text name = text_of(offer->instance);
-    size_t size = sizeof suffix - 1;
-    if (offer->price_kind == OFFER_BLOCK && name.size > size &&
-        !memcmp(name.at + name.size - size, suffix, size))
-        name.size -= size;
+    const char *end = offer->price_kind == OFFER_BLOCK  ? OFFERS_BLOCK_END
+                      : offer->price_kind == OFFER_FLEX ? OFFERS_FLEX_END
+                                                        : "";
+    if (name.size > strlen(end) && text_ends(name, end))
+        name.size -= strlen(end);
     return name;
 }
 
 double offers_price(const struct offer *offer, enum offers_kind kind)
 {
-    double usd = kind == OFFERS_ON_DEMAND     ? offer->on_demand_usd_per_hour
+    enum offers_kind by_hour = offer->price_kind == OFFER_FLEX  ? OFFERS_FLEX
+                               : offer->price_kind == OFFER_OWN ? OFFERS_OWN
+                                                                : OFFERS_ON_DEMAND;
+    double usd = kind == by_hour              ? offer->on_demand_usd_per_hour
                  : kind == OFFERS_SPOT        ? offer->spot_usd_per_hour
                  : kind == OFFERS_RESERVED_1Y ? offer->reserved_1y_usd_per_hour
                  : kind == OFFERS_RESERVED_3Y ? offer->reserved_3y_usd_per_hour
@@ -195,20 +207,23 @@ bool offers_tagged(const char *tags, struct text word)
 
 // --- our own CSV -------------------------------------------------------------
 
+// Whether a text needs no quotes, is no formula of a spreadsheet, and no longer than a sentence.
+static bool is_plain(const char *text)
+{
+    if (strchr("=+-@", *text) || strlen(text) > MARKUP_SENTENCE)
+        return false;
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~' || *text == ',' || *text == '"')
+            return false;
+    return true;
+}
+
 static void put_cell(struct out *out, const char *text)
 {
-    bool quoted = strpbrk(text, ",\"\n") != NULL;
-    if (!quoted) {
+    if (*text && is_plain(text))
         out_put(out, "%s", text);
-        return;
-    }
-    out_char(out, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            out_char(out, '"');
-        out_char(out, *text);
-    }
-    out_char(out, '"');
+    else
+        markup_put(out, MARKUP_CSV, text_of(text), MARKUP_SENTENCE);
 }
 
 static void put_member(struct out *out, const struct field *f, const struct offer *offer)

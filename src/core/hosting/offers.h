@@ -3,8 +3,9 @@
 //
 // A row is an offer of the embedded catalog plus what only a user's own file can give (compliance,
 // queue, terms). Imports SkyPilot's CSV (one file per cloud), gpuhunt's JSON or CSV, the JSON of
-// AWS's price list and Azure's retail prices, and our own CSV; the content tells which. A row whose
-// price is zero, missing or implausible is left out and reported; it is never treated as free.
+// AWS's price list, Azure's retail prices and GCP's billing catalog, and our own CSV; the content
+// tells which. A row whose price is zero, missing or implausible is left out and reported; it is
+// never treated as free.
 //
 //     struct offers offers;
 //     struct offers_report report;
@@ -20,6 +21,8 @@
 enum offers_kind {
     OFFERS_ON_DEMAND,
     OFFERS_SPOT,
+    OFFERS_FLEX, // as on demand, from when there is a machine, for seven days at most
+    OFFERS_OWN,  // one's own machine
     OFFERS_RESERVED_1Y,
     OFFERS_RESERVED_3Y,
     OFFERS_COLOCATION,
@@ -27,6 +30,13 @@ enum offers_kind {
     OFFERS_KINDS,
 };
 extern const char *const offers_kind_names[]; // "on-demand", …; ended by NULL
+
+// What one's own machine costs; NAN: not given. An option of each, and a column of one's own CSV.
+struct offers_machine {
+    const char *machine; // "2x4090"; NULL: none, or the row's own GPUs
+    double machine_usd, machine_years, machine_use, machine_watts, machine_usd_per_kwh;
+};
+extern const struct field offers_machine_fields[];
 
 // Unknown numbers are NAN: the provider's usual terms apply.
 struct offers_row {
@@ -36,6 +46,7 @@ struct offers_row {
     double queue_low_seconds, queue_seconds, queue_high_seconds; // until it starts
     double local_disk_bytes, storage_bytes_per_s, network_bytes_per_s_per_gpu;
     double preemptions_per_hour, storage_usd_per_gb_month;
+    struct offers_machine machine; // of price_kind own; all given once the row is priced
 };
 
 struct offers {
@@ -70,16 +81,18 @@ enum offers_refusal {
     OFFERS_UNPRICED,
     OFFERS_ABSURD,
     OFFERS_UNKNOWN_GPU,
-    OFFERS_HOSTLESS, // a GPU whose host has a price of its own
+    OFFERS_HOSTLESS, // a GPU; its host has a price of its own, which is missing
     OFFERS_SLICE,
     OFFERS_ABROAD,
     OFFERS_OTHER_PRODUCT, // of a price list: another system, tenancy, unit or currency
     OFFERS_REFUSALS,
 };
 
-// rows = kept + merged + the sum of refused.
+// rows + formed = kept + merged + parts + the sum of refused.
 struct offers_report {
     size_t rows, kept, merged; // merged: further zones of one region
+    size_t parts;              // rows that are a GPU or a host, in the price of a machine
+    size_t formed;             // machines made of parts, kept, merged or refused
     size_t refused[OFFERS_REFUSALS];
     const char *example[OFFERS_REFUSALS]; // of the first row refused so
     size_t unplaced, undated;             // kept, but never recommended
@@ -103,9 +116,29 @@ void offers_of_catalog(struct offers *out, struct arena *arena, const struct cat
 void offers_override(struct offers *to, struct arena *arena, const struct offers *more);
 void offers_write(const struct offers *offers, struct out *out); // our own CSV
 
-// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block". This is
-// the name of the instance in any offer.
+// A prepaid block is an offer of its own, named after its instance: "p5.48xlarge-block", and so is
+// an instance that starts when there is one: "a3-highgpu-8g-flex". This is the name of the instance
+// in any offer.
+#define OFFERS_BLOCK_END "-block"
+#define OFFERS_FLEX_END "-flex"
 struct text offers_instance(const struct offer *offer);
+
+struct offers_machine offers_machine_default(void); // nothing given
+// Adds the machine, if there is one; ERR_USAGE for numbers that no machine has.
+enum err offers_machine_add(struct offers *to, struct arena *arena, const struct catalog *catalog,
+                            const struct offers_machine *machine);
+// Prices a row of one's own machine by the hour, unless it has a price.
+enum err offers_machine_price(struct offers_row *row, const struct catalog *catalog,
+                              const struct gpu *gpu);
+double offers_machine_wear(const struct offers_machine *machine); // USD per hour in use
+double offers_machine_electricity(const struct offers_machine *machine);
+
+// The highest power of a server with so many GPUs.
+double offers_server_watts(const struct catalog *catalog, const struct gpu *gpu, double gpus);
+#define OFFERS_SERVER_OVER_GPUS 1.6 // its power over that of its GPUs, where no node tells
+
+// Whether it is rented and paid for the time that it is used.
+bool offers_is_rented(enum offers_kind kind);
 
 // USD per hour of the instance; NAN if it is not offered this way. Zero is not a price.
 double offers_price(const struct offer *offer, enum offers_kind kind);
@@ -131,9 +164,10 @@ bool offers_tagged(const char *tags, struct text word);
 // outside the United States, or if the country is not stated.
 const char *offers_area(const char *region);
 
-// Whether a region says in which country it is: not "", "global" or OFFERS_NO_REGION.
+// Whether a region says in which country it is: not "", "global", OFFERS_NO_REGION or OFFERS_HERE.
 bool offers_is_placed(const char *region);
 #define OFFERS_NO_REGION "not-stated"
+#define OFFERS_HERE "here" // where one's own machine stands
 
 // Whether the offer is in the region, given as its name, a prefix of it, its area, or "us".
 bool offers_in_region(const struct offer *offer, const char *region);

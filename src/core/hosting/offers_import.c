@@ -6,7 +6,9 @@
 #include "base/columns.h"
 #include "base/markup.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static bool is_letter(char c)
@@ -226,10 +228,10 @@ static bool is_good(struct import *in, const struct foreign *row, const struct g
         why = OFFERS_SLICE;
     else if (!row->gpu.size || !(row->gpus >= 1))
         why = OFFERS_WITHOUT_GPU;
-    else if (!row->instance.size)
-        why = OFFERS_HOSTLESS;
     else if (!(*gpu = find_gpu(in, row)))
         why = OFFERS_UNKNOWN_GPU, name = row->gpu;
+    else if (!row->instance.size)
+        why = OFFERS_HOSTLESS;
     else if (!isnan(absurd))
         why = OFFERS_ABSURD,
         name = text_of(text_format(in->arena, "row %d: $%.6g per GPU hour", row->line, absurd));
@@ -290,7 +292,8 @@ void offers_import_row(struct import *in, const struct foreign *row)
         .spot_high_usd_per_hour = NAN,
         .reserved_1y_usd_per_hour = row->reserved_1y > 0 ? row->reserved_1y : NAN,
         .reserved_3y_usd_per_hour = row->reserved_3y > 0 ? row->reserved_3y : NAN,
-        .price_kind = price_kind_of(in, provider, row->instance),
+        .price_kind =
+            row->price_kind ? row->price_kind : price_kind_of(in, provider, row->instance),
         .source = in->source->name,
         .as_of = in->as_of,
     };
@@ -347,29 +350,56 @@ static int column_of(const struct csv *csv, const char *a, const char *b)
     return column >= 0 ? column : csv_column(csv, b);
 }
 
+// The columns of SkyPilot's catalog; -1: the file has none.
+struct skypilot {
+    int instance, gpu, gpus, cores, memory, price, spot, region, zone, info;
+};
+
+static struct foreign skypilot_row(const struct csv *csv, const struct skypilot *c, size_t i)
+{
+    struct text zone = csv_cell(csv, i, c->zone);
+    return (struct foreign){
+        .instance = csv_cell(csv, i, c->instance),
+        .gpu = text_trim(csv_cell(csv, i, c->gpu)),
+        .card = csv_cell(csv, i, c->info),
+        .region = csv_cell(csv, i, c->region),
+        .zone = zone.size ? zone : csv_cell(csv, i, c->region),
+        .gpus = number_or_nan(csv_cell(csv, i, c->gpus)),
+        .cores = number_or_nan(csv_cell(csv, i, c->cores)),
+        .memory_bytes = number_or_nan(csv_cell(csv, i, c->memory)) * 1024 * 1024 * 1024,
+        .gpu_memory_bytes = number_after(csv_cell(csv, i, c->info), "SizeInMiB") * 1024 * 1024,
+        .on_demand = price_of(csv_cell(csv, i, c->price)),
+        .spot = price_of(csv_cell(csv, i, c->spot)),
+        .line = csv->lines[i],
+    };
+}
+
 static void read_skypilot(struct import *in, const struct csv *csv)
 {
-    int instance = csv_column(csv, "InstanceType"), gpu = csv_column(csv, "AcceleratorName");
-    int gpus = csv_column(csv, "AcceleratorCount"), cores = csv_column(csv, "vCPUs");
-    int memory = csv_column(csv, "MemoryGiB"), price = csv_column(csv, "Price");
-    int spot = csv_column(csv, "SpotPrice"), region = csv_column(csv, "Region");
-    int info = column_of(csv, "GpuInfo", "GPUInfo");
+    struct skypilot c = { .instance = csv_column(csv, "InstanceType"),
+                          .gpu = csv_column(csv, "AcceleratorName"),
+                          .gpus = csv_column(csv, "AcceleratorCount"),
+                          .cores = csv_column(csv, "vCPUs"),
+                          .memory = csv_column(csv, "MemoryGiB"),
+                          .price = csv_column(csv, "Price"),
+                          .spot = csv_column(csv, "SpotPrice"),
+                          .region = csv_column(csv, "Region"),
+                          .zone = csv_column(csv, "AvailabilityZone"),
+                          .info = column_of(csv, "GpuInfo", "GPUInfo") };
+    bool apart = false; // GPUs and their hosts are rows of their own
+    for (size_t i = 0; !apart && i < csv->rows; i++)
+        apart = csv_cell(csv, i, c.gpu).size && !csv_cell(csv, i, c.instance).size;
+    if (!apart) {
+        for (size_t i = 0; i < csv->rows; i++) {
+            struct foreign row = skypilot_row(csv, &c, i);
+            offers_import_row(in, &row);
+        }
+        return;
+    }
+    struct foreign *rows = ARENA_NEW(in->arena, struct foreign, csv->rows + 1);
     for (size_t i = 0; i < csv->rows; i++)
-        offers_import_row(
-            in,
-            &(struct foreign){
-                .instance = csv_cell(csv, i, instance),
-                .gpu = text_trim(csv_cell(csv, i, gpu)),
-                .card = csv_cell(csv, i, info),
-                .region = csv_cell(csv, i, region),
-                .gpus = number_or_nan(csv_cell(csv, i, gpus)),
-                .cores = number_or_nan(csv_cell(csv, i, cores)),
-                .memory_bytes = number_or_nan(csv_cell(csv, i, memory)) * 1024 * 1024 * 1024,
-                .gpu_memory_bytes = number_after(csv_cell(csv, i, info), "SizeInMiB") * 1024 * 1024,
-                .on_demand = price_of(csv_cell(csv, i, price)),
-                .spot = price_of(csv_cell(csv, i, spot)),
-                .line = csv->lines[i],
-            });
+        rows[i] = skypilot_row(csv, &c, i);
+    offers_join_hosts(in, rows, csv->rows);
 }
 
 static bool is_true(struct text cell)
@@ -453,7 +483,7 @@ static enum err read_gpuhunt(struct import *in, struct text text)
         return fail(
             ERR_INPUT,
             "%s: has no list of offers; expected gpuhunt's list of items, AWS's price list, "
-            "Azure's retail prices, or a CSV",
+            "Azure's retail prices, GCP's billing catalog, or a CSV",
             name);
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].kind != JSON_OBJECT)
@@ -491,6 +521,11 @@ void offers_columns(struct field *fields)
     }
     for (size_t i = 0; i < sizeof own_fields / sizeof *own_fields; i++)
         fields[count++] = own_fields[i];
+    for (const struct field *f = offers_machine_fields + 1; f->name; f++) { // after its GPUs
+        fields[count] = *f;
+        fields[count++].offset += offsetof(struct offers_row, machine);
+    }
+    assert(count < OFFERS_COLUMNS);
     fields[count] = (struct field){ 0 };
 }
 
@@ -506,11 +541,14 @@ static enum err complete(struct import *in, struct offers_row *row)
     offer->gpu = gpu->name;
     if (!offer->instance)
         offer->instance = text_format(in->arena, "%lldx-%s", (long long)offer->gpus, gpu->name);
-    offer->region = offer->region ? offer->region : "US";
+    bool own = offer->price_kind == OFFER_OWN;
+    if (own && offers_machine_price(row, in->source->catalog, gpu))
+        return error_prefix(ERR_INPUT, "%s: %s: ", in->source->name, offer->instance);
+    offer->region = offer->region ? offer->region : own ? OFFERS_HERE : "US";
     offer->region_scope = offer->region_scope ? offer->region_scope : "list";
     offer->source = offer->source ? offer->source : in->source->name;
     offer->as_of = offer->as_of ? offer->as_of : in->as_of;
-    in->report->undated += !offer->as_of;
+    in->report->undated += !offer->as_of && !own;
     return OK;
 }
 
@@ -532,7 +570,8 @@ static enum err read_own(struct import *in)
         bool priced = false, absurd = false;
         for (int k = 0; k < 4; k++) {
             priced = priced || prices[k] > 0;
-            if (!absurd && is_absurd(prices[k], (double)offer->gpus)) {
+            if (!absurd && offer->price_kind != OFFER_OWN &&
+                is_absurd(prices[k], (double)offer->gpus)) {
                 absurd = true;
                 offers_refuse(in, OFFERS_ABSURD,
                               text_of(text_format(in->arena, "row %zu: $%.6g per GPU hour", i + 2,
@@ -609,7 +648,7 @@ static const char *const refusals[] = {
     [OFFERS_UNPRICED] = "its price is zero or missing",
     [OFFERS_ABSURD] = "its price is implausible",
     [OFFERS_UNKNOWN_GPU] = "its GPU is not in the catalog",
-    [OFFERS_HOSTLESS] = "a GPU whose host has a price of its own",
+    [OFFERS_HOSTLESS] = "a GPU, and the price of its host is not in the file",
     [OFFERS_SLICE] = "a slice of a GPU (MIG)",
     [OFFERS_ABROAD] = "outside the United States (--all-regions takes it)",
     [OFFERS_OTHER_PRODUCT] = "no Linux instance by the hour, in dollars",
@@ -620,6 +659,8 @@ void offers_report_add(struct offers_report *to, const struct offers_report *mor
     to->rows += more->rows;
     to->kept += more->kept;
     to->merged += more->merged;
+    to->parts += more->parts;
+    to->formed += more->formed;
     to->unplaced += more->unplaced;
     to->undated += more->undated;
     for (int i = 0; i < OFFERS_REFUSALS; i++) {
@@ -631,7 +672,9 @@ void offers_report_add(struct offers_report *to, const struct offers_report *mor
 const char *offers_report_spell(const struct offers_report *r, struct arena *arena)
 {
     struct out out = { .arena = arena };
-    size_t refused = r->rows - r->kept - r->merged;
+    size_t refused = 0;
+    for (int i = 0; i < OFFERS_REFUSALS; i++)
+        refused += r->refused[i];
     out_put(&out, "%zu offers from %zu rows", r->kept, r->rows);
     if (refused)
         out_put(&out, "; %zu refused: gpuhours show offers --import lists why", refused);
@@ -660,6 +703,7 @@ void offers_report_text(const struct offers_report *r, struct arena *arena, stru
     columns_add_row(&columns, (const char *[]){ "", "rows", "why", "first", NULL });
     add_line(&columns, "taken", r->kept, "", NULL);
     add_line(&columns, "taken", r->merged, "another zone of a region that is taken", NULL);
+    add_line(&columns, "taken", r->parts, "a GPU or a host: part of the price of a machine", NULL);
     add_line(&columns, "of these", r->unplaced, "country not stated: never recommended", NULL);
     add_line(&columns, "of these", r->undated, "no date: never recommended (--as-of)", NULL);
     for (int i = 0; i < OFFERS_REFUSALS; i++)

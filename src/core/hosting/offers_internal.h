@@ -25,9 +25,11 @@ struct import {
 // One row of a foreign table. Prices are NAN where it has none.
 struct foreign {
     struct text provider, instance, gpu, region;
+    struct text zone; // of the region; empty: not told
     struct text card; // further words about the GPU
     double gpus, cores, memory_bytes, gpu_memory_bytes, on_demand, spot;
     double reserved_1y, reserved_3y; // 0: none
+    int price_kind;                  // enum offer_price; 0: what the catalog says of the instance
     int line;
 };
 
@@ -35,5 +37,12 @@ struct foreign {
 void offers_import_row(struct import *in, const struct foreign *row);
 void offers_refuse(struct import *in, enum offers_refusal why, struct text example);
 
-// Reads the documented JSON of AWS's price list or Azure's retail prices; false: it is neither.
+// Imports rows of which some are GPUs without a host, and others the hosts.
+void offers_join_hosts(struct import *in, const struct foreign *rows, size_t count);
+
+// Reads pages of GCP's billing catalog: an object with "skus", or a list of them; false: it is
+// none.
+bool offers_read_gcp(struct import *in, const struct json *tree);
+
+// Reads the documented JSON of a cloud's price list; false: it is none.
 bool offers_read_prices(struct import *in, const struct json *tree);

@@ -200,6 +200,8 @@ static void azure_row(struct import *in, const struct json *item, int line)
 
 bool offers_read_prices(struct import *in, const struct json *tree)
 {
+    if (offers_read_gcp(in, tree))
+        return true;
     const struct json *products = tree->kind == JSON_OBJECT ? json_get(tree, "products") : NULL;
     const struct json *items = tree->kind == JSON_OBJECT ? json_get(tree, "Items") : NULL;
     if (products && products->kind == JSON_OBJECT) {

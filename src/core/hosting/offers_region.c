@@ -103,7 +103,7 @@ const char *offers_area(const char *region)
 bool offers_is_placed(const char *region)
 {
     return region && *region && strcmp(region, "global") && strcmp(region, "default") &&
-           strcmp(region, OFFERS_NO_REGION);
+           strcmp(region, OFFERS_NO_REGION) && strcmp(region, OFFERS_HERE);
 }
 
 bool offers_in_region(const struct offer *offer, const char *region)

@@ -72,6 +72,8 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
                              struct arena *arena);
 // What the target calls the provider, or NULL where it does not serve it.
 const char *launch_cloud(enum launch_to to, const char *provider);
+// Whether the target can start it: what is rented, a tool must be able to rent.
+bool launch_serves(enum launch_to to, const struct hosting_row *row);
 
 // A word of a command line.
 struct launch_word {

@@ -44,10 +44,10 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
                     row->provider);
     // Data and model are fetched by the job itself, so its clock runs while they are.
     double moved = row->move.in_hours + row->move.out_hours;
-    bool rented = row->kind == OFFERS_ON_DEMAND || row->kind == OFFERS_SPOT;
     *out = (struct launch_place){
         .provider = row->provider,
-        .instance = row->instance,
+        .instance =
+            row->offer ? text_copy(arena, offers_instance(&row->offer->offer)) : row->instance,
         .region = offers_is_placed(row->region) ? row->region : NULL,
         .kind = offers_kind_names[row->kind],
         .gpu = result->gpu->name,
@@ -56,7 +56,7 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
         .gpus_per_node = (row->gpus + row->instances - 1) / row->instances,
         .spot = row->kind == OFFERS_SPOT,
         .usd_per_hour = row->usd_per_hour,
-        .cap_usd_per_hour = rented ? cap_of(row) : NAN,
+        .cap_usd_per_hour = offers_is_rented(row->kind) ? cap_of(row) : NAN,
         .hours = row->run_hours.mid + moved,
         .hours_p95 = hosting_run_hours(row, arena, 0.95) + moved,
         .save_seconds = row->kind == OFFERS_SPOT ? row->spot.interval_seconds : NAN,
@@ -103,6 +103,14 @@ const char *launch_cloud(enum launch_to to, const char *provider)
                    : to == LAUNCH_DSTACK ? clouds[i].dstack
                                          : provider;
     return to == LAUNCH_SKY || to == LAUNCH_DSTACK ? NULL : provider;
+}
+
+bool launch_serves(enum launch_to to, const struct hosting_row *row)
+{
+    bool rents = to == LAUNCH_SKY || to == LAUNCH_DSTACK;
+    // A block has to be bought before, and neither tool asks for a flexible start.
+    bool apart = row->price_kind == OFFER_BLOCK || row->kind == OFFERS_FLEX;
+    return row->kind != OFFERS_MANAGED && launch_cloud(to, row->provider) && !(rents && apart);
 }
 
 // GPUs whose name elsewhere is not that of the catalog in capitals. dstack tells sizes of memory

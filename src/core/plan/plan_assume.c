@@ -281,7 +281,10 @@ void plan_assume(struct plan *plan)
                       "USD per GPU hour",
                       { plan->price.usd_per_gpu_hour[0], price_median(&plan->price),
                         plan->price.usd_per_gpu_hour[plan->price.offers - 1] },
-                      isnan(plan->request->price) ? ASSUMPTION_CATALOG : ASSUMPTION_GIVEN,
-                      isnan(plan->request->price) ? "offers of the catalog" : NULL,
+                      isnan(plan->request->price) && !plan->price.own ? ASSUMPTION_CATALOG
+                                                                      : ASSUMPTION_GIVEN,
+                      plan->price.own               ? "your own machine"
+                      : isnan(plan->request->price) ? "offers of the catalog"
+                                                    : NULL,
                       plan->price.oldest });
 }

@@ -40,6 +40,8 @@ const char *plan_spell(const struct search_result *result, struct arena *arena)
 static const char *price_source(const struct plan *plan, struct arena *arena)
 {
     const struct price *price = &plan->price;
+    if (price->own)
+        return "; your own machine";
     if (!price->oldest || !isnan(plan->request->price))
         return "";
     bool same = !strcmp(price->oldest, price->newest);

@@ -84,9 +84,8 @@ const struct field fact_fields[] = {
     { 0 },
 };
 
-const char *const offer_price_kinds[] = {
-    "firm", "auction", "median", "reservation", "block", NULL
-};
+const char *const offer_price_kinds[] = { "firm",  "auction", "median", "reservation",
+                                          "block", "flex",    "own",    NULL };
 
 const struct field offer_fields[] = {
     FIELD_NEEDED(offer, provider, TEXT, "provider"),

@@ -60,7 +60,15 @@ struct fact {
 // What a price is. Only a firm price can be had by asking for it. An auction's floor and a median
 // of other offers are no prices of this offer at all; a price for reservations or prepaid blocks is
 // not one on demand, while the offer's spot and committed prices hold.
-enum offer_price { OFFER_FIRM, OFFER_AUCTION, OFFER_MEDIAN, OFFER_RESERVATION, OFFER_BLOCK };
+enum offer_price {
+    OFFER_FIRM,
+    OFFER_AUCTION,
+    OFFER_MEDIAN,
+    OFFER_RESERVATION,
+    OFFER_BLOCK, // whole days, prepaid
+    OFFER_FLEX,  // firm, but it starts when there is a machine
+    OFFER_OWN,   // one's own machine
+};
 extern const char *const offer_price_kinds[]; // "firm", …; ended by NULL
 
 struct offer {

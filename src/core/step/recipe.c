@@ -8,7 +8,8 @@
 
 const char *const recipe_methods[] = { "full", "lora", "qlora", NULL };
 const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", "fp4", NULL };
-static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "fp4", "auto", NULL };
+// Trained weights, adapters and optimizer states need fp8 or more: the place of fp4 is empty.
+static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "", "auto", NULL };
 static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", "gptq8", NULL };
 static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adamw-paged", "sgd",
                                           "adafactor", "adamw-paged-8bit", NULL };

@@ -46,10 +46,11 @@ TEST(hosting_spot_time_is_the_closed_form)
 TEST(hosting_spot_time_agrees_with_a_simulation_within_one_per_cent)
 {
     static const struct hosting_preemption cases[] = {
-        { 36000, 30, 300, 0.3 / 3600, 1800 },    // the one above
-        { 3600, 0.4, 192, 0.303 / 3600, 13200 }, // an adapter on a node of eight
-        { 180000, 120, 900, 0.05 / 3600, 600 },  // a long run on calm instances
-        { 7200, 60, 600, 2.0 / 3600, 60 },       // taken away every half hour
+        { 36000, 30, 300, 0.3 / 3600, 1800, 0 },    // the one above
+        { 3600, 0.4, 192, 0.303 / 3600, 13200, 0 }, // an adapter on a node of eight
+        { 180000, 120, 900, 0.05 / 3600, 600, 0 },  // a long run on calm instances
+        { 7200, 60, 600, 2.0 / 3600, 60, 0 },       // taken away every half hour
+        { 36000, 30, 300, 0.3 / 3600, 1800, 1120 }, // the weights of 70B are fetched again
     };
     enum { RUNS = 100000 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -64,6 +65,24 @@ TEST(hosting_spot_time_agrees_with_a_simulation_within_one_per_cent)
         CHECK_NEAR(billed, best.billed_seconds, 0.01);
         CHECK_NEAR(wall, best.wall_seconds, 0.01);
     }
+}
+
+TEST(hosting_spot_fetches_the_weights_again_after_each_preemption)
+{
+    // As above, but Q = 300 s + 1,200 s: e^0.125 · (1 − e^−0.025 + 10 · 0.353237) / λ.
+    struct hosting_preemption fetching = often, never = often;
+    fetching.fetch_seconds = 1200;
+    CHECK_NEAR(hosting_spot_seconds(&fetching, 10), 43765.373 * exp(0.1), 1e-6);
+    never.rate_per_second = 0;
+    never.fetch_seconds = 1200; // the first instance has them: they were moved before the run
+    CHECK(hosting_spot_seconds(&never, 10) == 300 + 36000 + 10 * 30);
+    struct asked *a = ask(usual);
+    a->request.link = 125e6;
+    const struct hosting_row *row = row_of(answer(a), "aws", "p5.48xlarge", OFFERS_SPOT);
+    CHECK_NEAR(row->preemption.fetch_seconds, row->move.model_bytes / 125e6, 1e-12);
+    double slow = row->spot.billed_seconds;
+    a->request.link = 125e9;
+    CHECK(row_of(answer(a), "aws", "p5.48xlarge", OFFERS_SPOT)->spot.billed_seconds < slow);
 }
 
 TEST(hosting_saves_as_often_as_young_and_daly_say)
@@ -196,9 +215,13 @@ TEST(hosting_quantiles_are_those_of_sorting)
     for (int round = 0; round < 20; round++) {
         double values[2000], sorted[2000];
         for (int i = 0; i < 2000; i++)
-            values[i] = sorted[i] = round % 3 ? rng_normal(&rng) : (double)rng_below(&rng, 7);
+            values[i] = sorted[i] = round % 3 == 0   ? (double)rng_below(&rng, 7)
+                                    : round % 3 == 1 ? rng_normal(&rng)
+                                    : i % 10 || round < 10
+                                        ? exp(3 * rng_normal(&rng)) // a few are far out
+                                        : INFINITY;
         stats_sort(sorted, 2000);
-        struct range range = hosting_range(values, 2000);
+        struct range range = hosting_range(values, 2000, &test_arena);
         CHECK(range.low == sorted[200] && range.mid == sorted[1000] && range.high == sorted[1799]);
     }
 }
@@ -318,7 +341,7 @@ TEST(hosting_range_of_an_old_price_is_that_of_sampling_it)
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
         usd[i] =
             row->group->wall_seconds[i] / 3600 * 20 * exp(row->price_spread * rng_normal(&rng));
-    struct range sampled = hosting_range(usd, HOSTING_SAMPLES);
+    struct range sampled = hosting_range(usd, HOSTING_SAMPLES, &test_arena);
     CHECK_NEAR(row->compute_usd.low, sampled.low, 0.03);
     CHECK_NEAR(row->compute_usd.mid, sampled.mid, 0.03);
     CHECK_NEAR(row->compute_usd.high, sampled.high, 0.03);

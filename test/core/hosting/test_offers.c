@@ -434,3 +434,30 @@ TEST(offers_report_counts_every_row_once)
     CHECK(strstr(out_string(&out), "its price is zero or missing") != NULL);
     CHECK(strstr(out_string(&out), "Quantum9000") != NULL);
 }
+
+TEST(offers_imported_with_formulas_and_endless_cells_are_written_as_text) // reliability 24
+{
+    struct out csv = { .arena = &test_arena };
+    out_put(&csv, "InstanceType,AcceleratorName,AcceleratorCount,Price,Region\n"
+                  "\"=cmd()\",H100,8,30,us-east-1\n@sum(1),H100,8,30,us-east-1\n"
+                  "+1,H100,8,30,us-east-1\n-1,H100,8,30,us-east-1\n\"");
+    enum { LONG = 10 << 20 };
+    for (size_t i = 0; i < LONG; i++)
+        out_char(&csv, "a\n\x1b="[i % 16 ? 0 : i / 16 % 4]);
+    out_put(&csv, "\",H100,8,30,us-east-1\n");
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv", out_string(&csv)) && offers.count == 5);
+    struct out out = { .arena = &test_arena };
+    offers_write(&offers, &out);
+    CHECK(out_view(&out).size < 4000); // a cell of ten megabytes is cut
+    struct csv sheet;
+    CHECK(!csv_read(&sheet, &test_arena, out_view(&out), "offers.csv", ',') && sheet.rows == 5);
+    for (size_t i = 0; i < sheet.rows; i++)
+        for (size_t c = 0; c < 5; c++) {
+            struct text cell = csv_cell(&sheet, i, (int)c);
+            CHECK(!cell.size || !strchr("=+-@\t\r", cell.at[0]));
+            CHECK(!memchr(cell.at, 27, cell.size));
+        }
+    CHECK(!read(&offers, &report, "offers.csv", out_string(&out)) && offers.count == 5);
+}

@@ -101,25 +101,29 @@ TEST(hosting_terms_of_a_sheet_add_up_in_every_line)
     a->request.managed_price = 0.5;
     add_own(a, "provider,instance,gpu,gpus,on_demand_usd_per_hour,note\n"
                "=2+2,\"@SUM(A1:A9)\",h100-sxm,8,30,-1\n");
+    add_own(a, "provider,gpu,gpus,price_kind,machine_usd,machine_use\n"
+               "lab,h100-sxm,8,own,250000,0.4\n");
     struct out out = { .arena = &test_arena };
     hosting_sheet(answer(a), &out);
     struct csv csv;
     CHECK(!csv_read(&csv, &test_arena, out_view(&out), "sheet.csv", ','));
     CHECK(csv.rows == a->hosting.count);
-    bool owned = false, defused = false;
+    bool owned = false, defused = false, own = false;
     for (size_t i = 0; i < csv.rows; i++) {
         double sum = 0;
         for (size_t k = 0; k < sizeof terms / sizeof *terms; k++)
             sum += cell(&csv, i, terms[k]);
         CHECK_NEAR(sum, cell(&csv, i, "total_usd"), 1e-6);
-        owned = owned || cell(&csv, i, "write_off_usd") > 0;
+        bool worn = cell(&csv, i, "write_off_usd") > 0;
+        owned = owned || (worn && cell(&csv, i, "rack_usd") > 0);
+        own = own || (worn && cell(&csv, i, "rack_usd") == 0);
         for (int c = 0; c < 4; c++) {
             struct text text = csv_cell(&csv, i, c);
             CHECK(!text.size || !strchr("=@+-", text.at[0]));
             defused = defused || (text.size > 1 && text.at[0] == '\'' && text.at[1] == '=');
         }
     }
-    CHECK(owned && defused);
+    CHECK(owned && own && defused);
 }
 
 static bool begins(struct text text, const char *with)

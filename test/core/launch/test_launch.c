@@ -238,7 +238,7 @@ TEST(launch_place_of_an_offer_has_its_p95_and_its_price)
         CHECK(place.hours_p95 - moved >= row->run_hours.high * (1 - 1e-12)); // P95 is above P90
         CHECK(place.hours_p95 > place.hours);
         CHECK(place.nodes * place.gpus_per_node >= row->gpus);
-        CHECK(isnan(place.cap_usd_per_hour) == (row->kind > OFFERS_SPOT));
+        CHECK(isnan(place.cap_usd_per_hour) == !offers_is_rented(row->kind));
         CHECK(!(place.cap_usd_per_hour < row->usd_per_hour));
         CHECK(place.spot == (place.save_seconds > 0));
         spots += place.spot;
@@ -621,4 +621,22 @@ TEST(launch_reads_only_plans_that_tell_their_hours)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(launch_plan_read(&plan, &test_arena, text_of(bad[i]), "plan.json") == ERR_INPUT);
+}
+
+TEST(launch_rents_no_block_and_no_flexible_start)
+{
+    struct hosting_row row = { .provider = "gcp", .kind = OFFERS_ON_DEMAND };
+    for (int to = 0; launch_targets[to]; to++)
+        CHECK(launch_serves((enum launch_to)to, &row));
+    row.kind = OFFERS_FLEX;
+    row.price_kind = OFFER_FLEX;
+    CHECK(!launch_serves(LAUNCH_SKY, &row) && !launch_serves(LAUNCH_DSTACK, &row));
+    CHECK(launch_serves(LAUNCH_SLURM, &row) && launch_serves(LAUNCH_SCRIPT, &row));
+    row.kind = OFFERS_ON_DEMAND;
+    row.price_kind = OFFER_BLOCK;
+    CHECK(!launch_serves(LAUNCH_SKY, &row) && launch_serves(LAUNCH_K8S, &row));
+    row = (struct hosting_row){ .provider = "own", .kind = OFFERS_OWN, .price_kind = OFFER_OWN };
+    CHECK(!launch_serves(LAUNCH_SKY, &row) && launch_serves(LAUNCH_SCRIPT, &row));
+    row.kind = OFFERS_MANAGED;
+    CHECK(!launch_serves(LAUNCH_SCRIPT, &row));
 }
