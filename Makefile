@@ -102,8 +102,8 @@ check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
 	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
-check-random: $(BUILD)/tests
-	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $(BUILD)/tests plans_of_random_requests
+check-random: $(BUILD)/few/tests
+	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $< plans_of_random_requests
 # At most 2,000 calls of a kind; MOST=40 is a look of a few minutes.
 check-torture: $(PROGRAM) $(FAULTS) $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
@@ -134,6 +134,15 @@ $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vo
 $(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
 $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+
+# The tests with forecasts of few samples, for thousands of plans: what counts samples is compiled again.
+COUNTS_SAMPLES := $(shell grep -l FORECAST_SAMPLES $(CORE))
+$(BUILD)/few/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -DFORECAST_SAMPLES=500 -c $< -o $@
+$(BUILD)/few/tests: $(patsubst %,$(BUILD)/few/obj/%.o,$(COUNTS_SAMPLES)) \
+                    $(filter-out $(call object,$(COUNTS_SAMPLES)),$(LIBRARY) $(COMMANDS) $(call object,$(TESTS)))
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
 # Stand-ins for a trainer and for NVIDIA's driver, used by tests.
