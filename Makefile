@@ -104,8 +104,8 @@ check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_module
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-random: $(BUILD)/few/tests
 	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $< plans_of_random_requests
-# At most 2,000 calls of a kind; MOST=40 is a look of a few minutes.
-check-torture: $(PROGRAM) $(FAULTS) $(STAND_INS)
+# At most 2,000 calls of a kind, with SAN=1 below the sanitizers; MOST=40 is a look of a few minutes.
+check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
 	$(Q)for what in train watch pilot ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
@@ -156,7 +156,7 @@ $(BUILD)/stand_in/%: test/stand_ins/%.c | $(BUILD)/deps
 # Faults: a preloaded library that lets one call fail, and what runs every command below it.
 $(BUILD)/faults/inject.so: test/faults/inject.c test/faults/kinds.h | $(BUILD)/deps
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c17 -I. $(WARNINGS) $(if $(SAN),-DNO_ALLOC) -O1 -shared -fPIC $< -ldl -o $@
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 -shared -fPIC $< -ldl -o $@
 $(BUILD)/faults/torture: test/faults/torture.c test/faults/kinds.h | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 $< -o $@
@@ -262,8 +262,10 @@ build/fuzz/flags: FORCE
 build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
-build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o \
-              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN)) $(BUILD)/data.o
+# A library, so that a target holds only what it calls: after each input the fuzzer looks at every counter of a branch.
+build/fuzz/code.a: $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN))
+	$(Q)rm -f $@; ar rc $@ $^
+build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o build/fuzz/code.a $(BUILD)/data.o
 	@echo "  link $@"
 	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined$(,)float-cast-overflow $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps

@@ -3,6 +3,7 @@
 
 #include "core/hosting/offers.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,20 +196,21 @@ bool offers_tagged(const char *tags, struct text word)
 
 // --- our own CSV -------------------------------------------------------------
 
+// A cell on one line, which no spreadsheet computes: imported catalogs may hold anything.
 static void put_cell(struct out *out, const char *text)
 {
-    bool quoted = strpbrk(text, ",\"\n") != NULL;
-    if (!quoted) {
-        out_put(out, "%s", text);
-        return;
-    }
-    out_char(out, '"');
+    bool quoted = strpbrk(text, ",\"\n\r") != NULL;
+    if (quoted)
+        out_char(out, '"');
+    if (*text && strchr("=+-@", *text))
+        out_char(out, '\'');
     for (; *text; text++) {
         if (*text == '"')
             out_char(out, '"');
-        out_char(out, *text);
+        out_char(out, isspace((unsigned char)*text) ? ' ' : *text);
     }
-    out_char(out, '"');
+    if (quoted)
+        out_char(out, '"');
 }
 
 static void put_member(struct out *out, const struct field *f, const struct offer *offer)
