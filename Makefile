@@ -255,8 +255,13 @@ FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsani
 FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
 	$(Q)tools/fuzz $(FUZZ_SECONDS) $(FUZZERS)
-fuzz-again fuzz-keep fuzz-large: fuzz-%: $(FUZZERS)
+fuzz-again fuzz-keep: fuzz-%: $(FUZZERS)
 	$(Q)tools/fuzz $* $(FUZZERS)
+fuzz-large: $(patsubst build/fuzz/%,$(BUILD)/large/%,$(FUZZERS))
+	$(Q)bad=0; for target in $^; do $$target $$(ls -d test/fuzz/seeds/$${target##*/}/* | head -60) || bad=1; done; exit $$bad
+$(BUILD)/large/%: $(BUILD)/obj/test/fuzz/fuzz_%.c.o $(BUILD)/obj/test/fuzz/large.c.o $(BUILD)/obj/test/fuzz/mutate.c.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 build/fuzz/flags: FORCE
 	@mkdir -p $(@D); echo '$(FUZZ_COMPILE)' | cmp -s - $@ || echo '$(FUZZ_COMPILE)' > $@
 build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
