@@ -179,7 +179,8 @@ void pilot_write(const struct pilot *pilot, struct out *out)
     out_char(out, '\n');
 }
 
-// Whole numbers are made of these: one beyond what a double counts exactly is none of rows or tokens.
+// Whole numbers are made of these: one beyond what a double counts exactly is none of rows or
+// tokens.
 static enum err check_counts(const struct pilot_configuration *c, const char *place)
 {
     const double most = 1e15, counts[] = { c->context, c->micro_batch, c->accumulation,

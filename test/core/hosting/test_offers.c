@@ -139,6 +139,18 @@ TEST(offers_written_hold_no_formula_and_no_line_of_an_imported_name)
     CHECK(strstr(out_string(&out), ",'@SUM(1)\n"));
 }
 
+TEST(offers_of_more_gpus_than_there_are_have_none)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv",
+                "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,"
+                "Region,AvailabilityZone,GpuInfo\n"
+                "p5.48xlarge,H100,1e30,192,2048,1e31,,us-east-1,us-east-1a,\n"
+                "p5.48xlarge,H100,8,192,2048,60,,us-east-1,us-east-1a,\n"));
+    CHECK(offers.count == 1 && report.refused[OFFERS_WITHOUT_GPU] == 1);
+}
+
 TEST(offers_written_are_read_back_the_same)
 {
     struct offers first, again;
