@@ -258,7 +258,7 @@ fuzz: $(FUZZERS)
 fuzz-again fuzz-keep: fuzz-%: $(FUZZERS)
 	$(Q)tools/fuzz $* $(FUZZERS)
 fuzz-large: $(patsubst build/fuzz/%,$(BUILD)/large/%,$(FUZZERS))
-	$(Q)bad=0; for target in $^; do $$target $$(ls -d test/fuzz/seeds/$${target##*/}/* | head -60) || bad=1; done; exit $$bad
+	$(Q)bad=0; for target in $^; do $$target $$(ls -d test/fuzz/seeds/$${target##*/}/* | head -20) || bad=1; done; exit $$bad
 $(BUILD)/large/%: $(BUILD)/obj/test/fuzz/fuzz_%.c.o $(BUILD)/obj/test/fuzz/large.c.o $(BUILD)/obj/test/fuzz/mutate.c.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
