@@ -17,7 +17,7 @@
 #   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
 #   make check-random    COUNT random requests from SEED keep what must hold between plans
 #   make check-torture   every command, each call of malloc, read, write, fork … failing once
-#   make check-kills     COUNT kills of train, and of watch, pilot and writers of the ledger
+#   make check-kills     COUNT kills of train, watch, pilot, profile and writers of the ledger
 #
 #   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
@@ -102,13 +102,13 @@ check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
 	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
-check-random: $(BUILD)/tests
-	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $(BUILD)/tests plans_of_random_requests
-# At most 2,000 calls of a kind; MOST=40 is a look of a few minutes.
-check-torture: $(PROGRAM) $(FAULTS) $(STAND_INS)
+check-random: $(BUILD)/few/tests
+	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $< plans_of_random_requests
+# At most 2,000 calls of a kind, with SAN=1 below the sanitizers; MOST=40 is a look of a few minutes.
+check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
-	$(Q)for what in train watch pilot ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
+	$(Q)for what in train watch pilot profile ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
 	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
@@ -136,6 +136,15 @@ $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(
 	@echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 
+# The tests with forecasts of few samples, for thousands of plans: what counts samples is compiled again.
+COUNTS_SAMPLES := $(shell grep -l FORECAST_SAMPLES $(CORE))
+$(BUILD)/few/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -DFORECAST_SAMPLES=500 -c $< -o $@
+$(BUILD)/few/tests: $(patsubst %,$(BUILD)/few/obj/%.o,$(COUNTS_SAMPLES)) \
+                    $(filter-out $(call object,$(COUNTS_SAMPLES)),$(LIBRARY) $(COMMANDS) $(call object,$(TESTS)))
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+
 # Stand-ins for a trainer and for NVIDIA's driver, used by tests.
 $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
 	@mkdir -p $(@D)
@@ -147,7 +156,7 @@ $(BUILD)/stand_in/%: test/stand_ins/%.c | $(BUILD)/deps
 # Faults: a preloaded library that lets one call fail, and what runs every command below it.
 $(BUILD)/faults/inject.so: test/faults/inject.c test/faults/kinds.h | $(BUILD)/deps
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c17 -I. $(WARNINGS) $(if $(SAN),-DNO_ALLOC) -O1 -shared -fPIC $< -ldl -o $@
+	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 -shared -fPIC $< -ldl -o $@
 $(BUILD)/faults/torture: test/faults/torture.c test/faults/kinds.h | $(BUILD)/deps
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -I. $(WARNINGS) -O1 $< -o $@
@@ -246,15 +255,22 @@ FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsani
 FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
 	$(Q)tools/fuzz $(FUZZ_SECONDS) $(FUZZERS)
-fuzz-again fuzz-keep fuzz-large: fuzz-%: $(FUZZERS)
+fuzz-again fuzz-keep: fuzz-%: $(FUZZERS)
 	$(Q)tools/fuzz $* $(FUZZERS)
+fuzz-large: $(patsubst build/fuzz/%,$(BUILD)/large/%,$(FUZZERS))
+	$(Q)bad=0; for target in $^; do $$target $$(ls -d test/fuzz/seeds/$${target##*/}/* | head -20) || bad=1; done; exit $$bad
+$(BUILD)/large/%: $(BUILD)/obj/test/fuzz/fuzz_%.c.o $(BUILD)/obj/test/fuzz/large.c.o $(BUILD)/obj/test/fuzz/mutate.c.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
 build/fuzz/flags: FORCE
 	@mkdir -p $(@D); echo '$(FUZZ_COMPILE)' | cmp -s - $@ || echo '$(FUZZ_COMPILE)' > $@
 build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
-build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o \
-              $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN)) $(BUILD)/data.o
+# A library, so that a target holds only what it calls: after each input the fuzzer looks at every counter of a branch.
+build/fuzz/code.a: $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN))
+	$(Q)rm -f $@; ar rc $@ $^
+build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o build/fuzz/code.a $(BUILD)/data.o
 	@echo "  link $@"
 	$(Q)clang -fsanitize=fuzzer$(,)address$(,)undefined$(,)float-cast-overflow $^ $(LDLIBS) -o $@
 build/fuzz/deps: tools/deps

@@ -15,7 +15,7 @@ void columns_add(struct columns *columns, const char *cell)
             arena_grow(columns->arena, columns->cells, columns->room * size, more * size);
         columns->room = more;
     }
-    columns->cells[columns->count++] = cell ? cell : "";
+    columns->cells[columns->count++] = cell ? text_one_line(columns->arena, text_of(cell)) : "";
 }
 
 void columns_add_row(struct columns *columns, const char *const *cells)

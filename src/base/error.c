@@ -36,8 +36,8 @@ static void disarm(char *sentence)
         const char *start = from;
         uint32_t code = unicode_next(&from, end);
         size_t size = (size_t)(from - start);
-        if (code != '\n' && (markup_is_hidden(code) || !unicode_valid(start, size))) {
-            *to++ = '?';
+        if (markup_is_hidden(code) || !unicode_valid(start, size)) {
+            *to++ = code == '\n' ? ' ' : '?'; // a sentence is one line
         } else {
             memmove(to, start, size);
             to += size;

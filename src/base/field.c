@@ -270,11 +270,23 @@ void field_write(const struct field *fields, const void *object, struct json_wri
     }
 }
 
+// What a file says is one line: a name from elsewhere adds no line to what is printed.
+static enum err set_from_file(const struct field *f, void *object, struct arena *arena,
+                              struct text value)
+{
+    TRY(field_set(f, object, arena, value));
+    if (f->kind == FIELD_TEXT) {
+        const char **at = member(f, object);
+        *at = text_one_line(arena, text_of(*at));
+    }
+    return OK;
+}
+
 static enum err set_json(const struct field *f, void *object, struct arena *arena,
                          const struct json *value)
 {
     if (value->kind == JSON_STRING)
-        return field_set(f, object, arena, value->string);
+        return set_from_file(f, object, arena, value->string);
     if (value->kind == JSON_NULL) {
         field_clear((const struct field[]){ *f, { 0 } }, object);
         return OK;
@@ -339,7 +351,7 @@ enum err field_read_csv(const struct field *fields, size_t struct_size, void **r
                 return fail(ERR_INPUT, "%s:%d: has no %s", name, csv.lines[r], of_column[c]->name);
             if (!cell.size)
                 continue;
-            enum err err = field_set(of_column[c], object, arena, cell);
+            enum err err = set_from_file(of_column[c], object, arena, cell);
             if (err)
                 return error_prefix(err, "%s:%d: ", name, csv.lines[r]);
         }

@@ -51,6 +51,15 @@ struct text text_trim(struct text text)
     return text;
 }
 
+const char *text_one_line(struct arena *arena, struct text text)
+{
+    char *line = arena_copy(arena, text.at, text.size);
+    for (char *c = line; c < line + text.size; c++)
+        if (isspace((unsigned char)*c))
+            *c = ' ';
+    return line;
+}
+
 const char *text_copy(struct arena *arena, struct text text)
 {
     return arena_copy(arena, text.at, text.size);

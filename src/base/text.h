@@ -48,6 +48,7 @@ bool text_equal(struct text a, struct text b);
 bool text_ends(struct text text, const char *ending);
 struct text text_trim(struct text text);
 const char *text_copy(struct arena *arena, struct text text);          // NUL-terminated
+const char *text_one_line(struct arena *arena, struct text text);      // line ends, tabs: spaces
 bool text_next(struct text *rest, char separator, struct text *piece); // splits; false at the end
 
 // --- characters --------------------------------------------------------------

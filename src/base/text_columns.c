@@ -171,14 +171,14 @@ void out_wrapped(struct out *out, int indent, int column, const char *text)
             out_char(out, ' ');
             column++;
         }
-        for (; column + size > width; size = text_columns(word)) {
-            size_t piece = text_fit(word, width - column); // a word longer than a line: an address
-            if (!piece)
-                break;
-            out_bytes(out, word.at, piece);
-            word = (struct text){ word.at + piece, word.size - piece };
-            break_line(out, indent);
-            column = indent;
+        if (column + size > width) { // a word longer than a line: an address
+            for (size_t piece; (piece = text_fit(word, width - column)) && piece < word.size;) {
+                out_bytes(out, word.at, piece);
+                word = (struct text){ word.at + piece, word.size - piece };
+                break_line(out, indent);
+                column = indent;
+            }
+            size = text_columns(word);
         }
         out_bytes(out, word.at, word.size);
         column += size;

@@ -132,7 +132,8 @@ static enum err open_model(struct job *job)
                     "no weights found in %s; give --model a folder with config.json and "
                     "*.safetensors, or --random-weights to train from scratch for a test",
                     data.model);
-    return OK;
+    bool copies = recipe.method == RECIPE_FULL && job->model.folder; // at the end, hours from now
+    return copies ? weights_check_config(job->model.folder, job->arena) : OK;
 }
 
 static enum err add_example(void *context, const struct example *example)

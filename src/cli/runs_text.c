@@ -125,8 +125,8 @@ static size_t members(const char *configuration, struct arena *arena, const char
         struct text value = is_string ? json_string(&in, arena) : text_trim(json_skip(&in));
         if (in.problem || (!is_string && text_is(value, "null")))
             continue;
-        (*names)[count] = text_copy(arena, key);
-        (*values)[count++] = text_copy(arena, value);
+        (*names)[count] = text_one_line(arena, key);
+        (*values)[count++] = text_one_line(arena, value);
     }
     return count;
 }
@@ -169,7 +169,7 @@ void runs_show(const struct history_entry *entry, const struct history_entry *ot
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i][1])
-            out_put(out, "%-20s  %s\n", lines[i][0], lines[i][1]);
+            out_put(out, "%-20s  %s\n", lines[i][0], text_one_line(arena, text_of(lines[i][1])));
     put_related(entry, others, count, out);
     put_numbers(entry, arena, out);
     const char **names, **values;

@@ -79,7 +79,8 @@ static bool parent_is_ours(const struct processes *all, int parent)
 
 static void mark(struct processes *all, int root)
 {
-    qsort(all->items, all->count, sizeof *all->items, compare);
+    if (all->count) // none where memory ran out
+        qsort(all->items, all->count, sizeof *all->items, compare);
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < all->count; i++) {

@@ -261,6 +261,27 @@ enum err file_write(const char *path, struct text content)
     return err;
 }
 
+static bool begins_with_folder(const char *path, const char *folder)
+{
+    size_t size = strlen(folder);
+    return !strncmp(path, folder, size) && (path[size] == '/' || folder[size - 1] == '/');
+}
+
+bool file_lies_in(const char *path, const char *folder)
+{
+    struct arena arena = { 0 };
+    char *file = realpath(path, NULL), *place = realpath(folder, NULL);
+    char *above = realpath(text_format(&arena, "%s/..", folder), NULL);
+    char *blobs = realpath(text_format(&arena, "%s/../../blobs", folder), NULL);
+    bool is_snapshot = above && text_ends(text_of(above), "/snapshots") && blobs;
+    bool found =
+        file && place &&
+        (begins_with_folder(file, place) || (is_snapshot && begins_with_folder(file, blobs)));
+    free(file), free(place), free(above), free(blobs);
+    arena_release(&arena);
+    return found;
+}
+
 enum err file_sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

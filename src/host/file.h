@@ -20,6 +20,10 @@ void file_close(struct file *file);
 // Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 
+// Whether a file, its links followed, lies in the folder where it was found. The cache of Hugging
+// Face counts as one folder: its snapshots link to the blobs beside them.
+bool file_lies_in(const char *path, const char *folder);
+
 // Writes to a temporary name next to path, then renames: readers see the old content or the new. A
 // file that is replaced keeps its permissions; a symbolic link stays and its target is replaced. A
 // device, FIFO or socket is written in place. "-" is standard output.

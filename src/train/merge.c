@@ -175,6 +175,7 @@ static enum err write_folder(struct merge *m, const char *folder)
 
 static enum err fold(struct merge *m, const char *adapter_folder, const char *out_folder)
 {
+    TRY(weights_check_config(m->base.folder, m->arena));
     TRY(adapter_file_open(&m->adapter, m->arena, adapter_folder));
     TRY(weights_check_finite(&m->base));
     TRY(match(m));

@@ -86,5 +86,8 @@ void weights_release_writer(struct weights_writer *out);
 
 // Copies what belongs to the weights: config.json, without quantization_config and with the given
 // type, and the files of the tokenizer that exist.
+// Refuses links that lead out of the folder: a model from elsewhere could have a file of the user
+// copied beside weights that are handed on. weights_check_config() says so before any work.
+enum err weights_check_config(const char *folder, struct arena *arena);
 enum err weights_copy_config(const char *from_folder, const char *to_folder, struct arena *arena,
                              enum storage type);

@@ -60,37 +60,49 @@ static enum err edit_config(struct out *out, struct text json, enum storage type
     return json_end(&in, path);
 }
 
-static enum err copy_config(const char *from, const char *to, struct arena *arena,
-                            enum storage type)
+static const char *const copied[] = {
+    "config.json",        "generation_config.json",  "tokenizer.json",
+    "tokenizer.model",    "tokenizer_config.json",   "vocab.json",
+    "merges.txt",         "special_tokens_map.json", "added_tokens.json",
+    "chat_template.json", "chat_template.jinja",
+};
+enum { COPIED = sizeof copied / sizeof *copied };
+
+enum err weights_check_config(const char *folder, struct arena *arena)
+{
+    for (size_t i = 0; i < COPIED; i++) {
+        const char *path = text_format(arena, "%s/%s", folder, copied[i]);
+        if (folder_has(folder, copied[i]) && !file_lies_in(path, folder))
+            return fail(ERR_INPUT,
+                        "%s: is a link that leads out of the model's folder, and the file would "
+                        "be copied beside the new weights; put a copy of it there if you trust it",
+                        path);
+    }
+    return OK;
+}
+
+static enum err copy_one(const char *from, const char *to, struct arena *arena, const char *name,
+                         enum storage type)
 {
     struct file file;
-    struct out out = { .arena = arena };
-    const char *path = text_format(arena, "%s/config.json", from);
+    struct out config = { .arena = arena };
+    const char *path = text_format(arena, "%s/%s", from, name);
+    bool is_config = !strcmp(name, "config.json");
     TRY(file_open(&file, path));
-    enum err err = edit_config(&out, file.text, type, path);
+    enum err err = is_config ? edit_config(&config, file.text, type, path) : OK;
+    if (!err)
+        err = file_write(text_format(arena, "%s/%s", to, name),
+                         is_config ? out_view(&config) : file.text);
     file_close(&file);
-    TRY(err);
-    return file_write(text_format(arena, "%s/config.json", to), out_view(&out));
+    return err;
 }
 
 enum err weights_copy_config(const char *from_folder, const char *to_folder, struct arena *arena,
                              enum storage type)
 {
-    static const char *const names[] = {
-        "generation_config.json",  "tokenizer.json",    "tokenizer_config.json",
-        "tokenizer.model",         "vocab.json",        "merges.txt",
-        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-        "chat_template.json",
-    };
-    TRY(copy_config(from_folder, to_folder, arena, type));
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!folder_has(from_folder, names[i]))
-            continue;
-        struct file file;
-        TRY(file_open(&file, text_format(arena, "%s/%s", from_folder, names[i])));
-        enum err err = file_write(text_format(arena, "%s/%s", to_folder, names[i]), file.text);
-        file_close(&file);
-        TRY(err);
-    }
+    TRY(weights_check_config(from_folder, arena));
+    for (size_t i = 0; i < COPIED; i++)
+        if (!i || folder_has(from_folder, copied[i])) // without config.json there is no model
+            TRY(copy_one(from_folder, to_folder, arena, copied[i], type));
     return OK;
 }

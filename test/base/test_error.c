@@ -42,8 +42,10 @@ TEST(error_text_sends_no_escape_sequence_to_a_terminal)
          "b \x9B"
          "c é");
     CHECK(!strcmp(error_text(), "?2J a?b ?c é"));
+    fail(ERR_INPUT, "%s: cannot be opened", "none\nforged line");
+    CHECK(!strcmp(error_text(), "none forged line: cannot be opened"));
     error_prefix(ERR_INPUT, "%s: ", "\033]0;");
-    CHECK(!strncmp(error_text(), "?]0;: ", 6));
+    CHECK(!strncmp(error_text(), "?]0;: none", 10));
 }
 
 TEST(error_codes_are_listed_once_each_with_a_meaning)

@@ -4,6 +4,7 @@
 #include "test/test.h"
 
 #include <string.h>
+#include <time.h>
 
 static const char *ascii(const char *text)
 {
@@ -48,6 +49,17 @@ TEST(out_styles_only_where_it_is_styled)
     CHECK(is(out_styled(&plain, OUT_BAD, "DOES NOT FIT"), "DOES NOT FIT"));
     CHECK(is(out_styled(&styled, OUT_BAD, "no"), "\033[1;31mno\033[0m"));
     CHECK(is(out_styled(&styled, OUT_BAD, ""), ""));
+}
+
+TEST(out_wrapped_of_a_megabyte_without_a_space_takes_no_time)
+{
+    char *word = arena_alloc(&test_arena, 1000001);
+    memset(word, 'x', 1000000);
+    struct out out = { .arena = &test_arena, .columns = 20 };
+    clock_t start = clock();
+    out_wrapped(&out, 0, 0, word); // each line measured the rest again: 3 s
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 0.5);
+    CHECK(out.size == 1000000 + 1000000 / 20 && !memcmp(out.at + 20, "\nxxx", 4));
 }
 
 TEST(out_wrapped_counts_no_style_and_breaks_long_words_at_characters)

@@ -29,9 +29,12 @@ static _Atomic uint64_t *counts; // one of each kind; NULL before main()
 static int failing = -1;
 static uint64_t failing_call;
 
+// A sanitizer asks for the stack of each new thread and cannot do without an answer.
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool for_sanitizer;
+
 static bool fails(enum fault_kind kind, int error)
 {
-    if (!counts)
+    if (!counts || for_sanitizer)
         return false;
     uint64_t call = atomic_fetch_add(&counts[kind], 1) + 1;
     if ((int)kind != failing || call != failing_call)
@@ -48,42 +51,43 @@ static bool fails(enum fault_kind kind, int error)
 
 // --- memory ------------------------------------------------------------------
 
-#ifndef NO_ALLOC // the sanitizers have an allocator of their own
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-void *__libc_memalign(size_t align, size_t size);
-
+// Of libc, or of a sanitizer that stands before it.
 void *malloc(size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : __libc_malloc(size);
+    REAL(malloc);
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL : real(size);
 }
 
+// dlsym() may itself call calloc(): the first call is made before there is a function to hand it
+// to.
 void *calloc(size_t count, size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : __libc_calloc(count, size);
+    static bool is_looking;
+    if (!counts && is_looking)
+        return NULL;
+    is_looking = true;
+    REAL(calloc);
+    is_looking = false;
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL : real(count, size);
 }
 
 void *realloc(void *old, size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : __libc_realloc(old, size);
+    REAL(realloc);
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL : real(old, size);
 }
 
 void *aligned_alloc(size_t align, size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : __libc_memalign(align, size);
+    REAL(aligned_alloc);
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL : real(align, size);
 }
 
 int posix_memalign(void **at, size_t align, size_t size)
 {
-    if (fails(FAULT_ALLOC, ENOMEM))
-        return ENOMEM;
-    *at = __libc_memalign(align, size);
-    return *at ? 0 : ENOMEM;
+    REAL(posix_memalign);
+    return fails(FAULT_ALLOC, ENOMEM) ? ENOMEM : real(at, align, size);
 }
-
-#endif
 
 void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
@@ -240,6 +244,15 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 {
     REAL(pthread_create);
     return fails(FAULT_THREAD, EAGAIN) ? EAGAIN : real(thread, attributes, start, argument);
+}
+
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+    REAL(pthread_getattr_np);
+    for_sanitizer = true;
+    int result = real(thread, attributes);
+    for_sanitizer = false;
+    return result;
 }
 
 void *dlopen(const char *name, int flags)

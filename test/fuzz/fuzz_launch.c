@@ -74,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     launch_plan_read(&plan, &arena, rest, "plan.json");
     for (size_t i = 1; i <= WORDS && size && text_next(&rest, 0, &word); i++)
         words[i] = arena_copy(&arena, word.at, word.size);
-    for (int to = 0; to < LAUNCH_TARGETS; to++)
-        try_target(to, words, words[1] ? words[1] : "x", &arena);
+    int to = (int)(size % LAUNCH_TARGETS); // one a time: five YAML files of a megabyte take seconds
+    try_target(to, words, words[1] ? words[1] : "x", &arena);
     arena_release(&arena);
     return 0;
 }

@@ -338,6 +338,22 @@ TEST(ledger_that_the_user_named_and_is_no_database_stays_where_it_is)
     CHECK(access(files_path("ledger/train.jsonl.damaged-1"), F_OK));
 }
 
+TEST(ledger_leaves_the_database_of_another_program_as_it_is)
+{
+    const char *path = files_path("ledger/theirs.sqlite");
+    unlink(path);
+    run_sql(path, "CREATE TABLE theirs (a)");
+    size_t before = size_of(path);
+    struct ledger *ledger;
+    struct ledger_options options = { .path = path, .wait_seconds = 1, .asked = true };
+    CHECK(ledger_open(&ledger, &options) == ERR_INPUT && strstr(error_text(), "another program"));
+    CHECK(size_of(path) == before && access(files_path("ledger/theirs.sqlite-wal"), F_OK));
+    char versions[2] = { 0 }; // 1: a rollback journal, 2: a write-ahead log
+    int fd = open(path, O_RDONLY);
+    CHECK(pread(fd, versions, 2, 18) == 2 && versions[0] == 1 && versions[1] == 1);
+    close(fd);
+}
+
 // Pages in the middle of a large file are overwritten, as by a bad disk.
 static void damage_pages(const char *path)
 {

@@ -212,8 +212,8 @@ static void print_spots(const struct profile *profile, struct arena *arena, stru
                               text_commas(arena, spots->spots[0].tokens))
                 : text_format(arena, "%s %s", text_commas(arena, spots->count), what[order[i]]);
         out_put(out, "%s%s: %s:%lld%s%s\n", first ? "\n  inspect     " : "              ", head,
-                spots->spots[0].file, (long long)spots->spots[0].line,
-                spots->spots[0].problem ? ": " : "",
+                text_one_line(arena, text_of(spots->spots[0].file)),
+                (long long)spots->spots[0].line, spots->spots[0].problem ? ": " : "",
                 spots->spots[0].problem ? spots->spots[0].problem : "");
         first = false;
     }

@@ -356,7 +356,7 @@ static void list_all(struct record_schema *schema, struct arena *arena,
         if (column->is_nested)
             continue;
         schema->all[schema->count++] = (struct record_column){
-            .name = text_copy(arena, column->name),
+            .name = text_one_line(arena, column->name),
             .part = part_of(schema, column->name),
             .share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0,
             .is_text = (column->shapes & ~IS_OTHER) != 0,

@@ -39,7 +39,8 @@ static void read_efficiency(struct efficiency *out, const struct json *assumptio
     double mid = json_get_number(assumption, "value", NAN);
     double low = json_get_number(assumption, "low", mid);
     double high = json_get_number(assumption, "high", mid);
-    if (!(mid > 0 && low > 0 && high >= low))
+    const double least = 1e-4, most = 100; // of the roofline: what is beyond was not measured
+    if (!(low >= least && high <= most && low <= mid && mid <= high))
         return;
     out->log_mid = log(mid);
     out->log_spread = log(high / low) / (2 * STATS_P90);

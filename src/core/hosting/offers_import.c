@@ -226,7 +226,7 @@ static bool is_good(struct import *in, const struct foreign *row, const struct g
     enum offers_refusal why = OFFERS_REFUSALS;
     if (has_word(row->gpu, "MIG") || has_word(row->instance, "MIG"))
         why = OFFERS_SLICE;
-    else if (!row->gpu.size || !(row->gpus >= 1))
+    else if (!row->gpu.size || !(row->gpus >= 1 && row->gpus <= 1e6))
         why = OFFERS_WITHOUT_GPU;
     else if (!(*gpu = find_gpu(in, row)))
         why = OFFERS_UNKNOWN_GPU, name = row->gpu;

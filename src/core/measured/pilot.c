@@ -179,6 +179,19 @@ void pilot_write(const struct pilot *pilot, struct out *out)
     out_char(out, '\n');
 }
 
+// Whole numbers are made of these: one beyond what a double counts exactly is none of rows or
+// tokens.
+static enum err check_counts(const struct pilot_configuration *c, const char *place)
+{
+    const double most = 1e15, counts[] = { c->context, c->micro_batch, c->accumulation,
+                                           c->global_batch, c->tokens };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i] < 0 || counts[i] > most)
+            return fail(ERR_INPUT, "%s: has %g rows or tokens; expected are 0 to %g", place,
+                        counts[i], most);
+    return OK;
+}
+
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
                                   const struct json *document, const char *name)
 {
@@ -196,6 +209,7 @@ enum err pilot_configuration_read(struct pilot_configuration *out, struct arena 
         out->tokens = json_get_number(workload, "tokens", NAN);
         out->padding_share = json_get_number(workload, "padding_share", NAN);
     }
+    TRY(check_counts(out, place));
     return field_read(recipe_fields, &out->recipe, arena, in, place, false);
 }
 

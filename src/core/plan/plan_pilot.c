@@ -48,7 +48,7 @@ void plan_request_differ(struct plan_request *request, const struct plan_request
     const struct pilot_configuration *c = &pilot->configuration;
     bool same = same_name(request->model, c->model) && same_name(request->gpu, c->gpu) &&
                 request->recipe.method == c->recipe.method &&
-                request->context == (int64_t)c->context;
+                (double)request->context == c->context;
     if (!same && !given->micro_batch)
         request->micro_batch = NULL;
     if (!same && given->recipe.checkpointing == RECIPE_AUTO)

@@ -270,7 +270,11 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
         out->shape_known = plan_read_shape(
             workload, json_get_number(json_get(&tree, "configuration"), "accumulation", 1), arena);
         out->token_spread = json_get_number(workload, "token_spread", 0);
-        out->tokens = (int64_t)json_get_number(workload, "tokens", (double)out->tokens);
+        double tokens = json_get_number(workload, "tokens", (double)out->tokens);
+        if (!(tokens >= 0 && tokens <= 1e15))
+            return fail(ERR_INPUT, "%s: workload has %g tokens; expected are 0 to 1e+15", name,
+                        tokens);
+        out->tokens = (int64_t)tokens;
     }
     struct plan_request *former = ARENA_NEW(arena, struct plan_request, 1);
     *former = *out;

@@ -125,6 +125,32 @@ TEST(offers_of_gpuhunt_are_read_from_lists_and_lines)
     CHECK(!read(&offers, &report, "gpuhunt.json", lines) && offers.count == 2);
 }
 
+TEST(offers_written_hold_no_formula_and_no_line_of_an_imported_name)
+{
+    struct offers offers;
+    struct offers_report report;
+    struct out out = { .arena = &test_arena };
+    CHECK(!read(&offers, &report, "aws.csv", skypilot) && offers.count);
+    offers.count = 1;
+    offers.rows[0].offer.instance = "=cmd()\nforged,1";
+    offers.rows[0].offer.note = "@SUM(1)";
+    offers_write(&offers, &out);
+    CHECK(strstr(out_string(&out), ",\"'=cmd() forged,1\","));
+    CHECK(strstr(out_string(&out), ",'@SUM(1)\n"));
+}
+
+TEST(offers_of_more_gpus_than_there_are_have_none)
+{
+    struct offers offers;
+    struct offers_report report;
+    CHECK(!read(&offers, &report, "aws.csv",
+                "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,"
+                "Region,AvailabilityZone,GpuInfo\n"
+                "p5.48xlarge,H100,1e30,192,2048,1e31,,us-east-1,us-east-1a,\n"
+                "p5.48xlarge,H100,8,192,2048,60,,us-east-1,us-east-1a,\n"));
+    CHECK(offers.count == 1 && report.refused[OFFERS_WITHOUT_GPU] == 1);
+}
+
 TEST(offers_written_are_read_back_the_same)
 {
     struct offers first, again;

@@ -86,6 +86,10 @@ TEST(pilot_of_another_kind_or_without_a_rate_is_refused_with_a_sentence)
           "5 steps/s but no tokens/s; set composition.tokens" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{\"method\":\"magic\"}}", "method" },
         { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{},\"steps\":\"many\"}", "steps" },
+        { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{\"planned_tokens\":1e30}}",
+          "1e+30 rows or tokens" },
+        { "{\"kind\":\"pilot\",\"version\":1,\"configuration\":{\"context\":-1}}",
+          "-1 rows or tokens" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pilot pilot;

@@ -679,6 +679,11 @@ TEST(plan_starts_from_a_former_plan_and_overrides_it)
     }
     CHECK(plan_request_former(&former, &test_arena, TEXT("{\"kind\":\"pilot\"}"), "p.json") ==
           ERR_INPUT);
+    CHECK(plan_request_former(&former, &test_arena,
+                              TEXT("{\"kind\":\"plan\",\"request\":{},\"workload\":"
+                                   "{\"measured\":true,\"tokens\":1e300}}"),
+                              "p.json") == ERR_INPUT);
+    CHECK(strstr(error_text(), "1e+300 tokens"));
 }
 
 TEST(plan_document_has_trade_offs_that_none_of_them_beats)
