@@ -113,6 +113,7 @@ check-kills: $(PROGRAM) $(STAND_INS)
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
 	$(Q)node test/oracles/tokenizers.mjs $(BUILD)/encode
+	$(Q)node test/oracles/images.mjs
 	$(Q)INSTALL=$(INSTALL) sh test/oracles/templates.sh
 lint: build $(BUILD)/manual
 	$(Q)tools/lint $(BUILD)

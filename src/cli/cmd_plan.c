@@ -85,6 +85,9 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     } else {
         struct dataset dataset;
         options->model = request->model;
+        options->image_size = request->image_size;
+        options->image_max_pixels = request->image_max_pixels;
+        TRY(data_vision(&options->vision, line, request->model));
         if (request->stack)
             TRY(data_trainer(&options->trainer, line, request->stack));
         TRY(dataset_open(&dataset, arena, options));

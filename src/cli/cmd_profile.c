@@ -99,6 +99,7 @@ static enum err count(struct profile *out, struct command_line *line)
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct dataset dataset;
     data.trainer = settings.trainer;
+    TRY(data_vision(&data.vision, line, data.model));
     TRY(dataset_open(&dataset, line->arena, &data));
     TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,
                         request.lengths, line->common.quiet));

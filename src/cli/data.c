@@ -109,6 +109,21 @@ const struct plan_request *data_defaults(struct arena *arena)
     return defaults;
 }
 
+enum err data_vision(const struct vision **out, const struct command_line *line, const char *model)
+{
+    struct catalog catalog;
+    const struct model *found;
+    *out = NULL;
+    if (!model)
+        return OK;
+    TRY(data_open(&catalog, line));
+    if (data_model(&found, &catalog, model))
+        return OK; // a name that only the tokenizer knows
+    TRY(model_find_tower(&found, line->arena));
+    *out = found->tower;
+    return OK;
+}
+
 enum err data_trainer(const char **out, const struct command_line *line, const char *stack)
 {
     struct plan_data data;

@@ -22,6 +22,9 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
 // What a plan takes for options that are not given, with the built-in catalogs: for --help.
 const struct plan_request *data_defaults(struct arena *arena);
 
+// How the model reads images; NULL: it does not, or is not known.
+enum err data_vision(const struct vision **out, const struct command_line *line, const char *model);
+
 // The trainer (core/data/packing.h) that a stack names: of the catalog, or of a file.
 enum err data_trainer(const char **out, const struct command_line *line, const char *stack);
 

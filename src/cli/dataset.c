@@ -31,6 +31,14 @@ const struct field dataset_fields[] = {
     FIELD(dataset_options, system, TEXT, "system message for conversations without one",
           .value = "TEXT", .fallback = ""),
     FIELD(dataset_options, date, DATE, "date that chat templates see", .fallback = "today"),
+    FIELD(dataset_options, image_size, TEXT,
+          "size of every image, in pixels, instead of its file's", .value = "WxH",
+          .fallback = "read from the files"),
+    FIELD(dataset_options, image_max_pixels, COUNT,
+          "pixels to which the trainer shrinks larger images",
+          .fallback = "as the model's processor does"),
+    FIELD(dataset_options, image_folder, TEXT, "folder of the images that rows name",
+          .value = "DIR", .fallback = "that of the data"),
     FIELD_OF(dataset_options, bad_rows, bad_rows_names, "what to do at an unusable row",
              .value = "ACTION"),
     FIELD(dataset_options, threads, COUNT, "threads for reading and tokenizing",
@@ -172,6 +180,12 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
     TRY(example_rule_format(&dataset->rule, arena, &format));
     dataset->rule.chat.labels = (enum chat_labels)options->labels;
     dataset->rule.chat.raw_pairs = packing_strings_raw(options->trainer);
+    dataset->rule.vision = options->vision;
+    dataset->rule.image_max_pixels = options->image_max_pixels;
+    dataset->rule.read_file = dataset_image_file;
+    if (options->image_size)
+        TRY(error_prefix(image_read_words(&dataset->rule.image_size, text_of(options->image_size)),
+                         "--image-size: "));
     if (options->system)
         dataset->rule.chat.system = text_of(options->system);
     return read_date(&dataset->rule.chat.date, options->date);

@@ -22,12 +22,13 @@ enum dataset_bad_rows { DATASET_STOP, DATASET_SKIP };
 struct dataset_options {
     const char *model, *tokenizer; // where the tokenizer and the template come from
     const char *template;          // overrides the model's; "none" applies none
-    const char *fields, *system, *date;
-    const char *trainer; // of the stack, as packing.h has it; NULL: hf. No option
-    int format;          // enum record_format
-    int labels;          // enum chat_labels
-    int bad_rows;        // enum dataset_bad_rows
-    int64_t threads;
+    const char *fields, *system, *date, *image_size, *image_folder;
+    const struct vision *vision; // how the model reads images; NULL: it does not. No option
+    const char *trainer;         // of the stack, as packing.h has it; NULL: hf. No option
+    int format;                  // enum record_format
+    int labels;                  // enum chat_labels
+    int bad_rows;                // enum dataset_bad_rows
+    int64_t threads, image_max_pixels;
 };
 extern const struct field dataset_fields[];
 
@@ -41,6 +42,9 @@ struct dataset {
 // are estimated with the built-in vocabulary and the template of the model's family.
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options);
+
+// The size of an image file below the folder (host/file). ERR_INPUT for one that is elsewhere.
+example_image_file dataset_image_file;
 
 struct dataset_reading {
     void *context;

@@ -63,6 +63,7 @@ enum err dataset_profile(struct profile *out, struct lengths *lengths, struct da
     *out = (struct profile){ .tokenizer = dataset->rule.tokenizer_name,
                              .exact = dataset->rule.exact,
                              .spread = dataset->rule.spread,
+                             .vision = dataset->rule.vision ? dataset->rule.vision->name : NULL,
                              .template = dataset->rule.template_name,
                              .labels = chat_label_names[dataset->options.labels] };
     struct sums sums = { .counting = { .profile = out, .lengths = lengths } };

@@ -32,14 +32,16 @@ struct result {
     const char *problem;
     const uint8_t *learned;
     uint32_t text_bytes, tokens, labelled;
-    uint32_t line;             // counted from the first line of the block
-    uint8_t adapted, left_out; // enum chat_part
+    uint32_t line;              // counted from the first line of the block
+    uint8_t adapted, left_out;  // enum chat_part
+    struct vision_load *images; // NULL: none
     bool is_second, is_empty, has_media;
 };
 
 struct item {
     struct block block;
     const struct record_schema *schema; // NULL for plain text
+    const char *folder;                 // of its images
     struct arena kept;                  // of tokens: reused for later blocks
     struct arena scratch;               // of one block
     struct result *results;             // on the heap: reused for later blocks
@@ -78,9 +80,10 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// Computes ids only on request; counting is much faster.
-static void tokenise(struct run *run, struct item *item, struct worker *worker,
-                     struct result *result, const struct chat_text *text)
+// Computes ids only on request; counting is much faster. Images have no ids: they are not counted
+// with them.
+static enum err tokenise(struct run *run, struct item *item, struct worker *worker,
+                         struct result *result, const struct chat_text *text)
 {
     struct example example = { 0 };
     if (run->reading->wants_ids) {
@@ -99,6 +102,11 @@ static void tokenise(struct run *run, struct item *item, struct worker *worker,
         result->learned = learned;
     } else {
         example_count(&worker->examples, &example, text);
+        TRY(example_images(&worker->examples, &example, text));
+    }
+    if (example.images.images > 0) {
+        result->images = ARENA_NEW(&item->scratch, struct vision_load, 1);
+        *result->images = example.images;
     }
     result->tokens = (uint32_t)example.tokens;
     result->labelled = (uint32_t)example.labelled;
@@ -107,6 +115,7 @@ static void tokenise(struct run *run, struct item *item, struct worker *worker,
     result->left_out = (uint8_t)example.left_out;
     result->has_media = example.has_media;
     result->text_bytes = (uint32_t)example.text_bytes;
+    return OK;
 }
 
 static struct result *add_result(struct item *item, int64_t line)
@@ -136,7 +145,9 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
         struct result *result = add_result(item, rows->line);
         result->is_second = i > 0;
         result->is_empty = example_is_empty(&record.sequences[i]);
-        tokenise(run, item, worker, result, &text);
+        err = tokenise(run, item, worker, result, &text);
+        if (err)
+            item->count--; // its problem takes its place
     }
     if (err)
         add_result(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
@@ -157,6 +168,7 @@ static enum err work(void *context, void *at, int number)
     arena_rewind(&item->scratch, (struct arena_mark){ 0 });
     if (!worker->examples.cache) // created by the thread that uses it
         TRY(example_worker_init(&worker->examples, &run->dataset->rule));
+    worker->examples.folder = item->folder;
     struct arena_mark mark = arena_mark(&worker->rows);
     struct lines rows = item->block.rows;
     for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
@@ -215,6 +227,16 @@ static enum err next_block(struct run *run, struct block *block, bool *more)
     return OK;
 }
 
+// --image-folder, else that of the data file.
+static const char *image_folder(struct run *run, const struct block *block)
+{
+    const char *given = run->dataset->options.image_folder;
+    const char *slash = block->name ? strrchr(block->name, '/') : NULL;
+    if (given || !slash)
+        return given ? given : ".";
+    return text_format(&run->source_arena, "%.*s", (int)(slash - block->name + 1), block->name);
+}
+
 static enum err take(void *context, void *at, bool *more)
 {
     struct run *run = context;
@@ -224,6 +246,7 @@ static enum err take(void *context, void *at, bool *more)
         return OK;
     progress_show(&run->progress, item->block.done_bytes);
     item->schema = NULL;
+    item->folder = image_folder(run, &item->block);
     if (item->block.rows.cutter.format == LINES_TEXT) {
         run->reading->format = run->reading->format ? run->reading->format : "text";
         return OK;
@@ -256,6 +279,7 @@ static enum err give(void *context, void *at)
             .adapted = result->adapted,
             .left_out = result->left_out,
             .has_media = result->has_media,
+            .images = result->images ? *result->images : (struct vision_load){ 0 },
             .ids = run->reading->wants_ids ? item->tokens.ids + first : NULL,
             .learned = result->learned,
         };

@@ -267,6 +267,7 @@ enum err chat_render(struct chat *chat, struct chat_text *out,
                                .wants_special_tokens = strings,
                                .adapted = chat->adapted,
                                .left_out = chat->left_out,
-                               .has_media = sequence->has_media };
+                               .has_media = sequence->has_media,
+                               .from = sequence };
     return OK;
 }

@@ -66,6 +66,7 @@ struct chat_text {
     int adapted;               // parts that were written as text, for the template renders none
     int left_out;              // parts that the template renders elsewhere, but not here
     bool has_media;            // the row has images, video or sound
+    const struct record_sequence *from; // its record
 };
 
 struct chat {

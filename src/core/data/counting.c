@@ -81,6 +81,7 @@ void counting_add(struct counting *counting, const struct example *example)
         return;
     }
     profile->text_bytes += example->text_bytes;
+    profile->images = vision_load_sum(&profile->images, &example->images);
     if (counting->lengths->count == LENGTHS_SIMULATED)
         fold(counting);
     lengths_add(counting->lengths, example->tokens, example->labelled);

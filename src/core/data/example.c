@@ -220,3 +220,96 @@ void example_count(struct example_worker *worker, struct example *out, const str
     out->left_out = text->left_out;
     out->has_media = text->has_media;
 }
+
+// --- images ------------------------------------------------------------------
+
+static enum err unknown_size(const struct record_image *image, const char *why)
+{
+    return fail(ERR_INPUT,
+                "the size of an image is not known: %.*s%s%s; --image-folder names the folder of "
+                "the images, --image-size WxH gives all of them one size",
+                TEXT_BRIEF(image->source), image->source.size ? ": " : "", why);
+}
+
+static enum err size_of(struct image_size *out, struct example_worker *worker,
+                        const struct record_image *image)
+{
+    const struct example_rule *rule = worker->rule;
+    *out = rule->image_size;
+    if (out->width > 0)
+        return OK;
+    if (vision_ignores_size(rule->vision)) {
+        *out = (struct image_size){ 1, 1 };
+        return OK;
+    }
+    switch (image->kind) {
+    case RECORD_IMAGE_BASE64:
+    case RECORD_IMAGE_ESCAPED: return record_image_size(out, image);
+    case RECORD_IMAGE_REMOTE: return unknown_size(image, "it is not on this machine");
+    case RECORD_IMAGE_UNKNOWN: return unknown_size(image, "the row does not say where it is");
+    default: break;
+    }
+    if (!rule->read_file)
+        return unknown_size(image, "no file can be read here");
+    struct arena_mark mark = arena_mark(&worker->kept);
+    enum err err = rule->read_file(out, &worker->kept, worker->folder, image->source);
+    const char *why = err ? text_copy(&worker->chat.rows, text_of(error_text())) : NULL;
+    arena_rewind(&worker->kept, mark);
+    return err ? unknown_size(image, why) : OK;
+}
+
+// How often a text holds the family's placeholder or the usual one, and the tokens of both.
+static int64_t placeholders(struct example_worker *worker, struct text text, double *tokens)
+{
+    const struct example_rule *rule = worker->rule;
+    struct text marks[] = { text_of(rule->vision->placeholder ? rule->vision->placeholder : ""),
+                            TEXT("<image>") };
+    int64_t count = 0, of_mark[2] = { 0 };
+    for (size_t at = 0; at < text.size; at++)
+        for (int i = 0; i < 2; i++) {
+            bool here = marks[i].size && text.size - at >= marks[i].size &&
+                        !memcmp(text.at + at, marks[i].at, marks[i].size);
+            if (!here)
+                continue;
+            of_mark[i]++, count++;
+            at += marks[i].size - 1;
+            break;
+        }
+    for (int i = 0; i < 2; i++)
+        if (of_mark[i])
+            *tokens +=
+                (double)of_mark[i] *
+                (rule->exact ? (double)tokenizer_count(rule->tokenizer, worker->cache, marks[i], 0)
+                             : estimate(worker, marks[i]));
+    return count;
+}
+
+enum err example_images(struct example_worker *worker, struct example *example,
+                        const struct chat_text *text)
+{
+    const struct example_rule *rule = worker->rule;
+    const struct record_sequence *from = text->from;
+    if (!rule->vision)
+        return OK;
+    double written = 0;
+    int64_t places = placeholders(worker, text->text, &written);
+    size_t count = from->image_count > (size_t)places ? from->image_count : (size_t)places;
+    for (size_t i = 0; i < count; i++) {
+        static const struct record_image unknown = { .kind = RECORD_IMAGE_UNKNOWN };
+        const struct record_image *image = i < from->image_count ? &from->images[i] : &unknown;
+        struct image_size size;
+        struct vision_image cost;
+        TRY(size_of(&size, worker, image));
+        size = vision_shrunk(&size, rule->image_max_pixels);
+        TRY(vision_measure(&cost, rule->vision, &size));
+        vision_load_add(&example->images, &cost);
+        example->hash = example->hash * 31 + example_hash(image->source);
+    }
+    int64_t replaced = (int64_t)(written + 0.5);
+    replaced = replaced < example->tokens ? replaced : example->tokens;
+    if (example_labels_all(text))
+        example->labelled -= replaced; // images carry no loss
+    example->tokens += (int64_t)example->images.tokens - replaced;
+    example->has_media = from->has_other;
+    return OK;
+}

@@ -18,6 +18,11 @@
 #include "core/data/chat.h"
 #include "core/data/chat_format.h"
 #include "core/tokenizer/tokenizer.h"
+#include "core/vision/vision.h"
+
+// Reads the size of an image file; folder is that of the data.
+typedef enum err example_image_file(struct image_size *out, struct arena *arena, const char *folder,
+                                    struct text path);
 
 struct example_rule {
     struct tokenizer *tokenizer;
@@ -26,6 +31,10 @@ struct example_rule {
     double factor, spread;     // of an estimate; 1 and 0 if exact
     const char *template_name; // NULL: none
     struct chat_settings chat;
+    const struct vision *vision;   // how the model reads images; NULL: they are not counted
+    struct image_size image_size;  // of all images; 0: as their files have it
+    int64_t image_max_pixels;      // to which a trainer shrinks images; 0: it does not
+    example_image_file *read_file; // NULL: no file can be opened
 };
 
 // The built-in template of the model's family: "llama3", else "chatml".
@@ -45,13 +54,14 @@ struct example {
     int64_t line;
     int64_t tokens, labelled;
     int64_t text_bytes;
-    uint64_t hash;         // of the text
-    const char *problem;   // NULL, or why the row cannot be used
-    bool is_second;        // the rejected answer of a row
-    bool is_empty;         // no text except what template and tokenizer add
-    int adapted, left_out; // enum chat_part: written as text; not rendered
-    bool has_media;        // images, video or sound, whose tokens are not counted
-    const int32_t *ids;    // one per token; NULL unless requested
+    uint64_t hash;             // of the text
+    const char *problem;       // NULL, or why the row cannot be used
+    bool is_second;            // the rejected answer of a row
+    bool is_empty;             // no text except what template and tokenizer add
+    int adapted, left_out;     // enum chat_part: written as text; not rendered
+    bool has_media;            // images, video or sound, whose tokens are not counted
+    struct vision_load images; // counted among the tokens
+    const int32_t *ids;        // one per token; NULL unless requested
     const uint8_t *learned;
 };
 
@@ -73,6 +83,7 @@ struct example_worker {
     struct tokenizer_span *spans; // of one text
     size_t span_room;
     struct arena kept;
+    const char *folder; // of the data file; NULL: unknown
 };
 
 enum err example_worker_init(struct example_worker *worker, const struct example_rule *rule);
@@ -86,4 +97,9 @@ bool example_labels_all(const struct chat_text *text); // then special tokens ca
 // Fills in tokens, labelled, text_bytes and hash.
 void example_count(struct example_worker *worker, struct example *out,
                    const struct chat_text *text);
+
+// Adds the images of a row to its tokens, in place of what stands for them in the text. Call it
+// after example_count(). ERR_INPUT if a size is needed and not known.
+enum err example_images(struct example_worker *worker, struct example *example,
+                        const struct chat_text *text);
 uint64_t example_hash(struct text text); // to find duplicates

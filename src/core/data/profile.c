@@ -118,6 +118,7 @@ static enum err check_alike(const struct profile *a, const struct profile *b)
         { "tokenizer", a->tokenizer, b->tokenizer },
         { "template", a->template, b->template },
         { "labels", a->labels, b->labels },
+        { "model", a->vision, b->vision },
     };
     for (size_t i = 0; i < sizeof must / sizeof *must; i++)
         if (!same(must[i].a, must[i].b))
@@ -152,6 +153,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
     struct profile sum = *a;
     sum.rows += b->rows;
     sum.text_bytes += b->text_bytes;
+    sum.images = vision_load_sum(&a->images, &b->images);
     sum.format = same(a->format, b->format) ? a->format : "mixed";
     sum.duplicates_exact = false;
     sum.file_count = a->file_count + b->file_count;

@@ -18,6 +18,7 @@
 #include "base/field.h"
 #include "core/data/record.h"
 #include "core/data/window.h"
+#include "core/vision/vision.h"
 
 enum profile_kind { // of rows to inspect
     PROFILE_LONGEST,
@@ -71,9 +72,11 @@ struct profile {
     const char *labels;                        // which tokens carry loss
     const char *template;                      // NULL: none
     const char *tokenizer;
-    bool exact;            // the tokenizer is the model's own
-    double spread;         // relative standard deviation of an estimate; 0 if exact
-    bool duplicates_exact; // false: the number of duplicates is a lower bound
+    const char *vision;        // family by whose rule images are counted; NULL: they are not
+    struct vision_load images; // counted; their tokens are among those above
+    bool exact;                // the tokenizer is the model's own
+    double spread;             // relative standard deviation of an estimate; 0 if exact
+    bool duplicates_exact;     // false: the number of duplicates is a lower bound
     struct profile_file *files;
     size_t file_count;
     struct record_column *columns; // of the data, and what each was read as

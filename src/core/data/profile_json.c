@@ -171,6 +171,12 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_bool(w, "exact", profile->exact);
     json_put_number(w, "spread", profile->spread);
     json_close(w, '}');
+    if (profile->vision && profile->images.images > 0) {
+        json_open(w, "images", '{');
+        json_put_string(w, "family", profile->vision);
+        field_write(vision_load_fields, &profile->images, w);
+        json_close(w, '}');
+    }
     json_open(w, "files", '[');
     for (size_t i = 0; i < profile->file_count; i++) {
         json_open(w, NULL, '{');
@@ -230,6 +236,19 @@ static void read_spots(struct profile *out, struct arena *arena, const struct js
         }
         out->spots[kind].count = count_of(in, counts[kind]);
     }
+}
+
+static void read_images(struct profile *out, struct arena *arena, const struct json *in)
+{
+    struct vision_load load = { 0 };
+    if (!in || in->kind != JSON_OBJECT ||
+        field_read(vision_load_fields, &load, arena, in, "images", false))
+        return;
+    for (const struct field *field = vision_load_fields; field->name; field++)
+        if (!(field_number(field, &load) >= 0 && field_number(field, &load) <= 1e18))
+            return;
+    out->vision = string_of(arena, in, "family");
+    out->images = load;
 }
 
 static void read_files(struct profile *out, struct arena *arena, const struct json *list)
@@ -312,6 +331,7 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->tokenizer = string_of(arena, tokenizer, "name");
     out->exact = json_get_bool(tokenizer, "exact", false);
     out->spread = json_get_number(tokenizer, "spread", 0);
+    read_images(out, arena, json_get(&tree, "images"));
     read_files(out, arena, json_get(&tree, "files"));
     read_columns(out, arena, json_get(&tree, "columns"));
     read_spots(out, arena, &tree);

@@ -79,6 +79,12 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
                                   (double)(profile->tokens ? profile->tokens : 1)),
             profile->labels ? " (" : "", profile->labels ? profile->labels : "",
             profile->labels ? ")" : "");
+    const struct vision_load *images = &profile->images;
+    if (images->images > 0)
+        out_put(out, "  images      %s of %s tokens on average (%s): %s of the tokens\n",
+                text_commas(arena, (int64_t)images->images),
+                text_commas(arena, (int64_t)(images->tokens / images->images + 0.5)),
+                profile->vision, text_share(arena, images->tokens / (double)profile->tokens));
     const struct lengths_tally *tally = &profile->tally;
     out_put(out, "  length      mean %s, median %s, P90 %s, P99 %s, longest %s\n",
             average(arena, profile), text_commas(arena, lengths_quantile(tally, 0.5)),

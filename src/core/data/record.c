@@ -332,12 +332,9 @@ static enum err assemble(struct record *out, const struct row *row)
     for (int i = 0; i < 2; i++)
         out->sequences[i].tools = none;
     TRY(read_format(out, row));
-    bool media = template_value_truth(row->fields[RECORD_F_MEDIA]);
-    for (int i = 0; i < out->count; i++) {
-        struct record_sequence *sequence = &out->sequences[i];
-        sequence->has_media =
-            media || (sequence->kind == RECORD_CHAT && record_holds_media(sequence->messages.list));
-    }
+    for (int i = 0; i < out->count; i++)
+        record_images(&out->sequences[i], row->arena, row->schema->columns[RECORD_F_MEDIA],
+                      row->fields[RECORD_F_MEDIA]);
     return OK;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "core/template/template_value.h"
+#include "core/vision/image.h"
 
 enum record_format {
     RECORD_AUTO,
@@ -69,6 +70,23 @@ enum record_kind {
     RECORD_PLAIN,       // text: prompt (if the answers of a pair begin alike), then completion
 };
 
+// Where an image of a row is.
+enum record_image_kind {
+    RECORD_IMAGE_UNKNOWN, // the row does not say
+    RECORD_IMAGE_FILE,    // a path
+    RECORD_IMAGE_REMOTE,  // an address
+    RECORD_IMAGE_BASE64,  // its bytes, in the row
+    RECORD_IMAGE_ESCAPED, // the same, as DuckDB writes bytes: \x89PNG\x0D
+};
+
+struct record_image {
+    enum record_image_kind kind;
+    struct text source;
+};
+
+// The size of an image whose bytes are in the row.
+enum err record_image_size(struct image_size *out, const struct record_image *image);
+
 struct record_sequence {
     enum record_kind kind;
     struct template_value messages; // a list of dicts
@@ -77,6 +95,9 @@ struct record_sequence {
     struct text system, prompt, input, completion;
     bool is_prompt; // there is no answer: the generation prompt follows, nothing carries loss
     bool has_media; // images, video or sound
+    bool has_other; // video or sound
+    const struct record_image *images;
+    size_t image_count;
 };
 
 struct record {

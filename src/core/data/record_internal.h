@@ -34,4 +34,11 @@ bool record_is_transcript(struct text text);
 
 struct template_value record_message(struct arena *arena, const char *role, struct text content);
 struct text record_joined(struct arena *arena, struct text a, const char *between, struct text b);
-bool record_holds_media(const struct template_list *messages);
+// Lists the images of a row: those of its column, and those of parts of its messages. A part that
+// does not say where its image is stands for one of the column. Sets has_media and has_other.
+void record_images(struct record_sequence *out, struct arena *arena, struct text column,
+                   struct template_value media);
+
+// The type of a part of a content: its "type"; {"text"} of Gemini is text.
+struct text record_part_type(struct template_value part);
+bool record_is_media(struct text type);

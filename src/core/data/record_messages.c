@@ -106,7 +106,7 @@ static void read_legacy_call(struct arena *arena, struct template_value message)
 
 // --- content -----------------------------------------------------------------
 
-static bool is_media(struct text type)
+bool record_is_media(struct text type)
 {
     static const char *const types[] = { "image",     "image_url", "input_image", "video",
                                          "video_url", "audio",     "input_audio", "audio_url" };
@@ -116,8 +116,7 @@ static bool is_media(struct text type)
     return false;
 }
 
-// The type of a part of a content: its "type"; {"text"} of Gemini is text.
-static struct text type_of(struct template_value part)
+struct text record_part_type(struct template_value part)
 {
     const struct template_value *type = template_value_find(part.dict, TEXT("type"));
     if (type && is_text(*type))
@@ -145,8 +144,8 @@ static bool read_part(struct parts *parts, struct arena *arena, struct template_
     }
     if (part.kind != TEMPLATE_DICT)
         return false;
-    struct text type = type_of(part);
-    if (is_media(type)) {
+    struct text type = record_part_type(part);
+    if (record_is_media(type)) {
         parts->media = true;
         return true;
     }
@@ -190,20 +189,6 @@ static enum err read_parts(struct arena *arena, struct template_value message,
     if (parts.calls.list->count)
         put(arena, message, "tool_calls", parts.calls);
     return OK;
-}
-
-bool record_holds_media(const struct template_list *messages)
-{
-    for (size_t i = 0; i < messages->count; i++) {
-        const struct template_value *content =
-            template_value_find(messages->items[i].dict, TEXT("content"));
-        for (size_t k = 0; content && is_list(*content) && k < content->list->count; k++) {
-            struct template_value part = content->list->items[k];
-            if (part.kind == TEMPLATE_DICT && is_media(type_of(part)))
-                return true;
-        }
-    }
-    return false;
 }
 
 bool record_text(struct text *out, struct arena *arena, struct template_value value)

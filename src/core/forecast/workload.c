@@ -285,6 +285,9 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     else if (rule->full_rows)
         fill_rows(out, rule);
     out->worst.padded = out->batch.padded;
+    double useful = out->batch.tokens * (1 - out->padding_share);
+    out->batch.images = vision_load_scaled(&rule->images, useful);
+    out->worst.images = vision_load_scaled(&rule->images, out->worst.tokens);
     // Where lengths are unknown, any part of a row may be padding.
     if (rule->full_rows && rule->batching != BATCHING_PACKED)
         out->processed_factor = (struct range){ 1, 1, 1 / share.mid };

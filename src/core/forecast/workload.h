@@ -47,6 +47,7 @@ struct workload_rule {
     struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
+    struct vision_load images;              // per token of the data; zero: text alone
     double token_spread;                    // relative deviation of the token count; 0: it is exact
     const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
     size_t shape_count;

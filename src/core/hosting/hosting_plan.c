@@ -124,6 +124,7 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
                     name);
     out->tokens = (int64_t)tokens;
     out->epochs = json_get_number(workload, "epochs", NAN);
+    plan_read_images(out, arena, &tree);
     // A mean length of the whole context means that every row was assumed to fill it; a batching
     // given explicitly would undo that.
     if (json_get_number(workload, "mean_length", NAN) >= (double)out->context &&

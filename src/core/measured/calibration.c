@@ -180,8 +180,11 @@ struct place calibration_place(const struct calibration *c, const struct setup *
 {
     struct recipe recipe = estimate_recipe(setup);
     const struct gpu *gpu = setup->gpu;
+    bool sees = setup->batch.images.images > 0;
     return (struct place){
-        .names = { [EVIDENCE_KIND] = setup->model->experts ? "moe" : "dense",
+        .names = { [EVIDENCE_KIND] = sees                    ? "vision"
+                                     : setup->model->experts ? "moe"
+                                                             : "dense",
                    [EVIDENCE_FAMILY] = setup->stack->family,
                    [EVIDENCE_STACK] = c ? measured_as(c, setup->stack) : setup->stack->name,
                    [EVIDENCE_VENDOR] = gpu ? gpu->vendor : NULL,

@@ -30,7 +30,7 @@
 #include "base/field.h"
 
 enum evidence_factor {
-    EVIDENCE_KIND, // of the model: "dense", "moe"
+    EVIDENCE_KIND, // of the model: "dense", "moe"; "vision" where there are images
     EVIDENCE_FAMILY,
     EVIDENCE_STACK,
     EVIDENCE_VENDOR,

@@ -134,6 +134,22 @@ static const char *context_beyond_model(const struct plan *plan, struct arena *a
 
 // --- the data ----------------------------------------------------------------
 
+// A row is cut in the middle of an image, and its text no longer has as many places as the image
+// has tokens: most trainers stop there.
+static const char *images_cut(const struct plan *plan, struct arena *arena)
+{
+    const struct vision_load *images = &plan->rule.images;
+    double tokens = images->images > 0 ? images->tokens / images->images : 0;
+    if (tokens <= plan->rule.context)
+        return NULL;
+    return text_format(arena,
+                       "an image has %s tokens on average, more than the context of %.0f: rows are "
+                       "cut within images, at which most trainers stop; --context %.0f or "
+                       "--image-max-pixels",
+                       text_commas(arena, (int64_t)(tokens + 0.5)), plan->rule.context,
+                       1024 * ceil(1.25 * tokens / 1024));
+}
+
 static const char *samples_for_tokens(const struct plan *plan, struct arena *arena)
 {
     double tokens = plan->rule.tokens;
@@ -525,6 +541,7 @@ static const struct {
     { "budget_missed", budget_missed },
     { "unsupported_precision", unsupported_precision },
     { "context_beyond_model", context_beyond_model },
+    { "images_cut", images_cut },
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
     { "lengths_assumed", lengths_assumed },

@@ -19,7 +19,7 @@ struct advice_item {
     const char *text; // what is wrong, and what to do
 };
 
-enum { ADVICE_ITEMS = 36 };
+enum { ADVICE_ITEMS = 48 };
 
 struct advice {
     struct arena *arena;

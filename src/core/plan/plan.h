@@ -43,10 +43,11 @@ struct plan_request {
     int batching;             // enum workload_batching
     int objective, reference; // enum objective_kind, enum objective_reference
     int sampler;              // of samplers[]
-    const char *response_length;
+    const char *response_length, *image_size;
+    double images; // of an example
     int64_t generations, sampler_gpus, steps;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
-    int64_t pad_to_multiple_of, runs, parallel_runs;
+    int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
     double eval_share, evals_per_epoch, retries, failed_runs;
     double startup, compile, storage, save_interval, failures_per_gpu_hour; // seconds, bytes/s
@@ -58,6 +59,8 @@ struct plan_request {
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
     const struct workload_shape *shape_known; // batches as a plan's document has them; may be NULL
+    struct vision_load seen;                  // images that were counted in the data; zero: none
+    const char *seen_as;                      // the family by whose rule they were; NULL: unknown
     double token_spread;       // relative deviation of counts that are estimates; 0: they are exact
     const struct pilot *pilot; // what was measured; NULL: nothing
     const char *pilot_name;    // of its file
@@ -171,6 +174,9 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out); 
 // document keeps of them; NULL where it keeps none.
 struct workload_shape *plan_read_shape(const struct json *workload, double accumulation,
                                        struct arena *arena);
+
+// The images of a plan's document, "images".
+void plan_read_images(struct plan_request *out, struct arena *arena, const struct json *document);
 
 // The model of a plan's document: its shape, and its name as it was given. NULL: an old document.
 enum err plan_read_model(const struct model **shape, const char **given, struct arena *arena,

@@ -54,7 +54,10 @@ static const char *words_of(const struct plan *plan, int item, struct arena *are
 
 static const char *kind_words(const struct plan *plan)
 {
-    return strcmp(plan->place.names[EVIDENCE_KIND], "moe") ? "dense models" : "mixtures of experts";
+    const char *kind = plan->place.names[EVIDENCE_KIND];
+    return !strcmp(kind, "vision") ? "training on images"
+           : strcmp(kind, "moe")   ? "dense models"
+                                   : "mixtures of experts";
 }
 
 // "of hf-peft, on mi300x"; NULL where all was measured. far_only: what nothing near stands for.

@@ -21,6 +21,13 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
 // (plan_rollout.c). Does nothing for other objectives.
 enum err plan_rollout(struct plan *plan, struct arena *arena);
 
+// Adds the images of the data, or of --image-size, to the plan's rule (plan_images.c).
+enum err plan_images(struct plan *plan);
+
+// "1.2 per example, …", one line; NULL without images.
+const char *plan_images_words(const struct plan *plan, struct arena *arena);
+void plan_put_images(struct json_writer *w, const struct plan *plan); // the member "images"
+
 // ERR_USAGE where no engine of the chosen GPUs holds the model.
 enum err plan_check_sampler(const struct plan *plan);
 

@@ -43,6 +43,13 @@ const struct field plan_fields[] = {
           .value = "on|off", .fallback = ""),
     FIELD(plan_request, pad_to_multiple_of, COUNT, "round padded widths up to a multiple of this",
           .fallback = "as the trainer does"),
+    FIELD(plan_request, image_size, TEXT, "size of every image, in pixels, instead of its file's",
+          .value = "WxH", .fallback = "read from the files"),
+    FIELD(plan_request, image_max_pixels, COUNT,
+          "pixels to which the trainer shrinks larger images",
+          .fallback = "as the model's processor does"),
+    FIELD(plan_request, images, NUMBER, "without DATA: images of an example, beside its tokens",
+          .value = "N", .fallback = "1 with --image-size, else none"),
     FIELD(plan_request, micro_batch, TEXT, "rows per GPU and forward pass", .value = "N",
           .fallback = "auto"),
     FIELD(plan_request, global_batch, COUNT, "rows per optimizer step, over all GPUs",
@@ -275,6 +282,7 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
             return fail(ERR_INPUT, "%s: workload has %g tokens; expected are 0 to 1e+15", name,
                         tokens);
         out->tokens = (int64_t)tokens;
+        plan_read_images(out, arena, &tree);
     }
     struct plan_request *former = ARENA_NEW(arena, struct plan_request, 1);
     *former = *out;
@@ -298,8 +306,10 @@ void plan_request_renew(struct plan_request *request)
                 request->pad_to_multiple_of == former->pad_to_multiple_of;
     if (new_data || !same)
         request->shape_known = NULL;
-    if (new_data && !request->lengths)
+    if (new_data && !request->lengths) {
         request->token_spread = 0; // as many as were given
+        request->seen = (struct vision_load){ 0 };
+    }
 }
 
 // --- writing and measuring ---------------------------------------------------
@@ -365,7 +375,11 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
     request->examples = (int64_t)rint(examples);
     request->tokens = (int64_t)rint(tokens);
     request->mean_length = tokens / examples;
-    request->token_spread = profile->spread;
+    // Tokens of images are exact.
+    double text = 1 - fmin(1, profile->images.tokens / fmax(1, tokens));
+    request->token_spread = profile->spread * text;
+    request->seen = profile->images;
+    request->seen_as = profile->vision;
     return OK;
 }
 

@@ -99,7 +99,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
     else if (request->pilot && rule->full_rows)
         plan_rows_of_pilot(rule, arena, plan);
-    return OK;
+    return plan_images(plan);
 }
 
 // Never takes what the configuration of a trainer says for supervised tuning when it is not.
@@ -132,6 +132,7 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     TRY(plan_request_check(request));
     if (!out->model)
         TRY(catalog_model(&out->model, &data->catalog, request->model));
+    TRY(model_find_tower(&out->model, arena));
     TRY(recipe_check(&request->recipe, out->model));
     TRY(read_objective(out));
     TRY(find_stack(out));

@@ -265,6 +265,8 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          text_seconds(arena, plan->chosen.seconds_per_step)));
+    if (plan_images_words(plan, arena))
+        put_line(out, "images", plan_images_words(plan, arena));
     if (plan->objective.kind != OBJECTIVE_SFT)
         put_objective(plan, arena, out);
     put_line(out, "precision", precision_words(plan, arena));

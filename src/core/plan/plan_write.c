@@ -217,6 +217,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     json_put_string(&w, "objective", objective_names[plan->objective.kind]);
     write_phases(plan, &w);
     write_workload(plan, &w);
+    plan_put_images(&w, plan);
     plan_put_memory(&w, &plan->estimate.memory, plan->fits);
     json_put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
     json_put_number(&w, "roofline_tokens_per_second", plan->estimate.tokens_per_s);

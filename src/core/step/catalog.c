@@ -177,6 +177,72 @@ static enum err load(void *rows, size_t *count, const struct table *table, struc
     return OK;
 }
 
+// --- models with an encoder of images ----------------------------------------
+
+// A row of vision_models.csv: a decoder of models.csv, and what is different about it.
+struct seeing {
+    const char *name, *aliases, *decoder, *vision;
+    int64_t layers, max_positions; // 0: as the decoder
+    const char *source, *as_of;
+};
+
+static const struct field seeing_fields[] = {
+    FIELD_NEEDED(seeing, name, TEXT, "name on the command line"),
+    FIELD(seeing, aliases, TEXT, "other names, separated by |"),
+    FIELD_NEEDED(seeing, decoder, TEXT, "decoder, as in models.csv"),
+    FIELD_NEEDED(seeing, vision, TEXT, "family of its encoder, as in vision.csv"),
+    FIELD(seeing, layers, COUNT, "layers, if more than the decoder has"),
+    FIELD(seeing, max_positions, COUNT, "longest context, if not the decoder's"),
+    FIELD_NEEDED(seeing, source, TEXT, "where the figures come from"),
+    FIELD_NEEDED(seeing, as_of, DATE, "date of the figures"),
+    { 0 },
+};
+
+static struct model *find_model(const struct catalog *c, const char *name)
+{
+    for (size_t i = 0; i < c->model_count; i++)
+        if (!strcmp(c->models[i].name, name))
+            return &c->models[i];
+    return NULL;
+}
+
+static struct model with_encoder(const struct model *decoder, const struct seeing *row)
+{
+    struct model model = *decoder;
+    model.name = row->name;
+    model.aliases = row->aliases;
+    model.vision = row->vision;
+    model.layers = row->layers > 0 ? row->layers : model.layers;
+    model.max_positions = row->max_positions > 0 ? row->max_positions : model.max_positions;
+    if (model.layers != decoder->layers) {
+        model.parameters = model_parameters(&model);
+        model.active_parameters = model_active_parameters(&model);
+        model.total_from = MODEL_TOTAL_COMPUTED;
+    }
+    model.source = row->source;
+    model.as_of = row->as_of;
+    return model;
+}
+
+// Adds the models of vision_models.csv; one that has its decoder's name is that decoder.
+static enum err add_seeing(struct catalog *c, const struct seeing *rows, size_t count)
+{
+    struct model *all = ARENA_NEW(c->arena, struct model, c->model_count + count + 1);
+    memcpy(all, c->models, c->model_count * sizeof *all);
+    c->models = all;
+    for (size_t i = 0; i < count; i++) {
+        struct model *decoder = find_model(c, rows[i].decoder), *same = find_model(c, rows[i].name);
+        if (!decoder)
+            return fail(ERR_INPUT, "vision_models.csv: %s: its decoder %s is not in models.csv",
+                        rows[i].name, rows[i].decoder);
+        if (same == decoder)
+            decoder->vision = rows[i].vision;
+        else if (!same)
+            c->models[c->model_count++] = with_encoder(decoder, &rows[i]);
+    }
+    return OK;
+}
+
 // --- checks ------------------------------------------------------------------
 
 static enum err check_gpu(const struct gpu *gpu)
@@ -286,6 +352,8 @@ enum err catalog_open(struct catalog *catalog, struct arena *arena,
                       const struct catalog_file *overrides, size_t count)
 {
     static const struct table models = { "models.csv", model_fields, sizeof(struct model), true };
+    static const struct table seeing = { "vision_models.csv", seeing_fields, sizeof(struct seeing),
+                                         true };
     static const struct table gpus = { "gpus.csv", gpu_fields, sizeof(struct gpu), true };
     static const struct table nodes = { "nodes.csv", node_fields, sizeof(struct node), true };
     static const struct table operations = { "operations.csv", fact_fields, sizeof(struct fact),
@@ -296,6 +364,10 @@ enum err catalog_open(struct catalog *catalog, struct arena *arena,
     struct catalog *c = catalog;
     *c = (struct catalog){ .arena = arena };
     TRY(load(&c->models, &c->model_count, &models, arena, overrides, count));
+    struct seeing *rows;
+    size_t row_count;
+    TRY(load(&rows, &row_count, &seeing, arena, overrides, count));
+    TRY(add_seeing(c, rows, row_count));
     TRY(load(&c->gpus, &c->gpu_count, &gpus, arena, overrides, count));
     TRY(load(&c->nodes, &c->node_count, &nodes, arena, overrides, count));
     TRY(load(&c->operations, &c->operation_count, &operations, arena, overrides, count));

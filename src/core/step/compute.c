@@ -125,6 +125,7 @@ static double narrow_share(const struct step_op *op)
 static double op_seconds(const struct step_op *op, const struct machine *m, double length)
 {
     double memory = op->bytes / m->memory;
+    length = op->length > 0 ? op->length : length;
     switch (op->kind) {
     case STEP_MATMUL: {
         if (op->fp32)

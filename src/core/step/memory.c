@@ -200,7 +200,7 @@ static double kept_activations(const struct step *step, const struct step_reques
         per_layer = step->layer_input_bytes;
     if (r->layout->offload_activations)
         layers = fmin(layers, layers_in_flight);
-    return flight * layers * per_layer + step->head_kept_bytes;
+    return flight * (layers * per_layer + step->images_kept_bytes) + step->head_kept_bytes;
 }
 
 // What is alive while one layer runs backward: gradients of the feed-forward network's inner values

@@ -54,6 +54,7 @@ const struct field model_fields[] = {
     FIELD(model, qk_nope_size, COUNT, "latent attention: head elements without rotation"),
     FIELD(model, qk_rope_size, COUNT, "latent attention: head elements with rotation"),
     FIELD(model, v_head_size, COUNT, "latent attention: elements of a value head"),
+    FIELD(model, vision, TEXT, "family of its encoder of images, as in vision.csv"),
     FIELD(model, parameters, COUNT, "total"),
     FIELD(model, active_parameters, COUNT, "that one token passes, by the same count"),
     FIELD_OF(model, total_from, total_names, "where the total comes from"),
@@ -417,5 +418,19 @@ enum err model_check(const struct model *model, const char *name)
                  (double)model_layer_parameters(model, (enum model_layer)kind);
     if (total > 1e17)
         return fail(ERR_INPUT, "%s: has %.3g parameters; the limit is 1e17", name, total);
+    return OK;
+}
+
+enum err model_find_tower(const struct model **model, struct arena *arena)
+{
+    if (!(*model)->vision || (*model)->tower)
+        return OK;
+    struct model *whole = ARENA_NEW(arena, struct model, 1);
+    *whole = **model;
+    TRY(vision_find(&whole->tower, arena, whole->vision));
+    if (!whole->tower)
+        return fail(ERR_INPUT, "%s: its encoder of images, %s, is not in vision.csv", whole->name,
+                    whole->vision);
+    *model = whole;
     return OK;
 }

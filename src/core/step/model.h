@@ -14,7 +14,7 @@
 
 #pragma once
 
-#include "base/field.h"
+#include "core/vision/vision.h"
 
 enum model_norm_kind { MODEL_RMS_NORM, MODEL_LAYER_NORM, MODEL_LAYER_NORM_NO_BIAS };
 
@@ -58,6 +58,9 @@ struct model {
 
     // Latent attention (DeepSeek). kv_lora_rank is 0 for ordinary attention.
     int64_t q_lora_rank, kv_lora_rank, qk_nope_size, qk_rope_size, v_head_size;
+
+    const char *vision;         // family of its encoder of images, as in vision.csv; NULL: none
+    const struct vision *tower; // that encoder, once looked up (model_find_tower)
 
     int64_t parameters, active_parameters; // of the catalog; 0 where read from a config.json
     int total_from;                        // enum model_total
@@ -122,6 +125,9 @@ int64_t model_embedding_parameters(const struct model *model); // tokens and pos
 // ERR_INPUT with a sentence for shapes that no decoder has: zero or absurd sizes, heads that do not
 // divide, more active experts than there are.
 enum err model_check(const struct model *model, const char *name);
+
+// The model with its encoder of images; itself if it has none, or has it already.
+enum err model_find_tower(const struct model **model, struct arena *arena);
 
 // Reads a Hugging Face config.json. Missing keys take the defaults of that model_type where it has
 // them. An unknown model_type is read by the names of its keys and says so in its note; one with

@@ -588,8 +588,21 @@ static enum err unknown_type(struct arena *arena, struct text type, const char *
                 (int)(type.size < 60 ? type.size : 60), type.at, out_string(&list));
 }
 
+// Decoders that have a type of their own in models that read images.
+static const struct {
+    const char *type, *as;
+} decoders[] = {
+    { "qwen2_vl", "qwen2" },          { "qwen2_vl_text", "qwen2" },
+    { "qwen2_5_vl", "qwen2" },        { "qwen2_5_vl_text", "qwen2" },
+    { "qwen3_vl_text", "qwen3" },     { "qwen3_vl_moe_text", "qwen3_moe" },
+    { "mllama_text_model", "llama" },
+};
+
 static const struct architecture *find_type(struct text type)
 {
+    for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
+        if (text_is(type, decoders[i].type))
+            type = text_of(decoders[i].as);
     for (int i = 0; i < ARCHITECTURES; i++)
         if (text_is(type, architectures[i].type))
             return &architectures[i];
@@ -623,6 +636,18 @@ static enum err derive(const struct reading *in)
     return OK;
 }
 
+// LLaVA's files leave out what is as in Llama's and Mistral's own 7B.
+static void take_usual(struct model *model, const struct architecture *a)
+{
+    if (strcmp(a->type, "llama") && strcmp(a->type, "mistral"))
+        return;
+    bool llama = !strcmp(a->type, "llama");
+    model->width = 4096;
+    model->layers = model->heads = 32;
+    model->ffn_width = llama ? 11008 : 14336;
+    model->vocabulary = 32000;
+}
+
 enum err model_read_config(struct model *model, struct arena *arena, struct text json,
                            const char *name)
 {
@@ -631,6 +656,8 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if (file.kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(file.kind));
     const struct json *config = &file, *inner = json_get(&file, "text_config");
+    if (!inner)
+        inner = json_get(&file, "llm_config"); // InternVL's own
     if (inner && inner->kind == JSON_OBJECT)
         config = inner;
     struct text type = json_get_text(config, "model_type");
@@ -646,6 +673,11 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
         a = &unknown;
     }
     *model = a->defaults;
+    TRY(vision_read_config(&model->tower, arena, &file, name));
+    if (model->tower) {
+        model->vision = model->tower->name;
+        take_usual(model, a);
+    }
     struct reading reading = { model, config, config == &file ? NULL : &file, name };
     TRY(read_keys(&reading, a->groups));
     TRY(derive(&reading));

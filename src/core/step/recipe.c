@@ -40,6 +40,8 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, experts, recipe_expert_kernels,
              "how experts run: one after another, grouped, fused, all on every token",
              .value = "KERNEL"),
+    FIELD(recipe, trains_encoder, FLAG,
+          "train the encoder of images too; it is frozen unless given"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     FIELD(recipe, optimizer_in_backward, FLAG,
           "update each weight in the backward pass, and free its gradient"),

@@ -64,6 +64,7 @@ struct recipe {
     int weights; // dtype of the trained weights: fp32 is a master copy
     int checkpointing;
     int experts;                // enum recipe_experts, of a mixture of experts
+    bool trains_encoder;        // of images: its weights, or adapters on all its linears
     bool trains_embeddings;     // embedding and head are trained whole beside the adapters
     bool optimizer_in_backward; // each weight is updated as soon as its gradient is there
 };

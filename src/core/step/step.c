@@ -2,6 +2,7 @@
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 
+#include "core/step/encoder.h"
 #include "core/step/moe.h"
 
 #include <assert.h>
@@ -531,6 +532,23 @@ static void add_head(struct build *b)
                                     usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
+// The encoder of images stands before the first layer; as with the head, every pipeline stage
+// counts its share of it.
+static void add_encoder(struct build *b)
+{
+    const struct layout *layout = b->request->layout;
+    double stages = layout->split ? 1 : (double)layout->pipeline;
+    assert(b->step->count + ENCODER_OPS <= STEP_OPS);
+    struct encoder encoder = { .ops = b->step->ops + b->step->count };
+    encoder_list(&encoder, b->request);
+    for (size_t i = 0; i < encoder.count; i++)
+        encoder.ops[i].repeats /= stages;
+    b->step->count += encoder.count;
+    b->step->trained_weights += encoder.trained_weights / stages;
+    b->step->frozen_weights += encoder.frozen_weights / stages;
+    b->step->images_kept_bytes = encoder.kept_bytes / stages;
+}
+
 // Once per optimizer step: each trained weight with its gradient and states is read and written.
 static void add_update(struct build *b)
 {
@@ -602,6 +620,8 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
     out->layer_input_bytes =
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
     add_head(&b);
+    if (request->model->tower)
+        add_encoder(&b);
     add_update(&b);
     add_passes(&b);
     return OK;

@@ -35,11 +35,12 @@
 // One micro-batch as one data-parallel rank sees it.
 struct step_batch {
     double rows, width;
-    double tokens;   // processed: rows × width, padding included
-    double squares;  // sum of squared lengths of the pieces that attend to themselves
-    double labelled; // tokens that have a label and so a loss
-    bool padded;     // some rows are shorter than the width: a mask hides the rest
-    double spread;   // deviation of the logarithm of tokens between ranks; 0: all have as many
+    double tokens;             // processed: rows × width, padding included
+    double squares;            // sum of squared lengths of the pieces that attend to themselves
+    double labelled;           // tokens that have a label and so a loss
+    bool padded;               // some rows are shorter than the width: a mask hides the rest
+    double spread;             // deviation of the logarithm of tokens between ranks; 0: none
+    struct vision_load images; // among the rows; their tokens are among these
 };
 
 struct step_batch step_batch(double rows, double width); // full rows, every token labelled
@@ -107,6 +108,8 @@ struct step_op {
     double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
     bool small;                  // runs on the 8- or 4-bit units
     bool masked;                 // attention over the whole matrix of scores, half of it masked
+    double length;               // of what attends to itself; 0: as the batch has it
+    bool of_images;              // of their encoder and projector, or attention to them
     bool adapter;                // of LoRA: a reference without adapters leaves it out
 };
 
@@ -126,6 +129,7 @@ struct step {
     double expert_trained_weights, expert_frozen_weights, expert_quantized_weights;
     double sparse_layers;         // of layers, those with experts
     double largest_layer_weights; // of one layer: what FSDP gathers at a time
+    double images_kept_bytes;     // pixels, and what a trained encoder keeps for its backward
 };
 
 enum { STEP_OPS = 1024 };

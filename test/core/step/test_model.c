@@ -307,3 +307,59 @@ TEST(model_check_keeps_totals_inside_an_integer)
     CHECK(model_check(&m, "m") == ERR_INPUT);
     CHECK(strstr(error_text(), "the limit is 1e17"));
 }
+
+// --- config.json of models that read images ----------------------------------
+
+static struct model read_seeing(const char *json)
+{
+    struct model model = { 0 };
+    enum err err = model_read_config(&model, &test_arena, text_of(json), "config.json");
+    test_check(!err, err ? error_text() : "", json, 0);
+    return model;
+}
+
+TEST(model_configs_with_a_vision_config_have_its_encoder)
+{
+    struct model model = read_seeing(
+        "{\"model_type\": \"qwen2_5_vl\", \"hidden_size\": 2048, \"num_hidden_layers\": 36, "
+        "\"num_attention_heads\": 16, \"num_key_value_heads\": 2, \"intermediate_size\": 11008, "
+        "\"vocab_size\": 151936, \"vision_config\": {\"depth\": 32, \"hidden_size\": 1280, "
+        "\"num_heads\": 16, \"intermediate_size\": 3420, \"patch_size\": 14}}");
+    CHECK(model.tower && !strcmp(model.vision, "qwen2.5-vl") && model.layers == 36);
+    CHECK(!model.note && model.qkv_bias);
+    model = read_seeing(
+        "{\"model_type\": \"qwen3_vl\", \"text_config\": {\"model_type\": \"qwen3_vl_text\", "
+        "\"hidden_size\": 2560, \"num_hidden_layers\": 36, \"num_attention_heads\": 32, "
+        "\"num_key_value_heads\": 8, \"intermediate_size\": 9728, \"vocab_size\": 151936}, "
+        "\"vision_config\": {\"depth\": 24, \"hidden_size\": 1024, \"num_heads\": 16, "
+        "\"intermediate_size\": 4096, \"patch_size\": 16}}");
+    CHECK(model.tower && !strcmp(model.vision, "qwen3-vl-small"));
+    CHECK(model.qk_norm == MODEL_QK_HEAD);
+    // LLaVA 1.5 leaves out what is as in Llama 2 7B.
+    model = read_seeing("{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\", "
+                        "\"vocab_size\": 32064, \"max_position_embeddings\": 4096}, "
+                        "\"vision_config\": {\"model_type\": \"clip_vision_model\", "
+                        "\"hidden_size\": 1024, \"num_hidden_layers\": 24, \"patch_size\": 14, "
+                        "\"intermediate_size\": 4096, \"num_attention_heads\": 16}}");
+    CHECK(model.tower && !strcmp(model.vision, "llava-1.5"));
+    CHECK(model.width == 4096 && model.layers == 32 && model.vocabulary == 32064);
+    // Pixtral's file calls itself llava.
+    model = read_seeing(
+        "{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"mistral\", "
+        "\"hidden_size\": 5120, \"num_hidden_layers\": 40, \"head_dim\": 128, "
+        "\"vocab_size\": 131072}, \"vision_config\": {\"model_type\": \"pixtral\", \"patch_size\": "
+        "16, \"hidden_size\": 1024, \"intermediate_size\": 4096}}");
+    CHECK(model.tower && !strcmp(model.vision, "pixtral"));
+}
+
+TEST(model_configs_of_an_encoder_of_another_size_keep_the_familys_rule)
+{
+    struct model model = read_seeing(
+        "{\"model_type\": \"qwen2_vl\", \"hidden_size\": 1536, \"num_hidden_layers\": 28, "
+        "\"num_attention_heads\": 12, \"num_key_value_heads\": 2, \"intermediate_size\": 8960, "
+        "\"vocab_size\": 151936, \"vision_config\": {\"depth\": 16, \"embed_dim\": 640, "
+        "\"hidden_size\": 1536, \"num_heads\": 8, \"mlp_ratio\": 4, \"patch_size\": 14}}");
+    CHECK(model.tower && model.tower->layers == 16 && model.tower->width == 640);
+    CHECK(model.tower->ffn_width == 2560 && model.tower->projector_in == 2560);
+    CHECK(model.tower->rule == VISION_NATIVE);
+}

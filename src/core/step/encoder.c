@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists the operations of the encoder of images and of its projector, with what they hold and keep.
+
+#include "core/step/encoder.h"
+
+#include <assert.h>
+#include <math.h>
+
+struct build {
+    struct encoder *out;
+    const struct step_request *request;
+    const struct vision *vision;
+    double size; // bytes of an element
+    double repeats;
+    bool trained, adapted; // its weights; adapters on them
+    bool in_layer;
+};
+
+static void add(struct build *b, struct step_op op)
+{
+    struct encoder *out = b->out;
+    bool gradients = b->trained || b->adapted;
+    if (op.phase == STEP_BACKWARD && !gradients)
+        return;
+    assert(out->count + 2 <= ENCODER_OPS);
+    op.repeats = b->repeats;
+    op.of_images = true;
+    out->ops[out->count++] = op;
+    bool recomputed = b->request->recipe->checkpointing == RECIPE_RECOMPUTE;
+    if (op.phase != STEP_FORWARD || !gradients || !b->in_layer || !recomputed)
+        return;
+    op.phase = STEP_RECOMPUTE;
+    out->ops[out->count++] = op;
+}
+
+static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
+                              double rows, double columns, double depth)
+{
+    return (struct step_op){ .name = name,
+                             .phase = phase,
+                             .kind = STEP_MATMUL,
+                             .flops = 2 * rows * columns * depth,
+                             .bytes = b->size * (rows * depth + depth * columns + rows * columns),
+                             .rows = rows,
+                             .columns = columns,
+                             .depth = depth,
+                             .launches = 1 };
+}
+
+static void add_adapter(struct build *b, double rows, double in, double out)
+{
+    double rank = (double)b->request->recipe->rank;
+    struct step_op ops[] = {
+        product(b, "encoder adapter a", STEP_FORWARD, rows, rank, in),
+        product(b, "encoder adapter b", STEP_FORWARD, rows, out, rank),
+        product(b, "encoder adapter b", STEP_BACKWARD, rank, out, rows),
+        product(b, "encoder adapter b", STEP_BACKWARD, rows, rank, out),
+        product(b, "encoder adapter a", STEP_BACKWARD, rank, in, rows),
+        product(b, "encoder adapter a", STEP_BACKWARD, rows, in, rank),
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        ops[i].adapter = true;
+        add(b, ops[i]);
+    }
+    b->out->trained_weights += b->repeats * rank * (in + out);
+}
+
+static void add_linear(struct build *b, const char *name, double rows, double out, double in)
+{
+    add(b, product(b, name, STEP_FORWARD, rows, out, in));
+    add(b, product(b, name, STEP_BACKWARD, rows, in, out));
+    if (b->trained)
+        add(b, product(b, name, STEP_BACKWARD, in, out, rows));
+    if (b->adapted)
+        add_adapter(b, rows, in, out);
+    *(b->trained ? &b->out->trained_weights : &b->out->frozen_weights) += b->repeats * in * out;
+}
+
+// Bytes per element read and written, by PyTorch's own kernels.
+static void add_elementwise(struct build *b, const char *name, double forward, double backward,
+                            double elements)
+{
+    for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
+        add(b, (struct step_op){ .name = name,
+                                 .phase = (enum step_phase)phase,
+                                 .kind = STEP_ELEMENTWISE,
+                                 .bytes = (phase == STEP_FORWARD ? forward : backward) * b->size /
+                                          2 * elements,
+                                 .launches = 1 });
+}
+
+// Every patch sees all others: nothing is masked. squares: Σ n² over the images.
+static void add_attention(struct build *b, double patches, double width, double squares)
+{
+    double moved = 4 * b->size * patches * width;
+    struct step_op op = { .name = "encoder attention",
+                          .phase = STEP_FORWARD,
+                          .kind = STEP_ATTENTION,
+                          .flops = 4 * squares * width,
+                          .bytes = moved,
+                          .launches = 3,
+                          .length = patches > 0 ? squares / patches : 0 };
+    add(b, op);
+    op.phase = STEP_BACKWARD;
+    op.flops *= 2.5;
+    op.bytes *= 2;
+    add(b, op);
+}
+
+// Layers of one kind: those with windows, or those without.
+static void add_layers(struct build *b, double layers, double squares)
+{
+    const struct vision *v = b->vision;
+    double patches = b->request->batch.images.patches, width = (double)v->width,
+           inner = (double)v->ffn_width;
+    if (!(layers > 0))
+        return;
+    b->repeats = layers;
+    b->in_layer = true;
+    add_elementwise(b, "encoder norm", 4, 10, 2 * patches * width);
+    add_linear(b, "encoder q k v", patches, 3 * width, width);
+    add_attention(b, patches, width, squares);
+    add_linear(b, "encoder o", patches, width, width);
+    add_linear(b, "encoder up", patches, (v->gated ? 2 : 1) * inner, width);
+    add_elementwise(b, "encoder activation", v->gated ? 10 : 4, v->gated ? 18 : 6, patches * inner);
+    add_linear(b, "encoder down", patches, width, inner);
+    add_elementwise(b, "encoder residual", 6, 6, 2 * patches * width);
+    b->in_layer = false;
+}
+
+// What one layer keeps: the inputs of norms (2), of q k v and up (2), q, k, v (3), the output of
+// attention, and of the feed-forward network the products and their activation.
+static double layer_kept(const struct build *b)
+{
+    const struct vision *v = b->vision;
+    double each = 8 * (double)v->width + (v->gated ? 3 : 2) * (double)v->ffn_width;
+    if (b->request->recipe->checkpointing == RECIPE_RECOMPUTE)
+        each = (double)v->width;
+    return b->size * b->request->batch.images.patches * each;
+}
+
+static void add_projector(struct build *b)
+{
+    const struct vision *v = b->vision;
+    double rows = b->request->batch.images.projected, in = (double)v->projector_in;
+    double out = (double)b->request->model->width, between = vision_projector_width(v, out);
+    b->repeats = v->projectors ? (double)v->projectors : 1;
+    if (between > 0) {
+        add_linear(b, "projector", rows, between, in);
+        add_linear(b, "projector", rows, out, between);
+    } else {
+        add_linear(b, "projector", rows, out, in);
+    }
+    b->repeats = 1;
+    add_elementwise(b, "image tokens", 4, 4, rows * out);
+}
+
+// Layers of the decoder that attend to images: keys and values of the projected tokens, and every
+// token of a row sees those of its images. Their weights are the decoder's.
+static void add_cross_attention(struct build *b)
+{
+    const struct step_request *r = b->request;
+    const struct model *model = r->model;
+    double every = (double)b->vision->cross_every, rows = r->batch.images.projected;
+    if (!(every > 0) || !(r->batch.rows > 0))
+        return;
+    double query = (double)model_query_width(model), keys = (double)model_key_width(model);
+    double squares = r->batch.tokens * rows / r->batch.rows;
+    b->repeats = floor((double)model->layers / every);
+    add(b, product(b, "cross k v", STEP_FORWARD, rows, 2 * keys, (double)model->width));
+    b->trained = true; // the decoder's gradients pass here
+    add(b, product(b, "cross k v", STEP_BACKWARD, 2 * keys, (double)model->width, rows));
+    add_attention(b, r->batch.tokens, query, squares);
+}
+
+void encoder_list(struct encoder *out, const struct step_request *request)
+{
+    const struct recipe *recipe = request->recipe;
+    const struct vision *v = request->model->tower;
+    const struct vision_load *images = &request->batch.images;
+    *out = (struct encoder){ .ops = out->ops };
+    if (!v || (v->apart && !(images->images > 0)))
+        return;
+    struct build b = { .out = out,
+                       .request = request,
+                       .vision = v,
+                       .size = recipe->precision == RECIPE_FP32 ? 4 : 2,
+                       .trained = recipe->trains_encoder && recipe->method == RECIPE_FULL,
+                       .adapted = recipe->trains_encoder && recipe->method != RECIPE_FULL };
+    double pixels = 3 * (double)(v->patch * v->patch), layers = (double)v->layers;
+    double full = v->window > 0 ? (double)v->full_layers : layers;
+    b.repeats = 1;
+    add_linear(&b, "patches", images->patches, (double)v->width, pixels);
+    add_layers(&b, full, images->squares);
+    add_layers(&b, layers - full, images->in_window);
+    if (b.trained || b.adapted)
+        out->kept_bytes = layers * layer_kept(&b);
+    out->kept_bytes += 4 * images->patches * pixels; // the pixels themselves, in fp32
+    add_projector(&b);
+    add_cross_attention(&b);
+    if (!(images->images > 0))
+        out->count = 0; // held, not run
+}
