@@ -10,13 +10,44 @@
 #include <math.h>
 
 // Shares and seconds are assumed from how the engines work; docs/formulas.md says what they were
-// held against. hf: transformers' generate runs a layer's kernels one by one and copies the cache.
+// held against. hf: transformers' generate launches the 12 operations of a layer one by one (50 µs
+// each, as the Trainer's forward pass), appends to the cache by copying it, and never lets a new
+// row in.
 const struct sampler samplers[] = {
-    { "vllm", "vLLM", 0.65, 0.004, 30e-6, 0.9, 0.6, 1024, true, true,
-      "CUDA graphs and continuous batching; the step's host time is assumed" },
-    { "sglang", "SGLang", 0.65, 0.004, 30e-6, 0.9, 0.6, 1024, true, true, "taken to be as vLLM" },
-    { "hf", "transformers generate", 0.45, 0.030, 0, 0.9, 0.5, 1 << 16, false, false,
-      "one padded batch until its longest row, about 900 launches a step" },
+    { .name = "vllm",
+      .title = "vLLM",
+      .bandwidth_share = 0.65,
+      .step_seconds = 0.004,
+      .token_seconds = 30e-6,
+      .memory_share = 0.9,
+      .shared_share = 0.6,
+      .most_rows = 1024,
+      .cache_moves = 1,
+      .continuous = true,
+      .tensor = true,
+      .source = "CUDA graphs and continuous batching; the step's host time is assumed" },
+    { .name = "sglang",
+      .title = "SGLang",
+      .bandwidth_share = 0.65,
+      .step_seconds = 0.004,
+      .token_seconds = 30e-6,
+      .memory_share = 0.9,
+      .shared_share = 0.6,
+      .most_rows = 1024,
+      .cache_moves = 1,
+      .continuous = true,
+      .tensor = true,
+      .source = "taken to be as vLLM" },
+    { .name = "hf",
+      .title = "transformers generate",
+      .bandwidth_share = 0.7,
+      .step_seconds = 0.003,
+      .layer_seconds = 0.0006,
+      .memory_share = 0.9,
+      .shared_share = 0.5,
+      .most_rows = 1 << 16,
+      .cache_moves = 3,
+      .source = "one padded batch until its longest row; host times assumed from training steps" },
     { 0 },
 };
 const char *const sampler_names[] = { "vllm", "sglang", "hf", NULL };
@@ -76,6 +107,7 @@ struct engine {
     double weights, experts, expert_share; // bytes read always; of all experts; of one per row
     double active;                         // weights that a token passes
     double cache;                          // bytes of a token's keys and values
+    double launch;                         // of the host beside the GPU, per step
     double seconds;                        // of host and sums over GPUs, per step
 };
 
@@ -113,6 +145,7 @@ static struct engine engine_of(const struct rollout *r, const struct model *mode
         .expert_share = model->experts ? (double)model->experts_active / (double)model->experts : 0,
         .active = active,
         .cache = cache_bytes(model),
+        .launch = (double)model->layers * r->sampler->layer_seconds,
         .seconds =
             r->sampler->step_seconds + (tensor > 1 ? 2 * (double)model->layers * latency : 0),
     };
@@ -124,9 +157,11 @@ static double decode_seconds(const struct engine *e, double rows, double length)
     double touched = e->expert_share > 0 ? 1 - pow(1 - e->expert_share, rows) : 0;
     double read = (e->weights + e->experts * touched) / e->memory;
     double computed = 2 * e->active * rows / e->products;
-    double cached = rows * (e->rollout->prompt_length + length) * e->cache / e->memory;
+    double moved =
+        rows * (e->rollout->prompt_length + length) * e->cache * e->rollout->sampler->cache_moves;
+    double device = fmax(read, computed) + moved / e->memory;
     double host = e->seconds + rows * e->rollout->sampler->token_seconds;
-    return fmax(read, computed) + cached + host;
+    return pow(pow(device, 4) + pow(e->launch, 4), 0.25) + host; // as compute.c adds the two
 }
 
 // --- an engine's answers -----------------------------------------------------

@@ -23,13 +23,15 @@
 struct sampler {
     const char *name, *title;
     double bandwidth_share; // of the GPU's sustained memory rate that a decode step reaches
-    double step_seconds;    // of the host, per decode step: scheduling, launches
-    double token_seconds;   // of the host, per token: its bookkeeping and text
-    double memory_share;    // of the card, for weights and cache, where it samples alone
-    double shared_share;    // the same where the trainer's states stay beside it
-    double most_rows;       // live on one engine
-    bool continuous;        // a new row takes the place of one that ended
-    bool tensor;            // an engine may span GPUs
+    double step_seconds;    // of the host, per decode step, while the GPU waits: scheduling
+    double layer_seconds; // of the host, to launch a layer's kernels beside the GPU; 0: CUDA graphs
+    double token_seconds; // of the host, per token: its bookkeeping and text
+    double memory_share;  // of the card, for weights and cache, where it samples alone
+    double shared_share;  // the same where the trainer's states stay beside it
+    double most_rows;     // live on one engine
+    double cache_moves;   // bytes moved for each byte of the cache: 1 where it is only read
+    bool continuous;      // a new row takes the place of one that ended
+    bool tensor;          // an engine may span GPUs
     const char *source;
 };
 extern const struct sampler samplers[];
