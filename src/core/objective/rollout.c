@@ -236,6 +236,7 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     while (!(r->tensor > 0) && rows_that_fit(&engine, gpu, share) < least_rows &&
            2 * tensor <= most)
         engine = engine_of(r, model, gpu, links, tensor *= 2);
+    answers *= fmax(1, r->oversampling);
     *out = (struct rollout_seconds){ .tensor = tensor, .engines = fmax(1, floor(gpus / tensor)) };
     double cap = rows_that_fit(&engine, gpu, share), rows = answers / out->engines;
     out->rows = cap;
@@ -247,18 +248,33 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     // Answers to one prompt share its prefill.
     out->prefill = 2 * engine.active * r->prompts * r->prompt_length /
                    (gpus * compute_matmul_flops_per_s(gpu, RECIPE_BF16));
-    out->decode = engine_seconds(&engine, rows, cap, mean_end);
-    out->waiting = fmax(0, engine_seconds(&engine, rows, cap, last_end) - out->decode);
+    double mean = rollout_mean_length(r);
+    if (r->async_steps > 1) { // rows of every age, of as many steps as may be under way
+        double live = fmax(1, fmin(cap, rows * r->async_steps));
+        out->decode = full_seconds(&engine, live, rows * mean, mean / 2);
+    } else {
+        out->decode = engine_seconds(&engine, rows, cap, mean_end);
+        out->waiting = fmax(0, engine_seconds(&engine, rows, cap, last_end) - out->decode);
+    }
     out->transfer = transfer_seconds(r, model, links);
     out->reward = answers * reward_seconds;
 }
 
+double rollout_added(const struct rollout_seconds *s, const struct rollout *r,
+                     double training_seconds)
+{
+    if (!r || !(r->async_steps > 0))
+        return rollout_total(s);
+    return fmax(0, rollout_total(s) - s->transfer - training_seconds) + s->transfer;
+}
+
 double rollout_sampling(const struct step_request *request, const struct gpu *gpu,
-                        const struct links *links)
+                        const struct links *links, double training_seconds)
 {
     const struct rollout *r = request->passes.rollout;
     struct rollout_seconds seconds;
     rollout_time(&seconds, r, request->model, gpu, links, (double)layout_gpus(request->layout));
-    double total = rollout_total(&seconds);
-    return isnan(total) ? INFINITY : total * r->efficiency;
+    if (isnan(seconds.decode))
+        return INFINITY;
+    return rollout_added(&seconds, r, training_seconds / r->efficiency) * r->efficiency;
 }

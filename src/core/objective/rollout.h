@@ -4,7 +4,8 @@
 // From first principles. A decode step reads the weights once, whatever the number of rows, and the
 // cache of keys and values of every live row; rows end one by one as the distribution of lengths
 // says, new ones take their place while there are some (continuous batching), and a synchronous
-// step waits for the longest of all:
+// step waits for the longest of all. One step off, the trainer works on the last step's answers
+// meanwhile; further off the sampler never drains, because answers of later steps follow:
 //
 //     rows   cap ┤▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▅▃
 //                │  the queue feeds   ▅▃▂▁▁        ▁▁▁▁  ← waiting: most GPUs idle
@@ -45,6 +46,8 @@ struct rollout {
     double limit;                // an answer ends there: the context less the prompt
     double gpus;                 // of their own; 0: the trainer's, in turns
     double tensor;               // GPUs of one engine; 0: the fewest that hold weights and cache
+    double oversampling;         // answers sampled for each that is trained on
+    double async_steps;          // that answers may be behind; 0: sampler and trainer take turns
     double efficiency;           // of the trainer's stack, which these seconds do not share
 };
 
@@ -69,6 +72,11 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *rollout,
 
 double rollout_total(const struct rollout_seconds *seconds);
 
+// What sampling adds to a step whose training takes that long: all of it in turns; when the next
+// answers are sampled beside it, what the sampler is slower by. New weights interrupt both.
+double rollout_added(const struct rollout_seconds *seconds, const struct rollout *rollout,
+                     double training_seconds);
+
 // The hook of struct step_passes.
 double rollout_sampling(const struct step_request *request, const struct gpu *gpu,
-                        const struct links *links);
+                        const struct links *links, double training_seconds);

@@ -111,6 +111,8 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
         TRY(choose_result(plan, arena, &search, space));
     if (request->search && !space->gpu && !space->gpus)
         plan->search = search;
+    if (plan->chosen.passes.rollout)
+        plan->rollout = *plan->chosen.passes.rollout;
     return OK;
 }
 

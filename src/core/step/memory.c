@@ -149,11 +149,13 @@ static void plan_states(double *parts, const struct step *step, const struct ste
                 (r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : gathered) +
             end_weights(r) * gathered;
     }
-    if (r->passes.frozen_copy) // of all weights, in 16 bits, sharded as those that are trained
+    // Of all weights, in 16 bits, sharded as those that are trained. The list has a critic's too.
+    double copies = r->passes.frozen_copies / (1 + r->passes.critic);
+    if (copies > 0)
         parts[MEMORY_WEIGHTS] +=
             moe_held(trained + step->frozen_weights / stages,
                      experts + step->expert_frozen_weights / stages, of_weights, r->layout) *
-            (r->recipe->precision == RECIPE_FP32 ? 4 : 2);
+            (r->recipe->precision == RECIPE_FP32 ? 4 : 2) * copies;
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
     if (full && r->stack->copies_weights && r->stack->zero == 0)

@@ -551,7 +551,7 @@ static void add_passes(struct build *b)
     size_t count = step->count;
     for (size_t i = 0; i < count; i++) {
         struct step_op op = step->ops[i];
-        double times = passes->policy + (op.adapter ? 0 : passes->reference);
+        double times = passes->policy + (op.adapter ? 0 : passes->reference + passes->reward);
         if (op.phase != STEP_FORWARD || !(times > 0))
             continue;
         assert(step->count < STEP_OPS);
@@ -560,6 +560,31 @@ static void add_passes(struct build *b)
         op.kept_bytes = 0;
         step->ops[step->count++] = op;
     }
+}
+
+// A critic is a second model of the same shape that is trained as the first: its layers judge the
+// answers once without gradients, and are then trained. In place of logits it has one value a
+// token.
+static void add_critic(struct build *b, size_t layer_ops)
+{
+    double critics = b->request->passes.critic;
+    struct step *step = b->step;
+    for (size_t i = 0; critics > 0 && i < layer_ops; i++) {
+        struct step_op op = step->ops[i];
+        assert(step->count + 2 <= STEP_OPS);
+        op.repeats *= critics;
+        op.kept_bytes = 0; // it is trained when the policy's activations are gone
+        step->ops[step->count++] = op;
+        if (op.phase != STEP_FORWARD)
+            continue;
+        op.phase = STEP_WITHOUT_GRADIENTS;
+        step->ops[step->count++] = op;
+    }
+    double *const weights[] = { &step->trained_weights,       &step->frozen_weights,
+                                &step->quantized_weights,     &step->expert_trained_weights,
+                                &step->expert_frozen_weights, &step->expert_quantized_weights };
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        *weights[i] *= 1 + critics;
 }
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
@@ -587,9 +612,11 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
     bool wide = stack_widens(request->stack, request->recipe);
     out->layer_input_bytes =
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
+    size_t layer_ops = out->count;
     add_head(&b);
-    add_update(&b);
     add_passes(&b);
+    add_critic(&b, layer_ops);
+    add_update(&b);
     return OK;
 }
 

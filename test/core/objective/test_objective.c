@@ -63,10 +63,54 @@ TEST(reference_computed_before_costs_one_pass_over_all_epochs)
                3 * flops_of(&b.step, STEP_WITHOUT_GRADIENTS, true), 1e-12);
 }
 
+static double states_of(const struct memory *memory)
+{
+    return memory->parts[MEMORY_WEIGHTS] + memory->parts[MEMORY_GRADIENTS] +
+           memory->parts[MEMORY_OPTIMIZER];
+}
+
+// Weights, gradients and optimizer states twice; activations once, because both are trained in
+// turns.
+TEST(critic_of_ppo_holds_a_second_model_with_its_states_and_is_trained_like_the_first)
+{
+    struct knowledge k = knowledge_open();
+    struct objective none = { OBJECTIVE_PPO, REFERENCE_NONE };
+    struct setup grpo = setup_of(&k, "hf", RECIPE_FULL, none, 1), ppo = grpo;
+    CHECK(ppo.passes.critic == 1 && ppo.passes.policy == 1);
+    grpo.passes.critic = 0;
+    ppo.recipe.checkpointing = grpo.recipe.checkpointing = RECIPE_KEEP_ALL;
+    struct estimate a = knowledge_estimate(&grpo), b = knowledge_estimate(&ppo);
+    CHECK_NEAR(states_of(&b.memory), 2 * states_of(&a.memory), 1e-9);
+    CHECK(b.memory.parts[MEMORY_ACTIVATIONS] == a.memory.parts[MEMORY_ACTIVATIONS]);
+    // Its layers are run forward twice and backward once, the policy's as often; it has no logits.
+    struct model_linear head = model_head(grpo.model);
+    double logits = 2 * (double)(head.in * head.out) * grpo.batch.tokens;
+    CHECK_NEAR(flops_of(&b.step, STEP_FORWARD, true),
+               2 * flops_of(&a.step, STEP_FORWARD, true) - logits, 1e-3);
+    CHECK_NEAR(flops_of(&b.step, STEP_WITHOUT_GRADIENTS, true),
+               flops_of(&b.step, STEP_FORWARD, true), 1e-3);
+    CHECK(b.timing.update_seconds > 1.6 * a.timing.update_seconds);
+    CHECK(b.timing.step_seconds > 1.7 * a.timing.step_seconds);
+}
+
+TEST(reward_by_a_model_is_one_forward_pass_and_a_16_bit_copy)
+{
+    struct knowledge k = knowledge_open();
+    struct objective rule = { OBJECTIVE_GRPO, REFERENCE_NONE, REWARD_RULE };
+    struct objective model = { OBJECTIVE_GRPO, REFERENCE_NONE, REWARD_MODEL };
+    struct setup a = setup_of(&k, "hf", RECIPE_FULL, rule, 1);
+    struct setup b = setup_of(&k, "hf", RECIPE_FULL, model, 1);
+    struct estimate by_rule = knowledge_estimate(&a), by_model = knowledge_estimate(&b);
+    CHECK_NEAR(by_model.memory.parts[MEMORY_WEIGHTS] - by_rule.memory.parts[MEMORY_WEIGHTS],
+               2 * (double)model_parameters(a.model), 1e-3);
+    CHECK_NEAR(flops_of(&by_model.step, STEP_WITHOUT_GRADIENTS, true),
+               2 * flops_of(&by_rule.step, STEP_WITHOUT_GRADIENTS, true), 1e-12);
+}
+
 TEST(phases_add_up_to_the_step)
 {
     struct knowledge k = knowledge_open();
-    for (int kind = OBJECTIVE_SFT; kind <= OBJECTIVE_REWARD; kind++) {
+    for (int kind = OBJECTIVE_SFT; kind <= OBJECTIVE_PPO; kind++) {
         struct setup setup = setup_of(&k, "hf-peft", RECIPE_LORA,
                                       (struct objective){ .kind = (enum objective_kind)kind }, 1);
         struct estimate estimate = knowledge_estimate(&setup);
@@ -80,7 +124,9 @@ TEST(phases_add_up_to_the_step)
         CHECK_NEAR(seconds, estimate.timing.step_seconds / 0.5, 1e-9);
         CHECK_NEAR(share, 1, 1e-9);
         bool refers = !strcmp(phases.items[0].name, "reference");
-        CHECK(refers == (kind == OBJECTIVE_DPO || kind == OBJECTIVE_IPO || kind == OBJECTIVE_KTO));
+        CHECK(refers == (setup.passes.reference > 0));
+        CHECK(refers == (kind == OBJECTIVE_DPO || kind == OBJECTIVE_IPO || kind == OBJECTIVE_KTO ||
+                         (kind >= OBJECTIVE_GRPO && kind != OBJECTIVE_DAPO)));
     }
 }
 
@@ -116,10 +162,10 @@ TEST(reward_model_scores_rows_and_has_no_logits)
 TEST(objectives_refuse_what_they_cannot_have)
 {
     struct recipe recipe = recipe_default();
-    struct objective ppo = { .kind = OBJECTIVE_PPO };
+    struct objective scored = { .kind = OBJECTIVE_DPO, .reward = REWARD_MODEL };
     struct objective orpo = { OBJECTIVE_ORPO, REFERENCE_MODEL };
     struct objective dpo = { OBJECTIVE_DPO, REFERENCE_ADAPTERS };
-    CHECK(objective_check(&ppo, &recipe) == ERR_USAGE && strstr(error_text(), "ppo"));
+    CHECK(objective_check(&scored, &recipe) == ERR_USAGE && strstr(error_text(), "dpo"));
     CHECK(objective_check(&orpo, &recipe) == ERR_USAGE);
     CHECK(!objective_check(&dpo, &recipe));
     recipe.method = RECIPE_FULL;

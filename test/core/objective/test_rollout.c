@@ -74,7 +74,7 @@ static double step_of(const struct knowledge *k, const struct calibration *c,
         fmax(1, run->answers * run->mean / run->context / (double)setup.layout.data);
     struct objective grpo = { .kind = OBJECTIVE_GRPO };
     setup.passes = objective_passes(&grpo, &setup.recipe, setup.stack, 1);
-    setup.passes.frozen_copy = false;
+    setup.passes.frozen_copies = 0;
     rollout.efficiency = exp(calibration_of(c, setup.stack).log_mid);
     setup.passes.rollout = &rollout, setup.passes.sampling = rollout_sampling;
     struct estimate e = knowledge_estimate(&setup);
@@ -170,6 +170,39 @@ TEST(rollout_waits_for_the_longest_answer_and_more_gpus_do_not_shorten_it)
     double eight = rollout_total(&(struct rollout_seconds){ .decode = tail });
     struct rollout_seconds many = time_of(&r, "qwen2.5-7b", 64);
     CHECK(many.decode + many.waiting > 0.6 * eight);
+}
+
+TEST(rollout_beside_the_training_adds_only_what_the_sampler_is_slower_by)
+{
+    struct rollout r = usual();
+    r.gpus = 8;
+    struct rollout_seconds s = time_of(&r, "qwen2.5-7b", 8);
+    double own = rollout_total(&s) - s.transfer;
+    CHECK(rollout_added(&s, &r, 1) == rollout_total(&s)); // in turns: all of it
+    r.async_steps = 1;
+    CHECK_NEAR(rollout_added(&s, &r, own / 4), 0.75 * own + s.transfer, 1e-9);
+    CHECK(rollout_added(&s, &r, 2 * own) == s.transfer);
+}
+
+TEST(rollout_that_never_drains_does_not_wait_for_the_longest_answer)
+{
+    struct rollout one = usual(), two = usual(), eight = usual();
+    one.gpus = two.gpus = eight.gpus = 8;
+    one.async_steps = 1, two.async_steps = 2, eight.async_steps = 8;
+    struct rollout_seconds a = time_of(&one, "qwen2.5-7b", 8), b = time_of(&two, "qwen2.5-7b", 8),
+                           c = time_of(&eight, "qwen2.5-7b", 8);
+    CHECK(b.waiting == 0 && c.waiting == 0);
+    CHECK(b.decode < 0.6 * (a.decode + a.waiting));
+    CHECK(c.decode < b.decode); // more rows under way share each reading of the weights
+}
+
+TEST(rollout_of_dapo_samples_more_than_it_trains_on)
+{
+    struct rollout once = usual(), twice = usual();
+    twice.oversampling = 2;
+    once.prompts *= 2;
+    CHECK_NEAR(time_of(&twice, "qwen2.5-7b", 8).decode, time_of(&once, "qwen2.5-7b", 8).decode,
+               1e-12);
 }
 
 TEST(rollout_spans_gpus_where_one_does_not_hold_the_model)
