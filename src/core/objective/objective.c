@@ -43,17 +43,21 @@ static const struct {
 };
 
 // Log-probabilities need the logits, so that losses fused with the head do not apply. Bytes per
-// logit at the peak, and moved in both passes. TRL takes 16-bit logits row by row: logits,
-// log-softmax, gradient, and the copy whose mean it logs. LLaMA-Factory and OpenRLHF make fp32
-// logits first. Megatron's trainers pack pairs and take fp32 log-probabilities of each shard.
+// logit at the peak, and moved in both passes. TRL takes them row by row, under autocast in fp32:
+// what backward needs (4) and the gradient of the 16-bit logits (2), with 9 of the row at work;
+// kernels of one row at a time, over vectors as long as the vocabulary, move some 54 bytes at half
+// the memory's rate. LLaMA-Factory and OpenRLHF make fp32 logits first. Megatron's trainers pack
+// pairs and take fp32 log-probabilities of each shard. PEFT switches an adapter off and on in 0.17
+// ms of the host. TRL's and PEFT's were measured: bench/results/h200.md.
 static const struct {
     const char *trainer; // as a stack names it; NULL: all others, which build on TRL
-    double loss_bytes, loss_moved_bytes;
+    double loss_bytes, loss_row_bytes, loss_moved_bytes;
+    double switch_launches; // for each of an adapter's two products
     bool packs;
 } trainers[] = {
-    { "llama-factory", 14, 46, false },
-    { "nemo", 10, 24, true },
-    { NULL, 8, 24, false },
+    { "llama-factory", 14, 0, 46, 2, false },
+    { "nemo", 10, 0, 24, 0, true },
+    { NULL, 6, 9, 100, 2, false },
 };
 
 static size_t trainer_of(const struct stack *stack)
@@ -146,6 +150,8 @@ struct step_passes objective_passes(const struct objective *objective, const str
         .scores_rows = scores,
         .loss_bytes = scores ? 0 : trainers[trainer].loss_bytes,
         .loss_moved_bytes = scores ? 0 : trainers[trainer].loss_moved_bytes,
+        .loss_row_bytes = scores ? 0 : trainers[trainer].loss_row_bytes,
+        .switch_launches = reference == REFERENCE_ADAPTERS ? trainers[trainer].switch_launches : 0,
     };
 }
 
@@ -196,7 +202,9 @@ enum err objective_phases(struct objective_phases *out, struct arena *arena,
     *out = (struct objective_phases){ 0 };
     part.passes = (struct step_passes){ .scores_rows = all->scores_rows,
                                         .loss_bytes = all->loss_bytes,
-                                        .loss_moved_bytes = all->loss_moved_bytes };
+                                        .loss_moved_bytes = all->loss_moved_bytes,
+                                        .loss_row_bytes = all->loss_row_bytes,
+                                        .switch_launches = all->switch_launches };
     TRY(time_added(&training, &timing, arena, &part));
     double micro = setup->accumulation * timing.micro_seconds;
     double update = timing.update_seconds + timing.offload_seconds;

@@ -513,7 +513,8 @@ static void add_head(struct build *b)
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
-    b->step->loss_peak_bytes = fmin(narrow * per_logit * scored * vocabulary,
+    double row = scored / fmax(1, r->batch.rows) * r->passes.loss_row_bytes;
+    b->step->loss_peak_bytes = fmin((narrow * per_logit * scored + row) * vocabulary,
                                     usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
@@ -552,10 +553,18 @@ static void add_passes(struct build *b)
     for (size_t i = 0; i < count; i++) {
         struct step_op op = step->ops[i];
         double times = passes->policy + (op.adapter ? 0 : passes->reference + passes->reward);
-        if (op.phase != STEP_FORWARD || !(times > 0))
+        if (op.phase != STEP_FORWARD)
             continue;
-        assert(step->count < STEP_OPS);
+        assert(step->count + 2 <= STEP_OPS);
         op.phase = STEP_WITHOUT_GRADIENTS;
+        if (op.adapter && op.kind == STEP_MATMUL && passes->switch_launches > 0)
+            step->ops[step->count++] = (struct step_op){ .name = "adapter switch",
+                                                         .phase = STEP_WITHOUT_GRADIENTS,
+                                                         .kind = STEP_ELEMENTWISE,
+                                                         .repeats = op.repeats * passes->reference,
+                                                         .launches = passes->switch_launches };
+        if (!(times > 0))
+            continue;
         op.repeats *= times;
         op.kept_bytes = 0;
         step->ops[step->count++] = op;
