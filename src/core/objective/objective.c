@@ -168,15 +168,12 @@ static void add_phase(struct objective_phases *out, const char *name, double sec
         out->items[out->count++] = (struct objective_phase){ .name = name, .seconds = seconds };
 }
 
-enum err objective_check_pilot(enum objective_kind kind, const char *name)
+enum err objective_check_pilot(enum objective_kind kind, const char *measured, const char *name)
 {
-    if (kind == OBJECTIVE_SFT || kind == OBJECTIVE_AUTO)
+    if (!strcmp(objective_names[kind], measured ? measured : "sft"))
         return OK;
-    return fail(
-        ERR_UNAVAILABLE,
-        "%s: is of %s, of which pilots are not modelled yet: the phases of its steps are not "
-        "told apart; plan without --pilot, and follow the run with gpuhours watch",
-        name, objective_names[kind]);
+    return fail(ERR_INPUT, "%s: measured %s, and this plan is of %s; give a pilot of it", name,
+                measured ? measured : "sft", objective_names[kind]);
 }
 
 // What the passes of one phase add to a step that has those of the phases before it, with

@@ -100,8 +100,8 @@ struct objective_phases {
     size_t count;
 };
 
-// A pilot's rate is that of supervised steps: it is not told apart into the phases of others.
-enum err objective_check_pilot(enum objective_kind kind, const char *name);
+// ERR_INPUT where a pilot measured another objective (NULL: supervised tuning).
+enum err objective_check_pilot(enum objective_kind kind, const char *measured, const char *name);
 
 // Of the setup's step on its GPU, divided by what the stack reaches of the roofline. Without those
 // that run beside, they add up to the step.

@@ -258,6 +258,10 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     }
     out->transfer = transfer_seconds(r, model, links);
     out->reward = answers * reward_seconds;
+    if (r->transfer_measured > 0)
+        out->transfer *= r->transfer_measured;
+    if (r->measured > 0)
+        out->prefill *= r->measured, out->decode *= r->measured, out->waiting *= r->measured;
 }
 
 double rollout_added(const struct rollout_seconds *s, const struct rollout *r,

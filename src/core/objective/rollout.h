@@ -48,6 +48,8 @@ struct rollout {
     double tensor;               // GPUs of one engine; 0: the fewest that hold weights and cache
     double oversampling;         // answers sampled for each that is trained on
     double async_steps;          // that answers may be behind; 0: sampler and trainer take turns
+    double measured;             // a pilot's seconds of sampling over those forecast; 0: no pilot
+    double transfer_measured;    // likewise of the weights' way to the sampler
     double efficiency;           // of the trainer's stack, which these seconds do not share
 };
 
