@@ -55,7 +55,7 @@ const char *const sampler_names[] = { "vllm", "sglang", "hf", NULL };
 enum { POINTS = 160 };                       // of an integral over lengths
 static const double reward_seconds = 0.001;  // per answer, on the host's cores: assumed
 static const double wake_seconds = 5;        // to free the GPUs for the other side: assumed
-static const double tensor_seconds = 0.0013; // per tensor: names, handles, conversion
+static const double tensor_seconds = 0.0013; // per tensor, on the same GPUs: names, handles
 static const double resend_seconds = 1;      // to stop, load and start separate engines
 static const double decode_products = 0.6;   // of the sustained rate, for few rows
 
@@ -205,19 +205,21 @@ static double rows_that_fit(const struct engine *e, const struct gpu *gpu, doubl
     return fmin(e->rollout->sampler->most_rows, rows);
 }
 
-// The new weights go to the sampler tensor by tensor, gathered whole: every GPU sees all bytes.
+// The new weights go to the sampler gathered whole: every GPU sees all bytes. Engines on the same
+// GPUs take them tensor by tensor through handles; GPUs of their own get them in large broadcasts.
 static double transfer_seconds(const struct rollout *r, const struct model *model,
                                const struct links *links)
 {
-    double tensors = 0, bytes = 2 * (double)model_parameters(model);
+    double tensors = 0, sent = 2 * (double)model_parameters(model) / links->network_bytes_per_s;
+    if (r->gpus > 0)
+        return resend_seconds + sent;
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
         struct model_linear linears[MODEL_LINEARS];
         size_t count = model_linears(model, (enum model_layer)kind, linears);
         for (size_t i = 0; i < count; i++)
             tensors += (double)(linears[i].count * model_layers(model, (enum model_layer)kind));
     }
-    return (r->gpus > 0 ? resend_seconds : wake_seconds) + tensors * tensor_seconds +
-           bytes / links->network_bytes_per_s;
+    return wake_seconds + tensors * tensor_seconds + sent;
 }
 
 double rollout_total(const struct rollout_seconds *s)
