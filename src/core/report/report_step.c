@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a step and of the whole run goes.
 
+#include "core/objective/objective.h"
 #include "core/report/report_internal.h"
 
 #include <math.h>
@@ -201,11 +202,13 @@ static void add_phases(struct report_page *page, const struct json *plan)
 {
     struct arena *arena = page->arena;
     const struct json *list = report_at(plan, "phases");
-    const char *objective = report_word(arena, plan, "objective");
-    if (!report_items(list) || !*objective || !strcmp(objective, "sft"))
+    const char *objective = NULL;
+    for (int i = OBJECTIVE_SFT + 1; i < OBJECTIVES; i++)
+        if (text_is(json_get_text(plan, "objective"), objective_names[i]))
+            objective = objective_names[i];
+    if (!objective || !report_items(list))
         return;
     double longest = 0;
-    const char *name = "";
     struct chart_point *points = ARENA_NEW(arena, struct chart_point, list->count);
     struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
     *series = (struct chart_series){ .points = points };
@@ -213,8 +216,7 @@ static void add_phases(struct report_page *page, const struct json *plan)
         const struct json *phase = &list->items[i], *apart = json_get(phase, "beside");
         double share = report_number(phase, "share"), seconds = report_number(phase, "seconds");
         const char *label = report_word(arena, phase, "name");
-        if (share > longest)
-            longest = share, name = label;
+        longest = fmax(longest, share);
         if (seconds > 0)
             points[series->count++] =
                 (struct chart_point){ .label =
@@ -224,8 +226,8 @@ static void add_phases(struct report_page *page, const struct json *plan)
     }
     struct report_section *s =
         report_open(page, "phases", "Phases",
-                    text_format(arena, "A step of %s: %s takes most of it, %.0f %%", objective,
-                                name, 100 * longest));
+                    text_format(arena, "A step of %s: its longest phase takes %.0f %%", objective,
+                                100 * longest));
     if (report_number(plan, "configuration.generations") > 0)
         s->lead = sampling_words(arena, plan);
     if (series->count)
