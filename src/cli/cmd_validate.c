@@ -5,9 +5,8 @@
 #include "base/embedded.h"
 #include "cli/data.h"
 #include "cli/terminal/print.h"
-#include "cli/validate_objectives.h"
 #include "cli/validate_outcomes.h"
-#include "core/measured/validate.h"
+#include "core/measured/rl_run.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -502,7 +501,7 @@ static enum err run(struct command_line *line)
     }
     if (options.objectives) {
         struct out out = print_out(line->arena);
-        TRY(validate_put_objectives(line->arena, &model, options.rows, &out));
+        TRY(rl_run_text(line->arena, &model, options.rows, &out));
         print_text(&out);
         return OK;
     }

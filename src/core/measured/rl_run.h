@@ -27,3 +27,8 @@ enum err rl_run_read(struct rl_run **out, size_t *count, struct arena *arena, st
 // Seconds of a step. How lengths spread no source states: the logarithm is taken to deviate by 0.6.
 enum err rl_run_forecast(struct range *out, struct arena *arena, const struct rl_run *run,
                          const struct validate_model *model, const struct calibration *calibration);
+
+// All rows of the catalog compared, as text: errors by source and by how answers were sampled, and
+// what the other rows do not state; rows: a line each.
+enum err rl_run_text(struct arena *arena, const struct validate_model *model, bool rows,
+                     struct out *out);

@@ -2,7 +2,7 @@
 // Prints errors of forecast steps of reinforcement learning, by source and by how they were
 // sampled.
 
-#include "cli/validate_objectives.h"
+#include "core/measured/rl_run.h"
 
 #include "base/columns.h"
 #include "base/embedded.h"
@@ -152,8 +152,8 @@ static void put_reasons(const struct rl_run *runs, size_t count, struct arena *a
     }
 }
 
-enum err validate_put_objectives(struct arena *arena, const struct validate_model *model, bool rows,
-                                 struct out *out)
+enum err rl_run_text(struct arena *arena, const struct validate_model *model, bool rows,
+                     struct out *out)
 {
     struct rl_run *runs;
     size_t count;
