@@ -55,6 +55,8 @@ static const struct documents_key configuration[] = {
     KEY("generations", "number", "answers to each prompt", .when = "of RL", .since = "0.3.0"),
     KEY("response_length", "string", "P10,P50,P90 of answers", .when = "of RL", .since = "0.3.0"),
     KEY("sampler", "string", "engine that samples", .when = "of RL", .since = "0.3.0"),
+    KEY("sampler_precision", "string", "of the weights that sample: bf16 or fp8", .when = "of RL",
+        .since = "0.4.0"),
     KEY("sampler_gpus", "number", "GPUs that only sample", .when = "of RL", .since = "0.3.0"),
     KEY("async_steps", "number", "steps that answers may be behind", .when = "of RL",
         .since = "0.4.0"),

@@ -51,6 +51,7 @@ const struct sampler samplers[] = {
     { 0 },
 };
 const char *const sampler_names[] = { "vllm", "sglang", "hf", NULL };
+const char *const sampler_precisions[] = { "bf16", "fp8", NULL };
 
 enum { POINTS = 160 };                       // of an integral over lengths
 static const double reward_seconds = 0.001;  // per answer, on the host's cores: assumed
@@ -119,17 +120,24 @@ static double cache_bytes(const struct model *model)
     return 2 * values * (double)model->layers;
 }
 
+// 8-bit weights run on the 8-bit units where the GPU has some, else they are widened.
+static int products_of(const struct rollout *r, const struct gpu *gpu)
+{
+    return r->precision == SAMPLER_FP8 && gpu->supports_fp8 ? RECIPE_FP8 : RECIPE_BF16;
+}
+
 static struct engine engine_of(const struct rollout *r, const struct model *model,
                                const struct gpu *gpu, const struct links *links, double tensor)
 {
-    double all = 2 * (double)model_parameters(model),
+    double bytes = r->precision == SAMPLER_FP8 ? 1 : 2;
+    double all = bytes * (double)model_parameters(model),
            active = (double)model_active_parameters(model);
     double experts = 0;
     struct model_linear linears[MODEL_LINEARS];
     size_t count = model->experts ? model_linears(model, MODEL_SPARSE, linears) : 0;
     for (size_t i = 0; i < count; i++)
         if (linears[i].role == MODEL_EXPERT)
-            experts += 2 * (double)(linears[i].in * linears[i].out * linears[i].count) *
+            experts += bytes * (double)(linears[i].in * linears[i].out * linears[i].count) *
                        (double)model_layers(model, MODEL_SPARSE);
     // A sum over few rows is latency: one hop inside a node, a tree over nodes.
     double nodes = tensor / fmin(tensor, links->node_gpus);
@@ -139,7 +147,7 @@ static struct engine engine_of(const struct rollout *r, const struct model *mode
         .rollout = r,
         .tensor = tensor,
         .memory = tensor * compute_memory_bytes_per_s(gpu) * r->sampler->bandwidth_share,
-        .products = tensor * decode_products * compute_matmul_flops_per_s(gpu, RECIPE_BF16),
+        .products = tensor * decode_products * compute_matmul_flops_per_s(gpu, products_of(r, gpu)),
         .weights = all - experts,
         .experts = experts,
         .expert_share = model->experts ? (double)model->experts_active / (double)model->experts : 0,
@@ -249,7 +257,7 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     }
     // Answers to one prompt share its prefill.
     out->prefill = 2 * engine.active * r->prompts * r->prompt_length /
-                   (gpus * compute_matmul_flops_per_s(gpu, RECIPE_BF16));
+                   (gpus * compute_matmul_flops_per_s(gpu, products_of(r, gpu)));
     double mean = rollout_mean_length(r);
     if (r->async_steps > 1) { // rows of every age, of as many steps as may be under way
         double live = fmax(1, fmin(cap, rows * r->async_steps));

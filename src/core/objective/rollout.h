@@ -38,6 +38,10 @@ struct sampler {
 extern const struct sampler samplers[];
 extern const char *const sampler_names[]; // "vllm", "sglang", "hf", NULL
 
+// Of the sampler's copy of the weights; its cache stays in 16 bits.
+enum sampler_precision { SAMPLER_BF16, SAMPLER_FP8 };
+extern const char *const sampler_precisions[]; // "bf16", "fp8", NULL
+
 struct rollout {
     const struct sampler *sampler;
     double prompts, generations; // of one step
@@ -50,7 +54,8 @@ struct rollout {
     double async_steps;          // that answers may be behind; 0: sampler and trainer take turns
     double measured;             // a pilot's seconds of sampling over those forecast; 0: no pilot
     double transfer_measured;    // likewise of the weights' way to the sampler
-    double efficiency;           // of the trainer's stack, which these seconds do not share
+    enum sampler_precision precision;
+    double efficiency; // of the trainer's stack, which these seconds do not share
 };
 
 // The length that this share of answers does not exceed, and the mean.

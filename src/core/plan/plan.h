@@ -43,6 +43,7 @@ struct plan_request {
     int batching;                     // enum workload_batching
     int objective, reference, reward; // enum objective_kind, objective_reference, objective_reward
     int sampler;                      // of samplers[]
+    int sampler_precision;            // enum sampler_precision
     const char *response_length;
     int64_t generations, sampler_gpus, async_steps, steps;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;

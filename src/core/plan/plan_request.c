@@ -23,6 +23,8 @@ const struct field plan_fields[] = {
           .value = "P10,P50,P90", .fallback = "required with grpo, ppo …"),
     FIELD_OF(plan_request, sampler, sampler_names, "RL: engine that samples answers",
              .value = "ENGINE"),
+    FIELD_OF(plan_request, sampler_precision, sampler_precisions,
+             "RL: precision of the weights that sample", .value = "PRECISION"),
     FIELD(plan_request, sampler_gpus, COUNT,
           "RL: GPUs of --gpus that only sample; 0: all take turns", .fallback = "best split"),
     FIELD(plan_request, async_steps, COUNT, "RL: steps that answers may be behind; 1: one step off",

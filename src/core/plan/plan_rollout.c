@@ -154,9 +154,10 @@ enum err plan_check_sampler(const struct plan *plan)
     if (!objective_samples(plan->objective.kind) || isfinite(plan->estimate.timing.step_seconds))
         return OK;
     return fail(ERR_USAGE,
-                "--sampler %s: the weights of %s in 16 bits and the cache of one answer do not fit "
+                "--sampler %s: the weights of %s in %s bits and the cache of one answer do not fit "
                 "the %.0f × %s that sample; give more GPUs",
                 plan->rollout.sampler->name, plan->model->name,
+                plan->rollout.precision == SAMPLER_FP8 ? "8" : "16",
                 plan->rollout.gpus > 0 ? plan->rollout.gpus : (double)chosen->gpus,
                 chosen->gpu->title);
 }
@@ -167,6 +168,7 @@ enum err plan_rollout(struct plan *plan, struct arena *arena)
     struct rollout *r = &plan->rollout;
     plan->rule = workload_rule();
     *r = (struct rollout){ .sampler = &samplers[request->sampler],
+                           .precision = (enum sampler_precision)request->sampler_precision,
                            .prompt_length = prompt_length(request),
                            .efficiency = exp(plan->prior.log_mid) };
     double steps;

@@ -92,6 +92,7 @@ static void put_objective(struct json_writer *w, const struct plan *plan,
     json_put_number(w, "generations", r->generations);
     json_put_string(w, "response_length", plan->request->response_length);
     json_put_string(w, "sampler", r->sampler->name);
+    json_put_string(w, "sampler_precision", sampler_precisions[r->precision]);
     json_put_number(w, "sampler_gpus", r->gpus);
     json_put_number(w, "async_steps", r->async_steps);
     json_put_string(w, "reward", objective_reward_names[plan->objective.reward]);

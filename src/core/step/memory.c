@@ -295,7 +295,8 @@ static double slack(const double *parts, const struct step *step, const struct s
     double allocated = sum(parts);
     double dynamic = parts[MEMORY_ACTIVATIONS] + parts[MEMORY_LOGITS] + parts[MEMORY_TEMPORARIES];
     double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
-    double holes = per_logit >= 6 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
+    bool fp32 = per_logit >= 8 || r->passes.loss_row_bytes > 0;
+    double holes = fp32 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
     return varied ? varied_slack * dynamic : (r->stack->slack - 1) * allocated + holes;
 }
 

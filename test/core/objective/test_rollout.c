@@ -126,6 +126,21 @@ TEST(rollout_of_dapo_samples_more_than_it_trains_on)
                1e-12);
 }
 
+TEST(rollout_of_8_bit_weights_reads_half_the_bytes_and_holds_more_answers)
+{
+    struct rollout wide = usual(), narrow = usual();
+    wide.prompts = narrow.prompts = wide.generations = narrow.generations = 1;
+    wide.p10 = wide.p50 = wide.p90 = narrow.p10 = narrow.p50 = narrow.p90 = 1000;
+    narrow.precision = SAMPLER_FP8;
+    struct rollout_seconds a = time_of(&wide, "llama-3.1-70b", 8),
+                           b = time_of(&narrow, "llama-3.1-70b", 8);
+    CHECK(a.tensor == 2 && b.tensor == 1);
+    narrow.tensor = 2;
+    b = time_of(&narrow, "llama-3.1-70b", 8);
+    CHECK(b.decode < 0.7 * a.decode && b.decode > 0.5 * a.decode);
+    CHECK(b.rows > a.rows);
+}
+
 TEST(rollout_spans_gpus_where_one_does_not_hold_the_model)
 {
     struct rollout r = usual();

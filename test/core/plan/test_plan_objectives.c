@@ -75,6 +75,22 @@ TEST(plan_of_rl_finds_the_split_of_gpus_between_sampler_and_trainer)
     }
 }
 
+TEST(plan_of_rl_says_where_an_alternative_splits_the_gpus)
+{
+    const struct plan *plan =
+        planning_make("{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"gpus\":16,\"steps\":100,"
+                      "\"objective\":\"grpo\",\"async_steps\":1,"
+                      "\"response_length\":\"600,1400,4096\"}");
+    int others = 0;
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        const struct plan_alternative *other = &plan->alternatives[i];
+        bool differs = other->result.passes.rollout->gpus != plan->rollout.gpus;
+        others += differs;
+        CHECK(differs == (strstr(other->changes, " of them sample") != NULL));
+    }
+    CHECK(others > 0);
+}
+
 TEST(plan_of_rl_further_off_policy_never_takes_longer)
 {
     double before = INFINITY;
