@@ -8,7 +8,7 @@
 // trainers differ in), and reaches the step list as struct step_passes: memory, time, search and
 // forecast then work on its totals and know nothing of objectives.
 //
-//     struct objective objective = { OBJECTIVE_DPO, REFERENCE_AUTO };
+//     struct objective objective = { .kind = OBJECTIVE_DPO, .reference = REFERENCE_AUTO };
 //     TRY(objective_check(&objective, &recipe));
 //     setup.passes = objective_passes(&objective, &recipe, stack, epochs);
 //     TRY(objective_phases(&phases, arena, &setup, efficiency));

@@ -90,8 +90,8 @@ TEST(dpo_steps_are_as_measured_on_an_h200)
 TEST(reference_by_a_second_model_holds_a_16_bit_copy_that_zero_3_shards)
 {
     struct knowledge k = knowledge_open();
-    struct objective model = { OBJECTIVE_DPO, REFERENCE_MODEL };
-    struct objective before = { OBJECTIVE_DPO, REFERENCE_PRECOMPUTED };
+    struct objective model = { .kind = OBJECTIVE_DPO, .reference = REFERENCE_MODEL };
+    struct objective before = { .kind = OBJECTIVE_DPO, .reference = REFERENCE_PRECOMPUTED };
     struct setup second = setup_of(&k, "hf", RECIPE_FULL, model, 1);
     struct setup once = setup_of(&k, "hf", RECIPE_FULL, before, 1);
     double weights = (double)model_parameters(second.model);
@@ -106,7 +106,7 @@ TEST(reference_by_a_second_model_holds_a_16_bit_copy_that_zero_3_shards)
 TEST(reference_computed_before_costs_one_pass_over_all_epochs)
 {
     struct knowledge k = knowledge_open();
-    struct objective before = { OBJECTIVE_DPO, REFERENCE_PRECOMPUTED };
+    struct objective before = { .kind = OBJECTIVE_DPO, .reference = REFERENCE_PRECOMPUTED };
     struct setup one = setup_of(&k, "hf", RECIPE_FULL, before, 1);
     struct setup three = setup_of(&k, "hf", RECIPE_FULL, before, 3);
     struct estimate a = knowledge_estimate(&one), b = knowledge_estimate(&three);
@@ -125,7 +125,7 @@ static double states_of(const struct memory *memory)
 TEST(critic_of_ppo_holds_a_second_model_with_its_states_and_is_trained_like_the_first)
 {
     struct knowledge k = knowledge_open();
-    struct objective none = { OBJECTIVE_PPO, REFERENCE_NONE };
+    struct objective none = { .kind = OBJECTIVE_PPO, .reference = REFERENCE_NONE };
     struct setup grpo = setup_of(&k, "hf", RECIPE_FULL, none, 1), ppo = grpo;
     CHECK(ppo.passes.critic == 1 && ppo.passes.policy == 1);
     grpo.passes.critic = 0;
@@ -187,8 +187,9 @@ TEST(phases_add_up_to_the_step)
 TEST(reference_takes_the_share_of_training_that_published_runs_show)
 {
     struct knowledge k = knowledge_open();
-    struct setup setup = setup_of(&k, "hf-deepspeed", RECIPE_FULL,
-                                  (struct objective){ OBJECTIVE_DPO, REFERENCE_PRECOMPUTED }, 1);
+    struct setup setup = setup_of(
+        &k, "hf-deepspeed", RECIPE_FULL,
+        (struct objective){ .kind = OBJECTIVE_DPO, .reference = REFERENCE_PRECOMPUTED }, 1);
     CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "h100"));
     setup.node = catalog_node_of(&k.catalog, setup.gpu);
     setup.recipe.checkpointing = RECIPE_RECOMPUTE;
@@ -214,8 +215,8 @@ TEST(objectives_refuse_what_they_cannot_have)
 {
     struct recipe recipe = recipe_default();
     struct objective scored = { .kind = OBJECTIVE_DPO, .reward = REWARD_MODEL };
-    struct objective orpo = { OBJECTIVE_ORPO, REFERENCE_MODEL };
-    struct objective dpo = { OBJECTIVE_DPO, REFERENCE_ADAPTERS };
+    struct objective orpo = { .kind = OBJECTIVE_ORPO, .reference = REFERENCE_MODEL };
+    struct objective dpo = { .kind = OBJECTIVE_DPO, .reference = REFERENCE_ADAPTERS };
     CHECK(objective_check(&scored, &recipe) == ERR_USAGE && strstr(error_text(), "dpo"));
     CHECK(objective_check(&orpo, &recipe) == ERR_USAGE);
     CHECK(!objective_check(&dpo, &recipe));

@@ -66,9 +66,9 @@ TEST(plan_of_rl_finds_the_split_of_gpus_between_sampler_and_trainer)
         CHECK(layout_gpus(&found->chosen.layout) + (int64_t)found->rollout.gpus == 16);
         CHECK((found->rollout.gpus > 0) == (async > 0));
         CHECK(found->chosen.workload.global_batch == 256);
-        for (int samplers = async ? 2 : 0; samplers < 16; samplers += 2) {
+        for (int sampling = async ? 2 : 0; sampling < 16; sampling += 2) {
             const struct plan *asked =
-                planning_make(text_format(&test_arena, "%s,\"sampler_gpus\":%d}", job, samplers));
+                planning_make(text_format(&test_arena, "%s,\"sampler_gpus\":%d}", job, sampling));
             if (asked->fits && asked->chosen.stable && asked->chosen.workload.global_batch == 256)
                 CHECK(found->chosen.gpu_hours <= 1.03 * asked->chosen.gpu_hours);
         }
