@@ -117,20 +117,19 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
     return outlook_plan_read(plan, arena, text, asked.plan);
 }
 
-// A plan of preference tuning or RL cannot be measured, by whatever trainer.
+// The built-in engine trains on given rows only.
 static enum err check_objective(struct arena *arena)
 {
-    struct text text;
-    struct json tree;
+    struct outlook_plan plan;
     if (!asked.plan)
         return OK;
-    TRY(file_read(&text, arena, asked.plan));
-    TRY(json_read(&tree, arena, text, asked.plan));
-    struct text objective = json_get_text(&tree, "objective");
-    for (int i = 0; i < OBJECTIVE_AUTO; i++)
-        if (text_is(objective, objective_names[i]))
-            return objective_check_pilot((enum objective_kind)i, asked.plan);
-    return OK;
+    TRY(read_plan(&plan, arena));
+    if (!plan.objective)
+        return OK;
+    return fail(ERR_UNAVAILABLE,
+                "%s: is of %s, which the built-in engine does not train; give the "
+                "trainer's command line after --",
+                asked.plan, plan.objective);
 }
 
 // --- the result --------------------------------------------------------------
@@ -369,9 +368,9 @@ static enum err run_wrapped(struct command_line *line)
 static enum err run(struct command_line *line)
 {
     TRY(read_options(line));
-    TRY(check_objective(line->arena));
     if (line->rest)
         return run_wrapped(line);
+    TRY(check_objective(line->arena));
     struct pilot pilot;
     engine.plan = asked.plan;
     engine.steps = asked.steps;

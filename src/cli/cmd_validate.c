@@ -6,7 +6,7 @@
 #include "cli/data.h"
 #include "cli/terminal/print.h"
 #include "cli/validate_outcomes.h"
-#include "core/measured/validate.h"
+#include "core/measured/rl_run.h"
 #include "host/file.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@ static const double GIB = 1073741824.0;
 struct options_validate {
     bool fit, evidence; // print what is fitted on all reference runs
     bool rows;          // a line per run
+    bool objectives;    // steps of reinforcement learning instead
 };
 
 static const struct field validate_fields[] = {
@@ -25,6 +26,8 @@ static const struct field validate_fields[] = {
     FIELD(options_validate, fit, FLAG, "print data/efficiency.csv, fitted on all reference runs"),
     FIELD(options_validate, evidence, FLAG,
           "print data/evidence.csv, fitted on all reference runs"),
+    FIELD(options_validate, objectives, FLAG,
+          "compare published steps of reinforcement learning instead"),
     { 0 },
 };
 
@@ -496,6 +499,12 @@ static enum err run(struct command_line *line)
         print_fit(&job, &model);
         return OK;
     }
+    if (options.objectives) {
+        struct out out = print_out(line->arena);
+        TRY(rl_run_text(line->arena, &model, options.rows, &out));
+        print_text(&out);
+        return OK;
+    }
     TRY(validate_runs(&job.rows, job.arena, job.runs, job.run_count, job.reference,
                       job.reference_count, &model));
     if (line->common.json) {
@@ -508,7 +517,7 @@ static enum err run(struct command_line *line)
     return OK;
 }
 
-static const char *const first[] = { "rows", "json", "fit", "evidence", NULL };
+static const char *const first[] = { "rows", "json", "objectives", "fit", "evidence", NULL };
 
 static const struct command_example examples[] = {
     { "the forecast's error on all published runs of the catalog", "gpuhours validate" },

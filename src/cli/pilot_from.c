@@ -92,7 +92,6 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     TRY(from_read(request->from, line));
     TRY(from_fill(request->from, &plan, request->gpus));
     from_warn(request->from, line);
-    TRY(objective_check_pilot((enum objective_kind)plan.objective, request->from->from));
     if (request->gpus > 0)
         plan.gpus = request->gpus;
     if (plan.gpus < 1 && !line->common.quiet)
@@ -105,6 +104,8 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
                                   .steps = 1,
                                   .gpus = plan.gpus > 0 ? (double)plan.gpus : 0 };
     TRY(find_batches(out, line, &plan, request->profile, micro, (double)layout.data));
+    if (plan.objective != OBJECTIVE_AUTO && plan.objective != OBJECTIVE_SFT)
+        out->objective = objective_names[plan.objective];
     configure(&out->configuration, &plan, micro, (double)layout.data);
     return OK;
 }

@@ -195,6 +195,33 @@ static void move_rate(struct pilot *out, const struct steady *steady,
     out->step_seconds.mean = moved;
 }
 
+// What the trainer printed of the phases. A sum that it gives in place of its parts stands for
+// them.
+static void fill_phases(struct pilot *out, const struct wrapped *run,
+                        const struct outlook_plan *plan)
+{
+    struct step_series_phases found =
+        step_series_phases(&run->source->series, run->steady.warmup_steps);
+    const double *seconds = found.seconds;
+    bool parts = seconds[TRAINER_PHASE_LOG_PROBABILITIES] > 0;
+    double values = seconds[TRAINER_PHASE_VALUES];
+    out->phases = (struct pilot_phases){
+        .rollout = seconds[TRAINER_PHASE_ROLLOUT],
+        .reward = seconds[TRAINER_PHASE_REWARD],
+        .reference = seconds[TRAINER_PHASE_REFERENCE],
+        .log_probabilities =
+            seconds[parts ? TRAINER_PHASE_LOG_PROBABILITIES : TRAINER_PHASE_SCORING],
+        .critic = seconds[TRAINER_PHASE_CRITIC] + (values > 0 ? values : 0),
+        .training = seconds[TRAINER_PHASE_TRAINING],
+        .weight_update = seconds[TRAINER_PHASE_WEIGHTS],
+    };
+    out->answer_tokens = found.answer_tokens;
+    if (plan) {
+        out->objective = plan->objective;
+        out->planned = plan->phases;
+    }
+}
+
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
                         const struct outlook_plan *plan)
 {
@@ -215,6 +242,7 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
         out->composition.tokens = steady->ordinary_tokens / (double)steady->ordinary_steps;
     fill_stalls(out, run);
     fill_transient(out, run, plan);
+    fill_phases(out, run, plan);
     out->not_seen = not_seen(run, plan, &out->transient, arena);
     if (steady->seconds_per_token >= 0)
         move_rate(out, steady, plan);

@@ -66,6 +66,10 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
         return fail(ERR_INPUT,
                     "%s: lacks gpu_hours or processed_tokens; gpuhours plan --json writes both",
                     name);
+    struct text objective = json_get_text(&tree, "objective");
+    if (objective.size && !text_is(objective, "sft"))
+        out->objective = text_copy(arena, objective);
+    pilot_phases_read(&out->phases, &tree);
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
     workload_read_widths(&out->sights, workload, 1);

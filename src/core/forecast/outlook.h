@@ -32,6 +32,8 @@ struct outlook_plan {
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
     double failures_high_seconds;   // beyond the expected ones, at P90
     struct pilot_configuration configuration;
+    const char *objective;      // NULL: supervised tuning
+    struct pilot_phases phases; // of one step
 };
 
 // Reads what gpuhours plan --json wrote.

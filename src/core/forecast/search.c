@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search walks a tree of configurations and prunes it. For each number of GPUs:
 //
-//     layout            ddp, zero2, fsdp, tensor, pipeline, context, expert, offloaded
-//     └─ checkpointing  none → selective → full            (lightest first)
-//        └─ rows        1 → 2 → 4 → … → 64 per micro-batch (smallest first)
-//           └─ card     every GPU of the catalog against one and the same step list
+//     split             GPUs that only sample, where answers are sampled and nobody says
+//     └─ layout         ddp, zero2, fsdp, tensor, pipeline, context, expert, offloaded
+//        └─ checkpointing  none → selective → full            (lightest first)
+//           └─ rows        1 → 2 → 4 → … → 64 per micro-batch (smallest first)
+//              └─ card     every GPU of the catalog against one and the same step list
 //
 // The list of a step's operations does not depend on the card. It is made once per leaf of the
-// first three levels, and only its memory and time are computed per card: that is what makes
+// levels above, and only its memory and time are computed per card: that is what makes
 // thousands of configurations cost tens of milliseconds. What is skipped, and why that is safe:
 //
 // 1. Rows. Memory grows with the rows of a micro-batch. When a size fits no card, no larger one
@@ -31,6 +32,8 @@
 // the first to become so.
 
 #include "core/forecast/search.h"
+
+#include "core/objective/rollout.h"
 
 #include <assert.h>
 #include <math.h>
@@ -160,6 +163,8 @@ struct walk {
     struct arena *arena;
     struct card *cards;
     size_t card_count;
+    struct step_passes passes; // of the objective, with the split at hand
+    int64_t sampler_gpus;
 };
 
 static struct node node_of(const struct search_space *space, const struct gpu *gpu)
@@ -178,10 +183,10 @@ static double node_gpus(const struct card *card)
     return card->node.gpus > 0 ? (double)card->node.gpus : 8;
 }
 
-static bool suits(const struct search_space *space, const struct card *card,
-                  const struct layout *layout)
+static bool suits(const struct walk *walk, const struct card *card, const struct layout *layout)
 {
-    double inside = node_gpus(card), gpus = (double)layout_gpus(layout);
+    const struct search_space *space = walk->space;
+    double inside = node_gpus(card), gpus = (double)(layout_gpus(layout) + walk->sampler_gpus);
     if (!space->gpu && !card->rentable)
         return false;
     bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
@@ -321,7 +326,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
                                     .stack = space->stack,
                                     .batch = workload->worst,
                                     .accumulation = workload->accumulation,
-                                    .passes = space->passes };
+                                    .passes = walk->passes };
     struct arena_mark mark = arena_mark(walk->arena);
     struct step worst, step = { 0 };
     TRY(step_list(&worst, walk->arena, &request));
@@ -329,14 +334,14 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
     overheads.epochs = space->rule.epochs;
     for (size_t i = 0; i < walk->card_count; i++) {
         struct card *card = &walk->cards[i];
-        if (!suits(space, card, &setup->layout))
+        if (!suits(walk, card, &setup->layout))
             continue;
         struct memory memory;
         struct memory_device device = memory_device(card->gpu, workload->varied_widths);
         request.batch = workload->worst;
         memory_plan(&memory, &worst, &request, &device);
         struct search_result result =
-            result_of(card, &request, workload, &memory, space->sampler_gpus);
+            result_of(card, &request, workload, &memory, walk->sampler_gpus);
         walk->out->considered++;
         if (!memory.fits) {
             note_miss(walk->out, &result);
@@ -364,7 +369,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
 // Whether steps of this workload hold as many rows as the space asks for.
 static bool keeps_batch(const struct search_space *space, const struct workload *workload, int size)
 {
-    if (!(space->global_batch > 0) || (space->gpus && size == 0))
+    if (!(space->global_batch > 0) || (space->gpus && size == 0 && !space->splits))
         return true;
     return fabs(workload->global_batch / space->global_batch - 1) <= space->batch_tolerance + 1e-9;
 }
@@ -405,7 +410,7 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
                                .stack = space->stack,
                                .recipe = space->recipe,
                                .layout = *layout,
-                               .passes = space->passes };
+                               .passes = walk->passes };
         setup.recipe.checkpointing = level;
         TRY(try_rows(walk, &setup));
     }
@@ -454,19 +459,45 @@ static void price_cards(struct walk *walk, int64_t gpus)
         walk->cards[i].rentable = true;
 }
 
+// With so many of the GPUs that only sample.
+static enum err try_split(struct walk *walk, int64_t gpus, int64_t sampling)
+{
+    const struct search_space *space = walk->space;
+    struct layouts layouts;
+    enum err err = list_layouts(&layouts, gpus - sampling, space);
+    if (err)
+        return space->gpus && !space->splits ? err : OK; // a layout that needs more GPUs
+    walk->sampler_gpus = sampling;
+    walk->passes = space->passes;
+    if (space->passes.rollout) {
+        struct rollout *rollout = ARENA_NEW(walk->arena, struct rollout, 1);
+        *rollout = *space->passes.rollout;
+        rollout->gpus = (double)sampling;
+        walk->passes.rollout = rollout;
+    }
+    for (size_t i = 0; i < layouts.count; i++)
+        TRY(try_layout(walk, &layouts.items[i]));
+    return OK;
+}
+
 static enum err try_count(struct walk *walk, int64_t gpus)
 {
-    struct layouts layouts;
-    if (gpus <= walk->space->sampler_gpus)
+    enum { PARTS = 8 };
+    const struct search_space *space = walk->space;
+    if (gpus <= space->sampler_gpus)
         return OK;
-    enum err err = list_layouts(&layouts, gpus - walk->space->sampler_gpus, walk->space);
-    if (err)
-        return walk->space->gpus ? err : OK; // a layout that needs more GPUs than these
     price_cards(walk, gpus);
     for (size_t i = 0; i < walk->card_count; i++)
         walk->cards[i].found = false;
-    for (size_t i = 0; i < layouts.count; i++)
-        TRY(try_layout(walk, &layouts.items[i]));
+    bool turns = !space->splits || !(space->passes.rollout->async_steps > 0);
+    if (turns)
+        TRY(try_split(walk, gpus, space->splits ? 0 : space->sampler_gpus));
+    for (int64_t part = 1, tried = 0; space->splits && part < PARTS; part++) {
+        int64_t sampling = gpus * part / PARTS;
+        if (sampling > tried)
+            TRY(try_split(walk, gpus, sampling));
+        tried = sampling;
+    }
     for (size_t i = 0; i < walk->card_count; i++)
         if (walk->cards[i].found)
             walk->out->best[walk->out->count++] = walk->cards[i].best;

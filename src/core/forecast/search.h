@@ -42,7 +42,8 @@ struct search_space {
     const struct gpu *gpu;   // NULL: all of the vendor that can be rented
     const char *vendor;
     int64_t gpus;         // 0: 1 … 64
-    int64_t sampler_gpus; // of these, that only sample
+    int64_t sampler_gpus; // of these, that only sample; as passes.rollout says
+    bool splits;          // how many sample is searched
     int64_t node_gpus;    // 0: as the catalog's node has
 };
 

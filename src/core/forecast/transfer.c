@@ -137,6 +137,8 @@ static enum err find_layout(struct transfer *transfer)
     int64_t gpus = c->gpus > 0                      ? c->gpus
                    : transfer->pilot->gpu.count > 0 ? transfer->pilot->gpu.count
                                                     : 1;
+    if (c->sampler_gpus > 0 && c->sampler_gpus < gpus)
+        gpus -= c->sampler_gpus;
     transfer->setup.layout = layout_single();
     if (!c->parallel || !strcmp(c->parallel, "auto"))
         transfer->setup.layout.data = gpus;
@@ -162,6 +164,7 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     TRY(find_layout(out));
     out->setup.recipe = pilot->configuration.recipe;
     out->recipe = estimate_recipe(&out->setup);
+    out->setup.passes = source->passes;
     find_batch(out, source);
     TRY(plausible_rate(&(struct plausible){ pilot->tokens_per_s.mean, out->setup.model,
                                             &out->recipe, out->setup.gpu,

@@ -54,6 +54,7 @@ struct transfer_source {
     const struct model *model;        // of the plan, which may not be in the catalog
     const struct stack *stack;        // likewise
     const struct workload_rule *rule; // of the plan: fills in what the pilot did not count
+    struct step_passes passes;        // of the objective, without sampling
 };
 
 struct transfer {

@@ -55,6 +55,7 @@ struct managed {
     int method;
     double least_parameters, most_parameters, usd_per_million_tokens;
     const char *confidence, *source, *as_of, *note;
+    int objective; // what the price is for: supervised or preference tuning
 };
 extern const struct field managed_fields[];
 enum err hosting_read_managed(struct managed **out, size_t *count, struct arena *arena,

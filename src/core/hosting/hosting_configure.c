@@ -50,7 +50,8 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         .recipe = plan->request->recipe,
         .rule = plan->rule,
         .passes = plan->chosen.passes,
-        .sampler_gpus = (int64_t)plan->rollout.gpus,
+        .sampler_gpus = plan->splits ? 0 : (int64_t)plan->rollout.gpus,
+        .splits = plan->splits,
         .efficiency = plan->efficiency,
         .overheads = &plan->overheads,
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
@@ -65,7 +66,8 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         TRY(layout_check(text_of(space.parallel))); // a layout that no number of GPUs can have
         struct layout layout;
         int64_t trainers = space.gpus - space.sampler_gpus;
-        if (trainers < 1 || layout_read(&layout, text_of(space.parallel), trainers))
+        bool can = trainers > 0 && !layout_read(&layout, text_of(space.parallel), trainers);
+        if (!can && !space.splits)
             return OK; // a layout that this number of GPUs cannot have: the groups do not fit
     }
     struct search search;

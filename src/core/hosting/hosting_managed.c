@@ -12,6 +12,9 @@
 static const char *const methods[] = { "full", "lora", "any", NULL };
 enum { METHOD_FULL, METHOD_LORA, METHOD_ANY };
 
+enum { TUNING_SFT, TUNING_PREFERENCE };
+static const char *const tunings[] = { "sft", "preference", NULL };
+
 const struct field managed_fields[] = {
     FIELD_NEEDED(managed, provider, TEXT, "provider"),
     FIELD_NEEDED(managed, service, TEXT, "its service, or the size of models that it is for"),
@@ -24,6 +27,7 @@ const struct field managed_fields[] = {
     FIELD_NEEDED(managed, source, TEXT, "where the price comes from"),
     FIELD_NEEDED(managed, as_of, DATE, "date of the price"),
     FIELD(managed, note, TEXT, "remark"),
+    FIELD_OF(managed, objective, tunings, "what the price is for"),
     { 0 },
 };
 
@@ -40,6 +44,10 @@ static bool is_for(const struct managed *service, const struct plan *plan)
 {
     double parameters = (double)model_parameters(plan->model);
     int method = plan->request->recipe.method == RECIPE_FULL ? METHOD_FULL : METHOD_LORA;
+    enum objective_kind objective = plan->objective.kind;
+    int tuning = objective == OBJECTIVE_SFT ? TUNING_SFT : TUNING_PREFERENCE;
+    if (objective_samples(objective) || service->objective != tuning)
+        return false; // nobody sells reinforcement learning by the token
     return (!service->model || !strcmp(service->model, plan->model->name)) &&
            (service->method == METHOD_ANY || service->method == method) &&
            parameters > service->least_parameters && parameters <= service->most_parameters;

@@ -16,6 +16,8 @@ static const struct field head_fields[] = {
     FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
     FIELD(pilot, trainer, TEXT, "trainer that ran"),
+    FIELD(pilot, objective, TEXT, "what was optimised"),
+    FIELD(pilot, answer_tokens, NUMBER, "mean length of a sampled answer"),
     FIELD(pilot, elapsed_seconds, SECONDS, "duration of the whole pilot"),
     FIELD(pilot, as_of, TEXT, "date"),
     { 0 },
@@ -106,12 +108,30 @@ static const struct field transient_fields[] = {
     { 0 },
 };
 
+#define PHASE_FIELDS(member)                                                                  \
+    {                                                                                         \
+        FIELD_AS("rollout", pilot, member.rollout, SECONDS, "answers are sampled"),           \
+            FIELD_AS("reward", pilot, member.reward, SECONDS, "answers are scored"),          \
+            FIELD_AS("reference", pilot, member.reference, SECONDS, "pass of the reference"), \
+            FIELD_AS("log_probabilities", pilot, member.log_probabilities, SECONDS,           \
+                     "passes of the policy without gradients, or all that score"),            \
+            FIELD_AS("critic", pilot, member.critic, SECONDS,                                 \
+                     "values and training of the critic"),                                    \
+            FIELD_AS("training", pilot, member.training, SECONDS, "training of the policy"),  \
+            FIELD_AS("weight_update", pilot, member.weight_update, SECONDS,                   \
+                     "new weights to the sampler"),                                           \
+            { 0 },                                                                            \
+    }
+static const struct field phases_fields[] = PHASE_FIELDS(phases);
+static const struct field planned_fields[] = PHASE_FIELDS(planned);
+
 static const struct field configuration_fields[] = {
     FIELD(pilot_configuration, model, TEXT, "as in the catalog, or a folder"),
     FIELD(pilot_configuration, stack, TEXT, "as in stacks.json"),
     FIELD(pilot_configuration, gpu, TEXT, "as in the catalog"),
     FIELD(pilot_configuration, gpus, COUNT, "number of GPUs, all nodes"),
     FIELD(pilot_configuration, nodes, COUNT, "number of nodes"),
+    FIELD(pilot_configuration, sampler_gpus, COUNT, "GPUs that only sample"),
     FIELD(pilot_configuration, parallel, TEXT, "layout"),
     FIELD(pilot_configuration, context, NUMBER, "most tokens of a row"),
     FIELD(pilot_configuration, batching, TEXT, "how rows become batches"),
@@ -132,7 +152,8 @@ static const struct section {
     { "step_seconds", seconds_fields },    { "fit", fit_fields },
     { "composition", composition_fields }, { "gpu", card_fields },
     { "stalls", stalls_fields },           { "apart", apart_fields },
-    { "transient", transient_fields },
+    { "transient", transient_fields },     { "phases", phases_fields },
+    { "planned_phases", planned_fields },
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -211,6 +232,37 @@ enum err pilot_configuration_read(struct pilot_configuration *out, struct arena 
     }
     TRY(check_counts(out, place));
     return field_read(recipe_fields, &out->recipe, arena, in, place, false);
+}
+
+double pilot_trainer_seconds(const struct pilot *pilot)
+{
+    const struct pilot_phases *p = &pilot->phases;
+    const double parts[] = { p->reference, p->log_probabilities, p->critic };
+    double seconds = p->rollout > 0 && p->training > 0 ? p->training : NAN;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        seconds += parts[i] > 0 ? parts[i] : 0;
+    return seconds;
+}
+
+void pilot_phases_read(struct pilot_phases *out, const struct json *plan)
+{
+    struct pilot planned;
+    pilot_clear(&planned);
+    const struct json *phases = json_get(plan, "phases");
+    for (size_t i = 0; phases && phases->kind == JSON_ARRAY && i < phases->count; i++) {
+        struct text name = json_get_text(&phases->items[i], "name");
+        char key[32] = { 0 };
+        for (size_t c = 0; c < name.size && c + 1 < sizeof key; c++)
+            key[c] = (char)(name.at[c] == ' ' ? '_' : name.at[c]);
+        const struct field *field = field_find(planned_fields, text_of(key));
+        if (field)
+            *(double *)((char *)&planned + field->offset) =
+                json_get_number(&phases->items[i], "seconds", NAN);
+        // A trainer's time of sampling has the wait for the longest answer in it.
+        if (text_is(name, "waiting") && planned.planned.rollout > 0)
+            planned.planned.rollout += json_get_number(&phases->items[i], "seconds", 0);
+    }
+    *out = planned.planned;
 }
 
 static enum err check_kind(const struct json *tree, const char *name)
@@ -304,6 +356,10 @@ const char *pilot_lacks(const struct pilot *pilot)
     if (gpu && !strcmp(gpu, "cpu"))
         return "was measured on a CPU, which tells nothing about a GPU: run the pilot on the GPU "
                "that will train";
+    if (pilot->planned.rollout > 0 && isnan(pilot_trainer_seconds(pilot)))
+        return "does not tell the phases of its steps apart: verl, NeMo-RL and OpenRLHF print "
+               "them, "
+               "TRL does not";
     if (!(pilot->tokens_per_s.mean > 0))
         return "has no tokens/s: set composition.tokens in it, or run the pilot "
                "again with --tokens-per-step N, --from CONFIG or --plan FILE";

@@ -72,10 +72,17 @@ struct pilot_transient {
     double first_steps_seconds;     // of the first steps beyond steady ones: kernels are loaded
 };
 
+// Seconds of one step of reinforcement learning, as the trainer told them apart, or as a plan has
+// them.
+struct pilot_phases {
+    double rollout, reward, reference, log_probabilities, critic, training, weight_update;
+};
+
 // What ran; the keys are those of a plan's "configuration".
 struct pilot_configuration {
     const char *model, *stack, *gpu, *parallel, *batching;
     int64_t gpus, nodes;
+    int64_t sampler_gpus; // of these, that only sample
     double context, micro_batch, accumulation, global_batch;
     double tokens, padding_share; // of the data set, as the plan that is measured has them
     struct recipe recipe;
@@ -98,6 +105,9 @@ struct pilot {
     struct pilot_stalls stalls;
     struct pilot_apart apart;
     struct pilot_transient transient;
+    const char *objective;               // NULL: supervised tuning
+    struct pilot_phases phases, planned; // measured, and of the plan that was measured
+    double answer_tokens;                // mean length of a sampled answer
     double elapsed_seconds;
     const char *as_of;                 // date
     const struct trainer_config *from; // the trainer's configuration; NULL: unknown
@@ -109,6 +119,12 @@ enum err pilot_read(struct pilot *out, struct arena *arena, struct text json, co
 
 // Why `plan --pilot` cannot use this pilot and how to fix it, as a clause; NULL: it can.
 const char *pilot_lacks(const struct pilot *pilot);
+
+// Seconds in which the GPUs that train are at work on a step; NAN: its phases were not told apart.
+double pilot_trainer_seconds(const struct pilot *pilot);
+
+// Reads the phases of a plan's document.
+void pilot_phases_read(struct pilot_phases *out, const struct json *plan);
 
 // Reads the member "configuration" of a plan or a pilot; keys that it lacks stay unknown.
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,

@@ -85,6 +85,18 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
         out_labelled(out, "overheads", line);
 }
 
+static void put_phases(const struct pilot *pilot, struct arena *arena, struct out *out)
+{
+    static const char *const names[] = { "rollout", "reward",   "reference",    "log-probabilities",
+                                         "critic",  "training", "weight update" };
+    const struct pilot_phases *p = &pilot->phases;
+    const double values[] = { p->rollout, p->reward,   p->reference,    p->log_probabilities,
+                              p->critic,  p->training, p->weight_update };
+    const char *line = join_seconds(arena, names, values, sizeof values / sizeof *values);
+    if (line)
+        out_labelled(out, "phases", line);
+}
+
 static void put_gpu(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_gpu *gpu = &pilot->gpu;
@@ -128,6 +140,7 @@ void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     put_rate(pilot, arena, out);
     put_steps(pilot, arena, out);
+    put_phases(pilot, arena, out);
     put_transient(pilot, arena, out);
     put_stalls(pilot, arena, out);
     if (pilot->not_seen)

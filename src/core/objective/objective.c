@@ -9,42 +9,55 @@
 #include <math.h>
 #include <string.h>
 
-const char *const objective_names[] = { "sft",    "dpo",  "orpo", "kto",  "simpo", "ipo",
-                                        "reward", "grpo", "ppo",  "auto", NULL };
+const char *const objective_names[] = { "sft",  "dpo",  "orpo", "kto",  "simpo", "ipo",  "reward",
+                                        "grpo", "dapo", "gspo", "rloo", "ppo",   "auto", NULL };
 const char *const objective_reference_names[] = { "auto",        "adapters", "model",
                                                   "precomputed", "none",     NULL };
+const char *const objective_reward_names[] = { "rule", "model", NULL };
 
 // KTO's trainers estimate a KL term from mismatched answers: a pass of the policy and one of the
-// reference more, both without gradients. ORPO and SimPO were made to need no reference.
+// reference more, both without gradients. ORPO and SimPO were made to need no reference, DAPO too.
+// DAPO samples again until no prompt is left whose answers are all right or all wrong: twice as
+// many on average is assumed (its authors sample three times the batch at once). GSPO weighs whole
+// answers where GRPO weighs tokens, and RLOO takes another mean off: the step is the same.
 static const struct {
     double rows_each;         // sequences of what --micro-batch counts
     double reference, policy; // passes without gradients
-    bool scores_rows;         // no logits
-    const char *refused;      // why it is not forecast; NULL: it is
+    double generations;       // answers to a prompt; 0: it does not sample
+    double oversampling;
+    bool critic;
+    bool scores_rows; // no logits
 } objectives[OBJECTIVES] = {
-    [OBJECTIVE_SFT] = { 1, 0, 0, false, NULL },
-    [OBJECTIVE_DPO] = { 2, 1, 0, false, NULL },
-    [OBJECTIVE_IPO] = { 2, 1, 0, false, NULL },
-    [OBJECTIVE_KTO] = { 1, 2, 1, false, NULL },
-    [OBJECTIVE_ORPO] = { 2, 0, 0, false, NULL },
-    [OBJECTIVE_SIMPO] = { 2, 0, 0, false, NULL },
-    [OBJECTIVE_REWARD] = { 2, 0, 0, true, NULL },
-    [OBJECTIVE_GRPO] = { 1, 1, 1, false, NULL },
-    [OBJECTIVE_PPO] = { 1, 1, 1, false, "its critic is not modelled yet; grpo has none" },
+    [OBJECTIVE_SFT] = { .rows_each = 1 },
+    [OBJECTIVE_DPO] = { .rows_each = 2, .reference = 1 },
+    [OBJECTIVE_IPO] = { .rows_each = 2, .reference = 1 },
+    [OBJECTIVE_KTO] = { .rows_each = 1, .reference = 2, .policy = 1 },
+    [OBJECTIVE_ORPO] = { .rows_each = 2 },
+    [OBJECTIVE_SIMPO] = { .rows_each = 2 },
+    [OBJECTIVE_REWARD] = { .rows_each = 2, .scores_rows = true },
+    [OBJECTIVE_GRPO] = { 1, 1, 1, .generations = 8, .oversampling = 1 },
+    [OBJECTIVE_DAPO] = { 1, 0, 1, .generations = 16, .oversampling = 2 },
+    [OBJECTIVE_GSPO] = { 1, 1, 1, .generations = 8, .oversampling = 1 },
+    [OBJECTIVE_RLOO] = { 1, 1, 1, .generations = 2, .oversampling = 1 },
+    [OBJECTIVE_PPO] = { 1, 1, 1, .generations = 1, .oversampling = 1, .critic = true },
 };
 
 // Log-probabilities need the logits, so that losses fused with the head do not apply. Bytes per
-// logit at the peak, and moved in both passes. TRL takes 16-bit logits row by row: logits,
-// log-softmax, gradient, and the copy whose mean it logs. LLaMA-Factory and OpenRLHF make fp32
-// logits first. Megatron's trainers pack pairs and take fp32 log-probabilities of each shard.
+// logit at the peak, and moved in both passes. TRL takes them row by row, under autocast in fp32:
+// what backward needs (4) and the gradient of the 16-bit logits (2), with 9 of the row at work;
+// kernels of one row at a time, over vectors as long as the vocabulary, move some 54 bytes at half
+// the memory's rate. LLaMA-Factory and OpenRLHF make fp32 logits first. Megatron's trainers pack
+// pairs and take fp32 log-probabilities of each shard. PEFT switches an adapter off and on in 0.17
+// ms of the host. TRL's and PEFT's were measured: bench/results/h200.md.
 static const struct {
     const char *trainer; // as a stack names it; NULL: all others, which build on TRL
-    double loss_bytes, loss_moved_bytes;
+    double loss_bytes, loss_row_bytes, loss_moved_bytes;
+    double switch_launches; // for each of an adapter's two products
     bool packs;
 } trainers[] = {
-    { "llama-factory", 14, 46, false },
-    { "nemo", 10, 24, true },
-    { NULL, 8, 24, false },
+    { "llama-factory", 14, 0, 46, 2, false },
+    { "nemo", 10, 0, 24, 0, true },
+    { NULL, 6, 9, 100, 2, false },
 };
 
 static size_t trainer_of(const struct stack *stack)
@@ -60,8 +73,8 @@ enum err objective_check(const struct objective *objective, const struct recipe 
 {
     const char *name = objective_names[objective->kind];
     const char *reference = objective_reference_names[objective->reference];
-    if (objectives[objective->kind].refused)
-        return fail(ERR_USAGE, "--objective %s: %s", name, objectives[objective->kind].refused);
+    if (objective->reward == REWARD_MODEL && !objective_samples(objective->kind))
+        return fail(ERR_USAGE, "--reward model: %s samples no answers that could be scored", name);
     if (objective->reference == REFERENCE_AUTO || objective->reference == REFERENCE_NONE)
         return OK;
     if (!(objectives[objective->kind].reference > 0))
@@ -76,6 +89,21 @@ enum err objective_check(const struct objective *objective, const struct recipe 
 bool objective_is_paired(enum objective_kind kind)
 {
     return objectives[kind].rows_each == 2;
+}
+
+bool objective_samples(enum objective_kind kind)
+{
+    return objectives[kind].generations > 0;
+}
+
+double objective_generations(enum objective_kind kind)
+{
+    return objectives[kind].generations;
+}
+
+double objective_oversampling(enum objective_kind kind)
+{
+    return objectives[kind].oversampling;
 }
 
 double objective_rows_each(enum objective_kind kind)
@@ -112,19 +140,24 @@ struct step_passes objective_passes(const struct objective *objective, const str
         passes /= fmax(1, epochs);
     size_t trainer = trainer_of(stack);
     bool scores = objectives[objective->kind].scores_rows;
+    double reward = objective->reward == REWARD_MODEL ? 1 : 0;
     return (struct step_passes){
         .reference = passes,
         .policy = objectives[objective->kind].policy,
-        .frozen_copy = reference == REFERENCE_MODEL,
+        .reward = reward,
+        .critic = objectives[objective->kind].critic ? 1 : 0,
+        .frozen_copies = (reference == REFERENCE_MODEL) + reward,
         .scores_rows = scores,
         .loss_bytes = scores ? 0 : trainers[trainer].loss_bytes,
         .loss_moved_bytes = scores ? 0 : trainers[trainer].loss_moved_bytes,
+        .loss_row_bytes = scores ? 0 : trainers[trainer].loss_row_bytes,
+        .switch_launches = reference == REFERENCE_ADAPTERS ? trainers[trainer].switch_launches : 0,
     };
 }
 
 double objective_spread(enum objective_kind kind)
 {
-    return kind == OBJECTIVE_SFT ? 0 : kind == OBJECTIVE_GRPO ? 0.35 : 0.15;
+    return kind == OBJECTIVE_SFT ? 0 : objective_samples(kind) ? 0.35 : 0.15;
 }
 
 // --- phases ------------------------------------------------------------------
@@ -135,61 +168,74 @@ static void add_phase(struct objective_phases *out, const char *name, double sec
         out->items[out->count++] = (struct objective_phase){ .name = name, .seconds = seconds };
 }
 
-// Seconds of a step with only some of the passes. A phase is the difference that its passes make,
-// with everything that they gather, send and wait for.
-static enum err time_passes(struct timing *out, struct arena *arena, const struct setup *setup,
-                            double reference, double policy)
+enum err objective_check_pilot(enum objective_kind kind, const char *measured, const char *name)
 {
-    struct setup part = *setup;
-    struct estimate estimate;
-    part.passes.sampling = NULL;
-    part.passes.reference = reference;
-    part.passes.policy = policy;
-    TRY(estimate_make(&estimate, arena, &part));
-    *out = estimate.timing;
-    return OK;
+    if (!strcmp(objective_names[kind], measured ? measured : "sft"))
+        return OK;
+    return fail(ERR_INPUT, "%s: measured %s, and this plan is of %s; give a pilot of it", name,
+                measured ? measured : "sft", objective_names[kind]);
 }
 
-enum err objective_check_pilot(enum objective_kind kind, const char *name)
+// What the passes of one phase add to a step that has those of the phases before it, with
+// everything that they gather, send and wait for.
+static enum err time_added(double *out, struct timing *before, struct arena *arena,
+                           struct setup *setup)
 {
-    if (kind == OBJECTIVE_SFT || kind == OBJECTIVE_AUTO)
-        return OK;
-    return fail(
-        ERR_UNAVAILABLE,
-        "%s: is of %s, of which pilots are not modelled yet: the phases of its steps are not "
-        "told apart; plan without --pilot, and follow the run with gpuhours watch",
-        name, objective_names[kind]);
+    struct estimate estimate;
+    TRY(estimate_make(&estimate, arena, setup));
+    *out = estimate.timing.step_seconds - before->step_seconds;
+    *before = estimate.timing;
+    return OK;
 }
 
 enum err objective_phases(struct objective_phases *out, struct arena *arena,
                           const struct setup *setup, double efficiency)
 {
     struct arena_mark mark = arena_mark(arena);
-    struct timing training, with_policy, all;
+    struct setup part = *setup;
+    const struct step_passes *all = &setup->passes;
+    struct timing timing = { 0 };
+    double training, policy, reference, reward, critic;
     *out = (struct objective_phases){ 0 };
-    TRY(time_passes(&training, arena, setup, 0, 0));
-    TRY(time_passes(&with_policy, arena, setup, 0, setup->passes.policy));
-    TRY(time_passes(&all, arena, setup, setup->passes.reference, setup->passes.policy));
+    part.passes = (struct step_passes){ .scores_rows = all->scores_rows,
+                                        .loss_bytes = all->loss_bytes,
+                                        .loss_moved_bytes = all->loss_moved_bytes,
+                                        .loss_row_bytes = all->loss_row_bytes,
+                                        .switch_launches = all->switch_launches };
+    TRY(time_added(&training, &timing, arena, &part));
+    double micro = setup->accumulation * timing.micro_seconds;
+    double update = timing.update_seconds + timing.offload_seconds;
+    part.passes.policy = all->policy;
+    TRY(time_added(&policy, &timing, arena, &part));
+    part.passes.reference = all->reference;
+    TRY(time_added(&reference, &timing, arena, &part));
+    part.passes.reward = all->reward;
+    TRY(time_added(&reward, &timing, arena, &part));
+    part.passes.critic = all->critic;
+    TRY(time_added(&critic, &timing, arena, &part));
     arena_rewind(arena, mark);
     struct rollout_seconds rollout = { 0 };
-    if (setup->passes.rollout) {
+    double sampler_waits = 0, trainer = timing.step_seconds / efficiency;
+    if (all->rollout) {
         struct links links = network_links(setup->gpu, setup->node);
-        rollout_time(&rollout, setup->passes.rollout, setup->model, setup->gpu, &links,
+        rollout_time(&rollout, all->rollout, setup->model, setup->gpu, &links,
                      (double)layout_gpus(&setup->layout));
+        sampler_waits = rollout_added(&rollout, all->rollout, trainer) - rollout.transfer;
     }
-    double micro = setup->accumulation * training.micro_seconds;
-    double update = training.update_seconds + training.offload_seconds;
-    double reference = all.step_seconds - with_policy.step_seconds;
-    double policy = with_policy.step_seconds - training.step_seconds;
-    double waiting = training.step_seconds - micro - update;
-    double total = all.step_seconds / efficiency + rollout_total(&rollout);
-    add_phase(out, "rollout", rollout.prefill + rollout.decode);
-    add_phase(out, "reward", rollout.reward);
+    bool beside = all->rollout && all->rollout->async_steps > 0;
+    double total = trainer + rollout_added(&rollout, all->rollout, trainer);
+    add_phase(out, "rollout", rollout.prefill + rollout.decode + (beside ? rollout.waiting : 0));
+    if (beside)
+        out->items[0].beside = true;
+    add_phase(out, "reward", (beside ? 0 : rollout.reward) + reward / efficiency);
     add_phase(out, "reference", reference / efficiency);
     add_phase(out, "log-probabilities", policy / efficiency);
+    add_phase(out, "critic", critic / efficiency);
     add_phase(out, "training", micro / efficiency);
     add_phase(out, "weight update", update / efficiency + rollout.transfer);
-    add_phase(out, "waiting", waiting / efficiency + rollout.waiting);
+    add_phase(out, "waiting",
+              (training - micro - update) / efficiency +
+                  (beside ? sampler_waits : rollout.waiting));
     for (size_t i = 0; i < out->count; i++)
         out->items[i].share = out->items[i].seconds / total;
     return OK;

@@ -10,21 +10,53 @@
 #include <math.h>
 
 // Shares and seconds are assumed from how the engines work; docs/formulas.md says what they were
-// held against. hf: transformers' generate runs a layer's kernels one by one and copies the cache.
+// held against. hf: transformers' generate launches the 12 operations of a layer one by one (50 µs
+// each, as the Trainer's forward pass), appends to the cache by copying it, and never lets a new
+// row in.
 const struct sampler samplers[] = {
-    { "vllm", "vLLM", 0.65, 0.004, 30e-6, 0.9, 0.6, 1024, true, true,
-      "CUDA graphs and continuous batching; the step's host time is assumed" },
-    { "sglang", "SGLang", 0.65, 0.004, 30e-6, 0.9, 0.6, 1024, true, true, "taken to be as vLLM" },
-    { "hf", "transformers generate", 0.45, 0.030, 0, 0.9, 0.5, 1 << 16, false, false,
-      "one padded batch until its longest row, about 900 launches a step" },
+    { .name = "vllm",
+      .title = "vLLM",
+      .bandwidth_share = 0.65,
+      .step_seconds = 0.004,
+      .token_seconds = 30e-6,
+      .memory_share = 0.9,
+      .shared_share = 0.6,
+      .most_rows = 1024,
+      .cache_moves = 1,
+      .continuous = true,
+      .tensor = true,
+      .source = "CUDA graphs and continuous batching; the step's host time is assumed" },
+    { .name = "sglang",
+      .title = "SGLang",
+      .bandwidth_share = 0.65,
+      .step_seconds = 0.004,
+      .token_seconds = 30e-6,
+      .memory_share = 0.9,
+      .shared_share = 0.6,
+      .most_rows = 1024,
+      .cache_moves = 1,
+      .continuous = true,
+      .tensor = true,
+      .source = "taken to be as vLLM" },
+    { .name = "hf",
+      .title = "transformers generate",
+      .bandwidth_share = 0.7,
+      .step_seconds = 0.003,
+      .layer_seconds = 0.0006,
+      .memory_share = 0.9,
+      .shared_share = 0.5,
+      .most_rows = 1 << 16,
+      .cache_moves = 3,
+      .source = "one padded batch until its longest row; host times assumed from training steps" },
     { 0 },
 };
 const char *const sampler_names[] = { "vllm", "sglang", "hf", NULL };
+const char *const sampler_precisions[] = { "bf16", "fp8", NULL };
 
 enum { POINTS = 160 };                       // of an integral over lengths
 static const double reward_seconds = 0.001;  // per answer, on the host's cores: assumed
 static const double wake_seconds = 5;        // to free the GPUs for the other side: assumed
-static const double tensor_seconds = 0.0013; // per tensor: names, handles, conversion
+static const double tensor_seconds = 0.0013; // per tensor, on the same GPUs: names, handles
 static const double resend_seconds = 1;      // to stop, load and start separate engines
 static const double decode_products = 0.6;   // of the sustained rate, for few rows
 
@@ -76,6 +108,7 @@ struct engine {
     double weights, experts, expert_share; // bytes read always; of all experts; of one per row
     double active;                         // weights that a token passes
     double cache;                          // bytes of a token's keys and values
+    double launch;                         // of the host beside the GPU, per step
     double seconds;                        // of host and sums over GPUs, per step
 };
 
@@ -87,17 +120,24 @@ static double cache_bytes(const struct model *model)
     return 2 * values * (double)model->layers;
 }
 
+// 8-bit weights run on the 8-bit units where the GPU has some, else they are widened.
+static int products_of(const struct rollout *r, const struct gpu *gpu)
+{
+    return r->precision == SAMPLER_FP8 && gpu->supports_fp8 ? RECIPE_FP8 : RECIPE_BF16;
+}
+
 static struct engine engine_of(const struct rollout *r, const struct model *model,
                                const struct gpu *gpu, const struct links *links, double tensor)
 {
-    double all = 2 * (double)model_parameters(model),
+    double bytes = r->precision == SAMPLER_FP8 ? 1 : 2;
+    double all = bytes * (double)model_parameters(model),
            active = (double)model_active_parameters(model);
     double experts = 0;
     struct model_linear linears[MODEL_LINEARS];
     size_t count = model->experts ? model_linears(model, MODEL_SPARSE, linears) : 0;
     for (size_t i = 0; i < count; i++)
         if (linears[i].role == MODEL_EXPERT)
-            experts += 2 * (double)(linears[i].in * linears[i].out * linears[i].count) *
+            experts += bytes * (double)(linears[i].in * linears[i].out * linears[i].count) *
                        (double)model_layers(model, MODEL_SPARSE);
     // A sum over few rows is latency: one hop inside a node, a tree over nodes.
     double nodes = tensor / fmin(tensor, links->node_gpus);
@@ -107,12 +147,13 @@ static struct engine engine_of(const struct rollout *r, const struct model *mode
         .rollout = r,
         .tensor = tensor,
         .memory = tensor * compute_memory_bytes_per_s(gpu) * r->sampler->bandwidth_share,
-        .products = tensor * decode_products * compute_matmul_flops_per_s(gpu, RECIPE_BF16),
+        .products = tensor * decode_products * compute_matmul_flops_per_s(gpu, products_of(r, gpu)),
         .weights = all - experts,
         .experts = experts,
         .expert_share = model->experts ? (double)model->experts_active / (double)model->experts : 0,
         .active = active,
         .cache = cache_bytes(model),
+        .launch = (double)model->layers * r->sampler->layer_seconds,
         .seconds =
             r->sampler->step_seconds + (tensor > 1 ? 2 * (double)model->layers * latency : 0),
     };
@@ -124,9 +165,11 @@ static double decode_seconds(const struct engine *e, double rows, double length)
     double touched = e->expert_share > 0 ? 1 - pow(1 - e->expert_share, rows) : 0;
     double read = (e->weights + e->experts * touched) / e->memory;
     double computed = 2 * e->active * rows / e->products;
-    double cached = rows * (e->rollout->prompt_length + length) * e->cache / e->memory;
+    double moved =
+        rows * (e->rollout->prompt_length + length) * e->cache * e->rollout->sampler->cache_moves;
+    double device = fmax(read, computed) + moved / e->memory;
     double host = e->seconds + rows * e->rollout->sampler->token_seconds;
-    return fmax(read, computed) + cached + host;
+    return pow(pow(device, 4) + pow(e->launch, 4), 0.25) + host; // as compute.c adds the two
 }
 
 // --- an engine's answers -----------------------------------------------------
@@ -170,19 +213,21 @@ static double rows_that_fit(const struct engine *e, const struct gpu *gpu, doubl
     return fmin(e->rollout->sampler->most_rows, rows);
 }
 
-// The new weights go to the sampler tensor by tensor, gathered whole: every GPU sees all bytes.
+// The new weights go to the sampler gathered whole: every GPU sees all bytes. Engines on the same
+// GPUs take them tensor by tensor through handles; GPUs of their own get them in large broadcasts.
 static double transfer_seconds(const struct rollout *r, const struct model *model,
                                const struct links *links)
 {
-    double tensors = 0, bytes = 2 * (double)model_parameters(model);
+    double tensors = 0, sent = 2 * (double)model_parameters(model) / links->network_bytes_per_s;
+    if (r->gpus > 0)
+        return resend_seconds + sent;
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
         struct model_linear linears[MODEL_LINEARS];
         size_t count = model_linears(model, (enum model_layer)kind, linears);
         for (size_t i = 0; i < count; i++)
             tensors += (double)(linears[i].count * model_layers(model, (enum model_layer)kind));
     }
-    return (r->gpus > 0 ? resend_seconds : wake_seconds) + tensors * tensor_seconds +
-           bytes / links->network_bytes_per_s;
+    return wake_seconds + tensors * tensor_seconds + sent;
 }
 
 double rollout_total(const struct rollout_seconds *s)
@@ -201,6 +246,7 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     while (!(r->tensor > 0) && rows_that_fit(&engine, gpu, share) < least_rows &&
            2 * tensor <= most)
         engine = engine_of(r, model, gpu, links, tensor *= 2);
+    answers *= fmax(1, r->oversampling);
     *out = (struct rollout_seconds){ .tensor = tensor, .engines = fmax(1, floor(gpus / tensor)) };
     double cap = rows_that_fit(&engine, gpu, share), rows = answers / out->engines;
     out->rows = cap;
@@ -211,19 +257,38 @@ void rollout_time(struct rollout_seconds *out, const struct rollout *r, const st
     }
     // Answers to one prompt share its prefill.
     out->prefill = 2 * engine.active * r->prompts * r->prompt_length /
-                   (gpus * compute_matmul_flops_per_s(gpu, RECIPE_BF16));
-    out->decode = engine_seconds(&engine, rows, cap, mean_end);
-    out->waiting = fmax(0, engine_seconds(&engine, rows, cap, last_end) - out->decode);
+                   (gpus * compute_matmul_flops_per_s(gpu, products_of(r, gpu)));
+    double mean = rollout_mean_length(r);
+    if (r->async_steps > 1) { // rows of every age, of as many steps as may be under way
+        double live = fmax(1, fmin(cap, rows * r->async_steps));
+        out->decode = full_seconds(&engine, live, rows * mean, mean / 2);
+    } else {
+        out->decode = engine_seconds(&engine, rows, cap, mean_end);
+        out->waiting = fmax(0, engine_seconds(&engine, rows, cap, last_end) - out->decode);
+    }
     out->transfer = transfer_seconds(r, model, links);
     out->reward = answers * reward_seconds;
+    if (r->transfer_measured > 0)
+        out->transfer *= r->transfer_measured;
+    if (r->measured > 0)
+        out->prefill *= r->measured, out->decode *= r->measured, out->waiting *= r->measured;
+}
+
+double rollout_added(const struct rollout_seconds *s, const struct rollout *r,
+                     double training_seconds)
+{
+    if (!r || !(r->async_steps > 0))
+        return rollout_total(s);
+    return fmax(0, rollout_total(s) - s->transfer - training_seconds) + s->transfer;
 }
 
 double rollout_sampling(const struct step_request *request, const struct gpu *gpu,
-                        const struct links *links)
+                        const struct links *links, double training_seconds)
 {
     const struct rollout *r = request->passes.rollout;
     struct rollout_seconds seconds;
     rollout_time(&seconds, r, request->model, gpu, links, (double)layout_gpus(request->layout));
-    double total = rollout_total(&seconds);
-    return isnan(total) ? INFINITY : total * r->efficiency;
+    if (isnan(seconds.decode))
+        return INFINITY;
+    return rollout_added(&seconds, r, training_seconds / r->efficiency) * r->efficiency;
 }

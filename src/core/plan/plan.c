@@ -6,6 +6,37 @@
 #include <math.h>
 #include <string.h>
 
+// A step of reinforcement learning is sampled and trained by different programs: the pilot's rate
+// becomes that of the training alone, and the other phases are carried to the run each by its own
+// ratio of measured to planned seconds. The time to sample is taken to grow with the answers.
+static enum err part_phases(struct pilot *out, struct plan *plan)
+{
+    const struct pilot_phases *measured = &out->phases, *planned = &out->planned;
+    struct rollout *r = &plan->rollout;
+    double trainer = pilot_trainer_seconds(out);
+    if (!(trainer > 0))
+        return fail(ERR_INPUT,
+                    "%s: does not tell the phases of its steps apart (verl, NeMo-RL and OpenRLHF "
+                    "print them, TRL does not); plan without --pilot, and follow the run with "
+                    "gpuhours watch",
+                    plan->request->pilot_name);
+    if (!(planned->rollout > 0))
+        return fail(ERR_INPUT,
+                    "%s: was not measured with --plan, which says what sampling was "
+                    "forecast to take; run the pilot again with it",
+                    plan->request->pilot_name);
+    double faster = out->step_seconds.mean / trainer;
+    out->tokens_per_s.mean *= faster;
+    out->tokens_per_s.low *= faster;
+    out->tokens_per_s.high *= faster;
+    out->step_seconds.mean = trainer;
+    double longer = out->answer_tokens > 0 ? out->answer_tokens / rollout_mean_length(r) : 1;
+    r->measured = measured->rollout / (planned->rollout * longer);
+    if (measured->weight_update > 0 && planned->weight_update > 0)
+        r->transfer_measured = measured->weight_update / planned->weight_update;
+    return OK;
+}
+
 // Until a configuration is chosen, the efficiency is that of the pilot's own configuration.
 static enum err open_pilot(struct plan *plan, struct arena *arena)
 {
@@ -14,9 +45,16 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
     plan->efficiency = plan->prior;
     if (!request->pilot)
         return OK;
-    TRY(objective_check_pilot(plan->objective.kind, "this plan"));
+    struct pilot *pilot = ARENA_NEW(arena, struct pilot, 1);
+    *pilot = *request->pilot;
+    TRY(objective_check_pilot(plan->objective.kind, pilot->objective, request->pilot_name));
+    if (objective_samples(plan->objective.kind))
+        TRY(part_phases(pilot, plan));
+    struct step_passes passes = plan_passes(plan, &pilot->configuration.recipe);
+    passes.rollout = NULL, passes.sampling = NULL;
     TRY(transfer_open(&plan->transfer, arena,
-                      &(struct transfer_source){ .pilot = request->pilot,
+                      &(struct transfer_source){ .pilot = pilot,
+                                                 .passes = passes,
                                                  .name = request->pilot_name,
                                                  .catalog = &data->catalog,
                                                  .stacks = data->stacks,
@@ -29,6 +67,7 @@ static enum err open_pilot(struct plan *plan, struct arena *arena)
     transfer_to(&own, &plan->transfer, arena, &plan->transfer.setup);
     if (plan->transfer.setup.stack == plan->stack)
         plan->efficiency = own.efficiency;
+    plan->rollout.efficiency = exp(plan->efficiency.log_mid);
     return OK;
 }
 
@@ -111,6 +150,8 @@ static enum err choose(struct plan *plan, struct arena *arena, const struct sear
         TRY(choose_result(plan, arena, &search, space));
     if (request->search && !space->gpu && !space->gpus)
         plan->search = search;
+    if (plan->chosen.passes.rollout)
+        plan->rollout = *plan->chosen.passes.rollout;
     return OK;
 }
 
@@ -125,8 +166,10 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     struct efficiency published = calibration_at(&plan->data->calibration, setup);
     if (!to.same_stack)
         to.efficiency = prior_at(&plan->data->ledger, &published, setup);
-    to.efficiency.log_spread =
-        hypot(to.efficiency.log_spread, objective_spread(plan->objective.kind));
+    // A pilot that tells the phases apart leaves how answers change while the run learns: assumed.
+    bool samples = objective_samples(plan->objective.kind);
+    double spread = !to.same_stack ? objective_spread(plan->objective.kind) : samples ? 0.1 : 0;
+    to.efficiency.log_spread = hypot(to.efficiency.log_spread, spread);
     return to;
 }
 

@@ -40,12 +40,13 @@ enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
-    int batching;             // enum workload_batching
-    int objective, reference; // enum objective_kind, enum objective_reference
-    int sampler;              // of samplers[]
+    int batching;                     // enum workload_batching
+    int objective, reference, reward; // enum objective_kind, objective_reference, objective_reward
+    int sampler;                      // of samplers[]
+    int sampler_precision;            // enum sampler_precision
     const char *response_length, *image_size;
     double images; // of an example
-    int64_t generations, sampler_gpus, steps;
+    int64_t generations, sampler_gpus, async_steps, steps;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
@@ -134,7 +135,8 @@ struct plan {
     const struct stack *stack;
     struct objective objective;
     struct objective_phases phases; // of one step
-    struct rollout rollout;         // of grpo
+    struct rollout rollout;         // of objectives that sample
+    bool splits;                    // how many GPUs only sample is searched
     struct workload_rule rule;
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs

@@ -14,6 +14,12 @@ static bool is_layout_same(const struct layout *a, const struct layout *b)
            a->offload_optimizer == b->offload_optimizer && a->split == b->split;
 }
 
+// GPUs that only sample; 0: none do, or nothing is sampled.
+static double samplers_of(const struct search_result *result)
+{
+    return result->passes.rollout ? result->passes.rollout->gpus : 0;
+}
+
 bool plan_is_same(const struct search_result *a, const struct search_result *b)
 {
     return a->gpu == b->gpu && a->gpus == b->gpus && a->recipe.method == b->recipe.method &&
@@ -22,7 +28,7 @@ bool plan_is_same(const struct search_result *a, const struct search_result *b)
            a->workload.micro_batch == b->workload.micro_batch &&
            a->workload.global_batch == b->workload.global_batch &&
            a->recipe.checkpointing == b->recipe.checkpointing &&
-           is_layout_same(&a->layout, &b->layout);
+           is_layout_same(&a->layout, &b->layout) && samplers_of(a) == samplers_of(b);
 }
 
 static void add(struct out *out, const char *change)
@@ -38,6 +44,10 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
     struct out out = { .arena = arena };
     if (result->gpu != own->gpu || result->gpus != own->gpus)
         add(&out, text_format(arena, "%lld × %s", (long long)result->gpus, result->gpu->name));
+    if (samplers_of(result) != samplers_of(own))
+        add(&out, samplers_of(result) > 0
+                      ? text_format(arena, "%.0f of them sample", samplers_of(result))
+                      : "sampling in turns");
     if (result->recipe.method != own->recipe.method)
         add(&out, recipe_methods[result->recipe.method]);
     if (result->recipe.precision != own->recipe.precision)

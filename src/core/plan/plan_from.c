@@ -16,6 +16,7 @@ struct filling {
     int64_t gpus;  // 0: not given
     int64_t ranks; // data-parallel ones; 0: unknown
     const char *method;
+    bool samples; // the objective trains on answers that the model writes
 };
 
 static const char *given(const struct filling *f, enum trainer_config_fact_name fact)
@@ -239,9 +240,9 @@ static const struct trainer_config_word objectives[] = {
     { "rm", "reward" },
     { "reward", "reward" },
     { "grpo", "grpo" },
-    { "dapo", "grpo" },
-    { "gspo", "grpo" },
-    { "rloo", "grpo" },
+    { "dapo", "dapo" },
+    { "gspo", "gspo" },
+    { "rloo", "rloo" },
     { "ppo", "ppo" },
     { "gae", "ppo" },
     { "group_norm", "grpo" },
@@ -265,6 +266,22 @@ static const char *look_up(const struct trainer_config_word *words, const char *
     return NULL;
 }
 
+static enum objective_kind kind_of(const char *name)
+{
+    int kind = 0;
+    while (kind < OBJECTIVES && strcmp(objective_names[kind], name) != 0)
+        kind++;
+    return (enum objective_kind)(kind < OBJECTIVES ? kind : OBJECTIVE_SFT);
+}
+
+static bool is_sampler(const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; name && sampler_names[i]; i++)
+        found = found || !strcmp(sampler_names[i], name);
+    return found;
+}
+
 static enum err fill_objective(struct filling *f)
 {
     struct arena *arena = f->config->arena;
@@ -275,22 +292,28 @@ static enum err fill_objective(struct filling *f)
         objective = by_loss;
     if (objective) {
         TRY(set(f, "objective", objective));
-        if (!strcmp(objective, "grpo"))
-            TRY(set_fact(f, FACT_GENERATIONS));
+        f->samples = objective_samples(kind_of(objective));
+        static const enum trainer_config_fact_name facts[] = { FACT_GENERATIONS, FACT_ASYNC,
+                                                               FACT_REWARD, FACT_STEPS };
+        for (size_t i = 0; f->samples && i < sizeof facts / sizeof *facts; i++)
+            TRY(set_fact(f, facts[i]));
+        if (f->samples && is_sampler(given(f, FACT_SAMPLER)))
+            TRY(set_fact(f, FACT_SAMPLER));
         return strcmp(objective, "sft") ? set_fact(f, FACT_REFERENCE) : OK;
     }
     if (said)
         f->request->unknown_objective =
             text_format(arena,
                         "%s is \"%.40s\", which is not modelled; --objective names what comes "
-                        "nearest: sft, dpo, ipo, orpo, simpo, kto, reward or grpo",
+                        "nearest: sft, dpo, ipo, orpo, simpo, kto, reward, grpo or ppo",
                         place(f, FACT_OBJECTIVE), said);
     else if (given(f, FACT_HINT))
-        f->request->unknown_objective =
-            text_format(arena,
-                        "%s is a key of preference tuning or reinforcement learning, and nothing "
-                        "says of which; add --objective dpo, ipo, orpo, simpo, kto, reward or grpo",
-                        place(f, FACT_HINT));
+        f->request->unknown_objective = text_format(
+            arena,
+            "%s is a key of preference tuning or reinforcement learning, and nothing "
+            "says of which; add --objective dpo, ipo, orpo, simpo, kto, reward, grpo or "
+            "ppo",
+            place(f, FACT_HINT));
     return OK;
 }
 
@@ -332,8 +355,13 @@ static enum err fill_batch(struct filling *f)
     int64_t micro = number(f, FACT_MICRO, 0), steps = number(f, FACT_ACCUMULATION, 0);
     int64_t global = number(f, FACT_GLOBAL, 0), ranks = f->ranks ? f->ranks : 1;
     int64_t product = micro * steps * ranks;
+    int64_t prompts = f->samples ? number(f, FACT_PROMPTS, 0) : 0;
     if (micro)
         TRY(set(f, "micro_batch", given(f, FACT_MICRO)));
+    if (prompts) // a trainer's own global batch is what it updates on, a part of the step's answers
+        return set(
+            f, "global_batch",
+            text_format(arena, "%lld", (long long)(prompts * number(f, FACT_GENERATIONS, 1))));
     if (global && product && f->ranks && product != global) {
         trainer_config_contradict(
             f->config,

@@ -17,15 +17,21 @@ const struct field plan_fields[] = {
     FIELD_OF(plan_request, reference, objective_reference_names,
              "where preference tuning takes its reference from", .value = "FROM",
              .fallback = "adapters switched off, else a second model"),
-    FIELD(plan_request, generations, COUNT, "grpo: answers sampled to each prompt",
-          .fallback = "8"),
-    FIELD(plan_request, response_length, TEXT, "grpo: tokens of an answer as P10,P50,P90",
-          .value = "P10,P50,P90", .fallback = "required with grpo"),
-    FIELD_OF(plan_request, sampler, sampler_names, "grpo: engine that samples answers",
+    FIELD(plan_request, generations, COUNT, "RL: answers sampled to each prompt",
+          .fallback = "8; dapo 16, rloo 2, ppo 1"),
+    FIELD(plan_request, response_length, TEXT, "RL: tokens of an answer as P10,P50,P90",
+          .value = "P10,P50,P90", .fallback = "required with grpo, ppo …"),
+    FIELD_OF(plan_request, sampler, sampler_names, "RL: engine that samples answers",
              .value = "ENGINE"),
-    FIELD(plan_request, sampler_gpus, COUNT, "grpo: GPUs of --gpus that only sample",
-          .fallback = "all GPUs sample and train in turns"),
-    FIELD(plan_request, steps, COUNT, "grpo: steps of the run",
+    FIELD_OF(plan_request, sampler_precision, sampler_precisions,
+             "RL: precision of the weights that sample", .value = "PRECISION"),
+    FIELD(plan_request, sampler_gpus, COUNT,
+          "RL: GPUs of --gpus that only sample; 0: all take turns", .fallback = "best split"),
+    FIELD(plan_request, async_steps, COUNT, "RL: steps that answers may be behind; 1: one step off",
+          .fallback = "0, synchronous"),
+    FIELD_OF(plan_request, reward, objective_reward_names,
+             "RL: what scores answers: a rule, or a frozen model", .value = "BY"),
+    FIELD(plan_request, steps, COUNT, "RL: steps of the run",
           .fallback = "--epochs of the prompts"),
     FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
           .fallback = "counted in DATA"),
@@ -96,6 +102,7 @@ struct plan_request plan_request_default(void)
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
+    request.async_steps = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -140,16 +147,27 @@ enum err plan_request_check(const struct plan_request *request)
         { "global-batch", request->global_batch, 1 << 24 },
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
         { "generations", request->generations, 1 << 16 },
-        { "sampler-gpus", request->sampler_gpus, PLAN_MOST_GPUS },
         { "steps", request->steps, 100000000 },
         { "runs", request->runs, FORECAST_RUNS },
         { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
+    };
+    const struct {
+        const char *option;
+        int64_t value, most;
+    } from_zero[] = {
+        { "sampler-gpus", request->sampler_gpus, PLAN_MOST_GPUS },
+        { "async-steps", request->async_steps, 64 },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value != PLAN_NOT_GIVEN &&
             (counts[i].value < 1 || counts[i].value > counts[i].most))
             return fail(ERR_USAGE, "--%s is %lld, must be from 1 to %lld", counts[i].option,
                         (long long)counts[i].value, (long long)counts[i].most);
+    for (size_t i = 0; i < sizeof from_zero / sizeof *from_zero; i++)
+        if (from_zero[i].value != PLAN_NOT_GIVEN &&
+            (from_zero[i].value < 0 || from_zero[i].value > from_zero[i].most))
+            return fail(ERR_USAGE, "--%s is %lld, must be from 0 to %lld", from_zero[i].option,
+                        (long long)from_zero[i].value, (long long)from_zero[i].most);
     if (request->parallel_runs > 1 && request->runs == PLAN_NOT_GIVEN)
         return fail(ERR_USAGE, "--parallel-runs says how many of --runs go at a time; add --runs");
     // Beyond these every hour is that of the option, and sums are no numbers any more.

@@ -9,18 +9,19 @@
 #include <math.h>
 
 enum {
-    USUAL_PROMPTS = 32, // of a step, unless --global-batch says how many answers it has
-    USUAL_GENERATIONS = 8,
-    ANSWERS = 2048, // of the distribution of lengths, which are simulated
+    USUAL_ANSWERS = 256, // of a step, unless --global-batch says how many
+    ANSWERS = 2048,      // of the distribution of lengths, which are simulated
 };
 static const double usual_prompt = 256; // tokens, where neither data nor --mean-length tell
 
-static enum err read_lengths(struct rollout *out, const char *given)
+static enum err read_lengths(struct rollout *out, const char *given, const char *objective)
 {
     double values[3] = { 0 };
     if (!given)
-        return fail(ERR_USAGE, "--objective grpo needs --response-length P10,P50,P90: how many "
-                               "tokens answers have, as in 600,1400,4096");
+        return fail(ERR_USAGE,
+                    "--objective %s needs --response-length P10,P50,P90: how many "
+                    "tokens answers have, as in 600,1400,4096",
+                    objective);
     struct text rest = text_of(given), piece;
     int count = 0;
     while (text_next(&rest, ',', &piece)) {
@@ -77,16 +78,31 @@ static enum err find_batch(struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     struct rollout *r = &plan->rollout;
+    enum objective_kind kind = plan->objective.kind;
     r->generations =
-        request->generations > 0 ? (double)request->generations : (double)USUAL_GENERATIONS;
-    double answers =
-        request->global_batch > 0 ? (double)request->global_batch : USUAL_PROMPTS * r->generations;
+        request->generations > 0 ? (double)request->generations : objective_generations(kind);
+    double answers = request->global_batch > 0
+                         ? (double)request->global_batch
+                         : r->generations * ceil(USUAL_ANSWERS / r->generations);
     if (fmod(answers, r->generations) != 0)
         return fail(ERR_USAGE,
                     "--global-batch is %.0f answers, must be a multiple of --generations %.0f",
                     answers, r->generations);
     r->prompts = answers / r->generations;
+    r->oversampling = objective_oversampling(kind);
+    r->async_steps = request->async_steps > 0 ? (double)request->async_steps : 0;
+    plan->splits = request->sampler_gpus == PLAN_NOT_GIVEN;
     r->gpus = request->sampler_gpus > 0 ? (double)request->sampler_gpus : 0;
+    if (r->async_steps > 0 && request->sampler_gpus == 0)
+        return fail(ERR_USAGE,
+                    "--async-steps %.0f samples beside the training, which needs GPUs of "
+                    "its own; --sampler-gpus 0 has none",
+                    r->async_steps);
+    if (r->async_steps > 0 && request->gpus == 1)
+        return fail(ERR_USAGE,
+                    "--async-steps %.0f samples beside the training, which needs 2 GPUs "
+                    "or more",
+                    r->async_steps);
     if (request->sampler_gpus > 0 && request->gpus > 0 && request->sampler_gpus >= request->gpus)
         return fail(
             ERR_USAGE,
@@ -103,9 +119,12 @@ static enum err find_steps(double *out, const struct plan *plan)
     if (request->steps > 0)
         return OK;
     if (!(request->examples > 0))
-        return fail(ERR_USAGE, "--objective grpo needs prompts to go through (data files, or "
-                               "--examples), or --steps");
-    *out = fmax(1, ceil(epochs * (double)request->examples / plan->rollout.prompts));
+        return fail(ERR_USAGE,
+                    "--objective %s needs prompts to go through (data files, or "
+                    "--examples), or --steps",
+                    objective_names[plan->objective.kind]);
+    double sampled = plan->rollout.prompts * plan->rollout.oversampling;
+    *out = fmax(1, ceil(epochs * (double)request->examples / sampled));
     return OK;
 }
 
@@ -132,12 +151,13 @@ static struct lengths *answers_of(const struct rollout *r, struct arena *arena, 
 enum err plan_check_sampler(const struct plan *plan)
 {
     const struct search_result *chosen = &plan->chosen;
-    if (plan->objective.kind != OBJECTIVE_GRPO || isfinite(plan->estimate.timing.step_seconds))
+    if (!objective_samples(plan->objective.kind) || isfinite(plan->estimate.timing.step_seconds))
         return OK;
     return fail(ERR_USAGE,
-                "--sampler %s: the weights of %s in 16 bits and the cache of one answer do not fit "
+                "--sampler %s: the weights of %s in %s bits and the cache of one answer do not fit "
                 "the %.0f × %s that sample; give more GPUs",
                 plan->rollout.sampler->name, plan->model->name,
+                plan->rollout.precision == SAMPLER_FP8 ? "8" : "16",
                 plan->rollout.gpus > 0 ? plan->rollout.gpus : (double)chosen->gpus,
                 chosen->gpu->title);
 }
@@ -148,10 +168,11 @@ enum err plan_rollout(struct plan *plan, struct arena *arena)
     struct rollout *r = &plan->rollout;
     plan->rule = workload_rule();
     *r = (struct rollout){ .sampler = &samplers[request->sampler],
+                           .precision = (enum sampler_precision)request->sampler_precision,
                            .prompt_length = prompt_length(request),
                            .efficiency = exp(plan->prior.log_mid) };
     double steps;
-    TRY(read_lengths(r, request->response_length));
+    TRY(read_lengths(r, request->response_length, objective_names[plan->objective.kind]));
     TRY(find_limit(plan));
     TRY(find_batch(plan));
     TRY(find_steps(&steps, plan));

@@ -112,15 +112,19 @@ static enum err read_objective(struct plan *plan)
     plan->objective = (struct objective){
         .kind = known ? (enum objective_kind)request->objective : OBJECTIVE_SFT,
         .reference = (enum objective_reference)request->reference,
+        .reward = (enum objective_reward)request->reward,
     };
-    const char *of_grpo = request->generations > 0    ? "generations"
-                          : request->response_length  ? "response-length"
-                          : request->sampler_gpus > 0 ? "sampler-gpus"
-                          : request->steps > 0        ? "steps"
-                                                      : NULL;
-    if (of_grpo && plan->objective.kind != OBJECTIVE_GRPO)
-        return fail(ERR_USAGE, "--%s is for --objective grpo, and this is %s", of_grpo,
-                    objective_names[plan->objective.kind]);
+    const char *of_sampling = request->generations > 0                  ? "generations"
+                              : request->response_length                ? "response-length"
+                              : request->sampler_gpus != PLAN_NOT_GIVEN ? "sampler-gpus"
+                              : request->async_steps != PLAN_NOT_GIVEN  ? "async-steps"
+                              : request->steps > 0                      ? "steps"
+                                                                        : NULL;
+    if (of_sampling && !objective_samples(plan->objective.kind))
+        return fail(ERR_USAGE,
+                    "--%s is for objectives that sample answers (grpo, ppo …), and this "
+                    "is %s",
+                    of_sampling, objective_names[plan->objective.kind]);
     return objective_check(&plan->objective, &request->recipe);
 }
 
@@ -137,7 +141,8 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     TRY(read_objective(out));
     TRY(find_stack(out));
     out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
-    return out->objective.kind == OBJECTIVE_GRPO ? plan_rollout(out, arena) : make_rule(out, arena);
+    return objective_samples(out->objective.kind) ? plan_rollout(out, arena)
+                                                  : make_rule(out, arena);
 }
 
 // --- overheads ---------------------------------------------------------------
@@ -220,7 +225,7 @@ static enum err check_parallel(const struct search_space *space)
 {
     const struct model *model = space->model;
     struct layout layout;
-    if (!space->parallel || !space->gpus)
+    if (!space->parallel || !space->gpus || space->splits)
         return OK;
     TRY(layout_read(&layout, text_of(space->parallel), space->gpus - space->sampler_gpus));
     if (model->heads % layout.tensor)
@@ -237,7 +242,7 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
 {
     struct step_passes passes =
         objective_passes(&plan->objective, recipe, plan->stack, plan->rule.epochs);
-    if (plan->objective.kind == OBJECTIVE_GRPO)
+    if (objective_samples(plan->objective.kind))
         passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
     return passes;
 }
@@ -272,10 +277,11 @@ enum err plan_space(struct search_space *out, struct plan *plan)
     TRY(plan_request_rows(&out->micro_batch, request));
     if (!out->global_batch && !out->micro_batch)
         out->global_batch = USUAL_GLOBAL_BATCH;
-    if (plan->objective.kind == OBJECTIVE_GRPO) {
+    if (objective_samples(plan->objective.kind)) {
         out->global_batch = plan->rollout.prompts * plan->rollout.generations;
         out->batch_tolerance = 0;
         out->sampler_gpus = (int64_t)plan->rollout.gpus;
+        out->splits = plan->splits;
     }
     TRY(count_gpus(out, request));
     TRY(check_parallel(out));

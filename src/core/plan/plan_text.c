@@ -205,13 +205,33 @@ static const char *precision_words(const struct plan *plan, struct arena *arena)
 static const char *rows_words(const struct plan *plan, struct arena *arena)
 {
     const struct rollout *r = &plan->rollout;
-    if (plan->objective.kind != OBJECTIVE_GRPO)
+    if (!objective_samples(plan->objective.kind))
         return objective_is_paired(plan->objective.kind) ? "rows are pairs of answers"
                                                          : "single rows";
-    return text_format(arena, "%.0f prompts × %.0f answers of %.0f tokens on average by %s%s",
-                       r->prompts, r->generations, rollout_mean_length(r), r->sampler->title,
-                       r->gpus > 0 ? text_format(arena, " on %.0f GPUs of its own", r->gpus)
-                                   : ", in turns with training");
+    const char *where = !(r->gpus > 0)       ? ", in turns with training"
+                        : r->async_steps > 1 ? ", beside the training"
+                        : r->async_steps > 0 ? ", one step ahead of the training"
+                                             : ", while the others wait";
+    const char *own = r->gpus > 0 ? text_format(arena, " on %.0f of the GPUs", r->gpus) : "";
+    return text_format(
+        arena,
+        "%.0f prompts × %.0f answer%s of %.0f tokens on average (P10 %.0f, P50 %.0f, "
+        "P90 %.0f, at most %.0f) by %s%s%s",
+        r->prompts, r->generations, r->generations == 1 ? "" : "s", rollout_mean_length(r), r->p10,
+        r->p50, r->p90, r->limit, r->sampler->title, own, where);
+}
+
+// What of answers is older than the weights that are trained, and what is sampled in vain.
+static const char *sampling_words(const struct plan *plan, struct arena *arena)
+{
+    const struct rollout *r = &plan->rollout;
+    const char *stale = r->async_steps > 0
+                            ? text_format(arena, ", answers by weights up to %.0f step%s old",
+                                          r->async_steps, r->async_steps > 1 ? "s" : "")
+                            : "";
+    return r->oversampling > 1 ? text_format(arena, ", %.3g sampled for each that is trained on%s",
+                                             r->oversampling, stale)
+                               : stale;
 }
 
 // "dpo: 2 answers of a pair, reference by adapters switched off; reference 22 %, training 76 %, …"
@@ -226,13 +246,16 @@ static void put_objective(const struct plan *plan, struct arena *arena, struct o
     enum objective_reference reference =
         objective_reference_of(&plan->objective, &plan->chosen.recipe);
     struct out line = { .arena = arena };
-    out_put(&line, "%s%s: a step is ", rows_words(plan, arena), references[reference]);
+    out_put(&line, "%s%s%s%s: a step is ", rows_words(plan, arena), sampling_words(plan, arena),
+            references[reference],
+            plan->objective.reward == REWARD_MODEL ? ", scored by a model of its own" : "");
     const char *gap = "";
     for (size_t i = 0; i < plan->phases.count; i++) {
         const struct objective_phase *phase = &plan->phases.items[i];
         if (phase->share < 0.005)
             continue;
-        out_put(&line, "%s%.0f %% %s", gap, 100 * phase->share, phase->name);
+        out_put(&line, "%s%.0f %% %s%s", gap, 100 * phase->share, phase->name,
+                phase->beside ? " (beside the rest)" : "");
         gap = ", ";
     }
     put_line(out, objective_names[plan->objective.kind], out_string(&line));

@@ -46,6 +46,8 @@ static void write_phases(const struct plan *plan, struct json_writer *w)
         json_put_string(w, "name", plan->phases.items[i].name);
         json_put_number(w, "seconds", plan->phases.items[i].seconds);
         json_put_number(w, "share", plan->phases.items[i].share);
+        if (plan->phases.items[i].beside)
+            json_put_bool(w, "beside", true);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -77,21 +79,24 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
 
 // As options of a request, so that `hosts` prices the same job. Of supervised tuning nothing is
 // said.
-static void put_objective(struct json_writer *w, const struct plan *plan)
+static void put_objective(struct json_writer *w, const struct plan *plan,
+                          const struct search_result *result)
 {
-    const struct rollout *r = &plan->rollout;
+    const struct rollout *r = result->passes.rollout;
     if (plan->objective.kind == OBJECTIVE_SFT)
         return;
     json_put_string(w, "objective", objective_names[plan->objective.kind]);
     json_put_string(w, "reference", objective_reference_names[plan->objective.reference]);
-    if (plan->objective.kind != OBJECTIVE_GRPO)
+    if (!objective_samples(plan->objective.kind))
         return;
     json_put_number(w, "generations", r->generations);
     json_put_string(w, "response_length", plan->request->response_length);
     json_put_string(w, "sampler", r->sampler->name);
-    if (r->gpus > 0)
-        json_put_number(w, "sampler_gpus", r->gpus);
-    json_put_number(w, "steps", plan->chosen.workload.steps);
+    json_put_string(w, "sampler_precision", sampler_precisions[r->precision]);
+    json_put_number(w, "sampler_gpus", r->gpus);
+    json_put_number(w, "async_steps", r->async_steps);
+    json_put_string(w, "reward", objective_reward_names[plan->objective.reward]);
+    json_put_number(w, "steps", result->workload.steps);
     json_put_number(w, "mean_length", r->prompt_length);
 }
 
@@ -113,7 +118,7 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
     json_put_number(w, "accumulation", workload->accumulation);
     json_put_number(w, "global_batch", workload->global_batch);
     field_write(recipe_fields, &result->recipe, w);
-    put_objective(w, plan);
+    put_objective(w, plan, result);
 }
 
 static void write_result(struct json_writer *w, const char *why, const struct plan *plan,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a step and of the whole run goes.
 
+#include "core/objective/objective.h"
 #include "core/report/report_internal.h"
 
 #include <math.h>
@@ -170,10 +171,79 @@ static void add_overheads(struct report_page *page, const struct json *plan)
     draw_seconds(page, s, list, "Where the wall clock goes", "wall clock");
 }
 
+// "8 of 16 GPUs sample with vllm, beside the training of the step before", and how long answers
+// are.
+static const char *sampling_words(struct arena *arena, const struct json *plan)
+{
+    double gpus = report_number(plan, "configuration.gpus");
+    double own = report_number(plan, "configuration.sampler_gpus");
+    double behind = report_number(plan, "configuration.async_steps");
+    double generations = report_number(plan, "configuration.generations");
+    const struct json *configuration = report_at(plan, "configuration");
+    const char *who =
+        own > 0 ? text_format(arena, "%.0f of %.0f GPUs only sample, the others train", own, gpus)
+                : text_format(arena, "all %.0f GPUs sample and train in turns", gpus);
+    const char *when = behind > 1   ? "both at once; answers may be "
+                       : behind > 0 ? "both at once; answers are "
+                                    : "one after the other";
+    const char *age = behind > 0 ? text_format(arena, "%.0f step%s behind the weights", behind,
+                                               behind > 1 ? "s" : "")
+                                 : "";
+    return text_format(
+        arena,
+        "%.0f answers to each prompt by %s: %s, %s%s. Lengths of answers at P10, P50 "
+        "and P90: %s tokens.",
+        generations, report_word(arena, configuration, "sampler"), who, when, age,
+        report_word(arena, configuration, "response_length"));
+}
+
+// Of objectives other than supervised tuning: where a step's time goes by what is done.
+static void add_phases(struct report_page *page, const struct json *plan)
+{
+    struct arena *arena = page->arena;
+    const struct json *list = report_at(plan, "phases");
+    const char *objective = NULL;
+    for (int i = OBJECTIVE_SFT + 1; i < OBJECTIVES; i++)
+        if (text_is(json_get_text(plan, "objective"), objective_names[i]))
+            objective = objective_names[i];
+    if (!objective || !report_items(list))
+        return;
+    double longest = 0;
+    struct chart_point *points = ARENA_NEW(arena, struct chart_point, list->count);
+    struct chart_series *series = ARENA_NEW(arena, struct chart_series, 1);
+    *series = (struct chart_series){ .points = points };
+    for (size_t i = 0; i < list->count && series->count < 16; i++) {
+        const struct json *phase = &list->items[i], *apart = json_get(phase, "beside");
+        double share = report_number(phase, "share"), seconds = report_number(phase, "seconds");
+        const char *label = report_word(arena, phase, "name");
+        longest = fmax(longest, share);
+        if (seconds > 0)
+            points[series->count++] =
+                (struct chart_point){ .label =
+                                          text_format(arena, "%s, %.0f %%%s", label, 100 * share,
+                                                      apart ? " (beside the rest)" : ""),
+                                      .x = seconds };
+    }
+    struct report_section *s =
+        report_open(page, "phases", "Phases",
+                    text_format(arena, "A step of %s: its longest phase takes %.0f %%", objective,
+                                100 * longest));
+    if (report_number(plan, "configuration.generations") > 0)
+        s->lead = sampling_words(arena, plan);
+    if (series->count)
+        report_add_chart(page, s,
+                         (struct chart){ .kind = CHART_BARS,
+                                         .title = "Phases of one step",
+                                         .x = { .title = "time", .unit = CHART_SECONDS },
+                                         .series = series,
+                                         .series_count = 1 });
+}
+
 void report_step(struct report_page *page, const struct json *plan)
 {
     struct arena *arena = page->arena;
     const struct json *step = report_at(plan, "step");
+    add_phases(page, plan);
     if (!step) {
         add_overheads(page, plan);
         return;

@@ -336,11 +336,12 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->micro_seconds = busy + out->uneven_seconds + out->exposed_seconds;
     out->bubble_seconds = bubble_seconds(r, out->micro_seconds);
     out->offload_seconds = network.offload;
-    if (r->passes.sampling)
-        out->sampling_seconds = r->passes.sampling(r, gpu, links);
     out->step_seconds = r->accumulation * out->micro_seconds + out->bubble_seconds +
                         out->reduce_seconds + out->update_seconds + out->offload_seconds +
-                        r->stack->step_seconds + out->sampling_seconds;
+                        r->stack->step_seconds;
+    if (r->passes.sampling)
+        out->sampling_seconds = r->passes.sampling(r, gpu, links, out->step_seconds);
+    out->step_seconds += out->sampling_seconds;
     out->peak_share =
         out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
 }

@@ -154,11 +154,13 @@ static void plan_states(double *parts, const struct step *step, const struct ste
         rate.gradient * held_gradients(step, r, trained, experts, step->frozen_weights / stages);
     parts[MEMORY_OPTIMIZER] +=
         moe_held(trained, experts, of_states, r->layout) * (rate.state + master);
-    if (r->passes.frozen_copy) // of all weights, in 16 bits, sharded as those that are trained
+    // Of all weights, in 16 bits, sharded as those that are trained. The list has a critic's too.
+    double copies = r->passes.frozen_copies / (1 + r->passes.critic);
+    if (copies > 0)
         parts[MEMORY_WEIGHTS] +=
             moe_held(trained + step->frozen_weights / stages,
                      experts + step->expert_frozen_weights / stages, of_weights, r->layout) *
-            (r->recipe->precision == RECIPE_FP32 ? 4 : 2);
+            (r->recipe->precision == RECIPE_FP32 ? 4 : 2) * copies;
     if (r->layout->data > 1 && r->layout->zero == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
     if (full && is_deepspeed(r->stack))
@@ -335,7 +337,8 @@ static double slack(const double *parts, const struct step *step, const struct s
 {
     double allocated = sum(parts);
     double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
-    double holes = per_logit >= 8 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
+    bool fp32 = per_logit >= 8 || r->passes.loss_row_bytes > 0;
+    double holes = fp32 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
     return varied ? varied_slack * dynamic_bytes(parts) : (r->stack->slack - 1) * allocated + holes;
 }
 

@@ -197,7 +197,10 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double hidden = element * tokens * (double)r->model->width;
     bool recomputes = r->recipe->checkpointing == RECIPE_RECOMPUTE;
     double passes = recomputes ? 3 : 2; // forward, backward, and the recomputed forward
-    passes += r->passes.reference + r->passes.policy;
+    double critic = r->passes.critic * (passes + 1); // trains, and judges the answers before
+    passes += r->passes.reference + r->passes.policy + r->passes.reward + critic;
+    // The list's weights are the critic's too, and a pass gathers those of one model.
+    double gathers = passes / (1 + r->passes.critic);
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
     // bytes as gathers and scatters.
@@ -211,9 +214,9 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double pipeline = pipeline_seconds(hidden / (double)layout->tensor, layout, links);
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
     double gather =
-        layout->zero == 3 || layout->offload_weights ? passes * gather_seconds(step, r, links) : 0;
+        layout->zero == 3 || layout->offload_weights ? gathers * gather_seconds(step, r, links) : 0;
     double fetch = layout->offload_weights
-                       ? passes * weights_gather(step, r) / shards / links->pcie_bytes_per_s
+                       ? gathers * weights_gather(step, r) / shards / links->pcie_bytes_per_s
                        : 0;
     out.per_layer = tensor + context + expert + pipeline + gather + fetch;
     // A tensor that is gathered when its product asks for it is waited for: transformers lets

@@ -528,7 +528,8 @@ static void add_head(struct build *b)
     b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
-    b->step->loss_peak_bytes = fmin(narrow * per_logit * scored * vocabulary,
+    double row = scored / fmax(1, r->batch.rows) * r->passes.loss_row_bytes;
+    b->step->loss_peak_bytes = fmin((narrow * per_logit * scored + row) * vocabulary,
                                     usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
@@ -583,15 +584,48 @@ static void add_passes(struct build *b)
     size_t count = step->count;
     for (size_t i = 0; i < count; i++) {
         struct step_op op = step->ops[i];
-        double times = passes->policy + (op.adapter ? 0 : passes->reference);
-        if (op.phase != STEP_FORWARD || !(times > 0))
+        double times = passes->policy + (op.adapter ? 0 : passes->reference + passes->reward);
+        if (op.phase != STEP_FORWARD)
             continue;
-        assert(step->count < STEP_OPS);
+        assert(step->count + 2 <= STEP_OPS);
         op.phase = STEP_WITHOUT_GRADIENTS;
+        if (op.adapter && op.kind == STEP_MATMUL && passes->switch_launches > 0)
+            step->ops[step->count++] = (struct step_op){ .name = "adapter switch",
+                                                         .phase = STEP_WITHOUT_GRADIENTS,
+                                                         .kind = STEP_ELEMENTWISE,
+                                                         .repeats = op.repeats * passes->reference,
+                                                         .launches = passes->switch_launches };
+        if (!(times > 0))
+            continue;
         op.repeats *= times;
         op.kept_bytes = 0;
         step->ops[step->count++] = op;
     }
+}
+
+// A critic is a second model of the same shape that is trained as the first: its layers judge the
+// answers once without gradients, and are then trained. In place of logits it has one value a
+// token.
+static void add_critic(struct build *b, size_t layer_ops)
+{
+    double critics = b->request->passes.critic;
+    struct step *step = b->step;
+    for (size_t i = 0; critics > 0 && i < layer_ops; i++) {
+        struct step_op op = step->ops[i];
+        assert(step->count + 2 <= STEP_OPS);
+        op.repeats *= critics;
+        op.kept_bytes = 0; // it is trained when the policy's activations are gone
+        step->ops[step->count++] = op;
+        if (op.phase != STEP_FORWARD)
+            continue;
+        op.phase = STEP_WITHOUT_GRADIENTS;
+        step->ops[step->count++] = op;
+    }
+    double *const weights[] = { &step->trained_weights,       &step->frozen_weights,
+                                &step->quantized_weights,     &step->expert_trained_weights,
+                                &step->expert_frozen_weights, &step->expert_quantized_weights };
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        *weights[i] *= 1 + critics;
 }
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
@@ -619,11 +653,13 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
     bool wide = stack_widens(request->stack, request->recipe);
     out->layer_input_bytes =
         (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
+    size_t layer_ops = out->count;
     add_head(&b);
     if (request->model->tower)
         add_encoder(&b);
-    add_update(&b);
     add_passes(&b);
+    add_critic(&b, layer_ops);
+    add_update(&b);
     return OK;
 }
 

@@ -59,12 +59,17 @@ struct rollout;
 struct step_passes {
     double reference; // through the frozen reference: without adapters, or another copy
     double policy;    // through the model that is trained
-    bool frozen_copy; // the reference is a second model in the GPUs' memory
-    bool scores_rows; // a head of one value per row: there are no logits
+    double reward;    // through a frozen model of its size that scores answers
+    double critic;    // models of its size that are trained beside it and judge each token; 0 or 1
+    double frozen_copies;   // of the model in the GPUs' memory: the reference, the reward model
+    bool scores_rows;       // a head of one value per row: there are no logits
+    double switch_launches; // of the host, to switch each adapter's product off and on; 0: none
     double loss_bytes, loss_moved_bytes; // per logit, in place of the stack's; 0: as the stack
-    // Seconds of a step in which answers are sampled (core/objective/rollout.h); NULL: none are.
+    double loss_row_bytes;               // per logit of one row, which the loss has at work
+    // Seconds that sampling of answers adds to a step whose training takes training_seconds
+    // (core/objective/rollout.h); NULL: none are sampled.
     double (*sampling)(const struct step_request *request, const struct gpu *gpu,
-                       const struct links *links);
+                       const struct links *links, double training_seconds);
     const struct rollout *rollout;
 };
 

@@ -6,9 +6,10 @@
 #include <math.h>
 
 struct step_series_note {
-    double counter; // tokens so far, counted by the trainer; NAN
-    double tokens;  // of one step, reported by the trainer; NAN
-    double rate;    // tokens/s, reported by the trainer; NAN
+    double counter;                               // tokens so far, counted by the trainer; NAN
+    double tokens;                                // of one step, reported by the trainer; NAN
+    double rate;                                  // tokens/s, reported by the trainer; NAN
+    double phases[TRAINER_PHASES], answer_tokens; // NAN: not reported
 };
 
 const char *step_series_origin_name(enum step_series_origin origin)
@@ -88,6 +89,40 @@ static void note(struct step_series *s, const struct trainer_log_event *event)
     keep(&last->tokens, event->step_tokens);
     keep(&last->rate, event->tokens_per_s_gpu * gpus);
     keep(&last->rate, event->tokens_per_s);
+    keep(&last->answer_tokens, event->answer_tokens);
+    for (int i = 0; i < TRAINER_PHASES; i++)
+        keep(&last->phases[i], event->phases[i]);
+}
+
+struct step_series_phases step_series_phases(const struct step_series *s, int64_t warmup)
+{
+    double sums[TRAINER_PHASES + 1] = { 0 };
+    int64_t counts[TRAINER_PHASES + 1] = { 0 };
+    for (size_t i = 0; i < s->count; i++) {
+        warmup -= s->steps[i].count > 0 ? s->steps[i].count : 1;
+        for (int p = 0; p <= TRAINER_PHASES && warmup < 0 && !s->steps[i].flags; p++) {
+            const struct step_series_note *note = &s->notes[i];
+            double value = p < TRAINER_PHASES ? note->phases[p] : note->answer_tokens;
+            sums[p] += isnan(value) ? 0 : value;
+            counts[p] += !isnan(value);
+        }
+    }
+    struct step_series_phases out;
+    for (int p = 0; p < TRAINER_PHASES; p++)
+        out.seconds[p] = counts[p] ? sums[p] / (double)counts[p] : NAN;
+    out.answer_tokens =
+        counts[TRAINER_PHASES] ? sums[TRAINER_PHASES] / (double)counts[TRAINER_PHASES] : NAN;
+    return out;
+}
+
+static struct step_series_note unknown_note(void)
+{
+    struct step_series_note note = {
+        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
+    };
+    for (int i = 0; i < TRAINER_PHASES; i++)
+        note.phases[i] = NAN;
+    return note;
 }
 
 static void grow(struct step_series *s)
@@ -107,7 +142,7 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
     if (now >= s->last_seconds) { // known, and not restarted
         if (s->count == s->room)
             grow(s);
-        s->notes[s->count] = (struct step_series_note){ NAN, NAN, NAN };
+        s->notes[s->count] = unknown_note();
         s->steps[s->count++] = (struct steady_step){ .number = (int64_t)event->step,
                                                      .count = (int64_t)(event->step - s->last_step),
                                                      .end_seconds = now,

@@ -57,4 +57,10 @@ void step_series_init(struct step_series *series, struct arena *arena);
 void step_series_add(void *series, const struct trainer_log_event *event);
 void step_series_finish(struct step_series *series);
 
+// Means over the steps after the warm-up that have no evaluation or save; NAN: not reported.
+struct step_series_phases {
+    double seconds[TRAINER_PHASES], answer_tokens;
+};
+struct step_series_phases step_series_phases(const struct step_series *series, int64_t warmup);
+
 const char *step_series_origin_name(enum step_series_origin origin); // "counter", "rate", "given"

@@ -54,6 +54,11 @@ enum trainer_config_fact_name {
     FACT_HINT,      // a key that only preference tuning or RL has, which of them is not said
     FACT_REFERENCE,
     FACT_GENERATIONS,
+    FACT_PROMPTS, // of a step, each answered by generations
+    FACT_SAMPLER,
+    FACT_ASYNC, // steps that answers may be behind
+    FACT_REWARD,
+    FACT_STEPS,
     FACT_STACK,
     FACT_FILE, // names another configuration
     FACTS,

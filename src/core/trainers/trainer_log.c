@@ -30,7 +30,7 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->context = context;
     log->rank = log->counted_rank = -1;
     log->step = log->total = log->announced = log->epochs = log->steps_per_epoch = NAN;
-    log->bar_total = log->other_total = log->evaluation_loss = NAN;
+    log->bar_total = log->other_total = log->evaluation_loss = log->heading = NAN;
     log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
     return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
 }
@@ -231,11 +231,19 @@ static bool is_evaluation(const struct trainer_log_found *found, bool dict)
            (!dict && isnan(event->rate) && isnan(event->step_seconds) && isnan(found->micro_step));
 }
 
+static bool has_phases(const struct trainer_log_event *event)
+{
+    bool any = false;
+    for (int i = 0; i < TRAINER_PHASES; i++)
+        any = any || !isnan(event->phases[i]);
+    return any;
+}
+
 static bool has_values(const struct trainer_log_event *event)
 {
     return !isnan(event->loss) || !isnan(event->tokens) || !isnan(event->tokens_per_s) ||
-           !isnan(event->tokens_per_s_gpu) || !isnan(event->peak_bytes) || !isnan(event->rate) ||
-           !isnan(event->samples);
+           !isnan(event->tokens_per_s_gpu) || !isnan(event->answer_tokens) || has_phases(event) ||
+           !isnan(event->peak_bytes) || !isnan(event->rate) || !isnan(event->samples);
 }
 
 static void see_values(struct trainer_log *log, struct trainer_log_found *found, bool dict,
@@ -282,6 +290,17 @@ static void see_block(struct trainer_log *log, struct trainer_log_found *found)
     }
     log->in_block = true;
     see_values(log, found, false, true);
+}
+
+// The step that the last heading named is done; its phases follow, one a line.
+static void see_step(struct trainer_log *log, struct trainer_log_found *found)
+{
+    trainer_log_pairs(found, log->line + log->used);
+    found->event.step = log->heading;
+    found->event.total = log->total;
+    log->in_block = true;
+    if (!isnan(log->heading))
+        count(log, found, SOURCE_LINE);
 }
 
 static bool see_traceback(struct trainer_log *log, const char *line, bool out_of_memory)
@@ -334,6 +353,13 @@ static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phr
             log->epochs = found.epochs;
         break;
     case PHRASE_BLOCK: see_block(log, &found); break;
+    case PHRASE_HEADING:
+        trainer_log_pairs(&found, line);
+        log->heading = found.event.step;
+        log->announced = found.event.total;
+        break;
+    case PHRASE_RESULTS: log->in_block = true; break;
+    case PHRASE_STEP: see_step(log, &found); break;
     case PHRASE_VALUES:
         trainer_log_pairs(&found, line);
         see_values(log, &found, false, false);
@@ -376,6 +402,8 @@ static void see_text(struct trainer_log *log)
                                                  (struct text){ line, log->size - log->used })) {
         count(log, &found, SOURCE_PATTERN);
     } else if (trainer_log_dict(&found, line)) {
+        if (isnan(found.event.step) && has_phases(&found.event)) // "Global step 5: {…}"
+            read_words(&found, (struct text){ line, (size_t)(strchr(line, '{') - line) });
         see_values(log, &found, true, false);
     } else if (log->in_block || has(line, "step") || has(line, "iter")) {
         trainer_log_pairs(&found, line);

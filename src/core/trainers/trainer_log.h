@@ -37,6 +37,21 @@ enum trainer_log_kind {
     TRAINER_LOG_END,   // the trainer reports that it is done
 };
 
+// What trainers of reinforcement learning time within a step. Some report sums of others: verl and
+// NeMo-RL the passes one by one, OpenRLHF all that score answers as one.
+enum trainer_log_phase {
+    TRAINER_PHASE_ROLLOUT,
+    TRAINER_PHASE_REWARD,
+    TRAINER_PHASE_REFERENCE,
+    TRAINER_PHASE_LOG_PROBABILITIES,
+    TRAINER_PHASE_SCORING, // the two before and more, as one
+    TRAINER_PHASE_VALUES,  // of the critic, before it is trained
+    TRAINER_PHASE_CRITIC,
+    TRAINER_PHASE_TRAINING,
+    TRAINER_PHASE_WEIGHTS, // to the sampler
+    TRAINER_PHASES,
+};
+
 // The values of an event, in base units; NAN: not reported.
 struct trainer_log_event {
     enum trainer_log_kind kind;
@@ -48,17 +63,19 @@ struct trainer_log_event {
     double epoch;       // completed, with fraction
     double loss, rate;  // learning rate
     double evaluation_loss;
-    double tokens;           // so far, all GPUs
-    double step_tokens;      // of one step, all GPUs
-    double tokens_per_s;     // as the trainer reports, all GPUs
-    double tokens_per_s_gpu; // likewise, per GPU
-    double samples;          // so far
-    double global_batch;     // sequences per step
-    double step_seconds;     // of one step, as the trainer reports
-    double peak_bytes;       // of GPU memory, as the trainer reports
-    double elapsed_seconds;  // since the first step, as the trainer reports
-    double run_seconds;      // of the whole training, reported at its end
-    double clock_seconds;    // the trainer's own time stamp, Unix time
+    double tokens;                 // so far, all GPUs
+    double step_tokens;            // of one step, all GPUs
+    double tokens_per_s;           // as the trainer reports, all GPUs
+    double tokens_per_s_gpu;       // likewise, per GPU
+    double samples;                // so far
+    double global_batch;           // sequences per step
+    double step_seconds;           // of one step, as the trainer reports
+    double phases[TRAINER_PHASES]; // seconds of one step
+    double answer_tokens;          // mean length of a sampled answer
+    double peak_bytes;             // of GPU memory, as the trainer reports
+    double elapsed_seconds;        // since the first step, as the trainer reports
+    double run_seconds;            // of the whole training, reported at its end
+    double clock_seconds;          // the trainer's own time stamp, Unix time
 };
 
 typedef void trainer_log_callback(void *context, const struct trainer_log_event *event);
@@ -86,6 +103,7 @@ struct trainer_log {
     double epochs;       // likewise
     double bar_at, bar_total, bar_offset; // the training bar, and the steps of earlier epochs
     double other_at, other_total;         // another bar seen meanwhile
+    double heading;                       // step named above the block of its values; NAN
     double evaluation_loss;               // the last
     bool evaluates, reported, ended, in_block, in_traceback;
 };

@@ -38,9 +38,12 @@ enum trainer_log_phrase_kind {
     PHRASE_SAVE,
     PHRASE_OUT_OF_MEMORY,
     PHRASE_END,
-    PHRASE_BANNER, // has totals
-    PHRASE_VALUES, // has values, but no step
-    PHRASE_BLOCK,  // Composer: "[batch=12/100]:", then one value per line
+    PHRASE_BANNER,  // has totals
+    PHRASE_VALUES,  // has values, but no step
+    PHRASE_HEADING, // the step that begins, "Step 2/4"
+    PHRASE_RESULTS, // one value per line follows
+    PHRASE_STEP,    // its end, then one value per line
+    PHRASE_BLOCK,   // Composer: "[batch=12/100]:", then one value per line
 };
 enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line);
 int trainer_log_find_base(const char *line); // 1 if its step numbers start at 0

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #define AT(field) offsetof(struct trainer_log_found, event.field)
+#define PHASE(name) offsetof(struct trainer_log_found, event.phases[TRAINER_PHASE_##name])
 #define IN(field) offsetof(struct trainer_log_found, field)
 #define MIB 1048576.0
 #define GIB 1073741824.0
@@ -109,6 +110,36 @@ static const struct trainer_log_key keys[] = {
     { "timestamp", AT(clock_seconds), 1, KEY_CLOCK },
     { "_timestamp", AT(clock_seconds), 1, KEY_CLOCK },
     { "wall_time", AT(clock_seconds), 1, KEY_CLOCK },
+
+    { "timing_s/step", AT(step_seconds), 1, 0 }, // verl
+    { "timing_s/gen", PHASE(ROLLOUT), 1, 0 },
+    { "timing_s/reward", PHASE(REWARD), 1, 0 },
+    { "timing_s/ref", PHASE(REFERENCE), 1, 0 },
+    { "timing_s/old_log_prob", PHASE(LOG_PROBABILITIES), 1, 0 },
+    { "timing_s/values", PHASE(VALUES), 1, 0 },
+    { "timing_s/update_critic", PHASE(CRITIC), 1, 0 },
+    { "timing_s/update_actor", PHASE(TRAINING), 1, 0 },
+    { "timing_s/update_weights", PHASE(WEIGHTS), 1, 0 },
+    { "perf/total_num_tokens", AT(step_tokens), 1, 0 },
+    { "response_length/mean", AT(answer_tokens), 1, 0 },
+    { "timing/step_total", AT(step_seconds), 1, 0 }, // OpenRLHF
+    { "timing/generation", PHASE(ROLLOUT), 1, 0 },
+    { "timing/make_experience", PHASE(SCORING), 1, 0 },
+    { "timing/ppo_train", PHASE(TRAINING), 1, 0 },
+    { "timing/broadcast", PHASE(WEIGHTS), 1, 0 },
+    { "response_length", AT(answer_tokens), 1, 0 },
+    { "total step time", AT(step_seconds), 1, KEY_WITH_UNIT }, // NeMo-RL
+    { "generation", PHASE(ROLLOUT), 1, KEY_WITH_UNIT },
+    { "reward_calculation", PHASE(REWARD), 1, KEY_WITH_UNIT },
+    { "policy_and_reference_logprobs", PHASE(SCORING), 1, KEY_WITH_UNIT },
+    { "policy_logprobs", PHASE(LOG_PROBABILITIES), 1, KEY_WITH_UNIT },
+    { "reference_logprobs", PHASE(REFERENCE), 1, KEY_WITH_UNIT },
+    { "policy_training", PHASE(TRAINING), 1, KEY_WITH_UNIT },
+    { "value_training", PHASE(CRITIC), 1, KEY_WITH_UNIT },
+    { "prepare_for_generation/total", PHASE(WEIGHTS), 1, KEY_WITH_UNIT },
+    { "weight_sync", PHASE(WEIGHTS), 1, KEY_WITH_UNIT },
+    { "mean generation length", AT(answer_tokens), 1, 0 },
+    { "completions/mean_length", AT(answer_tokens), 1, 0 }, // TRL
 
     { "peak_memory_alloc", AT(peak_bytes), GIB, 0 }, // torchtune
     { "memory/max_mem_allocated(gib)", AT(peak_bytes), GIB, 0 },
@@ -274,6 +305,9 @@ static const struct {
     { " memory (MB) | ", PHRASE_VALUES }, // Megatron
     { "Memory used: ", PHRASE_VALUES },   // litgpt
     { "[batch=", PHRASE_BLOCK },
+    { "= Step ", PHRASE_HEADING }, // NeMo-RL
+    { "Training Results:", PHRASE_RESULTS },
+    { "\u2022 Total step time:", PHRASE_STEP },
 };
 
 enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line)

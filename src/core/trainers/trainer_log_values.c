@@ -127,7 +127,7 @@ static const struct trainer_log_key *key_before(const char *from, const char *en
         if (strchr("|;]>}[{%", *at) || (strchr(",:", *at) && (at + 1 == end || at[1] == ' ')) ||
             (*at == '-' && at[1] == ' ') || (*at == '(' && !memchr(at, ')', (size_t)(end - at))))
             from = at + 1;
-    while (from < end && strchr(" \t'\"(*.:)", *from))
+    while (from < end && (strchr(" \t'\"(*.:)=", *from) || (*from & 0x80))) // bullets, emoji
         from++;
     char name[KEY_SIZE];
     size_t size = (size_t)(end - from);

@@ -34,6 +34,27 @@ TEST(hosting_shows_services_of_the_catalog_but_recommends_none)
     CHECK(h->count == 1 && !h->recommended);
 }
 
+TEST(hosting_prices_services_only_for_the_objective_that_they_sell)
+{
+    static const char *const objectives[] = { "dpo", "grpo" };
+    for (int i = 0; i < 2; i++) {
+        struct asked *a = ask(text_format(
+            &test_arena,
+            "{\"model\":\"llama-3.1-8b\",\"method\":\"lora\",\"gpu\":\"h100-sxm\",\"gpus\":1,"
+            "\"search\":false,\"objective\":\"%s\",%s}",
+            objectives[i],
+            i ? "\"steps\":10,\"response_length\":\"100,200,400\"" : "\"tokens\":\"10M\""));
+        struct managed *services = NULL;
+        CHECK(!hosting_read_managed(&services, &a->input.managed_count, &test_arena,
+                                    embedded_file("managed.csv"), "managed.csv"));
+        a->input.managed = services;
+        const struct hosting *h = answer(a);
+        CHECK(!has_provider(h, "together") && has_provider(h, "fireworks") == !i);
+        if (!i)
+            CHECK_NEAR(row_of(h, "fireworks", NULL, OFFERS_MANAGED)->cost_usd.mid, 10, 1e-9);
+    }
+}
+
 TEST(hosting_compares_only_providers_that_state_what_is_asked)
 {
     struct asked *a = ask(usual);

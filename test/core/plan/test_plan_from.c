@@ -268,6 +268,31 @@ TEST(trainer_config_reads_what_each_trainer_optimises)
     }
 }
 
+static const char *option_of(const char *yaml, const char *option)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text(yaml, &request);
+    return trainer_config_option(&config, option);
+}
+
+TEST(trainer_config_reads_how_answers_are_sampled)
+{
+    static const char verl[] = "algorithm: {adv_estimator: gae}\n"
+                               "actor_rollout_ref: {rollout: {name: sglang, n: 4}}\n"
+                               "data: {train_batch_size: 64}\nreward_model: {enable: true}\n"
+                               "trainer: {total_training_steps: 300}\n";
+    static const char nemo[] = "policy: {model_name: a/b, train_global_batch_size: 512}\n"
+                               "grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 32, "
+                               "async_grpo: {enabled: true}}\n";
+    CHECK(!strcmp(option_of(verl, "objective"), "ppo"));
+    CHECK(!strcmp(option_of(verl, "sampler"), "sglang"));
+    CHECK(!strcmp(option_of(verl, "global_batch"), "256"));
+    CHECK(!strcmp(option_of(verl, "reward"), "model"));
+    CHECK(!strcmp(option_of(verl, "steps"), "300"));
+    CHECK(!strcmp(option_of(nemo, "async_steps"), "1"));
+    CHECK(!strcmp(option_of(nemo, "global_batch"), "2048"));
+}
+
 TEST(trainer_config_never_takes_an_unknown_objective_for_supervised_tuning)
 {
     CHECK(strstr(objective_of("learning_rate: 1e-5\nrlhf_type: gkd\n"), "gkd"));

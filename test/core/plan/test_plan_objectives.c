@@ -37,8 +37,8 @@ TEST(plan_of_dpo_takes_longer_than_orpo_and_its_second_model_more_memory)
 TEST(plan_of_grpo_pays_for_the_gpus_that_only_sample)
 {
     const char *job = "\"objective\":\"grpo\",\"response_length\":\"600,1400,4096\",\"steps\":100,";
-    const struct plan *turns =
-        planning_make(text_format(&test_arena, "{" COMMON "%s\"gpus\":16}", job));
+    const struct plan *turns = planning_make(
+        text_format(&test_arena, "{" COMMON "%s\"gpus\":16,\"sampler_gpus\":0}", job));
     const struct plan *apart = planning_make(
         text_format(&test_arena, "{" COMMON "%s\"gpus\":16,\"sampler_gpus\":8}", job));
     CHECK(layout_gpus(&apart->chosen.layout) == 8 && apart->chosen.gpus == 16);
@@ -50,6 +50,81 @@ TEST(plan_of_grpo_pays_for_the_gpus_that_only_sample)
         seconds += apart->phases.items[i].seconds;
     CHECK_NEAR(seconds, apart->chosen.seconds_per_step, 0.02);
     CHECK(!strcmp(apart->phases.items[0].name, "rollout") && apart->phases.items[0].share > 0.5);
+}
+
+// Given or searched: no split that can be asked for is better than the one that is found.
+TEST(plan_of_rl_finds_the_split_of_gpus_between_sampler_and_trainer)
+{
+    for (int async = 0; async <= 4; async += 2) {
+        const char *job =
+            text_format(&test_arena,
+                        "{" COMMON "\"objective\":\"grpo\",\"response_length\":\"600,1400,4096\","
+                        "\"steps\":100,\"gpus\":16,\"async_steps\":%d",
+                        async);
+        const struct plan *found = planning_make(text_format(&test_arena, "%s}", job));
+        CHECK(found->chosen.gpus == 16);
+        CHECK(layout_gpus(&found->chosen.layout) + (int64_t)found->rollout.gpus == 16);
+        CHECK((found->rollout.gpus > 0) == (async > 0));
+        CHECK(found->chosen.workload.global_batch == 256);
+        for (int sampling = async ? 2 : 0; sampling < 16; sampling += 2) {
+            const struct plan *asked =
+                planning_make(text_format(&test_arena, "%s,\"sampler_gpus\":%d}", job, sampling));
+            if (asked->fits && asked->chosen.stable && asked->chosen.workload.global_batch == 256)
+                CHECK(found->chosen.gpu_hours <= 1.03 * asked->chosen.gpu_hours);
+        }
+    }
+}
+
+TEST(plan_of_rl_says_where_an_alternative_splits_the_gpus)
+{
+    const struct plan *plan =
+        planning_make("{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"gpus\":16,\"steps\":100,"
+                      "\"objective\":\"grpo\",\"async_steps\":1,"
+                      "\"response_length\":\"600,1400,4096\"}");
+    int others = 0;
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        const struct plan_alternative *other = &plan->alternatives[i];
+        bool differs = other->result.passes.rollout->gpus != plan->rollout.gpus;
+        others += differs;
+        CHECK(differs == (strstr(other->changes, " of them sample") != NULL));
+    }
+    CHECK(others > 0);
+}
+
+TEST(plan_of_rl_further_off_policy_never_takes_longer)
+{
+    double before = INFINITY;
+    for (int async = 0; async <= 8; async = async ? 2 * async : 1) {
+        const struct plan *plan = planning_make(
+            text_format(&test_arena,
+                        "{" COMMON "\"objective\":\"grpo\",\"response_length\":\"600,1400,4096\","
+                        "\"steps\":100,\"gpus\":16,\"sampler_gpus\":8,\"async_steps\":%d}",
+                        async));
+        CHECK(plan->forecast.wall_hours.mid <= 1.001 * before);
+        before = plan->forecast.wall_hours.mid;
+        double seconds = 0;
+        for (size_t i = 0; i < plan->phases.count; i++)
+            seconds += plan->phases.items[i].beside ? 0 : plan->phases.items[i].seconds;
+        CHECK_NEAR(seconds, plan->chosen.seconds_per_step, 0.02);
+        CHECK(plan->phases.items[0].beside == (async > 0));
+    }
+}
+
+TEST(plan_of_ppo_needs_more_memory_and_time_than_grpo)
+{
+    const char *job = "\"response_length\":\"200,400,800\",\"steps\":50,\"gpus\":8,"
+                      "\"generations\":8,\"method\":\"full\",\"parallel\":\"fsdp\","
+                      "\"micro_batch\":\"1\",\"checkpointing\":\"full\",";
+    const struct plan *grpo =
+        planning_make(text_format(&test_arena, "{" COMMON "%s\"objective\":\"grpo\"}", job));
+    const struct plan *ppo =
+        planning_make(text_format(&test_arena, "{" COMMON "%s\"objective\":\"ppo\"}", job));
+    CHECK(ppo->estimate.memory.allocated_bytes > 5e9 + grpo->estimate.memory.allocated_bytes);
+    CHECK(ppo->forecast.gpu_hours.mid > 1.1 * grpo->forecast.gpu_hours.mid);
+    bool critic = false;
+    for (size_t i = 0; i < ppo->phases.count; i++)
+        critic = critic || !strcmp(ppo->phases.items[i].name, "critic");
+    CHECK(critic);
 }
 
 TEST(plan_of_grpo_with_longer_answers_takes_longer)

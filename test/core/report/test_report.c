@@ -104,6 +104,22 @@ TEST(report_has_every_section_of_what_it_was_given)
                    __FILE__, __LINE__);
 }
 
+TEST(report_of_rl_shows_phases_the_split_of_gpus_and_lengths_of_answers)
+{
+    static const char request[] =
+        "{\"model\":\"qwen2.5-7b\",\"gpu\":\"h100\",\"gpus\":16,\"sampler_gpus\":8,"
+        "\"objective\":\"grpo\",\"async_steps\":1,\"steps\":50,\"search\":false,"
+        "\"response_length\":\"600,1400,4096\"}";
+    struct report_input *input = ARENA_NEW(&test_arena, struct report_input, 1);
+    add(input, plan_of(request), "plan.json");
+    struct text page = html(input, NULL);
+    check_page(page);
+    CHECK(holds(page, "<section id=\"phases\""));
+    CHECK(holds(page, "8 of 16 GPUs only sample"));
+    CHECK(holds(page, "600,1400,4096 tokens") && holds(page, "(beside the rest)"));
+    CHECK(!holds(html(everything(), NULL), "<section id=\"phases\"")); // of supervised tuning
+}
+
 TEST(report_shows_the_numbers_of_the_plan)
 {
     const struct plan *plan = planning_make(usual);

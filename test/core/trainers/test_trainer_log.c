@@ -135,6 +135,9 @@ static const struct expectation expectations[] = {
     { "trainer_state.json", 0, 10, 50, 50, 4, 10, 1.4, 204800, NAN, 1, 0, true, 0, 0 },
     { "events.out.tfevents.1741684442.host.1.0", 0, 5, 60, NAN, 11, 5, 1.4, 1800000, NAN, 1, 0, 0,
       0, 0 },
+    { "verl.log", 0, 0, 6, 20, 6, 1, NAN, NAN, NAN, 0, 0, 0, 0, 0 },
+    { "nemo_rl.log", 0, 1, 6, 40, 5, 1, 0.0123, NAN, NAN, 0, 0, 0, 0, 0 },
+    { "openrlhf.log", 0, 2, 6, NAN, 4, 1, NAN, NAN, NAN, 0, 0, 0, 0, 0 },
     { "out_of_memory.log", 0, 0, 2, 500, 2, 1, NAN, NAN, NAN, 0, 0, 0, true, 0 },
     { "crash.log", 0, NAN, NAN, NAN, 0, NAN, NAN, NAN, NAN, 0, 0, 0, 0, true },
 };
@@ -179,6 +182,27 @@ TEST(trainer_log_does_not_care_how_bytes_are_cut)
             struct text cut = out_view(&read_in_pieces(e->file, e->pattern, pieces[k])->text);
             CHECK(text_equal(whole, cut));
         }
+    }
+}
+
+// Seconds in the order of enum trainer_log_phase, then the mean answer.
+TEST(trainer_log_tells_the_phases_of_a_step_of_reinforcement_learning_apart)
+{
+    static const struct {
+        const char *file;
+        int64_t warmup; // the first step is slower; verl's line comes before its bar moves
+        double phases[TRAINER_PHASES], answer;
+    } logs[] = {
+        { "verl.log", 1, { 30.5, 0.25, 4, 5, NAN, 4.5, 15, 16, 1.5 }, 702.25 },
+        { "nemo_rl.log", 1, { 51, 0.01, NAN, NAN, 12, NAN, NAN, 20, 2.2 }, 884.5 },
+        { "openrlhf.log", 0, { 40.5, NAN, NAN, NAN, 14.5, NAN, NAN, 31, 2.5 }, 655.5 },
+    };
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        const struct seen *seen = read_in_pieces(logs[i].file, NULL, SIZE_MAX / 2);
+        struct step_series_phases found = step_series_phases(&seen->series, logs[i].warmup);
+        for (int p = 0; p < TRAINER_PHASES; p++)
+            CHECK(same(logs[i].file, "a phase", found.seconds[p], logs[i].phases[p]));
+        CHECK(same(logs[i].file, "the mean answer", found.answer_tokens, logs[i].answer));
     }
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/measured/rl_run.h"
+#include "test/core/knowledge.h"
+
+#include <math.h>
+
+enum { ROOM = 200 };
+
+struct steps {
+    const struct rl_run *runs[ROOM];
+    double errors[ROOM]; // logarithm of forecast over measured
+    double spreads[ROOM];
+    size_t count;
+};
+
+static void forecast_all(struct steps *out)
+{
+    struct knowledge k = knowledge_open();
+    struct validate_model model = { &k.catalog, k.stacks, k.stack_count };
+    struct calibration c;
+    struct rl_run *runs;
+    size_t count = 0;
+    *out = (struct steps){ 0 };
+    CHECK(!calibration_read(&c, &test_arena, embedded_file("efficiency.csv"), "efficiency.csv",
+                            embedded_file("evidence.csv"), "evidence.csv"));
+    CHECK(!rl_run_read(&runs, &count, &test_arena, embedded_file("objectives.csv"), "o.csv"));
+    for (size_t i = 0; i < count && i < ROOM; i++) {
+        struct range seconds;
+        if (runs[i].excluded)
+            continue;
+        CHECK(!rl_run_forecast(&seconds, &test_arena, &runs[i], &model, &c));
+        out->runs[out->count] = &runs[i];
+        out->spreads[out->count] = log(seconds.high / seconds.mid);
+        out->errors[out->count++] = log(seconds.mid / runs[i].measured);
+    }
+}
+
+static double median_of_others(const struct steps *steps, const char *source)
+{
+    double others[ROOM];
+    size_t count = 0;
+    for (size_t i = 0; i < steps->count; i++)
+        if (strcmp(steps->runs[i]->source, source))
+            others[count++] = steps->errors[i];
+    stats_sort(others, count);
+    return stats_quantile(others, count, 0.5);
+}
+
+// Two releases of NeMo-RL, synchronous, one step off and eight. Each without the other.
+TEST(rl_steps_are_as_near_the_published_ones_as_the_range_says_with_each_source_left_out)
+{
+    struct steps steps;
+    forecast_all(&steps);
+    CHECK(steps.count >= 37);
+    double off[ROOM];
+    size_t inside = 0;
+    for (size_t i = 0; i < steps.count; i++) {
+        off[i] = fabs(steps.errors[i] - median_of_others(&steps, steps.runs[i]->source));
+        inside += off[i] <= steps.spreads[i];
+    }
+    stats_sort(off, steps.count);
+    CHECK(exp(stats_quantile(off, steps.count, 0.5)) < 1.35);
+    CHECK(exp(stats_quantile(off, steps.count, 0.9)) < 2.2);
+    CHECK((double)inside >= 0.7 * (double)steps.count);
+}
+
+TEST(rl_runs_that_are_not_compared_say_what_they_do_not_state)
+{
+    struct rl_run *runs;
+    size_t count = 0;
+    CHECK(!rl_run_read(&runs, &count, &test_arena, embedded_file("objectives.csv"), "o.csv"));
+    for (size_t i = 0; i < count; i++)
+        CHECK(runs[i].excluded
+                  ? strlen(runs[i].excluded) > 10
+                  : runs[i].answers > 0 && runs[i].mean_tokens > 0 && runs[i].gpus > 0);
+}
