@@ -10,7 +10,7 @@
 #include "cli/pilot_from.h"
 #include "cli/ledger_entry.h"
 #include "cli/terminal/print.h"
-#include "cli/wrapped_pilot.h"
+#include "cli/wrapped/wrapped_pilot.h"
 #include "core/measured/plausible.h"
 #include "host/file.h"
 
@@ -355,6 +355,7 @@ static enum err run_wrapped(struct command_line *line)
     if (run->no_gpu && !line->common.quiet)
         out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
     wrapped_pilot_fill(&pilot, line->arena, run, planned ? &plan : NULL);
+    pilot.as_of = data_today(line->arena);
     pilot.from = from.config;
     if (from.from)
         name_gpus(&pilot);

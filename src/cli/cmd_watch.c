@@ -4,7 +4,8 @@
 #include "cli/command.h"
 #include "cli/ledger_entry.h"
 #include "cli/terminal/print.h"
-#include "cli/wrapped_pilot.h"
+#include "cli/data.h"
+#include "cli/wrapped/wrapped_pilot.h"
 #include "host/clock.h"
 #include "host/file.h"
 
@@ -252,6 +253,7 @@ static enum err record(struct watch *watch)
     struct out text = print_out(arena), document = { .arena = arena }, remarks = document;
     struct outlook end = look(watch);
     wrapped_pilot_fill(&pilot, arena, &watch->run, &watch->plan);
+    pilot.as_of = data_today(arena);
     wrapped_remarks(&watch->run, arena, &remarks);
     write_summary(watch, &pilot, &end, &text);
     write_record(watch, &pilot, &end, &document);

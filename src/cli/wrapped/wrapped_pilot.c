@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rate, step times, stalls and GPU figures of a wrapped run, as a pilot.
 
-#include "cli/wrapped_pilot.h"
+#include "cli/wrapped/wrapped_pilot.h"
 
 #include "base/stats.h"
-#include "cli/data.h"
 
 #include <math.h>
 
@@ -254,5 +253,4 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
         out->stack = plan->configuration.stack;
     }
     out->elapsed_seconds = wrapped_elapsed(run);
-    out->as_of = data_today(arena);
 }
