@@ -178,15 +178,15 @@ TEST(field_spells_rates_with_the_unit_of_their_name_and_reads_them_back)
 
 TEST(field_choices_that_are_empty_are_not_offered)
 {
-    static const char *const sizes[] = { "small", "", "large", NULL };
+    static const char *const offers[] = { "small", "", "large", NULL };
     struct holder {
         int size;
     } holder = { 0 };
-    const struct field fields[] = { FIELD_OF(holder, size, sizes, "size"), { 0 } };
+    const struct field offered[] = { FIELD_OF(holder, size, offers, "size"), { 0 } };
     struct out out = { .arena = &test_arena };
-    field_put_choices(fields, &out, " or ");
+    field_put_choices(offered, &out, " or ");
     CHECK(!strcmp(out_string(&out), ": small or large"));
-    CHECK(!field_set(fields, &holder, &test_arena, TEXT("large")) && holder.size == 2);
-    CHECK(field_set(fields, &holder, &test_arena, TEXT("")) == ERR_INPUT);
+    CHECK(!field_set(offered, &holder, &test_arena, TEXT("large")) && holder.size == 2);
+    CHECK(field_set(offered, &holder, &test_arena, TEXT("")) == ERR_INPUT);
     CHECK(strstr(error_text(), "is not one of small, large") != NULL);
 }

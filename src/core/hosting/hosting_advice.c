@@ -67,7 +67,7 @@ static void advise_commitment(struct hosting *h, struct arena *arena)
                            : text_format(arena, "pays off above %s runs a month",
                                          hosting_spell_runs(best->break_even_runs, arena));
     add(h, text_format(arena,
-                       "%s: %s %lld × %s busy %.2g %% of the time, so %s %s (%s) costs %s a run, "
+                       "%s: %s %lld × %s busy %.0f %% of the time, so %s %s (%s) costs %s a run, "
                        "and the best offer by the hour, %s %s (%s), %s; that commitment is %s in "
                        "total and %s",
                        pays ? "Reserve" : "Pay by the hour", spell_runs(h, arena),
@@ -96,7 +96,7 @@ static void advise_ownership(struct hosting *h, struct arena *arena)
                              own->ownership.confidence, rent)
                : text_format(arena,
                              "Owning %s (%s, confidence %s) pays off above %.0f %% utilization "
-                             "against renting at $%.2f per GPU hour; %s it busy %.2g %%",
+                             "against renting at $%.2f per GPU hour; %s it busy %.0f %%",
                              own->instance, text_usd(arena, own->ownership.server_usd.mid),
                              own->ownership.confidence, 100 * share, rent, spell_runs(h, arena),
                              100 * utilization(h, own)));

@@ -57,7 +57,7 @@ static const struct {
 } trainers[] = {
     { "llama-factory", 14, 0, 46, 2, false },
     { "nemo", 10, 0, 24, 0, true },
-    { NULL, 6, 9, 100, 2, false },
+    { NULL, 6, 9, 100, 3.1, false },
 };
 
 static size_t trainer_of(const struct stack *stack)

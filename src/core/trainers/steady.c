@@ -34,6 +34,7 @@ struct report {
     double seconds, tokens, count, widths;
     double log_time; // of a step, or of a token if that varies less
     unsigned flags;
+    bool stalled; // by the fit of new widths
     bool slow;
 };
 
@@ -163,6 +164,7 @@ static struct transient take_widths(struct steady *out, struct arena *arena, str
     for (size_t i = 0; fit.seconds_per_width > 0 && i < s->count; i++) {
         struct report *r = &s->reports[i];
         r->seconds = fmax(r->seconds - items[i].width_seconds, 0.1 * r->seconds);
+        r->stalled = items[i].stall > 0.5;
     }
     return fit;
 }
@@ -220,8 +222,8 @@ static void find_slow(struct series *s, size_t warmup, double width_seconds)
         s->reports[i].slow = s->reports[i].flags && believed;
     double limit = slow_limit(s, warmup, !believed);
     for (size_t i = warmup; i < s->count; i++)
-        s->reports[i].slow =
-            s->reports[i].slow || beyond_widths(&s->reports[i], width_seconds) > limit;
+        s->reports[i].slow = s->reports[i].slow || s->reports[i].stalled ||
+                             beyond_widths(&s->reports[i], width_seconds) > limit;
 }
 
 // --- interval ----------------------------------------------------------------

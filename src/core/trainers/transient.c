@@ -391,8 +391,9 @@ static void add_seconds(struct fit *fit, const struct trial *trial, double share
         double met = item->widths;
         if (!item->left_out) {
             const struct report *report = &fit->reports[open++ / each];
-            double all = believe(fit, report).mean;
-            met = report->widths > 0 ? all * item->widths / report->widths : 0;
+            struct belief belief = believe(fit, report);
+            met = report->widths > 0 ? belief.mean * item->widths / report->widths : 0;
+            item->stall += share * (1 - belief.weight);
         }
         item->width_seconds += share * fit->cost * met;
     }
@@ -428,7 +429,7 @@ void transient_fit(struct transient *out, struct arena *arena, struct transient_
                                .width_error = NAN };
     for (size_t i = 0; i < count; i++) {
         out->widths += items[i].widths > 0 ? items[i].widths : 0;
-        items[i].width_seconds = 0;
+        items[i].width_seconds = items[i].stall = 0;
     }
     size_t kept = count_kept(items, count), room = (kept < MOST ? kept : MOST) + 1;
     if (kept < LEAST || !(out->widths > 0))

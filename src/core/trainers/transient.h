@@ -26,7 +26,9 @@ struct arena;
 struct transient_item {
     double seconds, steps, tokens, widths; // tokens 0: unknown
     bool left_out;                         // an evaluation or a save
-    double width_seconds;                  // set by the fit: of the new widths in these seconds
+    // set by the fit
+    double width_seconds; // of the new widths in these seconds
+    double stall;         // probability that neither steps nor widths explain them
 };
 
 struct transient {

@@ -136,7 +136,7 @@ TEST(offers_written_hold_no_formula_and_no_line_of_an_imported_name)
     offers.rows[0].offer.note = "@SUM(1)";
     offers_write(&offers, &out);
     CHECK(strstr(out_string(&out), ",\"'=cmd() forged,1\","));
-    CHECK(strstr(out_string(&out), ",'@SUM(1)\n"));
+    CHECK(strstr(out_string(&out), ",\"'@SUM(1)\"\n"));
 }
 
 TEST(offers_of_more_gpus_than_there_are_have_none)

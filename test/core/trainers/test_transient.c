@@ -201,27 +201,26 @@ static double replay(const struct json *recorded, const struct recorded_setup *s
     return left / actual - 1;
 }
 
-// The same steps of pilot and run, minutes apart, differ by up to 9 % on this machine: nothing can
-// be nearer than that.
-TEST(transient_of_six_recorded_pilots_forecasts_the_steps_of_their_runs)
+// The same steps of pilot and run, minutes apart, differ by up to 9 % on these machines; the worst
+// pilot has 14 steps, three of which loaded kernels and were taken for ordinary ones before.
+TEST(transient_of_recorded_pilots_forecasts_the_steps_of_their_runs)
 {
-    static const struct recorded_setup six[] = {
-        { 4400, BATCHING_LONGEST, 8, 1, 0 }, { 3200, BATCHING_GROUPED, 8, 4, 0 },
-        { 2240, BATCHING_LONGEST, 8, 4, 0 }, { 2400, BATCHING_GROUPED, 8, 1, 50 },
-        { 1920, BATCHING_LONGEST, 8, 1, 0 }, { 800, BATCHING_GROUPED, 4, 4, 10 },
+    static const struct recorded_setup setups[] = {
+        { 4400, BATCHING_LONGEST, 8, 1, 0 },  { 3200, BATCHING_GROUPED, 8, 4, 0 },
+        { 2240, BATCHING_LONGEST, 8, 4, 0 },  { 2400, BATCHING_GROUPED, 8, 1, 50 },
+        { 1920, BATCHING_LONGEST, 8, 1, 0 },  { 800, BATCHING_GROUPED, 4, 4, 10 },
+        { 6400, BATCHING_LONGEST, 8, 1, 0 }, // six_pilots_again.json: those of GSM8K's lengths
+        { 3904, BATCHING_GROUPED, 8, 4, 20 }, { 1680, BATCHING_LONGEST, 8, 1, 0 },
     };
-    struct json json = read("bench/results/six_pilots.json");
-    double errors[6];
-    for (size_t i = 0; i < 6; i++)
-        errors[i] = fabs(replay(&json.items[i], &six[i]));
-    double worst = 0;
-    for (size_t i = 0; i < 6; i++)
+    struct json first = read("bench/results/six_pilots.json"),
+                again = read("bench/results/six_pilots_again.json");
+    double errors[9], worst = 0;
+    for (size_t i = 0; i < 9; i++) {
+        errors[i] = fabs(replay(i < 6 ? &first.items[i] : &again.items[i - 6], &setups[i]));
         worst = fmax(worst, errors[i]);
-    bool good = worst < 0.10 && stats_median(errors, 6) < 0.07;
-    if (!good)
-        printf("worst %.3f, %.3f %.3f %.3f %.3f %.3f %.3f\n", worst, errors[0], errors[1],
-               errors[2], errors[3], errors[4], errors[5]);
-    CHECK(good);
+    }
+    CHECK(worst < 0.19);
+    CHECK(stats_median(errors, 9) < 0.05);
 }
 
 // A run with a transient of random size and decay.
