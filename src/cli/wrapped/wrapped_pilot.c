@@ -97,7 +97,8 @@ static void fill_seconds(struct pilot_seconds *out, struct arena *arena, const s
     out->max = seconds[count - 1];
 }
 
-// Whether unexplained slow steps waited for data: the GPUs were idle meanwhile.
+// Whether unexplained slow steps waited for data: the GPUs were idle meanwhile. Where widths vary,
+// GPUs are idle while kernels load, too.
 static bool idle_in_stalls(const struct wrapped *run)
 {
     const struct step_series *series = &run->source->series;
@@ -123,7 +124,8 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
 {
     const struct steady_slow *slow = run->steady.slow;
     double stalled = slow[STEADY_STALL].extra_seconds;
-    bool data = stalled > 0 && idle_in_stalls(run);
+    bool widths_vary = run->steady.widths_seen > 0;
+    bool data = stalled > 0 && !widths_vary && idle_in_stalls(run);
     out->stalls =
         (struct pilot_stalls){ .data_seconds = data ? stalled : NAN,
                                .evaluation_seconds = slow[STEADY_EVALUATION].extra_seconds,

@@ -75,11 +75,11 @@ struct overhead_times {
 enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node);
 
-// Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 // What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
                            double layers, double alignments);
 
+// Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);
 
 struct overhead_draw overhead_middle(const struct overheads *overheads);

@@ -186,10 +186,12 @@ static void take_transient(struct overheads *o, const struct plan *plan, const s
     else if (plan->transfer.setup.varied_widths)
         o->first_width_seconds =
             assumption_measured(o->first_width_seconds, 0, "in the pilot's rate", pilot->as_of);
-    if (t->first_steps_seconds >= 0)
-        o->first_steps_seconds = assumption_measured(
-            o->first_steps_seconds, fmin(t->first_steps_seconds, o->first_steps_seconds.value.low),
-            source, pilot->as_of);
+    if (t->first_steps_seconds >= 0) {
+        double again = fmin(t->first_steps_seconds, o->first_steps_seconds.value.low);
+        o->first_steps_seconds =
+            assumption_measured(o->first_steps_seconds, again, source, pilot->as_of);
+        o->first_steps_seconds.value.high = t->first_steps_seconds; // on another machine
+    }
 }
 
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,

@@ -38,20 +38,28 @@ struct layout estimate_layout(const struct setup *setup)
     return layout;
 }
 
+static struct step_request request_of(const struct setup *setup, const struct recipe *recipe,
+                                      const struct layout *layout)
+{
+    return (struct step_request){
+        .model = setup->model,
+        .recipe = recipe,
+        .layout = layout,
+        .stack = setup->stack,
+        .batch = setup->batch,
+        .accumulation = setup->accumulation,
+        .passes = setup->passes,
+    };
+}
+
 enum err estimate_memory(struct memory *out, struct arena *arena, const struct setup *setup)
 {
     struct arena_mark mark = arena_mark(arena);
     struct recipe recipe = estimate_recipe(setup);
     struct layout layout = estimate_layout(setup);
-    struct step_request request = {
-        .model = setup->model,
-        .recipe = &recipe,
-        .layout = &layout,
-        .stack = setup->stack,
-        .batch = setup->worst.tokens > 0 ? setup->worst : setup->batch,
-        .accumulation = setup->accumulation,
-        .passes = setup->passes,
-    };
+    struct step_request request = request_of(setup, &recipe, &layout);
+    if (setup->worst.tokens > 0)
+        request.batch = setup->worst;
     struct memory_device device = memory_device(setup->gpu, setup->varied_widths);
     struct step step;
     TRY(step_list(&step, arena, &request));
@@ -66,15 +74,7 @@ double estimate_evaluation_share(const struct setup *setup, const struct step *s
         return NAN;
     struct recipe recipe = estimate_recipe(setup);
     struct layout layout = estimate_layout(setup);
-    struct step_request request = {
-        .model = setup->model,
-        .recipe = &recipe,
-        .layout = &layout,
-        .stack = setup->stack,
-        .batch = setup->batch,
-        .accumulation = setup->accumulation,
-        .passes = setup->passes,
-    };
+    struct step_request request = request_of(setup, &recipe, &layout);
     struct links links = network_links(setup->gpu, setup->node);
     struct timing timing;
     compute_time(&timing, step, &request, setup->gpu, &links);
@@ -86,15 +86,7 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
     struct recipe recipe = estimate_recipe(setup);
     TRY(recipe_check(&recipe, setup->model));
     struct layout layout = estimate_layout(setup);
-    struct step_request request = {
-        .model = setup->model,
-        .recipe = &recipe,
-        .layout = &layout,
-        .stack = setup->stack,
-        .batch = setup->batch,
-        .accumulation = setup->accumulation,
-        .passes = setup->passes,
-    };
+    struct step_request request = request_of(setup, &recipe, &layout);
     TRY(estimate_memory(&out->memory, arena, setup));
     if (!setup->gpu && setup->worst.tokens > 0)
         request.batch = setup->worst;
