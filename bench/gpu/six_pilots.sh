@@ -9,7 +9,8 @@
 # predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot. It needs no GPU, and is
 # committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
 # (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
-# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights. Lines, plans, pilots
+# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that
+# a pilot has run on the machine before. Lines, plans, pilots
 # and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
 # TRY=1: a stand-in for the trainer that needs neither PyTorch nor a GPU, and few rows, to see that everything runs.
 set -eu
@@ -37,7 +38,7 @@ plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
         --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
-        --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
+        --machine used --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
         --quiet --json "$@" || [ $? -eq 1 ]

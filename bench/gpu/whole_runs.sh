@@ -4,7 +4,8 @@
 #
 # predict writes bench/gpu/whole_runs.jsonl: P10, P50 and P90 of train() in seconds for each configuration, without a pilot and
 # without start-up. It needs no GPU, and is committed before anything is measured. run trains on this machine's H200 (about a
-# minute each), and prints a JSON line for each: seconds of train() beside the forecast. Rows have GSM8K's lengths.
+# minute each), and prints a JSON line for each: seconds of train() beside the forecast. No two have the same model: none finds its
+# kernels loaded. Rows have GSM8K's lengths, or those of conversations with tools.
 set -eu
 cd "$(dirname "$0")/../.."
 . bench/gpu/pilot_parts.sh
@@ -13,16 +14,16 @@ work=build/whole_runs
 forecasts=bench/gpu/whole_runs.jsonl
 export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-# NAME SHAPE ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
+# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-grouped-evaluated-saved llama-3.2-1b 2560 16 1 grouped none 50 80 1
-3b-checkpointed llama-3.2-3b 800 8 2 longest full 0 0 1
-8b-rounded llama-3.1-8b 640 4 4 longest none 0 0 64
+3b-chat-grouped-evaluated-saved llama-3.2-3b glaive 2048 640 8 1 grouped none 25 40 1
+8b-checkpointed llama-3.1-8b gsm8k 1024 768 16 1 longest full 0 0 1
+1b-chat-shuffled-accumulated llama-3.2-1b glaive 2048 1152 4 8 longest none 0 0 1
 '
 
 plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
-        --gpu h200 --gpus 1 --context 1024 --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
+        --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --pad-to-multiple-of "$multiple" --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 \
         --search off --ledger off --startup 0 --failures-per-gpu-hour 0 --retries 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
@@ -54,11 +55,11 @@ shift
 mkdir -p "$work"
 [ "$what" = run ] || : >$forecasts
 echo "$configurations" >"$work/configurations"
-while read -r name shape rows micro accumulation batching checkpointing evaluate save multiple; do
+while read -r name shape lengths context rows micro accumulation batching checkpointing evaluate save multiple; do
     [ "$name" ] || continue
     case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
     folder=$work/$name
     mkdir -p "$folder"
-    "$python" bench/gpu/six_pilots.py rows "$rows" >"$folder/rows.jsonl"
+    "$python" bench/gpu/six_pilots.py rows "$rows" "$lengths" >"$folder/rows.jsonl"
     $what </dev/null
 done <"$work/configurations"

@@ -19,6 +19,10 @@
 #include "core/forecast/assumption.h"
 #include "core/step/estimate.h"
 
+// Whether the trainer's kernels are in the file cache of the machine that it starts on.
+enum overhead_machine { MACHINE_FRESH, MACHINE_USED };
+extern const char *const overhead_machine_names[]; // "fresh", "used", NULL
+
 struct overheads {
     struct assumption startup_seconds;     // container, imports, process groups, tokenized data
     bool startup_loads;                    // and the weights: a pilot measured all of it at once
@@ -31,14 +35,16 @@ struct overheads {
     struct assumption retries;               // expected number of further whole runs
     struct assumption failed_runs;           // expected number of attempts that fail by an error
     struct assumption data_bytes_per_token;  // read while training
+    enum overhead_machine machine;
     // Set by overhead_configure(), except epochs.
     double gpus, epochs;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
     double eval_cost;              // seconds of an evaluated token over those of a trained one
-    struct assumption first_width_seconds; // at the first sight of a width: kernels, attention
-                                           // plans, memory
-    struct assumption first_steps_seconds; // of a process: kernels are loaded
-    double new_widths;                     // that a rank meets in the run
+    struct assumption first_width_seconds;      // at the first sight of a width: kernels, attention
+                                                // plans, memory
+    struct assumption first_steps_seconds;      // of a process: kernels are loaded
+    struct assumption first_evaluation_seconds; // likewise
+    double new_widths;                          // that a rank meets in the run
     bool compiles;
 };
 
@@ -74,6 +80,11 @@ struct overhead_times {
 // Fills in assumptions. ERR_INPUT where operations.csv lacks a fact. node may be NULL.
 enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node);
+
+static inline bool overhead_evaluates(const struct overheads *o)
+{
+    return o->eval_share.value.mid > 0 && o->evals_per_epoch.value.mid > 0;
+}
 
 // What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,

@@ -406,7 +406,7 @@ static const char *many_epochs(const struct plan *plan, struct arena *arena)
 static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
-    if (plan->overheads.eval_share.value.mid > 0 && plan->overheads.evals_per_epoch.value.mid > 0)
+    if (overhead_evaluates(&plan->overheads))
         return NULL;
     return "no evaluation is planned; public recipes hold out 5 % of the data (--eval-share 0.05)";
 }

@@ -190,7 +190,10 @@ static void take_transient(struct overheads *o, const struct plan *plan, const s
         double again = fmin(t->first_steps_seconds, o->first_steps_seconds.value.low);
         o->first_steps_seconds =
             assumption_measured(o->first_steps_seconds, again, source, pilot->as_of);
-        o->first_steps_seconds.value.high = t->first_steps_seconds; // on another machine
+        if (pilot->stalls.evaluation_seconds > 0)
+            o->first_evaluation_seconds.value.mid = o->first_evaluation_seconds.value.low;
+        if (o->machine == MACHINE_FRESH)
+            o->first_steps_seconds.value.high = t->first_steps_seconds; // on another machine
     }
 }
 

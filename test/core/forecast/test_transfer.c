@@ -195,6 +195,36 @@ TEST(transfer_of_a_pilot_counts_new_widths_once_and_loads_no_kernels_again)
     CHECK_NEAR(plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_WIDTHS], without, 1e-9);
 }
 
+TEST(transfer_of_a_pilot_that_evaluated_loads_no_kernels_for_it_again)
+{
+    const char *padded = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                             "\"mean_length\":400,\"eval_share\":0.05");
+    const struct plan *before = planning_make(padded);
+    const struct range *first = &before->overheads.first_evaluation_seconds.value;
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    pilot->transient.first_steps_seconds = 3;
+    double without = plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_EVALUATION];
+    pilot->stalls.evaluation_seconds = 2;
+    double with = plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_EVALUATION];
+    CHECK(first->mid > 2 && first->mid < 4);
+    CHECK_NEAR(without - with, first->mid - first->low, 1e-9);
+}
+
+TEST(plans_of_a_used_machine_leave_out_the_loading_of_kernels)
+{
+    const char *fresh = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                            "\"mean_length\":400");
+    const char *used = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                           "\"mean_length\":400,\"machine\":\"used\"");
+    const struct plan *before = planning_make(fresh), *after = planning_make(used);
+    double load = before->overheads.first_steps_seconds.value.mid;
+    CHECK(load > 1);
+    CHECK_NEAR(after->overheads.first_steps_seconds.value.mid, 0.1 * load, 1e-9);
+    CHECK_NEAR(before->forecast.middle.seconds[OVERHEAD_WIDTHS] -
+                   after->forecast.middle.seconds[OVERHEAD_WIDTHS],
+               0.9 * load, 1e-9);
+}
+
 TEST(transfer_to_eight_gpus_scales_by_the_communication_model)
 {
     const struct plan *one = planning_make(one_gpu), *eight = planning_make(eight_gpus);
