@@ -131,7 +131,7 @@ def stand_in(given):
     parser = argparse.ArgumentParser()
     for name in ("--rows", "--out"):
         parser.add_argument(name)
-    for name in ("--micro-batch", "--accumulation", "--evaluate-every"):
+    for name in ("--micro-batch", "--accumulation", "--evaluate-every", "--save-every"):
         parser.add_argument(name, type=int, default=1)
     for name in ("--group", "--checkpointing"):
         parser.add_argument(name, action="store_true")

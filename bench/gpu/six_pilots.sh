@@ -9,9 +9,8 @@
 # predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot. It needs no GPU, and is
 # committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
 # (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
-# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that
-# a pilot has run on the machine before. Lines, plans, pilots
-# and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
+# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that a pilot
+# has run on the machine before. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
 # TRY=1: a stand-in for the trainer that needs neither PyTorch nor a GPU, and few rows, to see that everything runs.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -24,14 +23,14 @@ export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 forecasts=bench/gpu/six_pilots.jsonl
 
-# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
+# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY
 configurations='
-1b-shuffled llama-3.2-1b gsm8k 1024 6400 8 1 longest none 0
-3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 3904 8 4 grouped none 20
-8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 1680 8 1 longest full 0
-1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4480 8 4 grouped none 20
-3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 896 4 4 longest full 0
-8b-chat-grouped llama-3.1-8b glaive 2048 1320 4 1 grouped none 0
+1b-shuffled llama-3.2-1b gsm8k 1024 6400 8 1 longest none 0 0
+3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 3904 8 4 grouped none 20 0
+8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 1680 8 1 longest full 0 0
+1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4480 8 4 grouped none 20 60
+3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 896 4 4 longest full 0 0
+8b-chat-grouped llama-3.1-8b glaive 2048 1320 4 1 grouped none 0 0
 '
 
 plan() { # MORE…
@@ -41,13 +40,13 @@ plan() { # MORE…
         --machine used --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
-        --quiet --json "$@" || [ $? -eq 1 ]
+        --save-interval "$interval" --quiet --json "$@" || [ $? -eq 1 ]
 }
 
-configure() { # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY
+configure() { # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY
     name=$1 shape=$2 data=$3 context=$4 rows=$5 micro=$6 accumulation=$7 batching=$8 checkpointing=$9
     shift 9
-    evaluate=$1
+    evaluate=$1 save=$2 interval=1e9
     folder=$work/$name
     if [ "$try" ]; then
         rows=$((micro * accumulation * 60)) shape=llama-3.2-1b # no larger one is as fast
@@ -55,6 +54,9 @@ configure() { # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHIN
     rm -rf "$folder"
     mkdir -p "$folder"
     "$python" bench/gpu/six_pilots.py rows "$rows" "$data" >"$folder/rows.jsonl"
+    plan >"$folder/before.json"
+    [ "$save" != 0 ] || return 0
+    interval=$(calculate "$(overhead "$folder/before.json" training) * $save * $micro * $accumulation / $rows") # of steps, in seconds
     plan >"$folder/before.json"
 }
 
@@ -70,7 +72,7 @@ measure() {
     else
         trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on"
     fi
-    trainer="$trainer --rows $folder/rows.jsonl --micro-batch $micro --accumulation $accumulation --evaluate-every $evaluate"
+    trainer="$trainer --rows $folder/rows.jsonl --micro-batch $micro --accumulation $accumulation --evaluate-every $evaluate --save-every $save"
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
     code=0

@@ -167,11 +167,12 @@ static struct assumption spread_over(const char *name, double low, double mid, d
 // micro-batch alone, 0.11 to 0.15 s in the Trainer, of 1B, 3B and 8B alike.
 //
 // Kernels differ by the alignment of a width: odd, or divisible by 2, by 4, by 8. The first step of
-// each alignment reads its kernels from the library's files, on a machine that never did so before
-// 1.1 to 2.3 s with 16 layers and 2 to 2.7 s with 28; on one that has run the trainer before, the
-// first step alone takes 0.3 to 0.8 s more. The first evaluation loads kernels of its own: 2.4 s
-// with batches of three alignments, 2.7 and 3.9 s with four, whatever the layers; on a machine that
-// has evaluated before, 0.3 s. Nobody measured other stacks and older GPUs.
+// each alignment reads its kernels from the library's files: on a machine that never did so before
+// 6.0, 6.8 and 8.7 s in all with 16 layers and 8.0, 10.7 and 13.4 s with 28; on one that has run
+// the trainer before, the first step alone takes 0.3 to 0.8 s more. The first evaluation loads
+// kernels of its own: 2.4 s with batches of three alignments, 2.7, 3.9 and 4.2 s with four,
+// whatever the layers; on a machine that has evaluated before, 0.3 s. Nobody measured other stacks
+// and older GPUs.
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
                            double layers, double alignments)
 {
@@ -188,7 +189,7 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
     bool used = out->machine == MACHINE_USED;
     const struct range share =
         used ? (struct range){ 0.05, 0.1, 0.2 } : (struct range){ 0.1, 1, measured ? 1.5 : 2.2 };
-    double evaluation = stack->first_steps_seconds > 0 ? 0.9 * fmax(1, alignments) : 0;
+    double evaluation = stack->first_steps_seconds > 0 ? fmax(1, alignments) : 0;
     out->first_evaluation_seconds =
         spread_over("first evaluation", evaluation * share.low, evaluation * share.mid,
                     evaluation * share.high, measured, "its kernels are loaded");

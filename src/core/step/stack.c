@@ -97,7 +97,7 @@ static enum err read_one(struct stack *out, struct arena *arena, const struct st
     struct text like = json_get_text(in, "like");
     field_clear(stack_fields, out);
     out->first_width_seconds = 0.02; // nobody measured it
-    out->first_steps_seconds = 0.08;
+    out->first_steps_seconds = 0.1;
     if (like.at) {
         const char *wanted = text_copy(arena, like);
         const struct stack *base = find_exact(before, before_count, wanted);
