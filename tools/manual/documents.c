@@ -156,6 +156,8 @@ static const struct documents_key full_batch[] = {
     KEYS("", batch),
     KEY("squares", "number", "sum of squared lengths"),
     KEY("labelled", "number", "tokens that carry loss"),
+    KEY("spread", "number", "deviation of the logarithm of tokens between GPUs", .since = "0.5.0"),
+    KEY("varies", "number", "the same among the micro-batches of the run", .since = "0.5.0"),
     { 0 },
 };
 

@@ -105,15 +105,16 @@ static struct step_batch average(const struct workload_rule *rule, double mean, 
     double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
     double tokens = micro_batch * width;
-    bool varied = rule->batching == BATCHING_LONGEST;
+    bool varied = rule->batching == BATCHING_LONGEST, grouped = rule->batching == BATCHING_GROUPED;
+    double varies = varied ? step_batch_spread(spread, micro_batch, true) : 0;
     return (struct step_batch){ .rows = micro_batch,
                                 .width = width,
                                 .tokens = tokens,
                                 .squares = tokens * attended,
                                 .labelled = tokens * useful_share * rule->labelled_share,
                                 .padded = !packed && useful_share < 1,
-                                .spread =
-                                    varied ? step_batch_spread(spread, micro_batch, true) : 0 };
+                                .spread = varies,
+                                .varies = grouped ? spread : varies };
 }
 
 static const struct workload_shape *nearest_shape(const struct workload_rule *rule,
@@ -147,6 +148,7 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
         .attended = a->attended + share * (b->attended - a->attended),
         .worst_width = fmax(a->worst_width, b->worst_width),
         .spread = a->spread + share * (b->spread - a->spread),
+        .varies = a->varies + share * (b->varies - a->varies),
         .rows = a->rows,
         .sights = nearest_shape(rule, micro_batch)->sights,
     };
@@ -168,7 +170,8 @@ static void measure(struct workload *out, const struct workload_rule *rule)
                                       .squares = tokens * shape.attended,
                                       .labelled = tokens * shape.fill * rule->labelled_share,
                                       .padded = rule->batching != BATCHING_PACKED && shape.fill < 1,
-                                      .spread = shape.spread };
+                                      .spread = shape.spread,
+                                      .varies = shape.varies };
     out->worst = step_batch(rows, shape.worst_width);
 }
 

@@ -28,7 +28,7 @@ struct workload_shape {
     double worst_width;
     double rows;                  // of an epoch: examples, or packs
     struct packing_sights sights; // of widths; without any, one width is assumed
-    double spread;                // of tokens between ranks, see step_batch
+    double spread, varies;        // of tokens between ranks and micro-batches, see step_batch
 };
 
 struct workload_rule {

@@ -80,19 +80,31 @@ static double spread_of(const struct packing *epoch)
     return epoch->count > 1 ? half_root_pi * sum / (double)(epoch->count - 1) : 0;
 }
 
+// The deviation of the logarithm of tokens among all micro-batches.
+static double varies_by(const struct packing *epoch)
+{
+    double sum = 0, square = 0, count = (double)epoch->count;
+    for (size_t i = 0; i < epoch->count; i++) {
+        double tokens = log((double)(epoch->batches[i].rows * epoch->batches[i].width));
+        sum += tokens, square += tokens * tokens;
+    }
+    return count > 1 ? sqrt(fmax(square / count - sum * sum / (count * count), 0)) : 0;
+}
+
 // One epoch and, for a run of several, a second one with another shuffle.
-static enum err simulate(struct batches *sums, struct packing_sights *sights, double *spread,
-                         struct arena *arena, const struct lengths *lengths,
-                         const struct packing_rule *rule, struct packing_setup setup, bool again)
+static enum err simulate(struct batches *sums, struct workload_shape *shape, struct arena *arena,
+                         const struct lengths *lengths, const struct packing_rule *rule,
+                         struct packing_setup setup, bool again)
 {
     struct packing epoch, next;
     TRY(packing_plan(&epoch, arena, lengths, rule, &setup));
     *sums = epoch.sums;
-    *spread = spread_of(&epoch);
+    shape->spread = spread_of(&epoch);
+    shape->varies = varies_by(&epoch);
     setup.seed++;
     if (again)
         TRY(packing_plan(&next, arena, lengths, rule, &setup));
-    packing_count_sights(sights, &epoch, again ? &next : NULL);
+    packing_count_sights(&shape->sights, &epoch, again ? &next : NULL);
     return OK;
 }
 
@@ -123,16 +135,15 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
         if (packing.method == PACKING_GROUPED && rule->step_rows > setup.micro_batch)
             setup.accumulation = rule->step_rows / setup.micro_batch;
         struct batches sums;
-        struct packing_sights sights;
-        double spread;
-        TRY(simulate(&sums, &sights, &spread, arena, &simulated, &packing, setup,
-                     rule->epochs > 1));
+        struct workload_shape found_in = { 0 };
+        TRY(simulate(&sums, &found_in, arena, &simulated, &packing, setup, rule->epochs > 1));
         arena_rewind(arena, mark);
         if (sums.processed_tokens <= 0) // fewer rows than the micro-batch, and the trainer drops it
             break;
         shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
-        shapes[count].sights = sights;
-        shapes[count].spread = spread;
+        shapes[count].sights = found_in.sights;
+        shapes[count].spread = found_in.spread;
+        shapes[count].varies = found_in.varies;
         if (joins)
             split_pairs(&shapes[count], filled);
         if (count == 0) {

@@ -269,6 +269,7 @@ static enum err read_batch(struct setup *setup, const struct run *run)
         TRY(run_lengths(&lengths, run->lengths));
     if (packed == PACKED_NO || packed == PACKED_END_TO_END) // grouped rows are alike in all ranks
         setup->batch.spread = step_batch_spread(lengths.spread, rows, packed == PACKED_NO);
+    setup->batch.varies = packed == PACKED_GROUPED ? lengths.spread : setup->batch.spread;
     setup->accumulation = 1;
     if (run->grad_accum >= 1)
         setup->accumulation = run->grad_accum;

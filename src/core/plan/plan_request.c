@@ -275,6 +275,8 @@ struct workload_shape *plan_read_shape(const struct json *workload, double accum
         .width = tokens / rows,
         .attended = json_get_number(batch, "squares", NAN) / tokens,
         .worst_width = json_get_number(worst, "width", NAN),
+        .spread = fmax(0, json_get_number(batch, "spread", 0)),
+        .varies = fmax(0, json_get_number(batch, "varies", 0)),
         .rows = json_get_number(workload, "processed_tokens", NAN) /
                 json_get_number(workload, "epochs", NAN) / (tokens / rows),
     };

@@ -14,6 +14,8 @@ static void put_batch(struct json_writer *w, const char *key, const struct step_
     json_put_number(w, "tokens", batch->tokens);
     json_put_number(w, "squares", batch->squares);
     json_put_number(w, "labelled", batch->labelled);
+    json_put_number(w, "spread", batch->spread);
+    json_put_number(w, "varies", batch->varies);
     json_close(w, '}');
 }
 

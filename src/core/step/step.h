@@ -40,6 +40,7 @@ struct step_batch {
     double labelled;           // tokens that have a label and so a loss
     bool padded;               // some rows are shorter than the width: a mask hides the rest
     double spread;             // deviation of the logarithm of tokens between ranks; 0: none
+    double varies;             // the same among the micro-batches of a run
     struct vision_load images; // among the rows; their tokens are among these
 };
 
