@@ -38,6 +38,9 @@ enum err ledger_open(struct ledger **out, const struct ledger_options *options);
 void ledger_close(struct ledger *ledger);               // accepts NULL
 const char *ledger_notice(const struct ledger *ledger); // a message for the user; NULL: none
 
+// Entries that the last search left out, because they are not what was written.
+size_t ledger_damaged(const struct ledger *ledger);
+
 // Sets the entry's id. Adds all of several, or none of them; added: how many had a new uid, not
 // counted where it is NULL.
 enum err ledger_add(struct ledger *ledger, const struct field *fields, void *entry);
