@@ -15,6 +15,7 @@
 //   older schema      upgraded in one transaction
 //   newer schema      ERR_UNAVAILABLE; the file is not touched
 //   damaged file      renamed, and a new one is created; ledger_notice() reports it
+//   damaged entry     left out of what is found; ledger_damaged() counts them
 //   full disk         ERR_INPUT; earlier entries persist
 
 #pragma once
