@@ -104,9 +104,9 @@ check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_module
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-random: $(BUILD)/few/tests
 	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $< plans_of_random_requests
-# At most 2,000 calls of a kind, with SAN=1 below the sanitizers; MOST=40 is a look of a few minutes.
+# At most 2,000 calls of a kind, with SAN=1 below the sanitizers; MOST=40 is a look of a few minutes. JOBS of them at once.
 check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
-	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
+	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(or $(JOBS),$(shell nproc)) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
 	$(Q)for what in train watch pilot profile ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
 	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done

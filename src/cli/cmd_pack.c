@@ -306,7 +306,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "pack writes token ids and needs the model's own tokenizer: give "
                                "--tokenizer, or --model with its folder");
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
-    if (mkdir(job.folder, 0777))
+    if (mkdir(job.folder, 0700)) // tokens are text
         return fail(ERR_INPUT, "%s: cannot be created: %s", job.folder, strerror(errno));
     struct out document = { .arena = line->arena };
     enum err err = make(&job, line, &document);

@@ -95,6 +95,7 @@ static enum err find(struct entries *out, struct ledger *ledger, struct arena *a
     void *rows;
     TRY(ledger_find(ledger, arena, history_fields, sizeof *out->at, filters, (size_t)request.most,
                     &rows, &out->count));
+    ledger_entry_warn(ledger);
     out->at = rows;
     return OK;
 }
@@ -110,8 +111,10 @@ static enum err find_one(const struct history_entry **out, struct ledger *ledger
     struct ledger_filter that[] = { { is_id ? "id" : "name", "=", word },
                                     { is_id || !kind ? NULL : "kind", "=", kind },
                                     { 0 } };
-    if (ledger)
+    if (ledger) {
         TRY(ledger_find(ledger, arena, history_fields, sizeof **out, that, 1, &rows, &count));
+        ledger_entry_warn(ledger);
+    }
     if (!count)
         return fail(ERR_USAGE, "the ledger has no %s %s \"%s\"; gpuhours runs lists all",
                     kind ? kind : "entry", is_id ? "with id" : "named", word);

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum err dataset_image_file(struct image_size *out, struct arena *arena, const char *folder,
                             struct text path)
@@ -27,7 +28,10 @@ enum err dataset_image_file(struct image_size *out, struct arena *arena, const c
     bool inside = !strncmp(real, root, size) && (real[size] == '/' || !strcmp(root, "/"));
     if (!inside)
         return fail(ERR_INPUT, "it is outside of the folder %s", folder);
+    struct stat about;
     struct file file;
+    if (stat(real, &about) || !S_ISREG(about.st_mode)) // a FIFO would wait for a writer
+        return fail(ERR_INPUT, "it is no regular file");
     TRY(file_open(&file, real));
     enum err err = image_read(out, file.text);
     file_close(&file);

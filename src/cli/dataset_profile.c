@@ -3,15 +3,20 @@
 
 #include "cli/dataset.h"
 #include "core/data/counting.h"
+#include "host/file.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct sums {
     struct counting counting;
-    FILE *lengths;           // of each example; NULL: not wanted
-    const char *path, *part; // its name, and the name while it is written
+    FILE *lengths; // of each example, in memory until all are known; NULL: not wanted
+    char *text;
+    size_t size;
+    const char *path;
 };
 
 static enum err cannot_write(const struct sums *sums)
@@ -30,29 +35,37 @@ static enum err add(void *context, const struct example *example)
     return OK;
 }
 
+// Said before hours of counting. The file is written after them.
+static bool has_folder(const char *path, struct arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash || !access(arena_copy(arena, path, (size_t)(slash - path) + 1), W_OK);
+}
+
 static enum err open_lengths(struct sums *sums, struct arena *arena, const char *path)
 {
     sums->path = path;
     if (!path)
         return OK;
-    sums->part = text_format(arena, "%s.part", path);
-    sums->lengths = fopen(sums->part, "w");
+    if (!has_folder(path, arena))
+        return cannot_write(sums);
+    sums->lengths = open_memstream(&sums->text, &sums->size);
     if (!sums->lengths || fputs("tokens,labelled\n", sums->lengths) < 0)
         return cannot_write(sums);
     return OK;
 }
 
-// Gives the file its name if all went well, else removes it.
 static enum err close_lengths(struct sums *sums, enum err err)
 {
     if (!sums->lengths)
         return err;
     bool failed = ferror(sums->lengths) != 0;
     failed = fclose(sums->lengths) || failed;
-    if (!err && !failed && !rename(sums->part, sums->path))
-        return OK;
-    err = err ? err : cannot_write(sums);
-    remove(sums->part);
+    if (!err && failed)
+        err = cannot_write(sums);
+    if (!err)
+        err = file_write(sums->path, (struct text){ sums->text, sums->size });
+    free(sums->text);
     return err;
 }
 

@@ -63,6 +63,14 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
     return OK;
 }
 
+void ledger_entry_warn(const struct ledger *ledger)
+{
+    size_t damaged = ledger_damaged(ledger);
+    if (damaged)
+        print_note("%zu %s of the ledger %s damaged: not what was written; left out", damaged,
+                   damaged == 1 ? "entry" : "entries", damaged == 1 ? "is" : "are");
+}
+
 // The newest plan with the entry's name, otherwise of its configuration; NULL: none.
 static enum err find_plan(const struct history_entry **out, struct ledger *ledger,
                           struct arena *arena, const struct history_entry *entry)
@@ -163,6 +171,7 @@ static enum err learn(struct plan_data *data, const struct command_line *line)
     size_t count;
     enum err err = ledger_find(ledger, line->arena, without_documents, sizeof(struct history_entry),
                                measured, NEWEST, &rows, &count);
+    ledger_entry_warn(ledger);
     if (!err)
         prior_open(&data->ledger, line->arena, &data->catalog, rows, count);
     ledger_close(ledger);

@@ -28,6 +28,9 @@ void ledger_entry_learn(struct plan_data *data, const struct command_line *line)
 // yet.
 enum err ledger_entry_open(struct ledger **out, const struct command_line *line, bool to_write);
 
+// Says how many entries the last search left out as damaged, where there are any.
+void ledger_entry_warn(const struct ledger *ledger);
+
 // Adds an entry that was read from a document, linked to plan unless that is NULL. Refuses rates
 // above the peak of the GPUs.
 enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,

@@ -39,13 +39,25 @@ static void exec_command(const struct child_settings *settings, const int *slave
     _exit(CHILD_NOT_FOUND);
 }
 
+// Our parent waits for the note. Where it cannot be written we end, which our parent sees too.
+static void tell(int notes, struct child_note note)
+{
+    enum { TRIES = 10 };
+    for (int i = 0; i < TRIES; i++) {
+        if (write(notes, &note, sizeof note) == sizeof note || errno == EPIPE) // EPIPE: it is gone
+            return;
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
+    _exit(1);
+}
+
 static void reap(int notes, int command)
 {
     struct child_note note = { 0 };
     for (int pid; (pid = (int)waitpid(-1, &note.status, WNOHANG)) > 0;) {
         note.pid = pid;
-        if (pid == command && write(notes, &note, sizeof note) < 0)
-            continue; // our parent is gone
+        if (pid == command)
+            tell(notes, note);
     }
 }
 
@@ -103,9 +115,7 @@ static void guard(const struct child *child, const int *slaves, int parent, int 
         exec_command(&child->settings, slaves, self, report);
     if (command < 0 && write(report, &errno, sizeof errno) < 0)
         _exit(1);
-    struct child_note note = { .pid = command };
-    if (write(notes, &note, sizeof note) < 0)
-        _exit(1);
+    tell(notes, (struct child_note){ .pid = command });
     close(report);
     close_inherited(child, slaves);
     sigemptyset(&awaited);

@@ -3,6 +3,7 @@
 
 #include "host/ledger.h"
 
+#include "base/checksum.h"
 #include "host/clock.h"
 
 #include <errno.h>
@@ -18,6 +19,17 @@
 #include <unistd.h>
 
 // --- the schema --------------------------------------------------------------
+
+// What does not change after an entry was added, and the document, which is too large to be read
+// with every entry, have a checksum each: SQLite's pages have none.
+#define SUMMED                                                                                    \
+    "uid, kind, program, plan, key, model, method, stack, gpu, gpus, context, tokens,"            \
+    " tokens_per_second_p10, tokens_per_second_p50, tokens_per_second_p90, wall_hours_p10,"       \
+    " wall_hours_p50, wall_hours_p90, gpu_hours_p10, gpu_hours_p50, gpu_hours_p90,"               \
+    " actual_tokens_per_second, actual_wall_hours, actual_gpu_hours, roofline_tokens_per_second," \
+    " configuration"
+#define SET_SUMS \
+    "UPDATE entry SET checksum = sum_of(" SUMMED "), document_checksum = sum_of(uid, document)"
 
 // Each step upgrades a file from the version before it; the version is the number of steps. Only
 // append to the list: old files exist.
@@ -36,6 +48,9 @@ static const char *const migrations[] = {
     // For the prior of later plans: measured over roofline tokens/s.
     "ALTER TABLE entry ADD COLUMN roofline_tokens_per_second REAL;"
     "CREATE INDEX entry_stack ON entry (stack, gpu, method);",
+
+    "ALTER TABLE entry ADD COLUMN checksum INTEGER;"
+    "ALTER TABLE entry ADD COLUMN document_checksum INTEGER;" SET_SUMS,
 };
 enum { VERSION = sizeof migrations / sizeof *migrations };
 
@@ -44,7 +59,8 @@ struct ledger {
     sqlite3 *database;
     struct ledger_options options;
     const char *path, *notice;
-    dev_t device; // of the open file
+    size_t damaged; // entries that the last search left out
+    dev_t device;   // of the open file
     ino_t inode;
 };
 
@@ -134,6 +150,27 @@ static bool is_shared_over_network(const char *path)
     return false;
 }
 
+// sum_of(a, b, …): a checksum of their types and bytes.
+static void sum_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < count; i++) {
+        int type = sqlite3_value_type(values[i]);
+        double number = type == SQLITE_FLOAT ? sqlite3_value_double(values[i]) : 0;
+        const char *bytes = type == SQLITE_FLOAT ? (const char *)&number
+                                                 : (const char *)sqlite3_value_blob(values[i]);
+        size_t size = type == SQLITE_FLOAT ? sizeof number : (size_t)sqlite3_value_bytes(values[i]);
+        sum = checksum((struct text){ bytes ? bytes : "", bytes ? size : 0 }, sum + (uint64_t)type);
+    }
+    sqlite3_result_int64(context, (int64_t)sum);
+}
+
+static int add_functions(sqlite3 *database)
+{
+    return sqlite3_create_function(database, "sum_of", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                   sum_of, NULL, NULL);
+}
+
 static int read_number(struct ledger *l, const char *sql, int64_t *out)
 {
     sqlite3_stmt *statement = NULL;
@@ -217,7 +254,7 @@ static enum err open_file(struct ledger *l)
 {
     make_folders(l);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(l->path, &l->database, flags, NULL))
+    if (sqlite3_open_v2(l->path, &l->database, flags, NULL) || add_functions(l->database))
         return refused(l);
     sqlite3_busy_timeout(l->database, (int)(l->options.wait_seconds * 1000));
     note_file(l);
@@ -242,6 +279,8 @@ static const char *spell_uri(struct ledger *l, const char *query)
 static int copy_pages(struct ledger *l, sqlite3 *source)
 {
     int code = sqlite3_open_v2(":memory:", &l->database, SQLITE_OPEN_READWRITE, NULL);
+    if (!code)
+        code = add_functions(l->database);
     if (code)
         return code;
     sqlite3_backup *copy = sqlite3_backup_init(l->database, "main", source, "main");
@@ -366,6 +405,11 @@ const char *ledger_notice(const struct ledger *ledger)
     return ledger->notice;
 }
 
+size_t ledger_damaged(const struct ledger *ledger)
+{
+    return ledger->damaged;
+}
+
 // --- writing -----------------------------------------------------------------
 
 static bool is_id(const struct field *field)
@@ -404,7 +448,8 @@ static void bind(sqlite3_stmt *statement, int at, const struct field *f, const v
         sqlite3_bind_double(statement, at, *(const double *)member);
 }
 
-static int insert_one(sqlite3_stmt *statement, const struct field *fields, void *entry)
+static int insert_one(sqlite3_stmt *statement, sqlite3_stmt *set_sums, const struct field *fields,
+                      void *entry)
 {
     int at = 0;
     for (const struct field *f = fields; f->name; f++)
@@ -413,11 +458,17 @@ static int insert_one(sqlite3_stmt *statement, const struct field *fields, void 
     int code = sqlite3_step(statement);
     if (code != SQLITE_ROW)
         return code;
+    int64_t id = sqlite3_column_int64(statement, 0);
     for (const struct field *f = fields; f->name; f++)
         if (is_id(f))
-            *(int64_t *)((char *)entry + f->offset) = sqlite3_column_int64(statement, 0);
+            *(int64_t *)((char *)entry + f->offset) = id;
     code = sqlite3_step(statement);
     sqlite3_reset(statement);
+    if (code != SQLITE_DONE)
+        return code;
+    sqlite3_bind_int64(set_sums, 1, id); // of what is stored: a column may convert what it is given
+    code = sqlite3_step(set_sums);
+    sqlite3_reset(set_sums);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
@@ -428,15 +479,19 @@ static int insert_all(struct ledger *l, const struct field *fields, char *entrie
     struct out sql = { .arena = &arena };
     compose_insert(&sql, fields);
     int64_t before = 0, after = 0;
-    sqlite3_stmt *statement = NULL;
+    sqlite3_stmt *statement = NULL, *set_sums = NULL;
     int code = sqlite3_exec(l->database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (!code)
         code = sqlite3_prepare_v2(l->database, out_string(&sql), -1, &statement, NULL);
+    if (!code)
+        code = sqlite3_prepare_v2(l->database, SET_SUMS " WHERE id = ? AND checksum IS NULL", -1,
+                                  &set_sums, NULL);
     if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &before);
     for (size_t i = 0; i < count && !code; i++)
-        code = insert_one(statement, fields, entries + i * size);
+        code = insert_one(statement, set_sums, fields, entries + i * size);
     sqlite3_finalize(statement);
+    sqlite3_finalize(set_sums);
     if (!code && added)
         code = read_number(l, "SELECT count(*) FROM entry", &after);
     if (!code)
@@ -479,12 +534,22 @@ enum err ledger_delete(struct ledger *ledger, int64_t id, bool *found)
 
 // --- reading -----------------------------------------------------------------
 
+// The last column is whether what was read is what was written.
 static void compose_select(struct out *sql, const struct field *fields)
 {
+    bool document = false;
     out_put(sql, "SELECT ");
-    for (const struct field *f = fields; f->name; f++)
-        out_put(sql, "%s%s", f == fields ? "" : ", ", f->name);
-    out_put(sql, " FROM entry");
+    for (const struct field *f = fields; f->name; f++) {
+        out_put(sql, "%s, ", f->name);
+        document = document || !strcmp(f->name, "document");
+    }
+    out_put(sql, "coalesce(checksum = sum_of(" SUMMED ")%s, 1) FROM entry",
+            document ? " AND document_checksum = sum_of(uid, document)" : "");
+}
+
+static bool is_whole(sqlite3_stmt *statement)
+{
+    return sqlite3_column_int(statement, sqlite3_column_count(statement) - 1);
 }
 
 static void take_choice(const struct field *f, char *member, const char *text)
@@ -552,8 +617,12 @@ enum err ledger_find(struct ledger *ledger, struct arena *arena, const struct fi
     int at = 0;
     for (const struct ledger_filter *f = filters; !code && f && f->column; f++)
         code = sqlite3_bind_text(statement, ++at, f->value, -1, SQLITE_STATIC);
+    ledger->damaged = 0;
     while (!code && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        take_row(statement, arena, fields, new_row(&rows, arena));
+        if (is_whole(statement))
+            take_row(statement, arena, fields, new_row(&rows, arena));
+        else
+            ledger->damaged++;
         code = SQLITE_OK;
     }
     enum err err = code == SQLITE_DONE ? OK : refused(ledger);
@@ -580,7 +649,7 @@ enum err ledger_salvage(struct ledger *ledger, struct arena *arena, const struct
     for (int64_t id = 1; id <= last; id++) {
         sqlite3_bind_int64(statement, 1, id);
         int code = sqlite3_step(statement);
-        if (code == SQLITE_ROW)
+        if (code == SQLITE_ROW && is_whole(statement))
             take_row(statement, arena, fields, new_row(&rows, arena));
         else if (code != SQLITE_DONE)
             ++*lost;

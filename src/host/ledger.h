@@ -15,6 +15,7 @@
 //   older schema      upgraded in one transaction
 //   newer schema      ERR_UNAVAILABLE; the file is not touched
 //   damaged file      renamed, and a new one is created; ledger_notice() reports it
+//   damaged entry     left out of what is found; ledger_damaged() counts them
 //   full disk         ERR_INPUT; earlier entries persist
 
 #pragma once
@@ -37,6 +38,9 @@ void ledger_path(const char **out, struct arena *arena, const char *asked);
 enum err ledger_open(struct ledger **out, const struct ledger_options *options);
 void ledger_close(struct ledger *ledger);               // accepts NULL
 const char *ledger_notice(const struct ledger *ledger); // a message for the user; NULL: none
+
+// Entries that the last search left out, because they are not what was written.
+size_t ledger_damaged(const struct ledger *ledger);
 
 // Sets the entry's id. Adds all of several, or none of them; added: how many had a new uid, not
 // counted where it is NULL.

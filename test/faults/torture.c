@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torture PROGRAM LIBRARY TRAINER MOST [COMMAND]: lets each call of each kind fail once.
+// torture PROGRAM LIBRARY TRAINER MOST JOBS [COMMAND]: lets each call of each kind fail once.
 //
 // A command is first run without a fault, which also counts its calls of each kind. Then it is run
 // again and again, the first call of a kind failing, then the second, and so on: MOST of them,
@@ -10,7 +10,8 @@
 //     before is still there, or the new one is whole.
 //
 // A signal, a hang, a changed output with success or a damaged former result is printed and
-// counted.
+// counted. As many processes as JOBS share the calls, each with folders of its own: a command that
+// wraps a trainer mostly waits for it.
 
 #define _GNU_SOURCE
 
@@ -112,7 +113,10 @@ static const struct command commands[] = {
 
 static const char former[] = "a former result\n";
 static const char *program, *library, *trainer, *place;
-static int runs, bad;
+static uint64_t job, jobs;
+static struct {
+    _Atomic int runs, bad;
+} * total; // of all jobs
 
 struct outcome {
     int status;
@@ -284,10 +288,19 @@ static void reset_counts(uint64_t *counts)
 static void complain(const struct command *command, enum fault_kind kind, uint64_t call,
                      const char *what, const struct outcome *got)
 {
-    bad++;
+    total->bad++;
     printf("%s: %s %llu: %s (status %#x): %.300s\n", command->name, fault_kinds[kind],
            (unsigned long long)call, what, (unsigned)got->status,
            got->said && *got->said ? got->said : "nothing said\n");
+}
+
+static void print_calls(const struct command *command, const uint64_t *calls)
+{
+    printf("%-9s", command->name);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        if (calls[kind])
+            printf(" %s %llu", fault_kinds[kind], (unsigned long long)calls[kind]);
+    printf("\n");
 }
 
 // The calls of a command: every one, or so many of them, the first and the last included.
@@ -303,22 +316,19 @@ static void torture(const struct command *command, uint64_t most, uint64_t *coun
     if (good.hung || !WIFEXITED(good.status) || WEXITSTATUS(good.status) > 1) {
         printf("%s: cannot run without a fault (status %#x): %s\n", command->name,
                (unsigned)good.status, good.said);
-        bad++;
+        total->bad++;
     }
-    printf("%-9s", command->name);
-    for (int kind = 0; kind < FAULT_KINDS; kind++)
-        if (calls[kind])
-            printf(" %s %llu", fault_kinds[kind], (unsigned long long)calls[kind]);
-    printf("\n");
+    if (!job)
+        print_calls(command, calls);
     for (int kind = 0; kind < FAULT_KINDS; kind++) {
         uint64_t tries = calls[kind] < most ? calls[kind] : most;
-        for (uint64_t i = 0; i < tries; i++) {
+        for (uint64_t i = job; i < tries; i += jobs) {
             uint64_t call = tries < 2 ? 1 : 1 + i * (calls[kind] - 1) / (tries - 1);
             snprintf(fault, sizeof fault, "%s:%llu:%s/counts", fault_kinds[kind],
                      (unsigned long long)call, place);
             reset_counts(counts);
             run(command, fault, &got);
-            runs++;
+            total->runs++;
             const char *what = judge(command, &good, &got);
             if (what)
                 complain(command, (enum fault_kind)kind, call, what, &got);
@@ -352,14 +362,11 @@ static void prepare(void)
     }
 }
 
-int main(int argc, char **argv)
+// One job's share of the faults of a command, or of all commands.
+static int work(uint64_t most, const char *only)
 {
-    if (argc < 5)
-        return 2;
-    static char folder[] = "/tmp/gpuhours-torture-XXXXXX";
-    program = argv[1], library = argv[2], trainer = argv[3];
+    char folder[] = "/tmp/gpuhours-torture-XXXXXX", path[LINE];
     place = mkdtemp(folder);
-    char path[LINE];
     snprintf(path, sizeof path, "%s/counts", place);
     int fd = open(path, O_RDWR | O_CREAT, 0600);
     if (!place || fd < 0 || ftruncate(fd, 4096))
@@ -367,9 +374,27 @@ int main(int argc, char **argv)
     uint64_t *counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     prepare();
     for (const struct command *c = commands; c->name; c++)
-        if (argc < 6 || !strcmp(argv[5], c->name))
-            torture(c, strtoull(argv[4], NULL, 10), counts);
+        if (!only || !strcmp(only, c->name))
+            torture(c, most, counts);
     shell("rm -rf %s", place);
-    printf("%d faults, %d bad\n", runs, bad);
-    return bad > 0;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 6)
+        return 2;
+    program = argv[1], library = argv[2], trainer = argv[3], jobs = strtoull(argv[5], NULL, 10);
+    total = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!jobs || total == MAP_FAILED)
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (job = 0; job < jobs; job++)
+        if (!fork())
+            exit(work(strtoull(argv[4], NULL, 10), argc > 6 ? argv[6] : NULL));
+    int status, ended = 0;
+    while (wait(&status) > 0)
+        ended += !status;
+    printf("%d faults, %d bad\n", total->runs, total->bad);
+    return total->bad || ended != (int)jobs;
 }

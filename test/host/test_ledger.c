@@ -119,6 +119,29 @@ TEST(ledger_keeps_the_same_entry_once_with_its_newer_time)
     ledger_close(ledger);
 }
 
+TEST(ledger_leaves_out_an_entry_that_is_not_what_was_written)
+{
+    static const char *const damages[] = { "actual_wall_hours = actual_wall_hours + 1e-9",
+                                           "document = replace(document, '1', '2')",
+                                           "model = 'another'" };
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        const char *path = files_path(text_format(&test_arena, "ledger/sums%zu.sqlite", i));
+        struct history_entry a = entry_of("0000000000000001"), b = entry_of("0000000000000002");
+        a.actual_wall_hours = 2, a.document = "{\"tokens\":10000000}";
+        struct ledger *ledger = open_at(path);
+        CHECK(!ledger_add(ledger, history_fields, &a) && !ledger_add(ledger, history_fields, &b));
+        ledger_close(ledger);
+        run_sql(path, text_format(&test_arena, "UPDATE entry SET %s WHERE id = 1", damages[i]));
+        void *rows;
+        size_t count;
+        ledger = open_at(path);
+        CHECK(!ledger_find(ledger, &test_arena, history_fields, sizeof a, NULL, 0, &rows, &count));
+        CHECK(count == 1 && ((struct history_entry *)rows)->id == 2);
+        CHECK(ledger_damaged(ledger) == 1);
+        ledger_close(ledger);
+    }
+}
+
 TEST(ledger_lists_the_newest_first_and_no_more_than_asked)
 {
     struct ledger *ledger = open_at(files_path("ledger/order.sqlite"));

@@ -366,6 +366,25 @@ static enum err check(const struct packing_setup *setup, const struct lengths *l
     return OK;
 }
 
+// A context far below its examples makes more pieces than memory holds out of little input: an
+// image named in thirty bytes counts thousands of tokens.
+static enum err check_pieces(const struct packing_job *job)
+{
+    enum { SMALL_WINDOW = 256, PIECES_EACH = 16, PIECES_ALWAYS = 1 << 23 };
+    double pieces = 0, examples = (double)job->lengths->count;
+    if (job->window >= SMALL_WINDOW ||
+        (job->rule->excess != PACKING_SPLIT && job->rule->method != PACKING_WRAPPED))
+        return OK;
+    for (size_t i = 0; i < job->lengths->count; i++)
+        pieces += (double)job->lengths->items[i].tokens / (double)job->window;
+    if (pieces <= PIECES_ALWAYS || pieces <= PIECES_EACH * examples)
+        return OK;
+    return fail(ERR_USAGE,
+                "a context of %lld tokens would cut %.0f examples into %.0f pieces; give a larger "
+                "--context",
+                (long long)job->window, examples, pieces);
+}
+
 struct packing_job packing_job(const struct packing_rule *rule, const struct packing_setup *setup)
 {
     struct packing_job job = {
@@ -402,7 +421,7 @@ static enum err start(struct packing_job *job, struct packing *out, struct arena
     if (job->capacity > PACKING_LARGEST_WINDOW * (int64_t)4)
         return fail(ERR_USAGE, "micro-batch %lld × context %lld is too large for one row",
                     (long long)job->micro_batch, (long long)job->window);
-    return OK;
+    return check_pieces(job);
 }
 
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,

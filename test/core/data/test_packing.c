@@ -685,6 +685,26 @@ TEST(packing_refuses_unknown_trainers_and_impossible_sizes)
     CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);
 }
 
+TEST(packing_of_little_input_into_countless_pieces_is_refused)
+{
+    struct lengths list = { .arena = &test_arena };
+    struct packing packing;
+    const struct packing_trainer *trainer;
+    for (int i = 0; i < 3000; i++) // rows of a megabyte with eight images each
+        lengths_add(&list, 131072, 131072);
+    const char *const packers[] = { "bfd-split", "wrapped" };
+    for (int i = 0; i < 2; i++) {
+        CHECK(packing_trainer_find(&trainer, "hf", packers[i]) == OK);
+        struct packing_rule rule = packing_rule(trainer, BATCHING_PACKED);
+        struct packing_setup setup = { .window = 2 };
+        CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == ERR_USAGE);
+        CHECK(strstr(error_text(), "into 196608000 pieces; give a larger --context"));
+        setup.window = 2048;
+        CHECK(packing_plan(&packing, &test_arena, &list, &rule, &setup) == OK);
+        CHECK(packing.rows == 192000);
+    }
+}
+
 // --- first sights ------------------------------------------------------------
 
 static struct packing_sights sights_of(const struct lengths *list, enum batching batching,
