@@ -70,9 +70,9 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*/*.c)
 HOST  := $(wildcard src/host/*.c)
-ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
+ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c src/train/group/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
-           $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
+           $(if $(MPI_LIBS),%/group_no_mpi.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
@@ -337,7 +337,7 @@ $(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
 	@! echo 'int main(void) { return 0; }' | $(WASM) -x c - -o $(BUILD)/found.wasm 2>/dev/null || \
 	 echo FOUND_WASM := yes >>$@
 	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
-	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: training in one process"
+	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: ranks meet over sockets"
 	@grep -q '^FOUND_WASM ' $@ && echo "  has  WebAssembly" || echo "  no   WebAssembly: reports without what-if"
 
 build/deps-oracles: tools/deps

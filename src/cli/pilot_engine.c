@@ -57,6 +57,7 @@ struct job {
     struct loader loader;
     struct transformer transformer;
     struct training training;
+    struct group group;
     struct pilot_steps steps;
     struct steady steady;
     struct gpu_monitor *monitor; // NULL where there is none
@@ -193,7 +194,8 @@ static enum err make_training(struct job *job)
                                    .transformer = &job->transformer,
                                    .loader = &job->loader,
                                    .stop = &stop_asked };
-    TRY(group_open(&training->group));
+    job->group = group_alone();
+    training->group = &job->group;
     training->settings.rate = 0;
     training->settings.epochs = 1e9;
     training->settings.seed = job->request->seed;

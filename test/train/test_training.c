@@ -29,6 +29,7 @@ struct whole {
     struct tiny *tiny;
     struct loader loader;
     struct training training;
+    struct group group;
     double losses[400];
     char folder[64];
     volatile int stop; // as a signal sets it …
@@ -60,10 +61,11 @@ static struct whole *prepare(int method, enum dtype compute, int64_t micro_batch
     transformer_random_weights(&run->tiny->transformer, 1);
     strcpy(run->folder, "/tmp/gpuhours-training-XXXXXX");
     CHECK(mkdtemp(run->folder));
+    run->group = group_alone();
     run->training = (struct training){ .settings = training_default(),
                                        .transformer = &run->tiny->transformer,
                                        .loader = &run->loader,
-                                       .group = { 0, 1 },
+                                       .group = &run->group,
                                        .out = run->folder,
                                        .fingerprint = "test",
                                        .context = run,
