@@ -43,9 +43,10 @@ static void lose(struct group_watch *watch, enum err err, const char *text, bool
     pthread_mutex_lock(&watch->lock);
     bool is_first = !watch->is_lost && !watch->is_closing;
     watch->is_lost = true;
-    watch->err = err;
-    if (is_first)
+    if (is_first) {
+        watch->err = err;
         snprintf(watch->text, sizeof watch->text, "%s", text);
+    }
     pthread_cond_broadcast(&watch->changed);
     pthread_mutex_unlock(&watch->lock);
     if (!is_first)
