@@ -58,8 +58,9 @@ struct attention {
 
 struct adamw {
     double rate, beta1, beta2, epsilon, decay;
-    int64_t step; // 1 for the first
-    uint64_t key; // of the stochastic rounding of bf16 values
+    int64_t step;  // 1 for the first
+    uint64_t key;  // of the stochastic rounding of bf16 values …
+    int64_t first; // … which depends on a value's position, counted from this one
 };
 
 // A matrix in NF4 (train/nf4.h): codes and a scale per block, in fp32 or, if nested, as a byte that

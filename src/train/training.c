@@ -225,13 +225,14 @@ static void update(struct training *training, double rate)
 {
     const struct training_settings *s = &training->settings;
     int64_t step = training->state.step + 1;
-    struct adamw adamw = { rate,
-                           s->beta1,
-                           s->beta2,
-                           s->epsilon,
-                           s->decay,
-                           step,
-                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
+    struct adamw adamw = { .rate = rate,
+                           .beta1 = s->beta1,
+                           .beta2 = s->beta2,
+                           .epsilon = s->epsilon,
+                           .decay = s->decay,
+                           .step = step,
+                           .key =
+                               (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
     transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
 }
 

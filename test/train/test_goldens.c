@@ -128,7 +128,9 @@ static double pass(struct golden *g)
 
 static void step(struct golden *g, int64_t number)
 {
-    struct adamw adamw = { json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number, 0 };
+    struct adamw adamw = {
+        json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number, 0, 0
+    };
     for (size_t i = 0; i < g->t.parameter_count; i++) {
         struct parameter *p = &g->t.parameters[i];
         adamw.decay = p->decays ? json_get_number(&g->about, "decay", 0) : 0;

@@ -33,10 +33,9 @@ TEST(group_place_without_a_launcher_is_a_single_rank)
 
 TEST(group_place_reads_torchrun)
 {
-    struct group_place place =
-        found((const char *const[]){ "RANK", "5", "WORLD_SIZE", "16", "LOCAL_RANK", "1",
-                                     "LOCAL_WORLD_SIZE", "4", "MASTER_ADDR", "node7", "MASTER_PORT",
-                                     "29400", "TORCHELASTIC_RUN_ID", "abc", NULL });
+    struct group_place place = found((const char *const[]){
+        "RANK", "5", "WORLD_SIZE", "16", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "4", "MASTER_ADDR",
+        "node7", "MASTER_PORT", "29400", "TORCHELASTIC_RUN_ID", "abc", NULL });
     CHECK(!strcmp(place.launcher, "torchrun") && place.rank == 5 && place.size == 16);
     CHECK(place.local_rank == 1 && place.local_size == 4 && !strcmp(place.address, "node7"));
     CHECK(place.port == 29401); // torchrun's own store listens on MASTER_PORT
@@ -54,21 +53,33 @@ TEST(group_place_reads_open_mpi_on_one_host)
 TEST(group_place_asks_where_rank_0_is_if_the_launcher_does_not_say)
 {
     struct group_place place;
-    environment = (const char *const[]){ "OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_SIZE", "4",
-                                         "OMPI_COMM_WORLD_LOCAL_SIZE", "2", NULL };
+    environment = (const char *const[]){ "OMPI_COMM_WORLD_RANK",
+                                         "2",
+                                         "OMPI_COMM_WORLD_SIZE",
+                                         "4",
+                                         "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                         "2",
+                                         NULL };
     CHECK(group_place_find(&place, &test_arena, variable) == ERR_USAGE);
     CHECK(strstr(error_text(), "set MASTER_ADDR"));
 }
 
 TEST(group_place_reads_a_step_of_slurm_but_no_batch_script)
 {
-    const char *const step[] = { "SLURM_PROCID",        "3",
-                                 "SLURM_NTASKS",        "4",
-                                 "SLURM_LOCALID",       "1",
-                                 "SLURM_JOB_ID",        "77",
-                                 "SLURM_STEP_NODELIST", "gpu[07-08]",
-                                 "SLURM_STEP_NUM_TASKS", "4",
-                                 "SLURM_STEP_TASKS_PER_NODE", "2(x2)",
+    const char *const step[] = { "SLURM_PROCID",
+                                 "3",
+                                 "SLURM_NTASKS",
+                                 "4",
+                                 "SLURM_LOCALID",
+                                 "1",
+                                 "SLURM_JOB_ID",
+                                 "77",
+                                 "SLURM_STEP_NODELIST",
+                                 "gpu[07-08]",
+                                 "SLURM_STEP_NUM_TASKS",
+                                 "4",
+                                 "SLURM_STEP_TASKS_PER_NODE",
+                                 "2(x2)",
                                  NULL };
     struct group_place place = found(step);
     CHECK(!strcmp(place.launcher, "Slurm") && place.rank == 3 && place.size == 4);
@@ -104,21 +115,34 @@ TEST(group_place_refuses_numbers_that_cannot_be)
 
 TEST(group_place_finds_the_first_of_slurms_hosts)
 {
-    static const char *const lists[][2] = { { "node1", "node1" },
-                                            { "node1,node2", "node1" },
-                                            { "node[3-9,12]", "node3" },
-                                            { "gpu[007,009]-ib", "gpu007-ib" },
-                                            { "a[1-2],b[3-4]", "a1" },
-                                            { "x[1", "x1" } };
+    static const char *const lists[][2] = {
+        { "node1", "node1" },        { "node1,node2", "node1" },
+        { "node[3-9,12]", "node3" }, { "gpu[007,009]-ib", "gpu007-ib" },
+        { "a[1-2],b[3-4]", "a1" },   { "x[1", "x1" }
+    };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         CHECK(!strcmp(group_place_first_host(&test_arena, lists[i][0]), lists[i][1]));
 }
 
 TEST(group_place_gives_jobs_on_one_host_ports_of_their_own)
 {
-    const char *a[] = { "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "2", "SLURM_JOB_ID", "41",
-                        "SLURM_STEP_TASKS_PER_NODE", "2", NULL };
-    const char *b[] = { "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "2", "SLURM_JOB_ID", "42",
-                        "SLURM_STEP_TASKS_PER_NODE", "2", NULL };
+    const char *a[] = { "SLURM_PROCID",
+                        "0",
+                        "SLURM_STEP_NUM_TASKS",
+                        "2",
+                        "SLURM_JOB_ID",
+                        "41",
+                        "SLURM_STEP_TASKS_PER_NODE",
+                        "2",
+                        NULL };
+    const char *b[] = { "SLURM_PROCID",
+                        "0",
+                        "SLURM_STEP_NUM_TASKS",
+                        "2",
+                        "SLURM_JOB_ID",
+                        "42",
+                        "SLURM_STEP_TASKS_PER_NODE",
+                        "2",
+                        NULL };
     CHECK(found(a).port != found(b).port && found(a).port > 29500 && found(a).port < 65536);
 }
