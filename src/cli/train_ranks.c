@@ -33,6 +33,7 @@ struct ranks {
     sigset_t signals, before; // that this process waits for; the mask that ranks get
     enum err err;             // of the first that failed
     double kill_at;           // when those that are left are killed; INFINITY: not yet
+    bool kills, was_told;     // they are being killed; a rank that was killed has been reported
 };
 
 bool train_ranks_are_wanted(const struct group_place *place, int64_t asked)
@@ -124,22 +125,23 @@ static void tell_all(const struct ranks *ranks, int number)
             kill(ranks->pids[i], number);
 }
 
+// A rank that was killed is reported even if another one, which lost it, is seen to end first.
 static void note_end(struct ranks *ranks, int index, int status)
 {
     bool was_killed = WIFSIGNALED(status);
     enum err err = was_killed ? ERR_UNAVAILABLE : (enum err)WEXITSTATUS(status);
     ranks->pids[index] = 0;
     ranks->running--;
-    if (!err || ranks->err > ERR_ANSWER)
-        return;
-    ranks->err = err;
-    if (err == ERR_ANSWER)
-        return; // it was asked to stop; the first rank is saving
-    if (was_killed)
+    if (was_killed && !ranks->kills && !ranks->was_told) {
         print_note("rank %d was killed by signal %d (%s): the run ends here; the same command "
                    "continues from its checkpoint",
                    ranks->first + index, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    ranks->kill_at = clock_seconds() + GRACE_SECONDS;
+        ranks->was_told = true;
+    }
+    if (err && ranks->err <= ERR_ANSWER)
+        ranks->err = err;
+    if (err > ERR_ANSWER) // not one that was asked to stop: the first rank may still be saving
+        ranks->kill_at = fmin(ranks->kill_at, clock_seconds() + GRACE_SECONDS);
 }
 
 static void collect(struct ranks *ranks)
@@ -159,8 +161,10 @@ static void wait_for_all(struct ranks *ranks)
         int number = sigtimedwait(&ranks->signals, NULL, &wait);
         if (number == SIGINT || number == SIGTERM || number == SIGHUP)
             tell_all(ranks, SIGTERM);
-        if (clock_seconds() > ranks->kill_at)
+        if (clock_seconds() > ranks->kill_at) {
+            ranks->kills = true;
             tell_all(ranks, SIGKILL);
+        }
     }
 }
 

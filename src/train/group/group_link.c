@@ -332,6 +332,8 @@ enum err group_link_accept(struct group_link *out, int listener, const struct gr
     while (wait_for(listener, POLLIN, deadline)) {
         *out = (struct group_link){ .peer.size = sizeof out->peer.at };
         out->fd = accept(listener, (struct sockaddr *)&out->peer.at, &out->peer.size);
+        if (out->fd < 0 && errno == EINVAL)
+            return OK; // the listener was shut
         if (out->fd < 0)
             continue;
         fcntl(out->fd, F_SETFD, FD_CLOEXEC);

@@ -123,6 +123,7 @@ static enum err connect_next(struct tcp *tcp)
     struct group_link_hello hello = { GROUP_LINK_RING, tcp->place.rank, tcp->place.size, 0 };
     TRY(group_link_connect(&link, &tcp->others[next], &tcp->key, &hello, tcp->deadline));
     tcp->ring[NEXT] = link.fd;
+    group_watch_guard(&tcp->watch, link.fd);
     return OK;
 }
 
@@ -141,6 +142,7 @@ static enum err accept_before(struct tcp *tcp)
         close(link.fd);
     }
     tcp->ring[BEFORE] = link.fd;
+    group_watch_guard(&tcp->watch, link.fd);
     return OK;
 }
 
@@ -218,9 +220,10 @@ static enum err meet(struct tcp *tcp)
     TRY(group_link_key(&tcp->key, &tcp->arena, &tcp->place));
     TRY(group_link_find(&known, tcp->place.address, tcp->place.port));
     TRY(tcp->place.rank ? open_other(tcp, &known) : open_first(tcp, &known));
-    TRY(close_ring(tcp));
-    return group_watch_start(&tcp->watch, &tcp->place, tcp->lines,
-                             tcp->place.rank ? 1 : tcp->place.size - 1, tcp->ring);
+    TRY(group_watch_start(&tcp->watch, &tcp->place, tcp->lines,
+                          tcp->place.rank ? 1 : tcp->place.size - 1));
+    group_watch_guard(&tcp->watch, tcp->listener);
+    return close_ring(tcp);
 }
 
 enum err group_tcp_open(struct group *group, const struct group_place *place)

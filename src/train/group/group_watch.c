@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REASON_SECONDS = 3, FAREWELL_SECONDS = 5, SAY_SECONDS = 1 };
+enum { REASON_SECONDS = 9, FAREWELL_SECONDS = 5, SAY_SECONDS = 1 };
 
 static int rank_of(const struct group_watch *watch, int line)
 {
@@ -35,29 +35,29 @@ static void say_to_all(struct group_watch *watch, const char *message, size_t si
             say(watch, i, message, size);
 }
 
-// A rank is lost: the others are told, this rank's exchange ends, and its owner hears of it.
+// A rank is lost: the others are told, its owner hears of it and may end the process, and only then
+// do this rank's waits end, so that the loss is told once.
 static void lose(struct group_watch *watch, enum err err, const char *text, bool is_told_elsewhere)
 {
     const struct group_place *place = watch->place;
     char message[2] = { 'F', (char)err };
     pthread_mutex_lock(&watch->lock);
-    bool is_first = !watch->is_lost && !watch->is_closing;
-    watch->is_lost = true;
-    if (is_first) {
-        watch->err = err;
-        snprintf(watch->text, sizeof watch->text, "%s", text);
-    }
-    pthread_cond_broadcast(&watch->changed);
+    bool is_over = watch->is_lost || watch->is_closing;
     pthread_mutex_unlock(&watch->lock);
-    if (!is_first)
+    if (is_over)
         return;
     if (!place->rank)
         say_to_all(watch, message, sizeof message);
-    for (int i = 0; i < 2; i++)
-        if (watch->ring[i] >= 0)
-            shutdown(watch->ring[i], SHUT_RDWR);
     if (place->lost)
         place->lost(place->context, err, is_told_elsewhere || place->has_parent ? NULL : text);
+    pthread_mutex_lock(&watch->lock);
+    watch->is_lost = true;
+    watch->err = err;
+    snprintf(watch->text, sizeof watch->text, "%s", text);
+    for (int i = 0; i < watch->guarded_count; i++)
+        shutdown(watch->guarded[i], SHUT_RDWR);
+    pthread_cond_broadcast(&watch->changed);
+    pthread_mutex_unlock(&watch->lock);
 }
 
 // A line closed without a word. Rank 0 tells people of it, and of rank 0 rank 1.
@@ -140,13 +140,12 @@ static void *listen_to_lines(void *context)
 }
 
 enum err group_watch_start(struct group_watch *watch, const struct group_place *place,
-                           struct group_link *lines, int count, int *ring)
+                           struct group_link *lines, int count)
 {
     sigset_t all, before;
     watch->place = place;
     watch->lines = lines;
     watch->count = count;
-    watch->ring = ring;
     pthread_mutex_init(&watch->lock, NULL);
     pthread_cond_init(&watch->changed, NULL);
     if (pipe(watch->wake))
@@ -157,6 +156,15 @@ enum err group_watch_start(struct group_watch *watch, const struct group_place *
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return watch->has_thread ? OK
                              : fail(ERR_UNAVAILABLE, "cannot start the thread that watches ranks");
+}
+
+void group_watch_guard(struct group_watch *watch, int socket)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->guarded[watch->guarded_count++] = socket;
+    if (watch->is_lost)
+        shutdown(socket, SHUT_RDWR);
+    pthread_mutex_unlock(&watch->lock);
 }
 
 void group_watch_end(struct group_watch *watch, enum err err)

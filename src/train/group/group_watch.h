@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // group_watch: notices when another rank ends before its time, also while this one computes.
 //
-//     TRY(group_watch_start(&watch, &place, lines));
+//     TRY(group_watch_start(&watch, &place, lines, count));
+//     group_watch_guard(&watch, socket);   // a wait on it ends when a rank is lost
 //     …                            // place->lost() is called when a rank is lost
 //     group_watch_end(&watch, OK); // this rank is done; or failed, with its code
 //
@@ -23,9 +24,10 @@ struct group_watch {
     const struct group_place *place;
     struct group_link *lines; // of rank 0: to each rank; of the others: lines[0] to rank 0
     int count;
-    bool *is_done; // by line; only the thread uses it
-    int wake[2];   // a pipe that ends the thread's wait
-    int *ring;     // two sockets to shut when a rank is lost, so that an exchange ends
+    bool *is_done;  // by line; only the thread uses it
+    int wake[2];    // a pipe that ends the thread's wait
+    int guarded[3]; // sockets to shut when a rank is lost, so that waits on them end
+    int guarded_count;
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t lock;
@@ -36,7 +38,8 @@ struct group_watch {
 };
 
 enum err group_watch_start(struct group_watch *watch, const struct group_place *place,
-                           struct group_link *lines, int count, int *ring);
+                           struct group_link *lines, int count);
+void group_watch_guard(struct group_watch *watch, int socket);
 void group_watch_end(struct group_watch *watch, enum err err);
 
 // After an exchange failed: waits a moment for the reason, and fails with it.

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# The same global batch by one rank, and by two and four that --ranks starts: losses within 1e-6. A run that was
+# stopped goes on with another number of ranks likewise, and with the same number to the same bits.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl --quiet --labels completion \
+    --context 64 --accumulation 4 --epochs 6 --rate 0.003 --held-out 10% --rank 4 --dropout 0.1 --save-every 5 --ledger off"
+compare() { # of the losses of all steps
+    paste "$work/$1/metrics.jsonl" "$work/$2/metrics.jsonl" | awk -F'"loss":' -v name="$2" '
+        { a = $2 + 0; b = $3 + 0; d = (a - b) / a; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print name ": " NR " steps, " (worst < 1e-6 ? "same losses" : "losses differ by " worst) }'
+}
+for method in lora full; do
+    for ranks in 1 2 4; do
+        "$GPUHOURS" $asked --method $method --ranks $ranks --out "$work/$method-$ranks" >"$work/said" || cat "$work/said"
+        [ $ranks = 1 ] || compare $method-1 $method-$ranks
+    done
+    # Stopped in the middle, by the signal that schedulers send to what they started.
+    "$GPUHOURS" $asked --method $method --ranks 2 --out "$work/$method-stopped" >/dev/null 2>"$work/said" &
+    until grep -q '"step":7,' "$work/$method-stopped/metrics.jsonl" 2>/dev/null; do sleep 0.01; done
+    kill -TERM $!
+    wait $!
+    echo "exit $?: $(sed 's/step [0-9]* of/step N of/' "$work/said")"
+    for ranks in 1 2 4; do
+        cp -r "$work/$method-stopped" "$work/$method-stopped-$ranks"
+        "$GPUHOURS" $asked --method $method --ranks $ranks --out "$work/$method-stopped-$ranks" >"$work/said" || cat "$work/said"
+        compare $method-1 $method-stopped-$ranks
+    done
+    result=$([ $method = lora ] && echo adapter_model || echo model).safetensors
+    cmp "$work/$method-2/$result" "$work/$method-stopped-2/$result" && echo "the same bits with the same ranks"
+done
