@@ -234,7 +234,9 @@ static enum err fit(struct job *job)
                                        .level = (enum recompute)request.recompute,
                                        .has_momentum = settings.momentum > 0,
                                        .fp8 = request.precision == PRECISION_FP8,
-                                       .bf16_states = request.states != 0 };
+                                       .bf16_states = request.states != 0,
+                                       .rank = job->group.rank,
+                                       .ranks = job->group.size };
     job->arrangement = (struct arrangement){ .setup = setup,
                                              .context = request.context,
                                              .micro_batch = request.micro_batch,
@@ -262,6 +264,7 @@ static enum err lay_out(struct job *job)
     }
     if (request.adapter)
         TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
+    transformer_loaded(&job->transformer);
     transformer_tune(&job->transformer);
     return job->device.backend->sync(&job->device);
 }

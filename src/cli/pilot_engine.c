@@ -337,7 +337,7 @@ static void time_save(struct job *job, struct pilot_apart *out)
         return;
     job->training.state.fingerprint = "pilot";
     double began = clock_seconds();
-    enum err err = checkpoint_write(folder, t, &job->training.state, 1);
+    enum err err = checkpoint_write(folder, t, &job->training.state, 1, &job->group);
     double seconds = clock_seconds() - began;
     bytes = remove_save(folder, job->arena);
     if (!err && bytes > 0)

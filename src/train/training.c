@@ -52,10 +52,13 @@ struct training_settings training_default(void)
 enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
-    if (s->accumulation < 1 || s->accumulation % training->group->size)
-        return fail(ERR_USAGE,
-                    "--accumulation is %lld; with %d ranks it must be a positive multiple of %d",
-                    (long long)s->accumulation, training->group->size, training->group->size);
+    int ranks = training->group->size;
+    if (s->accumulation < 1)
+        return fail(ERR_USAGE, "--accumulation is %lld; it must be at least 1",
+                    (long long)s->accumulation);
+    if (s->accumulation % ranks)
+        return fail(ERR_USAGE, "--accumulation is %lld; with %d ranks it must be a multiple of %d",
+                    (long long)s->accumulation, ranks, ranks);
     if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
         !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
         return fail(ERR_USAGE, "--epochs and --epsilon must be above 0, --rate not negative, "
@@ -217,11 +220,26 @@ static enum err accumulate(struct training *training, const struct step_range *r
             return OK; // the step is incomplete and will be repeated
     }
     TRY(group_sum(training->group, processed, 1));
-    group_all_reduce(training->group, transformer_gradients(t));
+    if (transformer_is_sharded(t))
+        group_reduce_scatter(training->group, transformer_gradients(t));
+    else
+        group_all_reduce(training->group, transformer_gradients(t));
     return group_wait(training->group);
 }
 
-static void update(struct training *training, double rate)
+// The norm of all gradients, of which each rank may have summed only its part.
+static enum err clip(struct training *training)
+{
+    struct transformer *t = training->transformer;
+    transformer_norm(t);
+    if (transformer_is_sharded(t))
+        group_all_reduce(training->group, t->squared_norm);
+    TRY(group_wait(training->group));
+    transformer_clip(t, training->settings.clip);
+    return OK;
+}
+
+static enum err update(struct training *training, double rate)
 {
     const struct training_settings *s = &training->settings;
     int64_t step = training->state.step + 1;
@@ -234,6 +252,9 @@ static void update(struct training *training, double rate)
                            .key =
                                (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
     transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
+    if (transformer_is_sharded(training->transformer))
+        group_all_gather(training->group, transformer_values(training->transformer));
+    return group_wait(training->group);
 }
 
 static double traced_flops(struct transformer_trace *trace)
@@ -276,8 +297,8 @@ enum err training_step(struct training *training, struct training_report *report
         TRY(accumulate(training, &range, &processed));
         if (is_stopped(training) && training->group->size == 1)
             return t->device->backend->sync(t->device);
-        transformer_clip(t, s->clip);
-        update(training, report->rate);
+        TRY(clip(training));
+        TRY(update(training, report->rate));
         TRY(transformer_sums(t, &sums));
         TRY(group_sum(training->group, &sums.loss, 1));
         report->loss = sums.loss / (double)range.labelled;
@@ -330,12 +351,11 @@ static bool is_due(int64_t every, const struct training *training)
     return training->state.step == training->steps || (every && training->state.step % every == 0);
 }
 
-// The first rank writes. If it cannot, it ends, and with it the group.
+// The first rank writes, also what the others keep. If it cannot, it ends, and with it the group.
 static enum err save(struct training *training)
 {
-    return training->group->rank ? OK
-                                 : checkpoint_write(training->out, training->transformer,
-                                                    &training->state, training->settings.keep);
+    return checkpoint_write(training->out, training->transformer, &training->state,
+                            training->settings.keep, training->group);
 }
 
 static enum err after_step(struct training *training, struct training_report *report)

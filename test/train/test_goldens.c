@@ -121,6 +121,7 @@ static double pass(struct golden *g)
     transformer_begin(&g->t);
     transformer_loss(&g->t, &g->batch, 1 / (double)g->batch.labelled);
     transformer_backward(&g->t, &g->batch);
+    transformer_norm(&g->t);
     transformer_clip(&g->t, 0);
     CHECK(!transformer_sums(&g->t, &sums));
     return sums.loss / (double)g->batch.labelled;

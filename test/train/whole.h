@@ -75,6 +75,7 @@ static inline struct whole *whole_start(struct whole *run, struct device *device
     CHECK(!loader_start(&run->loader));
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, device, &run->tiny->setup));
     transformer_random_weights(&run->tiny->transformer, 1);
+    transformer_loaded(&run->tiny->transformer);
     run->training = (struct training){ .settings = run->training.settings,
                                        .transformer = &run->tiny->transformer,
                                        .loader = &run->loader,

@@ -166,12 +166,17 @@ static enum err gather_slices(struct group *group, const struct slice *slices, e
 
 // --- tensors through the host ------------------------------------------------
 
-struct group_part group_part(const struct group *group, int64_t elements, int rank)
+struct group_part group_part_of(int64_t elements, int rank, int size)
 {
-    int64_t each = (elements + group->size - 1) / group->size;
+    int64_t each = (elements + size - 1) / size;
     each = (each + GROUP_ALIGNMENT - 1) / GROUP_ALIGNMENT * GROUP_ALIGNMENT;
     int64_t first = each * rank < elements ? each * rank : elements;
     return (struct group_part){ first, within(elements, first, each) };
+}
+
+struct group_part group_part(const struct group *group, int64_t elements, int rank)
+{
+    return group_part_of(elements, rank, group->size);
 }
 
 static bool is_in_host_memory(const struct group *group)

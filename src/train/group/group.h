@@ -76,6 +76,7 @@ struct group_part {
     int64_t first, count;
 };
 struct group_part group_part(const struct group *group, int64_t elements, int rank);
+struct group_part group_part_of(int64_t elements, int rank, int size); // without a group
 
 // In place, on a dense tensor of fp32, fp64 or bf16 that every rank has in the same shape.
 void group_all_reduce(struct group *group, struct tensor tensor);
