@@ -4,7 +4,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 asked="train --random-weights --model test/data/tiny_model --data test/data/tiny_model/rows.jsonl --quiet --labels completion \
-    --context 64 --accumulation 4 --epochs 6 --rate 0.003 --held-out 10% --rank 4 --dropout 0.1 --save-every 5 --ledger off"
+    --context 64 --accumulation 4 --epochs 4 --rate 0.003 --held-out 10% --rank 4 --dropout 0.1 --save-every 5 --ledger off"
 compare() { # of the losses of all steps
     paste "$work/$1/metrics.jsonl" "$work/$2/metrics.jsonl" | awk -F'"loss":' -v name="$2" '
         { a = $2 + 0; b = $3 + 0; d = (a - b) / a; if (d < 0) d = -d; if (d > worst) worst = d }

@@ -2,16 +2,14 @@
 // Starts ranks as processes, waits for them, and reports the one that failed.
 
 #define _GNU_SOURCE // getrandom, strsignal
-#include "cli/train_ranks.h"
+#include "train/group/group_start.h"
 
-#include "cli/terminal/print.h"
 #include "host/clock.h"
 #include "train/group/group_link.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 1024, GRACE_SECONDS = 8 };
+enum { MOST_RANKS = 1024, GRACE_SECONDS = 2 };
 
 struct ranks {
-    struct arena *arena;
     const struct group_place *place;
     int count, first; // on this host; the rank of the first one
     pid_t *pids;      // 0: it has ended
@@ -33,10 +30,11 @@ struct ranks {
     sigset_t signals, before; // that this process waits for; the mask that ranks get
     enum err err;             // of the first that failed
     double kill_at;           // when those that are left are killed; INFINITY: not yet
-    bool kills, was_told;     // they are being killed; a rank that was killed has been reported
+    bool kills;               // they are being killed
+    int killed, signal;       // the rank that a signal killed before that; 0: none
 };
 
-bool train_ranks_are_wanted(const struct group_place *place, int64_t asked)
+bool group_start_is_wanted(const struct group_place *place, int64_t asked)
 {
     if (place->has_parent)
         return false;
@@ -132,11 +130,9 @@ static void note_end(struct ranks *ranks, int index, int status)
     enum err err = was_killed ? ERR_UNAVAILABLE : (enum err)WEXITSTATUS(status);
     ranks->pids[index] = 0;
     ranks->running--;
-    if (was_killed && !ranks->kills && !ranks->was_told) {
-        print_note("rank %d was killed by signal %d (%s): the run ends here; the same command "
-                   "continues from its checkpoint",
-                   ranks->first + index, WTERMSIG(status), strsignal(WTERMSIG(status)));
-        ranks->was_told = true;
+    if (was_killed && !ranks->kills && !ranks->signal) {
+        ranks->killed = ranks->first + index;
+        ranks->signal = WTERMSIG(status);
     }
     if (err && ranks->err <= ERR_ANSWER)
         ranks->err = err;
@@ -168,13 +164,9 @@ static void wait_for_all(struct ranks *ranks)
     }
 }
 
-static enum err start_all(struct ranks *ranks, const struct command_line *line)
+static enum err start_all(struct ranks *ranks, char **words)
 {
     int listener;
-    char **words = ARENA_NEW(line->arena, char *, line->count + 3);
-    words[0] = "gpuhours";
-    words[1] = "train";
-    memcpy(words + 2, line->words, (size_t)line->count * sizeof *words);
     TRY(prepare(ranks, &listener));
     enum err err = OK;
     for (int i = 0; i < ranks->count && !err; i++)
@@ -184,8 +176,19 @@ static enum err start_all(struct ranks *ranks, const struct command_line *line)
     return err;
 }
 
-enum err train_ranks_run(const struct command_line *line, const struct group_place *place,
-                         int64_t asked)
+// What a rank told itself is not told again.
+static enum err outcome(const struct ranks *ranks)
+{
+    if (ranks->signal)
+        return fail(ranks->err,
+                    "rank %d was killed by signal %d (%s): the run ends here; the same command "
+                    "continues from its checkpoint",
+                    ranks->killed, ranks->signal, strsignal(ranks->signal));
+    return ranks->err ? fail(ranks->err, "%s", "") : OK;
+}
+
+enum err group_start(struct arena *arena, char **words, const struct group_place *place,
+                     int64_t asked)
 {
     if (place->launcher && !place->is_per_host)
         return fail(ERR_USAGE, "%s started this process as rank %d of %d; leave out --ranks",
@@ -193,44 +196,17 @@ enum err train_ranks_run(const struct command_line *line, const struct group_pla
     if (asked > MOST_RANKS)
         return fail(ERR_USAGE, "--ranks is %lld; at most %d ranks can run on one host",
                     (long long)asked, MOST_RANKS);
-    struct ranks ranks = {
-        .arena = line->arena, .place = place, .count = asked ? (int)asked : 1, .kill_at = INFINITY
-    };
+    struct ranks ranks = { .place = place, .count = asked ? (int)asked : 1, .kill_at = INFINITY };
     ranks.first = place->rank * ranks.count;
-    ranks.pids = ARENA_NEW(line->arena, pid_t, ranks.count);
+    ranks.pids = ARENA_NEW(arena, pid_t, ranks.count);
     sigemptyset(&ranks.signals);
     static const int waited[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
     for (size_t i = 0; i < sizeof waited / sizeof *waited; i++)
         sigaddset(&ranks.signals, waited[i]);
     sigprocmask(SIG_BLOCK, &ranks.signals, &ranks.before);
-    enum err err = start_all(&ranks, line);
+    enum err err = start_all(&ranks, words);
     if (err)
         tell_all(&ranks, SIGKILL);
     wait_for_all(&ranks);
-    return err ? err : ranks.err ? fail(ranks.err, "%s", "") : OK; // it has been told
-}
-
-// --- in a rank ---------------------------------------------------------------
-
-void train_ranks_end_process(void *context, enum err err, const char *text)
-{
-    (void)context;
-    if (text)
-        print_note("%s", text);
-    _exit(err);
-}
-
-// What fails on all ranks, such as a file that is not there, is told by rank 0 alone: the others
-// give it a moment to end them.
-enum err train_ranks_report(struct group *group, enum err err)
-{
-    if (!err || (err == ERR_ANSWER && !group->rank))
-        return err;
-    if (err != ERR_ANSWER) {
-        if (group->rank)
-            poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
-        print_note("rank %d: %s", group->rank, error_text());
-        group_abort(group, err);
-    }
-    return fail(err, "%s", ""); // it has been told
+    return err ? err : outcome(&ranks);
 }
