@@ -38,7 +38,7 @@ bool group_start_is_wanted(const struct group_place *place, int64_t asked)
 {
     if (place->has_parent)
         return false;
-    return asked > 1 || (place->is_per_host && place->size > 1) || (place->launcher && asked);
+    return asked > 1 || (place->size > 1 && (place->is_per_host || asked));
 }
 
 // --- starting ----------------------------------------------------------------
@@ -190,7 +190,7 @@ static enum err outcome(const struct ranks *ranks)
 enum err group_start(struct arena *arena, char **words, const struct group_place *place,
                      int64_t asked)
 {
-    if (place->launcher && !place->is_per_host)
+    if (place->size > 1 && !place->is_per_host)
         return fail(ERR_USAGE, "%s started this process as rank %d of %d; leave out --ranks",
                     place->launcher, place->rank, place->size);
     if (asked > MOST_RANKS)
