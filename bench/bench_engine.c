@@ -193,9 +193,10 @@ static enum err run(const struct job *job, const struct work *work, struct trans
             transformer_loss(t, &work->batches[i], 1 / (double)work->labelled);
             transformer_backward(t, &work->batches[i]);
         }
+        transformer_norm(t);
         transformer_clip(t, 1);
         transformer_update(
-            t, &(struct update){ { 1e-4, 0.9, 0.999, 1e-8, 0, step + 1, (uint64_t)step }, 0 });
+            t, &(struct update){ { 1e-4, 0.9, 0.999, 1e-8, 0, step + 1, (uint64_t)step, 0 }, 0 });
         TRY(transformer_sums(t, &sums));
         seconds[step] = now() - began;
         *loss = sums.loss / (double)work->labelled;

@@ -13,6 +13,7 @@
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
+#include "train/group/group_start.h"
 #include "train/transformer_files.h"
 #include "train/training.h"
 
@@ -23,9 +24,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const precisions[] = { "auto", "fp32", "bf16", "fp8", NULL };
 enum { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 };
@@ -34,7 +38,7 @@ static const char *const optimizers[] = { "adamw", "sgd", NULL };
 
 static struct request {
     const char *data, *out, *adapter;
-    int64_t context, micro_batch;
+    int64_t context, micro_batch, ranks;
     double held_out, memory_limit;
     int device, precision, states, optimizer, recompute;
     bool random_weights;
@@ -51,6 +55,8 @@ static const struct field request_fields[] = {
     FIELD(request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS"),
     FIELD(request, micro_batch, COUNT, "rows per forward pass",
           .fallback = "what fits on a GPU, 1 on a CPU"),
+    FIELD(request, ranks, COUNT, "processes to start on this host, one per GPU",
+          .fallback = "1, or those of torchrun, srun or mpirun"),
     FIELD(request, held_out, SHARE, "share of the examples held out for evaluation"),
     FIELD_OF(request, device, device_kinds, "where to compute", .value = "DEVICE"),
     FIELD_OF(request, precision, precisions, "data type of computation (auto: bf16 on a GPU)",
@@ -186,13 +192,36 @@ static bool is_narrow(void)
 
 static enum err open_device(struct job *job)
 {
-    // Each process takes a GPU of its own.
-    TRY(device_open(&job->device, (enum device_kind)request.device, job->group.rank));
+    // Each rank takes a GPU of its own.
+    TRY(device_open(&job->device, (enum device_kind)request.device, job->group.local_rank));
+    TRY(group_use(&job->group, &job->device));
+    if (job->group.note && !job->group.rank)
+        print_note("%s", job->group.note);
     if (request.precision == PRECISION_AUTO)
         request.precision = device_is_gpu(&job->device) ? PRECISION_BF16 : PRECISION_FP32;
     if (!request.micro_batch && !device_is_gpu(&job->device))
         request.micro_batch = 1;
     return OK;
+}
+
+// Ranks may have different free memory: all take the fewest rows and the smallest base of any. How
+// much is recomputed changes no bits and may differ.
+static enum err agree(struct job *job)
+{
+    struct arrangement *a = &job->arrangement;
+    double least[] = { (double)a->micro_batch, a->was_quantized ? 0 : 1 };
+    TRY(group_least(&job->group, least, 2));
+    if ((double)a->micro_batch == least[0] && a->was_quantized == !least[1])
+        return OK;
+    struct recipe smaller = *a->setup.recipe;
+    bool was_quantized = a->was_quantized || !least[1];
+    if (was_quantized)
+        smaller.method = RECIPE_QLORA;
+    a->setup.recipe = &smaller;
+    a->micro_batch = (int64_t)least[0];
+    enum err err = arrange(a, &job->device, request.memory_limit);
+    a->was_quantized = was_quantized;
+    return err;
 }
 
 static enum err fit(struct job *job)
@@ -207,12 +236,15 @@ static enum err fit(struct job *job)
                                        .level = (enum recompute)request.recompute,
                                        .has_momentum = settings.momentum > 0,
                                        .fp8 = request.precision == PRECISION_FP8,
-                                       .bf16_states = request.states != 0 };
+                                       .bf16_states = request.states != 0,
+                                       .rank = job->group.rank,
+                                       .ranks = job->group.size };
     job->arrangement = (struct arrangement){ .setup = setup,
                                              .context = request.context,
                                              .micro_batch = request.micro_batch,
                                              .may_quantize = request.memory_limit > 0 };
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
+    TRY(agree(job));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
         print_note("to stay under --memory-limit the frozen base is stored in NF4, as with "
@@ -234,6 +266,7 @@ static enum err lay_out(struct job *job)
     }
     if (request.adapter)
         TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
+    transformer_loaded(&job->transformer);
     transformer_tune(&job->transformer);
     return job->device.backend->sync(&job->device);
 }
@@ -360,7 +393,7 @@ static enum err train(struct job *job)
     *training = (struct training){ .settings = settings,
                                    .transformer = &job->transformer,
                                    .loader = &job->loader,
-                                   .group = job->group,
+                                   .group = &job->group,
                                    .out = request.out,
                                    .fingerprint = fingerprint(job),
                                    .context = &job->progress,
@@ -398,6 +431,41 @@ static enum err run_job(struct job *job, struct command_line *line)
     return train(job);
 }
 
+// --- one of several ranks ----------------------------------------------------
+
+static char **words_of(const struct command_line *line)
+{
+    char **words = ARENA_NEW(line->arena, char *, line->count + 3);
+    words[0] = "gpuhours";
+    words[1] = "train";
+    memcpy(words + 2, line->words, (size_t)line->count * sizeof *words);
+    return words;
+}
+
+// Another rank is lost: says so, if it is this rank's to say.
+static void end_process(void *context, enum err err, const char *text)
+{
+    (void)context;
+    if (text)
+        print_note("%s", text);
+    _exit(err);
+}
+
+// Tells a failure, and the other ranks to end. What fails on all ranks, such as a file that is not
+// there, is told by rank 0 alone: the others give it a moment to end them.
+static enum err report_rank(struct group *group, enum err err)
+{
+    if (!err || (err == ERR_ANSWER && !group->rank))
+        return err;
+    if (err != ERR_ANSWER) {
+        if (group->rank)
+            poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
+        print_note("rank %d: %s", group->rank, error_text());
+        group_abort(group, err);
+    }
+    return fail(err, "%s", ""); // it has been told
+}
+
 static enum err run(struct command_line *line)
 {
     TRY(command_read(line, list_options(line->arena)));
@@ -407,20 +475,23 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
     struct job job = { .arena = line->arena, .line = line };
-    TRY(group_open(&job.group));
+    struct group_place place;
+    TRY(group_place_find(&place, line->arena, getenv));
+    if (group_start_is_wanted(&place, request.ranks))
+        return group_start(line->arena, words_of(line), &place, request.ranks);
+    place.lost = end_process;
+    TRY(group_open(&job.group, &place));
     stop_listen();
     enum err err = run_job(&job, line);
+    if (job.group.size > 1)
+        err = report_rank(&job.group, err);
     train_progress_end(&job.progress);
     transformer_release(&job.transformer);
+    group_close(&job.group);
     if (job.device.backend)
         job.device.backend->close(&job.device);
     engine_model_close(&job.model);
     loader_release(&job.loader);
-    if (err && err != ERR_ANSWER && job.group.size > 1) { // the other processes wait for this one
-        print_note("%s", error_text());
-        group_abort(&job.group, err);
-    }
-    group_close(&job.group);
     return err;
 }
 

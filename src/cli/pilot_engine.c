@@ -57,6 +57,7 @@ struct job {
     struct loader loader;
     struct transformer transformer;
     struct training training;
+    struct group group;
     struct pilot_steps steps;
     struct steady steady;
     struct gpu_monitor *monitor; // NULL where there is none
@@ -193,7 +194,8 @@ static enum err make_training(struct job *job)
                                    .transformer = &job->transformer,
                                    .loader = &job->loader,
                                    .stop = &stop_asked };
-    TRY(group_open(&training->group));
+    job->group = group_alone();
+    training->group = &job->group;
     training->settings.rate = 0;
     training->settings.epochs = 1e9;
     training->settings.seed = job->request->seed;
@@ -335,7 +337,7 @@ static void time_save(struct job *job, struct pilot_apart *out)
         return;
     job->training.state.fingerprint = "pilot";
     double began = clock_seconds();
-    enum err err = checkpoint_write(folder, t, &job->training.state, 1);
+    enum err err = checkpoint_write(folder, t, &job->training.state, 1, &job->group);
     double seconds = clock_seconds() - began;
     bytes = remove_save(folder, job->arena);
     if (!err && bytes > 0)

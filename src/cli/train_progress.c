@@ -100,14 +100,14 @@ static void print_line(struct train_progress *p, const struct training *training
     struct arena arena = { 0 };
     double step = p->seconds / (double)(r->step - p->first_step);
     double left = step * (double)(training->steps - r->step);
-    double used = training->state.seconds * training->group.size / 3600;
+    double used = training->state.seconds * training->group->size / 3600;
     print_redraw(text_format(
         &arena, "step %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
         (long long)r->step, (long long)training->steps, r->loss,
         text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
         r->flops / r->seconds / 1e12,
         text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), gpu_status(p, &arena),
-        text_hours(&arena, used), text_hours(&arena, used + left * training->group.size / 3600),
+        text_hours(&arena, used), text_hours(&arena, used + left * training->group->size / 3600),
         hours_name(training), text_seconds(&arena, left)));
     arena_release(&arena);
 }
@@ -146,7 +146,7 @@ void train_progress_result(const struct train_progress *progress, const struct t
     print_put("  trained on  %s tokens in %s, %s %s\n",
               text_commas(&arena, training->state.trained_tokens),
               text_seconds(&arena, training->state.seconds),
-              text_hours(&arena, training->state.seconds * training->group.size / 3600),
+              text_hours(&arena, training->state.seconds * training->group->size / 3600),
               hours_name(training));
     if (progress->reported)
         print_put("  loss        %.4f at step %lld, %.4f at step %lld\n", progress->first.loss,

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 2 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 3 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -58,8 +58,9 @@ struct attention {
 
 struct adamw {
     double rate, beta1, beta2, epsilon, decay;
-    int64_t step; // 1 for the first
-    uint64_t key; // of the stochastic rounding of bf16 values
+    int64_t step;  // 1 for the first
+    uint64_t key;  // of the stochastic rounding of bf16 values …
+    int64_t first; // … which depends on a value's position, counted from this one
 };
 
 // A matrix in NF4 (train/nf4.h): codes and a scale per block, in fp32 or, if nested, as a byte that
@@ -76,6 +77,11 @@ struct quantized {
 struct adapter_part {
     int64_t first, first_z; // its first column in the output and in z
     struct tensor db;       // (its columns of the output, its rank)
+};
+
+// What ranks share to find each other, drawn by one of them.
+struct group_id {
+    char bytes[128];
 };
 
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
@@ -206,6 +212,19 @@ struct backend {
     void (*sgd)(struct device *, struct tensor weight, struct tensor moment /* may be none */,
                 struct tensor gradient, double rate, double momentum, double decay,
                 struct tensor scale);
+
+    // Between the devices of several ranks; all are NULL where the ranks must go through the host
+    // (train/group). One rank draws the id, and every rank opens with it. Collectives run in place,
+    // on a stream of their own, after what was queued before them; group_wait() lets operations
+    // that are queued later wait for them. All parts but the last ones have `part` elements.
+    enum err (*group_id)(struct device *, struct group_id *out);
+    enum err (*group_open)(struct device *, const struct group_id *, int rank, int size);
+    void (*group_close)(struct device *);
+    void (*all_reduce)(struct device *, struct tensor);
+    void (*reduce_scatter)(struct device *, struct tensor, int64_t part);
+    void (*all_gather)(struct device *, struct tensor, int64_t part);
+    void (*broadcast)(struct device *, struct tensor, int root);
+    void (*group_wait)(struct device *);
 };
 
 extern const struct backend backend_cpu;

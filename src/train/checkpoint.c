@@ -35,71 +35,79 @@ static const struct field state_fields[] = {
 
 // --- the tensors -------------------------------------------------------------
 
-struct part {
-    const char *prefix;
-    struct tensor tensor;
-};
-
-enum { PARTS = 3 };
-
-static void parts_of(const struct parameter *p, struct part out[PARTS])
-{
-    out[0] = (struct part){ "master.", p->master };
-    out[1] = (struct part){ "m.", p->m };
-    out[2] = (struct part){ "v.", p->v };
-}
+static const char *const prefixes[TRANSFORMER_STATES] = { "master.", "m.", "v." };
 
 static enum storage stored_as(enum dtype dtype)
 {
     return dtype == DTYPE_F64 ? STORAGE_F64 : dtype == DTYPE_BF16 ? STORAGE_BF16 : STORAGE_F32;
 }
 
-static void declare(struct safetensors_writer *out, struct arena *arena,
-                    const struct transformer *t)
+static const char *name_of(struct arena *arena, const struct parameter *p,
+                           enum transformer_state state)
 {
-    for (size_t i = 0; i < t->parameter_count; i++) {
-        struct part parts[PARTS];
-        parts_of(&t->parameters[i], parts);
-        for (int j = 0; j < PARTS; j++)
-            if (parts[j].tensor.at)
-                safetensors_declare(
-                    out, text_format(arena, "%s%s", parts[j].prefix, t->parameters[i].name),
-                    stored_as(parts[j].tensor.dtype), 2,
-                    (int64_t[]){ parts[j].tensor.rows, parts[j].tensor.columns });
-    }
+    return text_format(arena, "%s%s", prefixes[state], p->name);
 }
 
-static enum err write_all(struct safetensors_writer *out, struct transformer *t,
-                          struct arena *arena)
+// A slot for each state of each weight, by weight and state.
+static size_t *declare(struct safetensors_writer *out, struct arena *arena,
+                       const struct transformer *t)
 {
-    size_t slot = 0;
+    size_t *slots = ARENA_NEW(arena, size_t, t->parameter_count * TRANSFORMER_STATES);
+    for (size_t i = 0; i < t->parameter_count; i++)
+        for (int state = 0; state < TRANSFORMER_STATES; state++) {
+            const struct parameter *p = &t->parameters[i];
+            struct tensor tensor = transformer_state(t, p, (enum transformer_state)state);
+            if (tensor.at)
+                slots[i * TRANSFORMER_STATES + (size_t)state] = safetensors_declare(
+                    out, name_of(arena, p, (enum transformer_state)state), stored_as(tensor.dtype),
+                    2, (int64_t[]){ tensor.rows, tensor.columns });
+        }
+    return slots;
+}
+
+static enum err write_tensor(struct safetensors_writer *out, size_t slot, struct transformer *t,
+                             struct tensor tensor)
+{
+    struct arena scratch = { 0 };
+    int64_t bytes = tensor_bytes(tensor);
+    void *host = arena_alloc(&scratch, (size_t)bytes);
+    t->device->backend->download(t->device, host, tensor.at, bytes);
+    enum err err = safetensors_write(out, slot, 0, host, (size_t)bytes);
+    arena_release(&scratch);
+    return err;
+}
+
+static enum err gather(struct transformer *t, struct group *group, enum transformer_state state)
+{
+    transformer_gather_state(t, group, state);
+    return group_wait(group);
+}
+
+// One state after the other: those that ranks share are gathered in the same memory.
+static enum err write_all(struct safetensors_writer *out, struct transformer *t,
+                          const size_t *slots, struct group *group)
+{
     TRY(safetensors_begin(out));
-    for (size_t i = 0; i < t->parameter_count; i++) {
-        struct part parts[PARTS];
-        parts_of(&t->parameters[i], parts);
-        for (int j = 0; j < PARTS; j++) {
-            if (!parts[j].tensor.at)
-                continue;
-            struct arena_mark mark = arena_mark(arena);
-            int64_t bytes = tensor_bytes(parts[j].tensor);
-            void *host = arena_alloc(arena, (size_t)bytes);
-            t->device->backend->download(t->device, host, parts[j].tensor.at, bytes);
-            enum err err = safetensors_write(out, slot++, 0, host, (size_t)bytes);
-            arena_rewind(arena, mark);
-            if (err)
-                return err;
+    for (int state = 0; state < TRANSFORMER_STATES; state++) {
+        TRY(gather(t, group, (enum transformer_state)state));
+        for (size_t i = 0; i < t->parameter_count; i++) {
+            struct tensor tensor =
+                transformer_state(t, &t->parameters[i], (enum transformer_state)state);
+            if (tensor.at)
+                TRY(write_tensor(out, slots[i * TRANSFORMER_STATES + (size_t)state], t, tensor));
         }
     }
     return safetensors_finish(out);
 }
 
-static enum err write_tensors(const char *folder, struct transformer *t, struct arena *arena)
+static enum err write_tensors(const char *folder, struct transformer *t, struct arena *arena,
+                              struct group *group)
 {
     struct safetensors_writer out;
     safetensors_init(&out, arena, folder, "state");
     out.shard_bytes = SIZE_MAX; // a single file of any size: it is read back by this name
-    declare(&out, arena, t);
-    enum err err = write_all(&out, t, arena);
+    const size_t *slots = declare(&out, arena, t);
+    enum err err = write_all(&out, t, slots, group);
     safetensors_release_writer(&out);
     return err;
 }
@@ -183,47 +191,69 @@ static enum err make_folder(const char *path)
     return OK;
 }
 
-static enum err fill(const char *folder, struct transformer *t,
-                     const struct checkpoint_state *state, struct arena *arena)
+struct saving {
+    struct transformer *t;
+    const struct checkpoint_state *state;
+    int64_t keep;
+    struct group *group;
+};
+
+static enum err fill(const char *folder, const struct saving *saving, struct arena *arena)
 {
-    TRY(write_tensors(folder, t, arena));
-    return write_state(folder, state, arena);
+    TRY(write_tensors(folder, saving->t, arena, saving->group));
+    return write_state(folder, saving->state, arena);
 }
 
-static enum err write_new(const char *path, struct transformer *t,
-                          const struct checkpoint_state *state, struct arena *arena)
+static enum err write_new(const char *path, const struct saving *saving, struct arena *arena)
 {
     struct staging staging;
-    if (!access(text_format(arena, "%s/DONE", path), F_OK))
-        return OK; // this step is saved already
     remove_checkpoint(arena, path);
     TRY(staging_open(&staging, arena, path));
-    enum err err = fill(staging.temporary, t, state, arena);
+    enum err err = fill(staging.temporary, saving, arena);
     err = err ? err : staging_commit(&staging);
     staging_release(&staging);
     return err;
 }
 
-static enum err write_in(const char *folder, struct transformer *t,
-                         const struct checkpoint_state *state, int64_t keep, struct arena *arena)
+// Whether this step is still to be saved, as the first rank sees it.
+static enum err is_needed(bool *out, const struct saving *saving, const char *path,
+                          struct arena *arena)
 {
+    double is_absent = !saving->group->rank && access(text_format(arena, "%s/DONE", path), F_OK);
+    if (transformer_is_sharded(saving->t))
+        TRY(group_sum(saving->group, &is_absent, 1));
+    *out = is_absent > 0;
+    return OK;
+}
+
+static enum err write_in(const char *folder, const struct saving *saving, struct arena *arena)
+{
+    const char *path = text_format(arena, "%s/step-%08lld", folder, (long long)saving->state->step);
+    bool needed;
+    TRY(is_needed(&needed, saving, path, arena));
+    if (saving->group->rank) {
+        for (int state = 0; needed && state < TRANSFORMER_STATES; state++)
+            TRY(gather(saving->t, saving->group, (enum transformer_state)state));
+        return OK;
+    }
     TRY(make_folder(folder));
-    TRY(write_new(text_format(arena, "%s/step-%08lld", folder, (long long)state->step), t, state,
-                  arena));
+    if (needed)
+        TRY(write_new(path, saving, arena));
     const char **names; // including those that a killed run did not remove
-    size_t count = list(&names, arena, folder);
-    for (size_t i = 0; i + (size_t)(keep > 0 ? keep : 1) < count; i++)
+    size_t count = list(&names, arena, folder), keep = saving->keep > 0 ? (size_t)saving->keep : 1;
+    for (size_t i = 0; i + keep < count; i++)
         remove_checkpoint(arena, text_format(arena, "%s/%s", folder, names[i]));
     return OK;
 }
 
 enum err checkpoint_write(const char *out, struct transformer *t,
-                          const struct checkpoint_state *state, int64_t keep)
+                          const struct checkpoint_state *state, int64_t keep, struct group *group)
 {
     struct arena arena = { 0 };
-    enum err err = make_folder(out);
+    struct saving saving = { t, state, keep, group };
+    enum err err = group->rank ? OK : make_folder(out);
     if (!err)
-        err = write_in(text_format(&arena, "%s/checkpoints", out), t, state, keep, &arena);
+        err = write_in(text_format(&arena, "%s/checkpoints", out), &saving, &arena);
     arena_release(&arena);
     return err;
 }
@@ -347,33 +377,42 @@ enum err checkpoint_find(const char **path, const char **note, struct arena *are
 
 // --- reading -----------------------------------------------------------------
 
+static enum err read_tensor(struct transformer *t, const struct safetensors *in, const char *name,
+                            const char *path, struct tensor to)
+{
+    const struct safetensors_tensor *found = safetensors_find(in, name);
+    if (!found || found->type != stored_as(to.dtype) || (int64_t)found->bytes != tensor_bytes(to))
+        return fail(ERR_INPUT,
+                    "%s: has no tensor %s of the shape and type that this run needs; remove the "
+                    "checkpoint or give another --out",
+                    path, name);
+    t->device->backend->upload(t->device, to.at, found->at, (int64_t)found->bytes);
+    return OK;
+}
+
+static enum err read_all(struct transformer *t, struct arena *arena, const struct safetensors *in,
+                         const char *path)
+{
+    for (int i = 0; i < TRANSFORMER_STATES; i++) {
+        enum transformer_state state = (enum transformer_state)i;
+        for (size_t j = 0; j < t->parameter_count; j++) {
+            struct tensor to = transformer_state(t, &t->parameters[j], state);
+            if (to.at)
+                TRY(read_tensor(t, in, name_of(arena, &t->parameters[j], state), path, to));
+        }
+        if (state == TRANSFORMER_MASTER)
+            transformer_refresh(t);
+        transformer_keep_state(t, state);
+    }
+    return OK;
+}
+
 enum err checkpoint_read_tensors(struct transformer *t, struct arena *arena, const char *path)
 {
     struct safetensors in;
     TRY(safetensors_open(&in, arena, text_format(arena, "%s/state.safetensors", path)));
-    enum err err = OK;
-    for (size_t i = 0; i < t->parameter_count && !err; i++) {
-        struct part parts[PARTS];
-        parts_of(&t->parameters[i], parts);
-        for (int j = 0; j < PARTS && !err; j++) {
-            if (!parts[j].tensor.at)
-                continue;
-            const char *name = text_format(arena, "%s%s", parts[j].prefix, t->parameters[i].name);
-            const struct safetensors_tensor *found = safetensors_find(&in, name);
-            if (!found || found->type != stored_as(parts[j].tensor.dtype) ||
-                (int64_t)found->bytes != tensor_bytes(parts[j].tensor))
-                err = fail(
-                    ERR_INPUT,
-                    "%s: has no tensor %s of the shape and type that this run needs; remove the "
-                    "checkpoint or give another --out",
-                    path, name);
-            else
-                t->device->backend->upload(t->device, parts[j].tensor.at, found->at,
-                                           (int64_t)found->bytes);
-        }
-    }
+    enum err err = read_all(t, arena, &in, path);
     safetensors_release(&in);
-    transformer_refresh(t);
     return err;
 }
 

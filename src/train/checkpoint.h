@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // checkpoint: the state of a run between two steps, in a folder that is complete or absent.
 //
-//     TRY(checkpoint_write("out", &t, &state, 2));            // keeps the newest two
+//     TRY(checkpoint_write("out", &t, &state, 2, &group));           // keeps the newest two
 //     TRY(checkpoint_find(&path, &note, arena, "out"));       // the newest good one, or NULL
 //     TRY(checkpoint_read_state(&state, arena, path));        // is it of this run?
 //     TRY(checkpoint_read_tensors(&t, arena, path));
@@ -25,8 +25,9 @@ struct checkpoint_state {
     const char *checksum;    // of the tensors; set when it is written
 };
 
+// All ranks call it; the first one writes, also the states that the others keep.
 enum err checkpoint_write(const char *out, struct transformer *t,
-                          const struct checkpoint_state *state, int64_t keep);
+                          const struct checkpoint_state *state, int64_t keep, struct group *group);
 
 // Verifies checksums, newest first. A damaged checkpoint is renamed (step-00000120.damaged) and
 // *note says so, otherwise it is NULL; ERR_INPUT if only damaged ones exist. Also removes what a

@@ -70,6 +70,8 @@ enum err device_open(struct device *out, enum device_kind kind, int index)
     enum err err = find_cuda(&cuda);
     if (err)
         return kind == DEVICE_AUTO ? backend_cpu.open(out, 0) : err;
+    if (cuda->devices() == 1)
+        index = 0; // Slurm can show each of its processes only the GPU that is theirs
     if (index >= cuda->devices())
         return fail(ERR_USAGE, "GPU %d does not exist: this machine has %d", index,
                     cuda->devices());

@@ -13,7 +13,7 @@ const struct field training_fields[] = {
     FIELD(training_settings, epochs, NUMBER, "passes over the data"),
     FIELD(training_settings, max_steps, COUNT, "stop after this many steps",
           .fallback = "all epochs"),
-    FIELD(training_settings, accumulation, COUNT, "micro-batches per step, over all processes"),
+    FIELD(training_settings, accumulation, COUNT, "micro-batches per step, over all ranks"),
     FIELD(training_settings, rate, NUMBER, "peak learning rate"),
     FIELD_OF(training_settings, schedule, schedule_names, "learning rate schedule",
              .value = "NAME"),
@@ -52,11 +52,13 @@ struct training_settings training_default(void)
 enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
-    if (s->accumulation < 1 || s->accumulation % training->group.size)
-        return fail(
-            ERR_USAGE,
-            "--accumulation is %lld; with %d processes it must be a positive multiple of %d",
-            (long long)s->accumulation, training->group.size, training->group.size);
+    int ranks = training->group->size;
+    if (s->accumulation < 1)
+        return fail(ERR_USAGE, "--accumulation is %lld; it must be at least 1",
+                    (long long)s->accumulation);
+    if (s->accumulation % ranks)
+        return fail(ERR_USAGE, "--accumulation is %lld; with %d ranks it must be a multiple of %d",
+                    (long long)s->accumulation, ranks, ranks);
     if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
         !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
         return fail(ERR_USAGE, "--epochs and --epsilon must be above 0, --rate not negative, "
@@ -153,26 +155,27 @@ static enum err check_same_run(const struct training *training, struct arena *ar
 enum err training_resume(struct training *training, struct arena *arena)
 {
     const char *path = NULL, *ignored;
-    if (!training->group.rank)
+    if (!training->group->rank)
         TRY(checkpoint_find(&path, &training->note, arena, training->out));
-    group_wait(&training->group); // until incomplete checkpoints are removed
-    if (training->group.rank)
+    TRY(group_meet(training->group)); // until incomplete checkpoints are removed
+    if (training->group->rank)
         TRY(checkpoint_find(&path, &ignored, arena, training->out));
     if (!path) {
-        return training->group.rank ? OK : training_metrics_cut(training->out, 0, arena);
+        return training->group->rank ? OK : training_metrics_cut(training->out, 0, arena);
     }
     TRY(checkpoint_read_state(&training->state, arena, path));
     TRY(check_same_run(training, arena, path));
     TRY(checkpoint_read_tensors(training->transformer, arena, path));
     training->state.fingerprint = training->fingerprint;
     TRY(loader_epoch(training->loader, training->state.epoch));
-    return training->group.rank ? OK
-                                : training_metrics_cut(training->out, training->state.step, arena);
+    return training->group->rank ? OK
+                                 : training_metrics_cut(training->out, training->state.step, arena);
 }
 
 // --- a step ------------------------------------------------------------------
 
-// The micro-batches of the next step, over all processes.
+// The micro-batches of the next step, over all ranks: which they are depends on the data and the
+// cursor alone, and rank r takes every size-th of them.
 struct step_range {
     int64_t first, count, labelled;
 };
@@ -198,64 +201,60 @@ static bool is_stopped(const struct training *training)
     return training->stop && *training->stop;
 }
 
-// Sums the gradients of all processes through host memory, piece by piece.
-static enum err share_gradients(struct training *training)
-{
-    enum { PIECE = 1 << 22 };
-    struct device *device = training->transformer->device;
-    struct tensor all = transformer_gradients(training->transformer);
-    if (training->group.size == 1)
-        return OK;
-    if (all.dtype != DTYPE_F32)
-        return fail(ERR_USAGE,
-                    "several processes can only share fp32 gradients; leave out --states bf16");
-    struct arena scratch = { 0 };
-    float *piece = ARENA_NEW(&scratch, float, PIECE);
-    for (int64_t first = 0; first < all.columns; first += PIECE) {
-        int64_t count = all.columns - first < PIECE ? all.columns - first : PIECE;
-        float *at = (float *)all.at + first;
-        device->backend->download(device, piece, at, 4 * count);
-        group_sum_f32(&training->group, piece, count);
-        device->backend->upload(device, at, piece, 4 * count);
-    }
-    arena_release(&scratch);
-    return device->backend->sync(device);
-}
-
-// Queues this process's micro-batches, then sums the gradients of all processes.
+// Queues this rank's micro-batches, then sums the gradients of all ranks at once.
 static enum err accumulate(struct training *training, const struct step_range *range,
                            double *processed)
 {
     struct transformer *t = training->transformer;
     transformer_begin(t);
-    if (training->group.rank >= range->count)
+    if (training->group->rank >= range->count)
         transformer_clear(t);
-    for (int64_t i = training->group.rank; i < range->count; i += training->group.size) {
+    for (int64_t i = training->group->rank; i < range->count; i += training->group->size) {
         struct micro_batch batch;
         loader_batch(training->loader, &batch, range->first + i);
         batch.key = dropout_key(training, range->first + i);
         transformer_loss(t, &batch, 1 / (double)range->labelled);
         transformer_backward(t, &batch);
         *processed += (double)batch.tokens;
-        if (is_stopped(training) && training->group.size == 1)
+        if (is_stopped(training) && training->group->size == 1)
             return OK; // the step is incomplete and will be repeated
     }
-    group_sum(&training->group, processed, 1);
-    return share_gradients(training);
+    TRY(group_sum(training->group, processed, 1));
+    if (transformer_is_sharded(t))
+        group_reduce_scatter(training->group, transformer_gradients(t));
+    else
+        group_all_reduce(training->group, transformer_gradients(t));
+    return group_wait(training->group);
 }
 
-static void update(struct training *training, double rate)
+// The norm of all gradients, of which each rank may have summed only its part.
+static enum err clip(struct training *training)
+{
+    struct transformer *t = training->transformer;
+    transformer_norm(t);
+    if (transformer_is_sharded(t))
+        group_all_reduce(training->group, t->squared_norm);
+    TRY(group_wait(training->group));
+    transformer_clip(t, training->settings.clip);
+    return OK;
+}
+
+static enum err update(struct training *training, double rate)
 {
     const struct training_settings *s = &training->settings;
     int64_t step = training->state.step + 1;
-    struct adamw adamw = { rate,
-                           s->beta1,
-                           s->beta2,
-                           s->epsilon,
-                           s->decay,
-                           step,
-                           (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
+    struct adamw adamw = { .rate = rate,
+                           .beta1 = s->beta1,
+                           .beta2 = s->beta2,
+                           .epsilon = s->epsilon,
+                           .decay = s->decay,
+                           .step = step,
+                           .key =
+                               (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
     transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
+    if (transformer_is_sharded(training->transformer))
+        group_all_gather(training->group, transformer_values(training->transformer));
+    return group_wait(training->group);
 }
 
 static double traced_flops(struct transformer_trace *trace)
@@ -296,12 +295,12 @@ enum err training_step(struct training *training, struct training_report *report
     if (range.labelled) {
         struct transformer_sums sums;
         TRY(accumulate(training, &range, &processed));
-        if (is_stopped(training) && training->group.size == 1)
+        if (is_stopped(training) && training->group->size == 1)
             return t->device->backend->sync(t->device);
-        transformer_clip(t, s->clip);
-        update(training, report->rate);
+        TRY(clip(training));
+        TRY(update(training, report->rate));
         TRY(transformer_sums(t, &sums));
-        group_sum(&training->group, &sums.loss, 1);
+        TRY(group_sum(training->group, &sums.loss, 1));
         report->loss = sums.loss / (double)range.labelled;
         report->norm = sqrt(sums.squared_norm);
         if (!isfinite(report->norm) || !isfinite(report->loss))
@@ -333,8 +332,8 @@ enum err training_evaluate(struct training *training, double *loss)
     double sums[2] = { 0 };
     t->trace = NULL;
     transformer_begin(t);
-    for (int64_t i = training->group.rank; i < loader->held_out.micro_batches;
-         i += training->group.size) {
+    for (int64_t i = training->group->rank; i < loader->held_out.micro_batches;
+         i += training->group->size) {
         struct micro_batch batch;
         loader_held_out(loader, &batch, i);
         transformer_loss(t, &batch, 0);
@@ -342,7 +341,7 @@ enum err training_evaluate(struct training *training, double *loss)
     }
     TRY(transformer_sums(t, &found));
     sums[0] = found.loss;
-    group_sum(&training->group, sums, 2);
+    TRY(group_sum(training->group, sums, 2));
     *loss = sums[1] > 0 ? sums[0] / sums[1] : NAN;
     return OK;
 }
@@ -352,17 +351,11 @@ static bool is_due(int64_t every, const struct training *training)
     return training->state.step == training->steps || (every && training->state.step % every == 0);
 }
 
+// The first rank writes, also what the others keep. If it cannot, it ends, and with it the group.
 static enum err save(struct training *training)
 {
-    enum err err = OK;
-    if (!training->group.rank)
-        err = checkpoint_write(training->out, training->transformer, &training->state,
-                               training->settings.keep);
-    double failed = err != OK; // of the first process: the others must not wait for it forever
-    group_sum(&training->group, &failed, 1);
-    if (!err && failed > 0)
-        return fail(ERR_INPUT, "the first process could not write its checkpoint");
-    return err;
+    return checkpoint_write(training->out, training->transformer, &training->state,
+                            training->settings.keep, training->group);
 }
 
 static enum err after_step(struct training *training, struct training_report *report)
@@ -372,19 +365,20 @@ static enum err after_step(struct training *training, struct training_report *re
         if (!(training->state.best_loss <= report->held_out_loss))
             training->state.best_loss = report->held_out_loss;
     }
-    if (!training->group.rank)
+    if (!training->group->rank)
         TRY(training_metrics_add(training->out, report));
     if (training->report)
         training->report(training->context, training, report);
     return is_due(training->settings.save_every, training) ? save(training) : OK;
 }
 
-// Whether any of the processes got a signal: all of them must stop at the same step.
-static bool all_stop(const struct training *training)
+// Whether any of the ranks got a signal: all of them must stop at the same step.
+static enum err all_stop(struct training *training, bool *out)
 {
     double stopped = is_stopped(training);
-    group_sum(&training->group, &stopped, 1);
-    return stopped > 0;
+    TRY(group_sum(training->group, &stopped, 1));
+    *out = stopped > 0;
+    return OK;
 }
 
 enum err training_run(struct training *training)
@@ -397,7 +391,9 @@ enum err training_run(struct training *training)
         TRY(training_step(training, &report));
         if (training->state.step > before)
             TRY(after_step(training, &report));
-        if (all_stop(training)) {
+        bool stops;
+        TRY(all_stop(training, &stops));
+        if (stops) {
             training->is_stopped = training->state.step < training->steps;
             return save(training);
         }

@@ -8,21 +8,21 @@
 //     TRY(training_run(&training));
 //
 // A step sums the losses of its micro-batches and divides once by their labelled tokens, over all
-// processes: how a batch is split changes only rounding. Signals are handled between steps, after a
+// ranks: how a batch is split changes only rounding. Signals are handled between steps, after a
 // checkpoint. metrics.jsonl has one object per step. Dropout masks depend only on seed, epoch and
 // micro-batch: there is no generator state to save.
 
 #pragma once
 
 #include "train/checkpoint.h"
-#include "train/group.h"
+#include "train/group/group.h"
 #include "train/loader.h"
 #include "train/schedule.h"
 
 struct training_settings {
     double epochs;
     int64_t max_steps;    // 0: given by epochs
-    int64_t accumulation; // micro-batches per step, over all processes
+    int64_t accumulation; // micro-batches per step, over all ranks
     double rate;          // learning rate
     int schedule;         // enum schedule_kind
     double warmup;        // share of the steps
@@ -44,17 +44,17 @@ struct training_report { // of one step
     double loss;            // mean over the labelled tokens
     double held_out_loss;   // NAN: not evaluated at this step
     double rate, norm;      // learning rate; of the gradient, before clipping
-    int64_t trained_tokens; // of this step, over all processes
+    int64_t trained_tokens; // of this step, over all ranks
     int64_t processed_tokens;
     double seconds; // of this step
-    double flops;   // executed by this process
+    double flops;   // executed by this rank
 };
 
 struct training {
     struct training_settings settings;
     struct transformer *transformer;
     struct loader *loader;
-    struct group group;
+    struct group *group;
     const char *out; // folder
     const char
         *fingerprint; // options that a resumed run must share, as JSON; see training_resume()

@@ -194,11 +194,17 @@ void transformer_backward(struct transformer *t, const struct micro_batch *batch
     t->is_fresh = false;
 }
 
+void transformer_norm(struct transformer *t)
+{
+    struct tensor gradients = transformer_gradients(t);
+    if (transformer_is_sharded(t))
+        gradients = tensor_columns(gradients, t->shard.part.first, t->shard.part.count);
+    t->device->backend->sum_squares(t->device, t->squared_norm, gradients);
+}
+
 void transformer_clip(struct transformer *t, double limit)
 {
-    const struct backend *backend = t->device->backend;
-    backend->sum_squares(t->device, t->squared_norm, transformer_gradients(t));
-    backend->clip(t->device, t->clip, t->squared_norm, limit);
+    t->device->backend->clip(t->device, t->clip, t->squared_norm, limit);
 }
 
 enum err transformer_sums(struct transformer *t, struct transformer_sums *out)

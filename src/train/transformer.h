@@ -26,6 +26,7 @@
 #include "core/step/step.h"
 #include "train/blocks.h"
 #include "train/decoder.h"
+#include "train/group/group.h"
 #include "train/nf4.h"
 
 enum recompute {
@@ -49,6 +50,7 @@ struct transformer_setup {
     bool only_forward;           // neither gradients nor optimizer
     bool fp8;                    // frozen linears of the layers, and their inputs, in fp8
     bool bf16_states;            // gradients and moments in bf16, and no fp32 masters
+    int rank, ranks; // that share masters and moments, of full training; 0 or 1: not shared
 };
 
 // A weight. Trained ones have a gradient and optimizer states. The optimizer updates the master,
@@ -177,6 +179,16 @@ struct transformer_scratch {
     struct span *spans;
 };
 
+// What the optimizer keeps of a weight.
+enum transformer_state { TRANSFORMER_MASTER, TRANSFORMER_M, TRANSFORMER_V, TRANSFORMER_STATES };
+
+// The part of the masters and moments of all weights that this rank keeps, if ranks share them
+// (transformer_shard.c).
+struct transformer_shard {
+    struct group_part part;                   // of the elements of the gradients
+    struct tensor states[TRANSFORMER_STATES]; // (1, part.count); none: kept whole, or not at all
+};
+
 struct transformer {
     struct device *device;
     struct transformer_setup setup;
@@ -187,6 +199,7 @@ struct transformer {
     struct parameter_group *groups;
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding
+    struct transformer_shard shard;
     struct transformer_layer *layers;
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
@@ -237,15 +250,19 @@ void transformer_tune(struct transformer *t);
 // prepares none.
 struct transformer_sums {
     double loss;         // Σ of the losses of labelled tokens since begin
-    double squared_norm; // of all gradients, set by transformer_clip()
+    double squared_norm; // of all gradients, set by transformer_norm()
 };
 void transformer_begin(struct transformer *t);
 void transformer_clear(struct transformer *t); // all gradients, for a step without a micro-batch
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
-void transformer_clip(struct transformer *t, double limit); // sets squared_norm and clip
+// Sums the squares of the gradients, of this rank's part if ranks share the states: then the sum
+// over ranks is still to be made. Clip makes the scale of the update from it.
+void transformer_norm(struct transformer *t);
+void transformer_clip(struct transformer *t, double limit);
 
-// One optimizer step on everything that is trained, with the scale of transformer_clip(). decay
+// One optimizer step on everything that is trained, or on this rank's part of it, with the scale of
+// transformer_clip(). decay
 // does not apply to norms and biases; momentum is for SGD, beta1 … epsilon are for AdamW.
 struct update {
     struct adamw adamw;
@@ -257,3 +274,21 @@ void transformer_logits(struct transformer *t, const struct micro_batch *batch,
                         double *out); // (labelled, V)
 
 struct tensor transformer_gradients(const struct transformer *t); // all gradients as one row
+
+// --- shared states -----------------------------------------------------------
+
+bool transformer_is_sharded(const struct transformer *t);
+struct tensor transformer_values(const struct transformer *t); // all weights as one row, if sharded
+
+// A state of a weight: its own tensor, or, if ranks share the states, where the whole state lies
+// after transformer_gather_state() and before transformer_keep_state(): the memory of the
+// gradients, which a step does not need between its update and the next. None: it is not kept.
+struct tensor transformer_state(const struct transformer *t, const struct parameter *p,
+                                enum transformer_state state);
+void transformer_gather_state(struct transformer *t, struct group *group,
+                              enum transformer_state state);
+void transformer_keep_state(struct transformer *t, enum transformer_state state);
+
+// After the last weight was set, and before the first step: each rank keeps its part of the
+// masters, and the gradients are cleared.
+void transformer_loaded(struct transformer *t);

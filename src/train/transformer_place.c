@@ -88,6 +88,19 @@ static void check_stacking(const struct transformer *t, const struct projection 
     assert(rows == p->out && columns <= p->rank && p->rank % t->device->padding == 0);
 }
 
+// A weight, or its gradient. If ranks share the states, every one of them begins at a multiple of
+// GROUP_ALIGNMENT elements, whatever its type: the same range of elements is then the same part of
+// the values and of the gradients.
+static struct tensor place_aligned(struct transformer *t, enum blocks_kind kind, const char *name,
+                                   enum dtype type, int64_t rows, int64_t columns)
+{
+    struct tensor tensor = tensor_of(NULL, type, rows, columns);
+    int64_t each = transformer_is_sharded(t) ? GROUP_ALIGNMENT : 1;
+    int64_t elements = (rows * columns + each - 1) / each * each;
+    tensor.at = blocks_take(&t->blocks, kind, name, elements * dtype_bytes(type));
+    return tensor;
+}
+
 // The stacked block [W B; A 0], or what replaces it where W is quantised.
 static void place_linears(struct transformer *t, const struct parameter_group *group)
 {
@@ -107,8 +120,7 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
         p->b = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->out, p->rank);
         return;
     }
-    p->stacked =
-        blocks_tensor(&t->blocks, kind, group->label, type, p->out + p->rank, p->in + p->rank);
+    p->stacked = place_aligned(t, kind, group->label, type, p->out + p->rank, p->in + p->rank);
     p->a = tensor_columns(tensor_rows(p->stacked, p->out, p->rank), 0, p->in);
     p->b = tensor_columns(tensor_rows(p->stacked, 0, p->out), p->in, p->rank);
     for (int i = 0; i < p->count; i++)
@@ -137,24 +149,28 @@ static void place_values(struct transformer *t, const struct parameter_group *gr
     else if (group->projection)
         place_linears(t, group);
     else
-        p->value = blocks_tensor(&t->blocks, group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
+        p->value = place_aligned(t, group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
                                  group->label, t->setup.compute, group->rows, group->columns);
 }
 
 static struct tensor place_group(struct transformer *t, enum blocks_kind kind, const char *name,
                                  enum dtype type, const struct parameter_group *group)
 {
-    return blocks_tensor(&t->blocks, kind, name, type, group->rows, group->columns);
+    return place_aligned(t, kind, name, type, group->rows, group->columns);
+}
+
+static bool has_separate_masters(const struct transformer *t, const struct parameter_group *group)
+{
+    return is_adapter(group) || (t->setup.compute != exact_type(t) && !t->setup.bf16_states);
 }
 
 static void place_masters(struct transformer *t, struct parameter_group *group)
 {
-    enum dtype exact = exact_type(t);
-    bool separate = is_adapter(group) || (t->setup.compute != exact && !t->setup.bf16_states);
-    if (!group->is_trained && !is_adapter(group))
+    bool separate = has_separate_masters(t, group);
+    if ((!group->is_trained && !is_adapter(group)) || (separate && transformer_is_sharded(t)))
         return;
     if (separate)
-        group->master = place_group(t, BLOCKS_TRAINABLES, "masters", exact, group);
+        group->master = place_group(t, BLOCKS_TRAINABLES, "masters", exact_type(t), group);
     else
         group->master = group->projection ? group->projection->stacked : group->parts[0]->value;
     if (is_first_factor(group))
@@ -168,7 +184,7 @@ static void place_states(struct transformer *t, struct parameter_group *group)
     if (!group->is_trained)
         return;
     group->gradient = place_group(t, BLOCKS_GRADIENTS, group->label, type, group);
-    if (adam || t->setup.has_momentum)
+    if ((adam || t->setup.has_momentum) && !transformer_is_sharded(t))
         group->m = place_group(t, BLOCKS_OPTIMIZER, "first moments", type, group);
     if (group->projection && is_first_factor(group))
         group->projection->a_gradient = group->gradient;
@@ -179,9 +195,35 @@ static void place_states(struct transformer *t, struct parameter_group *group)
 // Second moments are placed after all first moments, so that each kind is contiguous.
 static void place_second_moments(struct transformer *t, struct parameter_group *group)
 {
-    if (group->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW)
+    if (group->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW &&
+        !transformer_is_sharded(t))
         group->v = place_group(t, BLOCKS_OPTIMIZER, "second moments",
                                t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), group);
+}
+
+// This rank's part of the masters, if they are not the weights themselves, and of the moments.
+// While weights are loaded their masters lie in the gradients' memory.
+static void place_shard(struct transformer *t)
+{
+    struct transformer_shard *shard = &t->shard;
+    enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
+    bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
+    bool separate = has_separate_masters(t, &t->groups[0]);
+    int64_t all = t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type);
+    shard->part = group_part_of(all, t->setup.rank, t->setup.ranks);
+    int64_t count = shard->part.count;
+    assert(t->blocks.used[BLOCKS_TRAINABLES] == all * dtype_bytes(t->setup.compute));
+    if (separate)
+        shard->states[TRANSFORMER_MASTER] =
+            place_aligned(t, BLOCKS_TRAINABLES, "masters, own part", type, 1, count);
+    if (adam || t->setup.has_momentum)
+        shard->states[TRANSFORMER_M] =
+            place_aligned(t, BLOCKS_OPTIMIZER, "first moments, own part", type, 1, count);
+    if (adam)
+        shard->states[TRANSFORMER_V] =
+            place_aligned(t, BLOCKS_OPTIMIZER, "second moments, own part", type, 1, count);
+    for (size_t i = 0; separate && i < t->group_count; i++)
+        t->groups[i].master = t->groups[i].gradient;
 }
 
 static void share_with_parts(struct parameter_group *group)
@@ -209,6 +251,8 @@ static void place_weights(struct transformer *t)
         place_states(t, &t->groups[i]);
     for (size_t i = 0; i < t->group_count; i++)
         place_second_moments(t, &t->groups[i]);
+    if (transformer_is_sharded(t))
+        place_shard(t);
     for (size_t i = 0; i < t->group_count; i++)
         share_with_parts(&t->groups[i]);
 }

@@ -30,7 +30,7 @@ static struct tensor from_first_to_last(struct tensor first, struct tensor last)
 static bool follows(struct tensor next, struct tensor before)
 {
     int64_t gap = (char *)next.at - ((char *)before.at + tensor_bytes(before));
-    return (!next.at && !before.at) || (gap >= 0 && gap < BLOCKS_ALIGNMENT);
+    return (!next.at && !before.at) || (gap >= 0 && gap < 2 * BLOCKS_ALIGNMENT);
 }
 
 static bool can_extend(const struct parameter_group *next, const struct parameter_group *before)
@@ -53,8 +53,52 @@ static void update_range(struct transformer *t, const struct update *update,
                                 update->momentum, adamw.decay, t->clip);
 }
 
+// --- this rank's part --------------------------------------------------------
+
+static struct tensor elements(struct tensor row, int64_t first, int64_t count)
+{
+    return row.at ? tensor_columns(row, first, count) : row;
+}
+
+// The part of a range that is this rank's. Its elements count from the start of the gradients; the
+// rank's states begin with its part.
+static void update_part(struct transformer *t, const struct update *update,
+                        const struct flat_range *r, uint64_t first_group)
+{
+    const struct transformer_shard *shard = &t->shard;
+    struct tensor gradients = transformer_gradients(t), master = shard->states[TRANSFORMER_MASTER];
+    int64_t begin = ((char *)r->gradient.at - (char *)gradients.at) / dtype_bytes(gradients.dtype);
+    int64_t from = begin > shard->part.first ? begin : shard->part.first;
+    int64_t part_end = shard->part.first + shard->part.count;
+    int64_t end = begin + r->gradient.columns < part_end ? begin + r->gradient.columns : part_end;
+    int64_t inside = from - shard->part.first, count = end - from;
+    if (count <= 0)
+        return;
+    struct flat_range own = {
+        master.at ? elements(master, inside, count) : elements(transformer_values(t), from, count),
+        elements(shard->states[TRANSFORMER_M], inside, count),
+        elements(shard->states[TRANSFORMER_V], inside, count),
+        elements(gradients, from, count),
+        r->decays,
+    };
+    struct update moved = *update;
+    moved.adamw.first = from - begin;
+    update_range(t, &moved, &own, first_group);
+}
+
+// The weights of the own part; those of the others come by an all-gather.
+static void refresh_part(struct transformer *t)
+{
+    struct tensor master = t->shard.states[TRANSFORMER_MASTER];
+    if (master.at && master.columns)
+        t->device->backend->cast(
+            t->device, elements(transformer_values(t), t->shard.part.first, t->shard.part.count),
+            master);
+}
+
 void transformer_update(struct transformer *t, const struct update *update)
 {
+    bool is_sharded = transformer_is_sharded(t);
     for (size_t i = 0, end; i < t->group_count; i = end) {
         const struct parameter_group *first = &t->groups[i], *last = first;
         for (end = i + 1; end < t->group_count && can_extend(&t->groups[end], last); end++)
@@ -66,7 +110,13 @@ void transformer_update(struct transformer *t, const struct update *update)
                                     from_first_to_last(first->v, last->v),
                                     from_first_to_last(first->gradient, last->gradient),
                                     first->parts[0]->decays };
-        update_range(t, update, &range, i);
+        if (is_sharded)
+            update_part(t, update, &range, i);
+        else
+            update_range(t, update, &range, i);
     }
-    transformer_refresh(t);
+    if (is_sharded)
+        refresh_part(t);
+    else
+        transformer_refresh(t);
 }

@@ -5,7 +5,10 @@ trap 'rm -rf "$work"' EXIT
 {
     grep -rhoE 'getenv\("[A-Z_]+"\)' src | sed 's/.*"\(.*\)".*/\1/'
     sed -n 's/^#define PRODUCT_KERNELS "\(.*\)"/\1/p' src/train/cpu/product.h
-    sed -n '/variables\[\]/s/"\([A-Z_]*\)"/\n\1\n/gp' src/train/group_mpi.c src/cli/terminal/print.c | grep -E '^[A-Z_]+$'
+    sed -n '/variables\[\]/s/"\([A-Z_]*\)"/\n\1\n/gp' src/cli/terminal/print.c | grep -E '^[A-Z_]+$'
+    # Of each launcher the variable of the rank; of our own all but the one that only --ranks sets.
+    sed -n '/launchers\[\]/,/^};/s/^ *{ "[^"]*", "\([A-Z_]*\)".*/\1/p' src/train/group/group_place.c
+    sed -n '/LISTENER/d; s/^#define GROUP_PLACE_[A-Z]* "\(.*\)".*/\1/p' src/train/group/group_place.h
 } | sort -u >"$work/source"
 "$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_]*\).*/\1/p' | sort -u >"$work/help"
 diff "$work/source" "$work/help" && echo "variables agree"

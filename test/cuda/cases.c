@@ -273,7 +273,7 @@ static void adamw(struct parity *p)
     struct tensor m = parity_dense(p, p->dtype, rows, columns, true);
     struct tensor v = parity_dense(p, p->dtype, rows, columns, false);
     p->op->fill(p->device, v, FILL_CONSTANT, 0.25, 0);
-    struct adamw adamw = { 1e-3, 0.9, 0.999, 1e-8, 0.01, 7, 4711 };
+    struct adamw adamw = { 1e-3, 0.9, 0.999, 1e-8, 0.01, 7, 4711, 3 };
     struct tensor scale = parity_number(p, 0.75);
     p->op->adamw(p->device, weight, m, v, gradient, &adamw, scale);
     parity_output(p, weight);

@@ -213,7 +213,7 @@ static void squares(struct bench *b)
 
 static void adamw(struct bench *b)
 {
-    struct adamw adamw = { 1e-5, 0.9, 0.999, 1e-8, 0.01, 3, 1 };
+    struct adamw adamw = { 1e-5, 0.9, 0.999, 1e-8, 0.01, 3, 1, 0 };
     b->op->adamw(b->gpu, b->t[0], b->t[1], b->t[2], b->t[3], &adamw, b->t[4]);
 }
 

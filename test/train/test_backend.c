@@ -428,7 +428,7 @@ TEST(adamw_takes_a_step_of_its_rate_at_first)
     double *at[] = { w, m, v, g };
     for (int i = 0; i < 4; i++)
         t[i] = tensor_of(at[i], DTYPE_F64, 1, 2);
-    struct adamw adamw = { 0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0 };
+    struct adamw adamw = { 0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0, 0 };
     OP(adamw)(gradient_device(), t[0], t[1], t[2], t[3], &adamw, number(1));
     CHECK_NEAR(w[0], 1 * (1 - 0.001) - 0.1, 1e-7);
     CHECK_NEAR(w[1], -2 * (1 - 0.001) + 0.1, 1e-7);
@@ -486,7 +486,7 @@ TEST(adamw_rounds_bf16_by_chance_and_right_in_the_mean)
     struct tensor g = gradient_tensor(DTYPE_F64, 1, N);
     OP(fill)(gradient_device(), w, FILL_CONSTANT, 1, 0);
     OP(fill)(gradient_device(), g, FILL_CONSTANT, -1, 0);
-    struct adamw adamw = { 0x1p-7 / 3, 0.9, 0.999, 0, 0, 1, 77 };
+    struct adamw adamw = { 0x1p-7 / 3, 0.9, 0.999, 0, 0, 1, 77, 0 };
     OP(adamw)(gradient_device(), w, m, v, g, &adamw, number(1));
     OP(cast)(gradient_device(), back, w);
     int up = 0;

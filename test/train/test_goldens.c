@@ -121,6 +121,7 @@ static double pass(struct golden *g)
     transformer_begin(&g->t);
     transformer_loss(&g->t, &g->batch, 1 / (double)g->batch.labelled);
     transformer_backward(&g->t, &g->batch);
+    transformer_norm(&g->t);
     transformer_clip(&g->t, 0);
     CHECK(!transformer_sums(&g->t, &sums));
     return sums.loss / (double)g->batch.labelled;
@@ -128,7 +129,9 @@ static double pass(struct golden *g)
 
 static void step(struct golden *g, int64_t number)
 {
-    struct adamw adamw = { json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number, 0 };
+    struct adamw adamw = {
+        json_get_number(&g->about, "rate", 0), 0.9, 0.999, 1e-8, 0, number, 0, 0
+    };
     for (size_t i = 0; i < g->t.parameter_count; i++) {
         struct parameter *p = &g->t.parameters[i];
         adamw.decay = p->decays ? json_get_number(&g->about, "decay", 0) : 0;

@@ -13,6 +13,7 @@ struct run {
     struct tiny *tiny;
     struct loader loader;
     struct training training;
+    struct group group;
     struct pilot_steps steps;
     volatile int stop;
 };
@@ -37,10 +38,11 @@ static struct run *prepare(int64_t accumulation)
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, gradient_device(),
                             &run->tiny->setup));
     transformer_random_weights(&run->tiny->transformer, 1);
+    run->group = group_alone();
     run->training = (struct training){ .settings = training_default(),
                                        .transformer = &run->tiny->transformer,
                                        .loader = &run->loader,
-                                       .group = { 0, 1 },
+                                       .group = &run->group,
                                        .stop = &run->stop };
     run->training.settings.accumulation = accumulation;
     run->training.settings.rate = 1e-2;

@@ -125,13 +125,16 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
     if (space->parallel)
         return layout_read(&out->items[0], text_of(space->parallel), gpus);
     out->count = 0;
-    add_layout(out, space->model, gpus, sharded(0));
-    if (gpus > 1 && space->recipe.method == RECIPE_FULL)
-        add_layout(out, space->model, gpus, sharded(2));
-    if (gpus > 1)
+    int most = (int)space->stack->most_zero;
+    bool full = space->recipe.method == RECIPE_FULL, fsdp = gpus > 1 && most >= 3;
+    if (!full || gpus == 1 || most >= 2) // an engine with stage 1 alone runs full training so
+        add_layout(out, space->model, gpus, sharded(0));
+    if (gpus > 1 && full && most)
+        add_layout(out, space->model, gpus, sharded(most < 2 ? most : 2));
+    if (fsdp)
         add_layout(out, space->model, gpus, sharded(3));
-    bool whole = space->recipe.method == RECIPE_FULL && space->stack->held_gradients;
-    if (gpus > 1 && (whole || space->stack->held_gradients == STACK_GRADIENTS_FLAT)) {
+    bool whole = full && space->stack->held_gradients;
+    if (fsdp && (whole || space->stack->held_gradients == STACK_GRADIENTS_FLAT)) {
         struct layout synced = sharded(3);
         synced.sync_each_batch = true;
         add_layout(out, space->model, gpus, synced);

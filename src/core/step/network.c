@@ -149,13 +149,27 @@ static double exchange_seconds(const struct step *step, const struct step_reques
     return 2 * passes * step->sparse_layers * once * moe_load(r);
 }
 
+static int gradient_dtype(const struct step_request *r)
+{
+    const struct recipe *recipe = r->recipe;
+    bool full = recipe->method == RECIPE_FULL;
+    if (r->stack->exact_gradients)
+        return full && recipe->states == RECIPE_BF16 && recipe->precision != RECIPE_FP32
+                   ? RECIPE_BF16
+                   : RECIPE_FP32;
+    return full ? r->stack->reduces : recipe->adapter_dtype;
+}
+
 // Experts that no other GPU holds need no sum.
+static double shared_weights(const struct step *step, const struct step_request *r)
+{
+    bool alone = r->layout->expert > 1 && moe_shards(r->layout) <= 1;
+    return step->trained_weights - (alone ? step->expert_trained_weights : 0);
+}
+
 static double gradient_bytes(const struct step *step, const struct step_request *r)
 {
-    int dtype = r->recipe->method == RECIPE_FULL ? r->stack->reduces : r->recipe->adapter_dtype;
-    bool alone = r->layout->expert > 1 && moe_shards(r->layout) <= 1;
-    return (step->trained_weights - (alone ? step->expert_trained_weights : 0)) *
-           recipe_dtype_bytes(dtype);
+    return shared_weights(step, r) * recipe_dtype_bytes(gradient_dtype(r));
 }
 
 // Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them.
@@ -163,6 +177,20 @@ static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
     return r->layout->zero >= 2 && sharded ? fmax(1, r->accumulation) : 1;
+}
+
+// Sharded states: gradients are scattered, and weights gathered after the update, in their own type
+// where that is known, and in the gradients' where it is not.
+struct network_payload network_payload(const struct step *step, const struct step_request *r)
+{
+    double gradients = gradient_bytes(step, r);
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    if (r->layout->data * r->layout->context <= 1)
+        return (struct network_payload){ 0 };
+    if (!r->layout->zero)
+        return (struct network_payload){ .all_reduced = gradients };
+    double weights = r->stack->exact_gradients ? shared_weights(step, r) * element : gradients;
+    return (struct network_payload){ .scattered = reductions(r) * gradients, .gathered = weights };
 }
 
 // The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
@@ -226,8 +254,12 @@ struct network_seconds network_time(const struct step *step, const struct step_r
 
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);
-    if (layout->zero <= 2) // a scatter of gradients, and a gather of gradients or weights
-        out.per_step = (out.reductions + 1) / 2 * hierarchical(gradients, data, stride, 2, links);
+    struct network_payload payload = network_payload(step, r);
+    if (layout->zero <= 2)
+        out.per_step = hierarchical(payload.all_reduced, data, stride, 2, links) +
+                       out.reductions * hierarchical(payload.scattered / out.reductions, data,
+                                                     stride, 1, links) +
+                       hierarchical(payload.gathered, data, stride, 1, links);
     else
         out.per_step = out.reductions *
                        (hierarchical(gradients, shards, stride, 1, links) +

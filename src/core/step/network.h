@@ -30,6 +30,15 @@ struct network_seconds {
     double offload;    // over PCIe and in the host's optimizer, per step
 };
 
+// The bytes of gradients and weights that data parallelism moves in one optimizer step, as the
+// sizes of what is summed or gathered. Around a ring of n GPUs each sends (n − 1)/n of them, and of
+// what is all-reduced twice that. ZeRO-3 gathers weights in every pass besides, which is not
+// counted here.
+struct network_payload {
+    double all_reduced, scattered, gathered;
+};
+struct network_payload network_payload(const struct step *step, const struct step_request *request);
+
 // Per micro-batch (per_layer, hideable) and per optimizer step on one GPU.
 struct network_seconds network_time(const struct step *step, const struct step_request *request,
                                     const struct links *links);

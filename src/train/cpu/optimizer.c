@@ -17,8 +17,8 @@ static double number(struct tensor in)
 }
 
 // Stochastic rounding of bf16: each number uses 16 of the 64 random bits of its position.
-static void store(struct tensor out, int64_t column, const double *in, int64_t count, uint64_t key,
-                  int part)
+static void store(struct tensor out, int64_t column, const double *in, int64_t count,
+                  const struct adamw *adamw, int part)
 {
     if (out.dtype != DTYPE_BF16) {
         tensor_store(out, 0, column, in, count);
@@ -26,7 +26,8 @@ static void store(struct tensor out, int64_t column, const double *in, int64_t c
     }
     for (int64_t i = 0; i < count; i++)
         ((uint16_t *)out.at)[column + i] = counter_rng_round_bf16(
-            half_bits((float)in[i]), counter_rng_bits(key, (uint64_t)(column + i)) >> (16 * part));
+            half_bits((float)in[i]),
+            counter_rng_bits(adamw->key, (uint64_t)(adamw->first + column + i)) >> (16 * part));
 }
 
 void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, struct tensor v,
@@ -54,9 +55,9 @@ void cpu_adamw(struct device *device, struct tensor weight, struct tensor m, str
             w[i] -= w[i] * adamw->rate * adamw->decay;
             w[i] -= rate * first[i] / (sqrt(square[i] / second) + adamw->epsilon);
         }
-        store(weight, c, w, n, adamw->key, 0);
-        store(m, c, first, n, adamw->key, 1);
-        store(v, c, square, n, adamw->key, 2);
+        store(weight, c, w, n, adamw, 0);
+        store(m, c, first, n, adamw, 1);
+        store(v, c, square, n, adamw, 2);
     }
 }
 

@@ -198,6 +198,7 @@ static void close_device(struct device *device)
     if (cuda) {
         if (cuda->stream)
             cudaStreamSynchronize(cuda->stream);
+        cuda_group_close(device);
         cuda_attention_close(cuda);
         cuda_products_close(cuda);
         for (int i = 0; i < CUDA_RING_SLOTS; i++)
@@ -326,6 +327,14 @@ const struct backend backend_cuda = {
     .clip = cuda_clip,
     .adamw = cuda_adamw,
     .sgd = cuda_sgd,
+    .group_id = cuda_group_id,
+    .group_open = cuda_group_open,
+    .group_close = cuda_group_close,
+    .all_reduce = cuda_all_reduce,
+    .reduce_scatter = cuda_reduce_scatter,
+    .all_gather = cuda_all_gather,
+    .broadcast = cuda_broadcast,
+    .group_wait = cuda_group_wait,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct backend *gpuhours_cuda(int version)

@@ -17,6 +17,7 @@
 #include <cuda_runtime.h>
 
 struct cuda_products;  // cached plans of matrix products (product.cu)
+struct cuda_group;     // NCCL's communicator and stream (nccl.cu)
 struct cuda_attention; // cached cuDNN graphs, or the built-in kernels (attention.cu)
 
 struct cuda {
@@ -28,8 +29,9 @@ struct cuda {
     char problem[256];
     struct cuda_products *products;
     struct cuda_attention *attention;
-    void *partials;    // CUDA_PARTIALS bytes for sums in two stages
-    struct cuda_ring { // pinned memory that uploads go through
+    struct cuda_group *group; // NULL: a single rank
+    void *partials;           // CUDA_PARTIALS bytes for sums in two stages
+    struct cuda_ring {        // pinned memory that uploads go through
         char *at;
         cudaEvent_t free[4];
         int next;

@@ -75,3 +75,13 @@ void cuda_adamw(struct device *, struct tensor weight, struct tensor m, struct t
                 struct tensor gradient, const struct adamw *, struct tensor scale);
 void cuda_sgd(struct device *, struct tensor weight, struct tensor moment, struct tensor gradient,
               double rate, double momentum, double decay, struct tensor scale);
+
+// nccl.cu
+enum err cuda_group_id(struct device *, struct group_id *out);
+enum err cuda_group_open(struct device *, const struct group_id *, int rank, int size);
+void cuda_group_close(struct device *);
+void cuda_all_reduce(struct device *, struct tensor);
+void cuda_reduce_scatter(struct device *, struct tensor, int64_t part);
+void cuda_all_gather(struct device *, struct tensor, int64_t part);
+void cuda_broadcast(struct device *, struct tensor, int root);
+void cuda_group_wait(struct device *);

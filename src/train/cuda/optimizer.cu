@@ -36,6 +36,7 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
     float rate, shrink; // rate over 1 − β₁ᵗ; shrink is rate · decay
     float beta1, rest1, beta2, rest2, second, epsilon; // rest: 1 − β, which fp32 would cancel
     uint64_t key;
+    int64_t position; // of the first element
 
     __device__ void operator()(int64_t, int64_t at) const
     {
@@ -58,7 +59,7 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
             square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
             w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
-            draws[i] = counter_rng_bits(key, (uint64_t)(at + i));
+            draws[i] = counter_rng_bits(key, (uint64_t)(position + at + i));
         }
         store_drawn(weight + at, w, draws, 0);
         store_drawn(m + at, first, draws, 1);
@@ -117,6 +118,7 @@ void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, st
             (float)(1 / (1 - pow(adamw->beta2, t))),
             (float)adamw->epsilon,
             adamw->key,
+            adamw->first,
         };
         map(cuda, op, weight.rows, weight.columns, "adamw");
     });

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between GPUs through NCCL, which is loaded when ranks first need it: the library is
+// not linked, and the same build runs without it.
+//
+// They run on a stream of their own. An event lets it wait for what was queued before, and another
+// lets later operations wait for it:
+//
+//     compute  ──▶ backward ─┬─▶ …                  ─┬─▶ optimizer
+//     group                  └─▶ reduce, gather ─────┘ group_wait()
+//
+// The few declarations of NCCL that are used stand here; its ABI keeps them since version 2.10.
+// Where nccl.h is installed, the build compares.
+
+#include "train/cuda/cuda.h"
+
+#include "train/cuda/operations.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+
+typedef struct nccl_state *nccl_comm;
+enum { NCCL_SUM = 0, NCCL_F32 = 7, NCCL_F64 = 8, NCCL_BF16 = 9 };
+
+#ifdef NCCL_VERSION_CODE
+static_assert((int)NCCL_SUM == (int)ncclSum && (int)NCCL_F32 == (int)ncclFloat32 &&
+                  (int)NCCL_F64 == (int)ncclFloat64 && (int)NCCL_BF16 == (int)ncclBfloat16 &&
+                  sizeof(struct group_id) == sizeof(ncclUniqueId) && ncclSuccess == 0,
+              "nccl.h says otherwise");
+#endif
+
+// The functions by name; int stands for NCCL's enums.
+static struct nccl {
+    int (*get_id)(struct group_id *);
+    int (*open)(nccl_comm *, int size, struct group_id, int rank);
+    int (*destroy)(nccl_comm);
+    const char *(*explain)(int);
+    int (*begin)(void);
+    int (*end)(void);
+    int (*all_reduce)(const void *, void *, size_t, int, int, nccl_comm, cudaStream_t);
+    int (*reduce_scatter)(const void *, void *, size_t, int, int, nccl_comm, cudaStream_t);
+    int (*all_gather)(const void *, void *, size_t, int, nccl_comm, cudaStream_t);
+    int (*broadcast)(const void *, void *, size_t, int, int, nccl_comm, cudaStream_t);
+    int (*reduce)(const void *, void *, size_t, int, int, int, nccl_comm, cudaStream_t);
+} nccl;
+
+struct cuda_group {
+    nccl_comm comm;
+    cudaStream_t stream;
+    cudaEvent_t before, after; // of the compute stream; of this one
+    int rank, size;
+    bool is_used; // since the last group_wait()
+};
+
+// --- loading -----------------------------------------------------------------
+
+// By its soname, from where the system's loader looks: never from the current folder.
+static enum err load()
+{
+    static const struct {
+        const char *name;
+        void **to;
+    } symbols[] = {
+        { "ncclGetUniqueId", (void **)&nccl.get_id },
+        { "ncclCommInitRank", (void **)&nccl.open },
+        { "ncclCommDestroy", (void **)&nccl.destroy },
+        { "ncclGetErrorString", (void **)&nccl.explain },
+        { "ncclGroupStart", (void **)&nccl.begin },
+        { "ncclGroupEnd", (void **)&nccl.end },
+        { "ncclAllReduce", (void **)&nccl.all_reduce },
+        { "ncclReduceScatter", (void **)&nccl.reduce_scatter },
+        { "ncclAllGather", (void **)&nccl.all_gather },
+        { "ncclBroadcast", (void **)&nccl.broadcast },
+        { "ncclReduce", (void **)&nccl.reduce },
+    };
+    static void *handle;
+    if (handle)
+        return OK;
+    void *found = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!found) {
+        const char *why = dlerror();
+        return fail(ERR_UNAVAILABLE, "cannot load NCCL: %s", why ? why : "libnccl.so.2 not found");
+    }
+    for (auto &symbol : symbols) {
+        *symbol.to = dlsym(found, symbol.name);
+        if (!*symbol.to)
+            return fail(ERR_UNAVAILABLE, "NCCL has no %s; install version 2.10 or newer",
+                        symbol.name);
+    }
+    handle = found;
+    return OK;
+}
+
+enum err cuda_group_id(struct device *device, struct group_id *out)
+{
+    (void)device;
+    enum err err = load();
+    if (err || !out)
+        return err;
+    int status = nccl.get_id(out);
+    return status ? fail(ERR_UNAVAILABLE, "NCCL: %s", nccl.explain(status)) : OK;
+}
+
+// --- opening -----------------------------------------------------------------
+
+void cuda_group_close(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = cuda->group;
+    if (!group)
+        return;
+    if (group->stream)
+        cudaStreamSynchronize(group->stream);
+    if (group->comm)
+        nccl.destroy(group->comm);
+    if (group->before)
+        cudaEventDestroy(group->before);
+    if (group->after)
+        cudaEventDestroy(group->after);
+    if (group->stream)
+        cudaStreamDestroy(group->stream);
+    cudaGetLastError();
+    free(group);
+    cuda->group = NULL;
+}
+
+enum err cuda_group_open(struct device *device, const struct group_id *id, int rank, int size)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = (struct cuda_group *)calloc(1, sizeof *group);
+    if (!group)
+        return fail(ERR_DEVICE_MEMORY, "out of memory: cannot open NCCL");
+    group->rank = rank;
+    group->size = size;
+    cuda->group = group;
+    cuda_check(cuda, cudaStreamCreateWithFlags(&group->stream, cudaStreamNonBlocking), "a stream");
+    cuda_check(cuda, cudaEventCreateWithFlags(&group->before, cudaEventDisableTiming), "an event");
+    cuda_check(cuda, cudaEventCreateWithFlags(&group->after, cudaEventDisableTiming), "an event");
+    if (cuda->err)
+        return fail(cuda->err, "%s: %s", device->name, cuda->problem);
+    int status = nccl.open(&group->comm, size, *id, rank);
+    if (status)
+        return fail(ERR_UNAVAILABLE,
+                    "NCCL cannot connect rank %d of %d: %s; NCCL_DEBUG=WARN says more", rank, size,
+                    nccl.explain(status));
+    return OK;
+}
+
+// --- collectives -------------------------------------------------------------
+
+static int type_of(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? NCCL_F64 : dtype == DTYPE_BF16 ? NCCL_BF16 : NCCL_F32;
+}
+
+static size_t bytes_of(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_BF16 ? 2 : 4;
+}
+
+// The group's stream waits for what is queued on the device's; NULL: an error is already there.
+static struct cuda_group *begin(struct cuda *cuda)
+{
+    struct cuda_group *group = cuda->group;
+    if (cuda->err || !cuda_check(cuda, cudaEventRecord(group->before, cuda->stream), "an event") ||
+        !cuda_check(cuda, cudaStreamWaitEvent(group->stream, group->before, 0), "a stream"))
+        return NULL;
+    group->is_used = true;
+    return group;
+}
+
+static void check(struct cuda *cuda, int status, const char *what)
+{
+    if (status)
+        cuda_fail(cuda, ERR_UNAVAILABLE, "NCCL: %s failed: %s; NCCL_DEBUG=WARN says more", what,
+                  nccl.explain(status));
+}
+
+void cuda_all_reduce(struct device *device, struct tensor t)
+{
+    struct cuda_group *group = begin(cuda_of(device));
+    if (group)
+        check(cuda_of(device),
+              nccl.all_reduce(t.at, t.at, (size_t)t.columns, type_of(t.dtype), NCCL_SUM,
+                              group->comm, group->stream),
+              "all-reduce");
+}
+
+static int64_t part_count(int64_t elements, int64_t part, int rank)
+{
+    int64_t left = elements - part * rank;
+    return left < 0 ? 0 : left < part ? left : part;
+}
+
+static char *part_at(struct tensor t, int64_t part, int rank)
+{
+    return (char *)t.at + (size_t)(part * rank) * bytes_of(t.dtype);
+}
+
+// NCCL's parts are equal. Others are a reduce to each rank, and a broadcast from each, in one group
+// of calls.
+void cuda_reduce_scatter(struct device *device, struct tensor t, int64_t part)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = begin(cuda);
+    int type = type_of(t.dtype);
+    if (!group)
+        return;
+    if (part * group->size == t.columns) {
+        check(cuda,
+              nccl.reduce_scatter(t.at, part_at(t, part, group->rank), (size_t)part, type, NCCL_SUM,
+                                  group->comm, group->stream),
+              "reduce-scatter");
+        return;
+    }
+    int status = nccl.begin();
+    for (int rank = 0; rank < group->size && !status; rank++)
+        if (part_count(t.columns, part, rank))
+            status = nccl.reduce(part_at(t, part, rank), part_at(t, part, rank),
+                                 (size_t)part_count(t.columns, part, rank), type, NCCL_SUM, rank,
+                                 group->comm, group->stream);
+    int ended = nccl.end();
+    check(cuda, status ? status : ended, "reduce-scatter");
+}
+
+void cuda_all_gather(struct device *device, struct tensor t, int64_t part)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = begin(cuda);
+    int type = type_of(t.dtype);
+    if (!group)
+        return;
+    if (part * group->size == t.columns) {
+        check(cuda,
+              nccl.all_gather(part_at(t, part, group->rank), t.at, (size_t)part, type, group->comm,
+                              group->stream),
+              "all-gather");
+        return;
+    }
+    int status = nccl.begin();
+    for (int rank = 0; rank < group->size && !status; rank++)
+        if (part_count(t.columns, part, rank))
+            status = nccl.broadcast(part_at(t, part, rank), part_at(t, part, rank),
+                                    (size_t)part_count(t.columns, part, rank), type, rank,
+                                    group->comm, group->stream);
+    int ended = nccl.end();
+    check(cuda, status ? status : ended, "all-gather");
+}
+
+void cuda_broadcast(struct device *device, struct tensor t, int root)
+{
+    struct cuda_group *group = begin(cuda_of(device));
+    if (group)
+        check(cuda_of(device),
+              nccl.broadcast(t.at, t.at, (size_t)t.columns, type_of(t.dtype), root, group->comm,
+                             group->stream),
+              "broadcast");
+}
+
+void cuda_group_wait(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = cuda->group;
+    if (!group || !group->is_used)
+        return;
+    group->is_used = false;
+    cuda_check(cuda, cudaEventRecord(group->after, group->stream), "an event");
+    cuda_check(cuda, cudaStreamWaitEvent(cuda->stream, group->after, 0), "a stream");
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the forecast says that ranks send each other is what the engine counts.
+
+#include "core/step/network.h"
+#include "test/core/knowledge.h"
+#include "test/train/ranks.h"
+#include "test/train/whole.h"
+
+// Every weight has a multiple of 128 elements, so that the engine's row of gradients has no gaps.
+static const char model[] =
+    "{\"model_type\": \"llama\", \"hidden_size\": 128, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 32, "
+    "\"intermediate_size\": 256, \"vocab_size\": 128, \"max_position_embeddings\": 64, "
+    "\"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false}";
+
+struct counted {
+    struct whole *runs[RANKS_MOST];
+    struct device devices[RANKS_MOST];
+    struct group_traffic traffic[RANKS_MOST][GROUP_OPERATIONS];
+};
+
+static bool run_a_step(struct group *group, void *context)
+{
+    struct counted *counted = context;
+    struct whole *run = counted->runs[group->rank];
+    struct training_report report;
+    run->group = *group;
+    bool good = !group_use(&run->group, run->tiny->transformer.device) &&
+                !training_plan(&run->training) && !training_step(&run->training, &report);
+    memcpy(counted->traffic[group->rank], run->group.traffic, sizeof run->group.traffic);
+    return good;
+}
+
+static int64_t sent(const struct counted *counted, int size, enum group_operation operation)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < size; i++)
+        sum += counted->traffic[i][operation].bytes;
+    return sum;
+}
+
+struct variety {
+    int method;
+    enum dtype compute;
+    bool has_bf16_states;
+};
+
+static struct network_payload forecast(const struct knowledge *k, const struct whole *run,
+                                       const struct variety *v, int size)
+{
+    struct setup known = knowledge_setup(k, "llama-3.1-8b", "native", 1, 24);
+    struct recipe recipe = run->tiny->recipe;
+    struct layout layout = layout_single();
+    struct step step;
+    layout.data = size;
+    layout.zero = v->method == RECIPE_FULL; // as the search lays native runs out
+    recipe.precision = v->compute == DTYPE_F32 ? RECIPE_FP32 : RECIPE_BF16;
+    recipe.states = v->has_bf16_states ? RECIPE_BF16 : RECIPE_FP32;
+    recipe.adapter_dtype = RECIPE_BF16;
+    recipe.checkpointing = RECIPE_KEEP_ALL;
+    struct step_request request = { .model = &run->tiny->decoder.model,
+                                    .recipe = &recipe,
+                                    .layout = &layout,
+                                    .stack = known.stack,
+                                    .batch = step_batch(1, 24),
+                                    .accumulation = 24.0 / size };
+    CHECK(!step_list(&step, &test_arena, &request));
+    return network_payload(&step, &request);
+}
+
+static void check_bytes(const struct knowledge *k, const struct variety *v, int size)
+{
+    struct counted *counted = ARENA_NEW(&test_arena, struct counted, 1);
+    for (int i = 0; i < size; i++) {
+        struct whole *run = counted->runs[i] = whole_make(v->method, v->compute, 1, 24);
+        CHECK(!decoder_read(&run->tiny->decoder, &test_arena, text_of(model), "model"));
+        CHECK(!backend_cpu.open(&counted->devices[i], 0));
+        run->tiny->setup.bf16_states = v->has_bf16_states;
+        run->tiny->setup.rank = i;
+        run->tiny->setup.ranks = size;
+        whole_start(run, &counted->devices[i]);
+    }
+    CHECK(ranks_run(size, run_a_step, counted));
+    struct network_payload payload = forecast(k, counted->runs[0], v, size);
+    double others = size - 1; // all ranks together send n − 1 times the bytes
+    int64_t norm = v->method == RECIPE_FULL ? 2 * 8 * (size - 1) : 0; // one number, of all ranks
+    CHECK((double)(sent(counted, size, GROUP_ALL_REDUCE) - norm) ==
+          2 * others * payload.all_reduced);
+    CHECK((double)sent(counted, size, GROUP_REDUCE_SCATTER) == others * payload.scattered);
+    CHECK((double)sent(counted, size, GROUP_ALL_GATHER) == others * payload.gathered);
+    CHECK(payload.all_reduced + payload.scattered > 0);
+    for (int i = 0; i < size; i++) {
+        whole_finish(counted->runs[i]);
+        counted->devices[i].backend->close(&counted->devices[i]);
+    }
+}
+
+TEST(network_forecasts_the_bytes_that_the_engines_ranks_send)
+{
+    static const struct variety varieties[] = {
+        { RECIPE_LORA, DTYPE_F32, false },   { RECIPE_LORA, DTYPE_BF16, false },
+        { RECIPE_QLORA, DTYPE_BF16, false }, { RECIPE_FULL, DTYPE_F32, false },
+        { RECIPE_FULL, DTYPE_BF16, false },  { RECIPE_FULL, DTYPE_BF16, true },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++)
+        for (int size = 2; size <= 4; size++)
+            check_bytes(&k, &varieties[i], size);
+}
