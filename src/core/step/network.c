@@ -158,11 +158,13 @@ static double gradient_bytes(const struct step *step, const struct step_request 
            recipe_dtype_bytes(dtype);
 }
 
-// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them.
+// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them,
+// others before each update.
 static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
-    return r->layout->zero >= 2 && sharded ? fmax(1, r->accumulation) : 1;
+    double updates = step_updates(&r->passes);
+    return r->layout->zero >= 2 && sharded ? fmax(updates, r->accumulation) : updates;
 }
 
 // The optimizer in host memory: each micro-batch's gradients are copied to the host beside the
@@ -179,12 +181,14 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
-    double summed = r->accumulation > 1 ? 8 / host_bytes_per_s : 0;
+    double updates = step_updates(&r->passes);
+    double summed = r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
     out->per_layer += copied;
     out->hideable += copied;
-    out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
-                        : weights * (4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s);
+    double update = fast ? 2 * states / links->pcie_bytes_per_s
+                         : 4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s;
+    out->offload = updates * weights * update;
 }
 
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
@@ -227,7 +231,8 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);
     if (layout->zero <= 2) // a scatter of gradients, and a gather of gradients or weights
-        out.per_step = (out.reductions + 1) / 2 * hierarchical(gradients, data, stride, 2, links);
+        out.per_step = (out.reductions + step_updates(&r->passes)) / 2 *
+                       hierarchical(gradients, data, stride, 2, links);
     else
         out.per_step = out.reductions *
                        (hierarchical(gradients, shards, stride, 1, links) +

@@ -9,6 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+double step_updates(const struct step_passes *passes)
+{
+    return fmax(1, passes->updates);
+}
+
 struct step_batch step_batch(double rows, double width)
 {
     return (struct step_batch){ .rows = rows,

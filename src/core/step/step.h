@@ -71,7 +71,10 @@ struct step_passes {
     double (*sampling)(const struct step_request *request, const struct gpu *gpu,
                        const struct links *links, double training_seconds);
     const struct rollout *rollout;
+    double updates; // of the weights in a step, each by its share of the micro-batches; 0: one
 };
+
+double step_updates(const struct step_passes *passes);
 
 struct step_request {
     const struct model *model;
