@@ -398,6 +398,7 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
     request->token_spread = profile->spread * text;
     request->seen = profile->images;
     request->seen_as = profile->vision;
+    request->uncounted_count = profile_warnings(request->uncounted, profile, arena);
     return OK;
 }
 
