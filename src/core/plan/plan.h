@@ -46,7 +46,7 @@ struct plan_request {
     int sampler_precision;            // enum sampler_precision
     const char *response_length, *image_size;
     double images; // of an example
-    int64_t generations, sampler_gpus, async_steps, steps;
+    int64_t generations, sampler_gpus, async_steps, steps, updates;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;

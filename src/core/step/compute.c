@@ -276,7 +276,7 @@ static double fullest_rank(const struct step_request *r)
 {
     if (!(r->batch.spread > 0) || r->layout->data <= 1)
         return 1;
-    double batches = r->accumulation / step_updates(&r->passes);
+    double batches = r->accumulation / step_updates(r);
     double together = r->layout->zero == 3 ? 1 : fmax(1, batches);
     return stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data);
 }
@@ -287,7 +287,7 @@ static double fullest_rank(const struct step_request *r)
 static double bubble_seconds(const struct step_request *r, double micro_seconds)
 {
     double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
-    double updates = step_updates(&r->passes), batches = r->accumulation / updates;
+    double updates = step_updates(r), batches = r->accumulation / updates;
     double pieces = fmax(batches, fmin(stages, batches * r->batch.rows));
     double each = (stages - 1) * micro_seconds * batches / pieces / (double)r->layout->interleave;
     return updates * each;
@@ -331,7 +331,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
     // its gathers leave. Stages that a GPU holds in turns end one after another, while as many
     // micro-batches as there are stages drain from the pipeline.
-    double updates = step_updates(&r->passes);
+    double updates = step_updates(r);
     double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
     double draining = r->layout->interleave > 1 ? (double)r->layout->pipeline : 1;
     double room = backward * fmax(draining, network.reductions) * (0.9 * busy - hidden);

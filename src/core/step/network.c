@@ -163,7 +163,7 @@ static double gradient_bytes(const struct step *step, const struct step_request 
 static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
-    double updates = step_updates(&r->passes);
+    double updates = step_updates(r);
     return r->layout->zero >= 2 && sharded ? fmax(updates, r->accumulation) : updates;
 }
 
@@ -181,7 +181,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
-    double updates = step_updates(&r->passes);
+    double updates = step_updates(r);
     double summed = r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
     out->per_layer += copied;
@@ -231,7 +231,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);
     if (layout->zero <= 2) // a scatter of gradients, and a gather of gradients or weights
-        out.per_step = (out.reductions + step_updates(&r->passes)) / 2 *
+        out.per_step = (out.reductions + step_updates(r)) / 2 *
                        hierarchical(gradients, data, stride, 2, links);
     else
         out.per_step = out.reductions *

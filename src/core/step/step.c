@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-double step_updates(const struct step_passes *passes)
+double step_updates(const struct step_request *request)
 {
-    return fmax(1, passes->updates);
+    return fmax(1, fmin(request->passes.updates, request->accumulation));
 }
 
 struct step_batch step_batch(double rows, double width)

@@ -74,8 +74,6 @@ struct step_passes {
     double updates; // of the weights in a step, each by its share of the micro-batches; 0: one
 };
 
-double step_updates(const struct step_passes *passes);
-
 struct step_request {
     const struct model *model;
     const struct recipe *recipe; // nothing left on AUTO (estimate_recipe)
@@ -85,6 +83,8 @@ struct step_request {
     double accumulation; // micro-batches per optimizer step
     struct step_passes passes;
 };
+
+double step_updates(const struct step_request *request); // at most one for each micro-batch
 
 enum step_phase {
     STEP_FORWARD,
