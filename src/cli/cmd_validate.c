@@ -27,7 +27,7 @@ static const struct field validate_fields[] = {
     FIELD(options_validate, evidence, FLAG,
           "print data/evidence.csv, fitted on all reference runs"),
     FIELD(options_validate, objectives, FLAG,
-          "compare published steps of preference tuning and reinforcement learning instead"),
+          "compare published steps of preference tuning and RL instead"),
     { 0 },
 };
 
