@@ -27,7 +27,7 @@ static const struct field validate_fields[] = {
     FIELD(options_validate, evidence, FLAG,
           "print data/evidence.csv, fitted on all reference runs"),
     FIELD(options_validate, objectives, FLAG,
-          "compare published steps of reinforcement learning instead"),
+          "compare published steps of preference tuning and RL instead"),
     { 0 },
 };
 
@@ -486,6 +486,21 @@ static enum err read_inputs(struct job *job, const struct command_line *line)
     return run_read(&job->runs, &job->run_count, job->arena, text, line->positional[0]);
 }
 
+static bool is_trainer_alone(const struct validate_row *row, const char *stack)
+{
+    return row->setup && !strcmp(row->setup->stack->name, stack);
+}
+
+static enum err print_objectives(const struct job *job, const struct validate_model *model)
+{
+    struct validate_summary alone = validate_summarize(job->rows, job->run_count, VALIDATE_TOKENS,
+                                                       job->arena, is_trainer_alone, "prime-rl-rl");
+    struct out out = print_out(job->arena);
+    TRY(rl_run_text(job->arena, model, &alone, options.rows, &out));
+    print_text(&out);
+    return OK;
+}
+
 static enum err run(struct command_line *line)
 {
     TRY(command_read(line, list_options(line->arena)));
@@ -499,14 +514,12 @@ static enum err run(struct command_line *line)
         print_fit(&job, &model);
         return OK;
     }
-    if (options.objectives) {
-        struct out out = print_out(line->arena);
-        TRY(rl_run_text(line->arena, &model, options.rows, &out));
-        print_text(&out);
-        return OK;
-    }
+    if (options.objectives && line->common.json)
+        return fail(ERR_USAGE, "--objectives prints text only; leave --json out");
     TRY(validate_runs(&job.rows, job.arena, job.runs, job.run_count, job.reference,
                       job.reference_count, &model));
+    if (options.objectives)
+        return print_objectives(&job, &model);
     if (line->common.json) {
         write_json(&job);
         return OK;

@@ -55,6 +55,23 @@ static bool is_path(const char *name)
     return *name == '/' || *name == '.' || (size > 5 && !strcmp(name + size - 5, ".json"));
 }
 
+// How the model's own processor resizes images, where its settings lie beside its config.json.
+static enum err read_processor(struct model *model, struct arena *arena, const char *config)
+{
+    static const char *const names[] = { "preprocessor_config.json", "processor_config.json" };
+    const char *slash = strrchr(config, '/');
+    const char *folder = slash ? text_format(arena, "%.*s", (int)(slash - config), config) : ".";
+    for (size_t i = 0; model->tower && i < sizeof names / sizeof *names; i++) {
+        struct text text;
+        if (!folder_has(folder, names[i]))
+            continue;
+        const char *path = text_format(arena, "%s/%s", folder, names[i]);
+        TRY(file_read(&text, arena, path));
+        TRY(vision_read_processor(&model->tower, arena, text, path));
+    }
+    return OK;
+}
+
 enum err data_model(const struct model **out, const struct catalog *catalog, const char *name)
 {
     const char *path = NULL;
@@ -70,7 +87,7 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
     enum err err = model_read_config(model, catalog->arena, file.text, path);
     file_close(&file);
     *out = model;
-    return err;
+    return err ? err : read_processor(model, catalog->arena, path);
 }
 
 static enum err read_stack(const struct stack **out, const struct plan_data *data, const char *path)

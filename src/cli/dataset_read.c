@@ -80,12 +80,15 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// Computes ids only on request; counting is much faster. Images have no ids: they are not counted
-// with them.
+// Computes ids only on request; counting is much faster. Images, video and sound have no ids: a row
+// that has some would be trained without them.
 static enum err tokenise(struct run *run, struct item *item, struct worker *worker,
                          struct result *result, const struct chat_text *text)
 {
     struct example example = { 0 };
+    if (run->reading->wants_ids && text->has_media)
+        return fail(ERR_INPUT, "has images, video or sound, which have no token ids here; use a "
+                               "trainer that reads them");
     if (run->reading->wants_ids) {
         size_t first = item->tokens.count;
         tokenizer_encode(run->dataset->rule.tokenizer, worker->examples.cache, text->text,
@@ -98,7 +101,6 @@ static enum err tokenise(struct run *run, struct item *item, struct worker *work
         example.text_bytes = (int64_t)text->text.size;
         example.adapted = text->adapted;
         example.left_out = text->left_out;
-        example.has_media = text->has_media;
         result->learned = learned;
     } else {
         example_count(&worker->examples, &example, text);

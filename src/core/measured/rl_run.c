@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads published steps of reinforcement learning, and forecasts them as they were laid out.
+// Reads published steps of preference tuning and reinforcement learning, and forecasts them as they
+// were laid out.
 
 #include "core/measured/rl_run.h"
 
@@ -25,12 +26,19 @@ const struct field rl_run_fields[] = {
     FIELD(rl_run, async_steps, COUNT, "steps that answers were behind"),
     FIELD(rl_run, context, NUMBER, "most tokens of prompt and answer"),
     FIELD(rl_run, answers, NUMBER, "sampled in a step"),
+    FIELD(rl_run, train_batch, NUMBER, "answers of one update of the weights"),
     FIELD(rl_run, mean_tokens, NUMBER, "of prompt and answer"),
     FIELD(rl_run, engine_gpus, COUNT, "of one engine that samples"),
     FIELD(rl_run, tensor, COUNT, "tensor parallelism of the trainer"),
     FIELD(rl_run, context_parallel, COUNT, "context parallelism of the trainer"),
     FIELD(rl_run, expert, COUNT, "expert parallelism of the trainer"),
     FIELD(rl_run, pipeline, COUNT, "pipeline stages of the trainer"),
+    FIELD(rl_run, micro_batch, COUNT, "rows, each padded to the context"),
+    FIELD(rl_run, method, TEXT, "full unless given"),
+    FIELD(rl_run, checkpointing, TEXT, "full unless given"),
+    FIELD(rl_run, zero, COUNT, "stage of ZeRO"),
+    FIELD(rl_run, offload, TEXT, "what lies in the host's memory: optimizer"),
+    FIELD(rl_run, models, COUNT, "trained in turns on these GPUs"),
     FIELD(rl_run, metric, TEXT, "what was measured"),
     FIELD(rl_run, measured, NUMBER, "value of the metric"),
     FIELD(rl_run, excluded, TEXT, "why the row is not compared"),
@@ -68,6 +76,22 @@ static struct rollout rollout_of(const struct rl_run *run, double efficiency)
     return r;
 }
 
+// The objective that a row names; grpo's settings are told apart by their rows' own numbers.
+static enum objective_kind kind_of(const struct rl_run *run)
+{
+    int kind = 0;
+    while (kind < OBJECTIVES && strcmp(objective_names[kind], run->objective) != 0)
+        kind++;
+    return kind < OBJECTIVES ? (enum objective_kind)kind : OBJECTIVE_GRPO;
+}
+
+enum rl_run_group rl_run_group(const struct rl_run *run)
+{
+    if (!objective_samples(kind_of(run)))
+        return RL_RUN_PREFERENCE;
+    return strcmp(run->metric, "training_s") ? RL_RUN_STEP : RL_RUN_TRAINING;
+}
+
 static enum err setup_of(struct setup *out, const struct rl_run *run,
                          const struct validate_model *model)
 {
@@ -76,8 +100,8 @@ static enum err setup_of(struct setup *out, const struct rl_run *run,
     TRY(catalog_gpu(&out->gpu, model->catalog, run->gpu));
     TRY(stack_find(&out->stack, model->stacks, model->stack_count, run->stack));
     out->node = catalog_node_of(model->catalog, out->gpu);
-    out->recipe.method = RECIPE_FULL;
-    out->recipe.checkpointing = RECIPE_RECOMPUTE;
+    out->recipe.method = run->method ? RECIPE_LORA : RECIPE_FULL;
+    out->recipe.checkpointing = run->checkpointing ? RECIPE_KEEP_ALL : RECIPE_RECOMPUTE;
     out->layout.tensor = run->tensor;
     out->layout.context = run->context_parallel;
     out->layout.expert = run->expert;
@@ -86,11 +110,53 @@ static enum err setup_of(struct setup *out, const struct rl_run *run,
         (run->gpus - run->sampler_gpus) / (run->tensor * run->context_parallel * run->pipeline);
     if (out->layout.data < 1)
         return fail(ERR_INPUT, "%s: its layout needs more GPUs than train", run->id);
-    out->layout.zero = 1;
-    out->batch = step_batch(1, run->context);
+    out->layout.zero = run->zero > 0 ? (int)run->zero : 1;
+    out->layout.offload_optimizer = run->offload != NULL;
+    out->batch = step_batch(run->micro_batch > 0 ? (double)run->micro_batch : 1, run->context);
     out->batch.squares = out->batch.tokens * run->mean_tokens; // packed answers
     out->accumulation =
-        fmax(1, run->answers * run->mean_tokens / run->context / (double)out->layout.data);
+        fmax(1, run->answers * run->mean_tokens / out->batch.tokens / (double)out->layout.data);
+    return OK;
+}
+
+static double seconds_of(const struct objective_phases *phases, const char *name)
+{
+    for (size_t i = 0; i < phases->count; i++)
+        if (!strcmp(phases->items[i].name, name))
+            return phases->items[i].seconds;
+    return 0;
+}
+
+// Training of one model, with its update and what it waits for.
+static double training_of(const struct objective_phases *phases)
+{
+    return seconds_of(phases, "training") + seconds_of(phases, "weight update") +
+           seconds_of(phases, "waiting");
+}
+
+static enum err forecast_phase(double *out, struct arena *arena, const struct setup *setup,
+                               const struct rl_run *run, double efficiency)
+{
+    struct objective_phases phases;
+    TRY(objective_phases(&phases, arena, setup, efficiency));
+    double training = training_of(&phases);
+    *out = strcmp(run->metric, "reference_share") ? (double)run->models * training
+                                                  : seconds_of(&phases, "reference") / training;
+    return OK;
+}
+
+static enum err forecast_step(double *out, struct arena *arena, struct setup *setup,
+                              const struct rl_run *run, double efficiency)
+{
+    struct estimate estimate;
+    struct rollout rollout;
+    if (objective_samples(kind_of(run))) {
+        rollout = rollout_of(run, efficiency);
+        setup->passes.rollout = &rollout;
+        setup->passes.sampling = rollout_sampling;
+    }
+    TRY(estimate_make(&estimate, arena, setup));
+    *out = estimate.timing.step_seconds / efficiency;
     return OK;
 }
 
@@ -98,20 +164,22 @@ enum err rl_run_forecast(struct range *out, struct arena *arena, const struct rl
                          const struct validate_model *model, const struct calibration *calibration)
 {
     struct setup setup;
-    struct estimate estimate;
     if (run->excluded)
         return fail(ERR_INPUT, "%s: %s", run->id, run->excluded);
     TRY(setup_of(&setup, run, model));
     struct efficiency efficiency = calibration_at(calibration, &setup);
-    struct rollout rollout = rollout_of(run, exp(efficiency.log_mid));
-    struct objective objective = { .kind = OBJECTIVE_GRPO };
+    struct objective objective = { .kind = kind_of(run) };
     setup.passes = objective_passes(&objective, &setup.recipe, setup.stack, 1);
+    setup.passes.critic = 0;        // trained as another model
     setup.passes.frozen_copies = 0; // swapped in from the host's memory
-    setup.passes.rollout = &rollout;
-    setup.passes.sampling = rollout_sampling;
-    TRY(estimate_make(&estimate, arena, &setup));
-    double seconds = estimate.timing.step_seconds / exp(efficiency.log_mid);
+    setup.passes.updates = run->train_batch > 0 ? run->answers / run->train_batch : 1;
+    bool whole = !strcmp(run->metric, "step_time_s");
+    double mid;
+    if (whole)
+        TRY(forecast_step(&mid, arena, &setup, run, exp(efficiency.log_mid)));
+    else
+        TRY(forecast_phase(&mid, arena, &setup, run, exp(efficiency.log_mid)));
     double spread = exp(STATS_P90 * hypot(efficiency.log_spread, objective_spread(objective.kind)));
-    *out = (struct range){ seconds / spread, seconds, seconds * spread };
+    *out = (struct range){ mid / spread, mid, mid * spread };
     return OK;
 }

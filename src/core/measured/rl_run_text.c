@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints errors of forecast steps of reinforcement learning, by source and by how they were
-// sampled.
+// Prints errors of forecast steps of preference tuning and reinforcement learning, by what was
+// measured, by source and by how answers were sampled.
 
 #include "core/measured/rl_run.h"
 
@@ -24,31 +24,42 @@ struct comparison {
     size_t count;
 };
 
-static bool is_any(const struct rl_run *run, const char *key)
+static bool is_step(const struct rl_run *run, const char *key)
 {
-    (void)run, (void)key;
-    return true;
+    (void)key;
+    return rl_run_group(run) == RL_RUN_STEP;
+}
+
+static bool is_training(const struct rl_run *run, const char *key)
+{
+    (void)key;
+    return rl_run_group(run) == RL_RUN_TRAINING;
+}
+
+static bool is_preference(const struct rl_run *run, const char *key)
+{
+    (void)key;
+    return rl_run_group(run) == RL_RUN_PREFERENCE;
 }
 
 static bool in_turns(const struct rl_run *run, const char *key)
 {
-    (void)key;
-    return !run->async_steps;
+    return is_step(run, key) && !run->async_steps;
 }
 
 static bool beside(const struct rl_run *run, const char *key)
 {
-    return !in_turns(run, key);
+    return is_step(run, key) && run->async_steps;
 }
 
 static bool of_source(const struct rl_run *run, const char *key)
 {
-    return !strcmp(run->source, key);
+    return is_step(run, key) && !strcmp(run->source, key);
 }
 
 static bool not_of_source(const struct rl_run *run, const char *key)
 {
-    return !of_source(run, key);
+    return is_step(run, key) && strcmp(run->source, key) != 0;
 }
 
 // The median of what others are off by, which a row of this source is corrected by.
@@ -62,6 +73,18 @@ static double bias_of(const struct comparison *c, bool (*keep)(const struct rl_r
             errors[count++] = c->rows[i].log_error;
     stats_sort(errors, count);
     return count ? stats_quantile(errors, count, 0.5) : 0;
+}
+
+static void add_line(struct columns *columns, const char *name, const struct validate_summary *s)
+{
+    if (!s->n)
+        return;
+    columns_add(columns, name);
+    columns_add(columns, text_format(columns->arena, "%lld", (long long)s->n));
+    columns_add(columns, text_format(columns->arena, "%.2f", s->median_error));
+    columns_add(columns, text_format(columns->arena, "%.2f", s->p90_error));
+    columns_add(columns, text_format(columns->arena, "%.0f %%", 100 * s->coverage));
+    columns_add(columns, text_format(columns->arena, "%.2f", s->bias));
 }
 
 static void add_summary(struct columns *columns, const struct comparison *c, const char *name,
@@ -78,41 +101,52 @@ static void add_summary(struct columns *columns, const struct comparison *c, con
         errors[count++] = fabs(off);
         inside += fabs(off) <= log(row->forecast.high / row->forecast.mid);
     }
-    if (!count)
-        return;
     stats_sort(errors, count);
-    columns_add(columns, name);
-    columns_add(columns, text_format(c->arena, "%zu", count));
-    columns_add(columns, text_format(c->arena, "%.2f", exp(stats_quantile(errors, count, 0.5))));
-    columns_add(columns, text_format(c->arena, "%.2f", exp(stats_quantile(errors, count, 0.9))));
-    columns_add(columns, text_format(c->arena, "%.0f %%", 100 * (double)inside / (double)count));
-    columns_add(columns, text_format(c->arena, "%.2f", exp(-bias_of(c, keep, key))));
+    double share = count ? (double)inside / (double)count : 0;
+    add_line(columns, name,
+             &(struct validate_summary){ .n = (int64_t)count,
+                                         .median_error = exp(stats_quantile(errors, count, 0.5)),
+                                         .p90_error = exp(stats_quantile(errors, count, 0.9)),
+                                         .coverage = share,
+                                         .bias = exp(-bias_of(c, keep, key)) });
 }
 
-static void put_summary(const struct comparison *c, struct out *out)
+// Sources of steps, each with the bias of the others taken off.
+static void add_sources(struct columns *columns, const struct comparison *c)
 {
-    static const char *const titles[] = { "", "steps", "median", "P90", "inside", "bias", NULL };
-    struct columns columns = { .arena = c->arena, .align = "Lrrrrr", .indent = 2 };
-    columns_add_row(&columns, titles);
-    add_summary(&columns, c, "all", is_any, NULL, 0);
-    add_summary(&columns, c, "synchronous", in_turns, NULL, 0);
-    add_summary(&columns, c, "asynchronous", beside, NULL, 0);
     for (size_t i = 0; i < c->count; i++) {
         const char *source = c->rows[i].run->source;
-        bool seen = false;
+        bool seen = !is_step(c->rows[i].run, NULL);
         for (size_t k = 0; k < i && !seen; k++)
             seen = !strcmp(c->rows[k].run->source, source);
-        if (!seen)
-            add_summary(&columns, c, source, of_source, source, bias_of(c, not_of_source, source));
+        if (seen)
+            continue;
+        const char *name = text_format(c->arena, "  %.*s", (int)strcspn(source, ":"), source);
+        add_summary(columns, c, name, of_source, source, bias_of(c, not_of_source, source));
     }
+}
+
+static void put_summary(const struct comparison *c, const struct validate_summary *alone,
+                        struct out *out)
+{
+    static const char *const titles[] = { "", "rows", "median", "P90", "inside", "bias", NULL };
+    struct columns columns = { .arena = c->arena, .align = "Lrrrrr", .indent = 2 };
+    columns_add_row(&columns, titles);
+    add_summary(&columns, c, "steps of reinforcement learning", is_step, NULL, 0);
+    add_summary(&columns, c, "  synchronous", in_turns, NULL, 0);
+    add_summary(&columns, c, "  asynchronous", beside, NULL, 0);
+    add_sources(&columns, c);
+    add_summary(&columns, c, "training phase of PPO", is_training, NULL, 0);
+    add_line(&columns, "trainer without its sampler", alone);
+    add_summary(&columns, c, "preference tuning", is_preference, NULL, 0);
     columns_write(&columns, out);
 }
 
 static void put_rows(const struct comparison *c, struct out *out)
 {
-    static const char *const titles[] = { "run",      "model", "GPU",    "GPUs", "forecast s",
-                                          "measured", "error", "inside", NULL };
-    struct columns columns = { .arena = c->arena, .align = "LLLrrrrl" };
+    static const char *const titles[] = { "run",      "model",    "GPU",   "GPUs",   "of",
+                                          "forecast", "measured", "error", "inside", NULL };
+    struct columns columns = { .arena = c->arena, .align = "LLLrLrrrl" };
     columns_add_row(&columns, titles);
     for (size_t i = 0; i < c->count; i++) {
         const struct compared *row = &c->rows[i];
@@ -120,8 +154,10 @@ static void put_rows(const struct comparison *c, struct out *out)
         columns_add(&columns, row->run->model);
         columns_add(&columns, row->run->gpu);
         columns_add(&columns, text_format(c->arena, "%lld", (long long)row->run->gpus));
-        columns_add(&columns, text_format(c->arena, "%.1f", row->forecast.mid));
-        columns_add(&columns, text_format(c->arena, "%.1f", row->run->measured));
+        columns_add(&columns, text_format(c->arena, "%.*s", (int)strcspn(row->run->metric, "_"),
+                                          row->run->metric));
+        columns_add(&columns, text_format(c->arena, "%.4g", row->forecast.mid));
+        columns_add(&columns, text_format(c->arena, "%.4g", row->run->measured));
         columns_add(&columns, text_format(c->arena, "%.2f", exp(fabs(row->log_error))));
         columns_add(&columns, row->run->measured >= row->forecast.low &&
                                       row->run->measured <= row->forecast.high
@@ -152,8 +188,8 @@ static void put_reasons(const struct rl_run *runs, size_t count, struct arena *a
     }
 }
 
-enum err rl_run_text(struct arena *arena, const struct validate_model *model, bool rows,
-                     struct out *out)
+enum err rl_run_text(struct arena *arena, const struct validate_model *model,
+                     const struct validate_summary *alone, bool rows, struct out *out)
 {
     struct rl_run *runs;
     size_t count;
@@ -173,18 +209,16 @@ enum err rl_run_text(struct arena *arena, const struct validate_model *model, bo
     }
     if (rows)
         put_rows(&c, out);
-    out_put(out,
-            "%zu published runs of preference tuning and reinforcement learning, %zu steps "
-            "usable\n",
+    out_put(out, "%zu published rows of preference tuning and reinforcement learning, %zu usable\n",
             count, c.count);
     put_reasons(runs, count, arena, out);
     out_char(out, '\n');
-    put_summary(&c, out);
+    put_summary(&c, alone, out);
     out_char(out, '\n');
     out_wrapped(
         out, 0, 0,
-        "Errors are factors of a step's seconds: 1.08 is 8 % off. A source is forecast with "
-        "the bias of the others taken off, so that none helps to forecast itself. bias: "
-        "measured over forecast, the median.");
+        "Errors are factors: 1.08 is 8 % off. A source of steps is forecast with the bias of the "
+        "others taken off, so that none helps to forecast itself. bias: measured over forecast, "
+        "the median; of the trainer without its sampler, of its tokens/s.");
     return OK;
 }

@@ -574,7 +574,12 @@ static const struct {
 
 void advice_give(struct advice *advice, const struct plan *plan)
 {
-    _Static_assert(sizeof mistakes / sizeof *mistakes <= ADVICE_ITEMS, "room for all");
+    _Static_assert(sizeof mistakes / sizeof *mistakes + PROFILE_WARNINGS <= ADVICE_ITEMS,
+                   "room for all");
+    const struct plan_request *request = plan->request;
+    for (size_t i = 0; i < request->uncounted_count; i++)
+        advice->items[advice->count++] =
+            (struct advice_item){ request->uncounted[i].code, request->uncounted[i].text };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         const char *text = mistakes[i].notice(plan, advice->arena);
         if (text)

@@ -47,7 +47,7 @@ struct plan_request {
     int machine;                      // enum overhead_machine
     const char *response_length, *image_size;
     double images; // of an example
-    int64_t generations, sampler_gpus, async_steps, steps;
+    int64_t generations, sampler_gpus, async_steps, steps, updates;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
@@ -71,7 +71,9 @@ struct plan_request {
     // the plan that this one starts from. Both NULL: everything in this request was given.
     const struct plan_request *given, *former;
     const char *former_name;
-    bool context_from_data;        // set by plan_request_measure()
+    bool context_from_data;                             // set by plan_request_measure()
+    struct profile_warning uncounted[PROFILE_WARNINGS]; // likewise: what the data has besides
+    size_t uncounted_count;
     bool has_pairs;                // likewise: rows are chosen and rejected answers
     bool pairs_in_order;           // and lengths has the two of each pair side by side
     const char *unknown_objective; // set by plan_from(): what the trainer was configured for

@@ -349,6 +349,19 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
     return OK;
 }
 
+// A trainer's own global batch is what it updates on, a part of the step's answers; verl counts
+// prompts there too.
+static enum err fill_answers(struct filling *f, int64_t prompts, int64_t global)
+{
+    int64_t each = number(f, FACT_GENERATIONS, 1), answers = prompts * each;
+    int64_t update = number(f, FACT_UPDATE_PROMPTS, 0) * each;
+    update = update ? update : global;
+    if (update && update < answers)
+        TRY(set(f, "updates",
+                text_format(f->config->arena, "%lld", (long long)(answers / update))));
+    return set(f, "global_batch", text_format(f->config->arena, "%lld", (long long)answers));
+}
+
 static enum err fill_batch(struct filling *f)
 {
     struct arena *arena = f->config->arena;
@@ -358,10 +371,8 @@ static enum err fill_batch(struct filling *f)
     int64_t prompts = f->samples ? number(f, FACT_PROMPTS, 0) : 0;
     if (micro)
         TRY(set(f, "micro_batch", given(f, FACT_MICRO)));
-    if (prompts) // a trainer's own global batch is what it updates on, a part of the step's answers
-        return set(
-            f, "global_batch",
-            text_format(arena, "%lld", (long long)(prompts * number(f, FACT_GENERATIONS, 1))));
+    if (prompts)
+        return fill_answers(f, prompts, global);
     if (global && product && f->ranks && product != global) {
         trainer_config_contradict(
             f->config,

@@ -29,6 +29,9 @@ const struct field plan_fields[] = {
           "RL: GPUs of --gpus that only sample; 0: all take turns", .fallback = "best split"),
     FIELD(plan_request, async_steps, COUNT, "RL: steps that answers may be behind; 1: one step off",
           .fallback = "0, synchronous"),
+    FIELD(plan_request, updates, COUNT,
+          "RL: updates of the weights in a step, each by its share of the answers",
+          .fallback = "1"),
     FIELD_OF(plan_request, reward, objective_reward_names,
              "RL: what scores answers: a rule, or a frozen model", .value = "BY"),
     FIELD(plan_request, steps, COUNT, "RL: steps of the run",
@@ -105,7 +108,7 @@ struct plan_request plan_request_default(void)
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
-    request.async_steps = PLAN_NOT_GIVEN;
+    request.async_steps = request.updates = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -151,6 +154,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
         { "generations", request->generations, 1 << 16 },
         { "steps", request->steps, 100000000 },
+        { "updates", request->updates, 1 << 16 },
         { "runs", request->runs, FORECAST_RUNS },
         { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
     };
@@ -403,6 +407,7 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
     request->token_spread = profile->spread * text;
     request->seen = profile->images;
     request->seen_as = profile->vision;
+    request->uncounted_count = profile_warnings(request->uncounted, profile, arena);
     return OK;
 }
 

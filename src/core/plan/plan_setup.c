@@ -119,6 +119,7 @@ static enum err read_objective(struct plan *plan)
                               : request->sampler_gpus != PLAN_NOT_GIVEN ? "sampler-gpus"
                               : request->async_steps != PLAN_NOT_GIVEN  ? "async-steps"
                               : request->steps > 0                      ? "steps"
+                              : request->updates > 0                    ? "updates"
                                                                         : NULL;
     if (of_sampling && !objective_samples(plan->objective.kind))
         return fail(ERR_USAGE,
@@ -245,6 +246,7 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
         objective_passes(&plan->objective, recipe, plan->stack, plan->rule.epochs);
     if (objective_samples(plan->objective.kind))
         passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
+    passes.updates = plan->request->updates > 0 ? (double)plan->request->updates : 1;
     return passes;
 }
 

@@ -297,7 +297,8 @@ static double fullest_rank(const struct step_request *r)
 {
     if (!(r->batch.spread > 0) || r->layout->data <= 1)
         return 1;
-    double together = r->layout->zero == 3 ? 1 : fmax(1, r->accumulation);
+    double batches = r->accumulation / step_updates(r);
+    double together = r->layout->zero == 3 ? 1 : fmax(1, batches);
     return stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data);
 }
 
@@ -307,8 +308,10 @@ static double fullest_rank(const struct step_request *r)
 static double bubble_seconds(const struct step_request *r, double micro_seconds)
 {
     double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
-    double pieces = fmax(r->accumulation, fmin(stages, r->accumulation * r->batch.rows));
-    return (stages - 1) * micro_seconds * r->accumulation / pieces / (double)r->layout->interleave;
+    double updates = step_updates(r), batches = r->accumulation / updates;
+    double pieces = fmax(batches, fmin(stages, batches * r->batch.rows));
+    double each = (stages - 1) * micro_seconds * batches / pieces / (double)r->layout->interleave;
+    return updates * each;
 }
 
 // A step ends when the slowest GPU ends. Its delay is a sum of many small ones, which grows with
@@ -349,17 +352,19 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
     // its gathers leave. Stages that a GPU holds in turns end one after another, while as many
     // micro-batches as there are stages drain from the pipeline.
+    double updates = step_updates(r);
     double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
     double draining = r->layout->interleave > 1 ? (double)r->layout->pipeline : 1;
     double room = backward * fmax(draining, network.reductions) * (0.9 * busy - hidden);
     out->reduce_seconds = network.per_step - fmin(network.per_step * r->stack->overlap, room) +
-                          straggling_seconds(busy, network.doublings);
+                          updates * straggling_seconds(busy, network.doublings);
+    out->update_seconds *= updates;
     out->micro_seconds = busy + out->uneven_seconds + out->exposed_seconds;
     out->bubble_seconds = bubble_seconds(r, out->micro_seconds);
     out->offload_seconds = network.offload;
     out->step_seconds = r->accumulation * out->micro_seconds + out->bubble_seconds +
                         out->reduce_seconds + out->update_seconds + out->offload_seconds +
-                        r->stack->step_seconds;
+                        updates * r->stack->step_seconds;
     if (r->passes.sampling)
         out->sampling_seconds = r->passes.sampling(r, gpu, links, out->step_seconds);
     out->step_seconds += out->sampling_seconds;

@@ -172,11 +172,13 @@ static double gradient_bytes(const struct step *step, const struct step_request 
     return shared_weights(step, r) * recipe_dtype_bytes(gradient_dtype(r));
 }
 
-// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them.
+// Gradients that are sharded while micro-batches accumulate are summed over GPUs in each of them,
+// others before each update.
 static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
-    return r->layout->zero >= 2 && sharded ? fmax(1, r->accumulation) : 1;
+    double updates = step_updates(r);
+    return r->layout->zero >= 2 && sharded ? fmax(updates, r->accumulation) : updates;
 }
 
 // Sharded states: gradients are scattered, and weights gathered after the update, in their own type
@@ -207,12 +209,14 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
-    double summed = r->accumulation > 1 ? 8 / host_bytes_per_s : 0;
+    double updates = step_updates(r);
+    double summed = r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
     out->per_layer += copied;
     out->hideable += copied;
-    out->offload = fast ? weights * 2 * states / links->pcie_bytes_per_s
-                        : weights * (4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s);
+    double update = fast ? 2 * states / links->pcie_bytes_per_s
+                         : 4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s;
+    out->offload = updates * weights * update;
 }
 
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
@@ -255,11 +259,12 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);
     struct network_payload payload = network_payload(step, r);
-    if (layout->zero <= 2)
-        out.per_step = hierarchical(payload.all_reduced, data, stride, 2, links) +
+    double updates = step_updates(r);
+    if (layout->zero <= 2) // states that are sharded: a scatter of gradients, a gather of weights
+        out.per_step = updates * hierarchical(payload.all_reduced, data, stride, 2, links) +
                        out.reductions * hierarchical(payload.scattered / out.reductions, data,
                                                      stride, 1, links) +
-                       hierarchical(payload.gathered, data, stride, 1, links);
+                       updates * hierarchical(payload.gathered, data, stride, 1, links);
     else
         out.per_step = out.reductions *
                        (hierarchical(gradients, shards, stride, 1, links) +

@@ -9,6 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+double step_updates(const struct step_request *request)
+{
+    return fmax(1, fmin(request->passes.updates, request->accumulation));
+}
+
 struct step_batch step_batch(double rows, double width)
 {
     return (struct step_batch){ .rows = rows,

@@ -72,6 +72,7 @@ struct step_passes {
     double (*sampling)(const struct step_request *request, const struct gpu *gpu,
                        const struct links *links, double training_seconds);
     const struct rollout *rollout;
+    double updates; // of the weights in a step, each by its share of the micro-batches; 0: one
 };
 
 struct step_request {
@@ -83,6 +84,8 @@ struct step_request {
     double accumulation; // micro-batches per optimizer step
     struct step_passes passes;
 };
+
+double step_updates(const struct step_request *request); // at most one for each micro-batch
 
 enum step_phase {
     STEP_FORWARD,

@@ -54,7 +54,8 @@ enum trainer_config_fact_name {
     FACT_HINT,      // a key that only preference tuning or RL has, which of them is not said
     FACT_REFERENCE,
     FACT_GENERATIONS,
-    FACT_PROMPTS, // of a step, each answered by generations
+    FACT_PROMPTS,        // of a step, each answered by generations
+    FACT_UPDATE_PROMPTS, // of them, those of one update
     FACT_SAMPLER,
     FACT_ASYNC, // steps that answers may be behind
     FACT_REWARD,

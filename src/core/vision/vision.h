@@ -96,6 +96,11 @@ enum err vision_table(struct vision **rows, size_t *count, struct arena *arena);
 enum err vision_read_config(const struct vision **out, struct arena *arena, const struct json *file,
                             const char *name);
 
+// The family with the settings of a preprocessor_config.json or processor_config.json: limits of
+// pixels, sides, tiles, grids.
+enum err vision_read_processor(const struct vision **vision, struct arena *arena, struct text json,
+                               const char *name);
+
 // ERR_INPUT for a size that the family's own processor refuses.
 enum err vision_measure(struct vision_image *out, const struct vision *vision,
                         const struct image_size *size);

@@ -5,6 +5,11 @@
 
 #include <math.h>
 
+static bool is_of_stack(const struct validate_row *row, const char *stack)
+{
+    return row->setup && !strcmp(row->setup->stack->name, stack);
+}
+
 TEST(validate_shipped_runs_stay_within_the_promised_errors)
 {
     struct knowledge k = knowledge_open();
@@ -24,6 +29,9 @@ TEST(validate_shipped_runs_stay_within_the_promised_errors)
     struct validate_summary memory =
         validate_summarize(rows, count, VALIDATE_MEMORY, &test_arena, NULL, NULL);
     CHECK(memory.n > 250 && memory.median_error <= 1.08 && memory.coverage >= 0.80);
+    struct validate_summary alone =
+        validate_summarize(rows, count, VALIDATE_TOKENS, &test_arena, is_of_stack, "prime-rl-rl");
+    CHECK(alone.n >= 40 && alone.median_error <= 1.25); // RL's trainer without its sampler
 }
 
 TEST(validate_jobs_scale_over_gpus_as_published)

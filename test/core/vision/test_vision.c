@@ -145,3 +145,75 @@ TEST(image_rules_hold_for_any_size)
             }
     }
 }
+
+// The family with a processor's file, and what an image of that size then has.
+static int64_t tokens_with(const char *family, const char *json, int64_t width, int64_t height)
+{
+    const struct vision *vision = NULL;
+    struct vision_image image = { 0 };
+    struct image_size size = { width, height };
+    CHECK(!vision_find(&vision, &test_arena, family) && vision);
+    if (vision_read_processor(&vision, &test_arena, text_of(json), "preprocessor_config.json"))
+        return -1;
+    CHECK(!vision_measure(&image, vision, &size));
+    return image.tokens;
+}
+
+TEST(settings_of_a_models_own_processor_change_the_tokens_of_images_in_every_family)
+{
+    static const struct {
+        const char *family, *json;
+        int64_t width, height, tokens;
+    } cases[] = {
+        // 600,000 pixels at most: 868 × 644, of 28 × 28 each
+        { "qwen2.5-vl", "{\"max_pixels\": 600000}", 1024, 768, 2 + 31 * 23 },
+        { "qwen2.5-vl", "{\"size\": {\"shortest_edge\": 3136, \"longest_edge\": 600000}}", 1024,
+          768, 2 + 31 * 23 },
+        { "qwen2-vl", "{\"min_pixels\": 200704, \"max_pixels\": 12845056}", 28, 28, 2 + 256 },
+        { "qwen3-vl", "{\"image_processor\": {\"size\": {\"longest_edge\": 262144}}}", 1024, 1024,
+          2 + 256 },
+        { "llava-1.5", "{\"crop_size\": {\"height\": 224, \"width\": 224}}", 500, 500, 16 * 16 },
+        // one grid alone: 2 × 2 tiles of 24 × 24, a newline a row, and the whole image
+        { "llava-next", "{\"image_grid_pinpoints\": [[672, 672]]}", 672, 672,
+          48 * 48 + 48 + 24 * 24 },
+        { "llava-onevision", "{\"image_grid_pinpoints\": [[384, 384]]}", 384, 384,
+          27 * 27 + 27 + 27 * 27 },
+        { "internvl", "{\"max_patches\": 1, \"size\": {\"height\": 448, \"width\": 448}}", 2000,
+          900, 2 + 256 },
+        { "gemma-3", "{\"size\": {\"height\": 448, \"width\": 448}}", 900, 900, 4 + 64 },
+        { "llama-3.2-vision", "{\"max_image_tiles\": 1}", 2000, 900, 1 },
+        { "llama-4", "{\"max_patches\": 1}", 2000, 900, 3 + 144 },
+        { "smolvlm", "{\"size\": {\"longest_edge\": 768}}", 768, 768, 3 + 5 * 81 + 4 * 2 + 2 },
+        { "smolvlm", "{\"do_image_splitting\": false}", 768, 768, 3 + 81 },
+        { "pixtral", "{\"size\": {\"longest_edge\": 512}}", 1024, 1024, 32 * 32 + 32 },
+        { "mistral-small", "{\"size\": {\"longest_edge\": 560}, \"patch_size\": {\"height\": 14}}",
+          1120, 1120, 20 * 20 + 20 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t tokens =
+            tokens_with(cases[i].family, cases[i].json, cases[i].width, cases[i].height);
+        if (tokens != cases[i].tokens)
+            printf("%s %s: %lld, must be %lld\n", cases[i].family, cases[i].json, (long long)tokens,
+                   (long long)cases[i].tokens);
+        CHECK(tokens == cases[i].tokens);
+        CHECK(tokens_with(cases[i].family, "{}", cases[i].width, cases[i].height) > 0);
+    }
+}
+
+TEST(settings_of_a_processor_that_no_image_can_have_are_one_sentence)
+{
+    static const char *const cases[][3] = {
+        { "qwen2.5-vl", "{\"max_pixels\": 0}",
+          "preprocessor_config.json: max_pixels is 0, must be" },
+        { "qwen2.5-vl", "{\"min_pixels\": 9000000, \"max_pixels\": 3136}", "out of order" },
+        { "qwen2.5-vl", "[]", "must be an object" },
+        { "llava-next", "{\"image_grid_pinpoints\": [[1, 2]]}", "pairs of 1 to 9 times" },
+        { "llama-4", "{\"max_patches\": 100000}", "most_tiles is 100000" },
+        { "gemma-3", "{\"do_pan_and_scan\": true}", "is not counted" },
+        { "gemma-3", "{\"size\": {\"height\": 10}}", "side is 10, must be at least" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(tokens_with(cases[i][0], cases[i][1], 500, 500) == -1);
+        CHECK(strstr(error_text(), cases[i][2]));
+    }
+}
