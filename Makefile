@@ -46,8 +46,8 @@ ifeq ($(SAN),thread) # it does not see how OpenMP and OpenBLAS wait for their th
 OPENBLAS := 0
 endif
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
+LDLIBS   := -lz -lzstd -lbz2 -llzma -lsqlite3 -lyaml -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 
@@ -69,13 +69,13 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*/*.c)
-HOST  := $(wildcard src/host/*.c)
+HOST  := $(wildcard src/remote/*.c src/host/*.c)
 ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/remote/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
 LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o

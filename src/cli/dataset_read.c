@@ -326,10 +326,9 @@ static void list_files(struct run *run)
     reading->file_count = inputs->count;
     reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, inputs->count);
     for (size_t i = 0; i < inputs->count; i++) {
-        struct stat about;
         struct profile_file *file = &reading->files[i];
         file->name = text_copy(run->dataset->arena, text_of(inputs->paths[i]));
-        file->bytes = stat(inputs->paths[i], &about) ? 0 : (int64_t)about.st_size;
+        file->bytes = inputs->sizes[i] > 0 ? inputs->sizes[i] : 0;
     }
 }
 

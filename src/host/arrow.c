@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     MOST_COLUMNS = 4096,
@@ -356,17 +355,17 @@ static enum err read_message(struct arrow *a, bool *ended)
 static enum err read_footer(struct arrow *a)
 {
     char tail[10], skipped[8];
-    off_t end = (off_t)a->in.size_bytes - (off_t)sizeof tail;
+    int64_t end = (int64_t)a->in.size_bytes - (int64_t)sizeof tail;
     uint32_t size;
     size_t got;
-    if (end < 8 || pread(a->in.fd, tail, sizeof tail, end) != sizeof tail ||
+    if (end < 8 || !archive_read_at(&a->in, end, tail, sizeof tail) ||
         memcmp(tail + 4, "ARROW1", 6))
         return damaged(a, "its end");
     memcpy(&size, tail, 4);
-    if (size > LONGEST_METADATA_BYTES || (off_t)size > end)
+    if (size > LONGEST_METADATA_BYTES || (int64_t)size > end)
         return damaged(a, "its end");
     struct flat f = { arena_alloc(&a->arena, size), size };
-    if (pread(a->in.fd, (void *)f.at, size, end - (off_t)size) != (ssize_t)size)
+    if (!archive_read_at(&a->in, end - (int64_t)size, (void *)f.at, size))
         return damaged(a, "its end");
     TRY(read_schema(a, f, child_of(f, number_at(f, 0, 4), 1)));
     return read_bytes(a, skipped, sizeof skipped, &got); // the magic word and its padding
@@ -531,7 +530,7 @@ enum err arrow_next(struct arrow *a, struct text *row)
     return OK;
 }
 
-enum err arrow_open(struct arrow **out, const char *path)
+enum err arrow_open(struct arrow **out, const char *path, const struct object *object)
 {
     *out = NULL;
     struct arrow *a = calloc(1, sizeof *a);
@@ -539,7 +538,7 @@ enum err arrow_open(struct arrow **out, const char *path)
         return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     a->path = path;
     a->text.arena = &a->arena;
-    enum err err = archive_open(&a->in, path, 0);
+    enum err err = object ? archive_open_object(&a->in, object, 0) : archive_open(&a->in, path, 0);
     bool ended = false;
     if (!err && a->in.filled >= 8 && !memcmp(a->in.buffer, "ARROW1", 6))
         err = read_footer(a);

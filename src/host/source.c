@@ -69,12 +69,13 @@ static enum err make_room(char **buffer, size_t *room, size_t bytes)
 
 // --- opening -----------------------------------------------------------------
 
-static enum err open_table(struct source *s, const char *path, struct text head)
+static enum err open_table(struct source *s, const char *path, const struct object *object,
+                           struct text head)
 {
-    int64_t size_bytes = s->archive.size_bytes;
+    int64_t size_bytes = object ? object->size_bytes : s->archive.size_bytes;
     archive_close(&s->archive);
     s->reading = false;
-    TRY(table_open(&s->table, path, head));
+    TRY(table_open(&s->table, path, object, head));
     s->archive.size_bytes = size_bytes;
     s->reading = true;
     s->cutter = (struct lines_cutter){ .format = LINES_JSON };
@@ -92,15 +93,18 @@ static void drop_byte_order_mark(struct source *s)
 // Opens the next file and reads its first bytes, which stay in pending.
 static enum err open_file(struct source *s)
 {
+    const struct object *object = s->inputs.objects[s->next_file];
     const char *path = s->inputs.paths[s->next_file++];
+    double limit = s->options.unpack_ratio_limit;
     s->line = 1;
     s->pending_size = s->scanned = 0;
     s->skipping = s->header_taken = s->ended = false;
     s->names = NULL;
     s->name_count = 0;
-    if (inputs_is_remote(path))
-        return open_table(s, path, (struct text){ 0 });
-    TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
+    if (object && object->has_ranges && table_is_for(path, TEXT(""))) // the rest is not fetched
+        return open_table(s, path, object, TEXT(""));
+    TRY(object ? archive_open_object(&s->archive, object, limit)
+               : archive_open(&s->archive, path, limit));
     s->reading = true;
     TRY(make_room(&s->pending, &s->pending_room, HEAD_BYTES));
     for (size_t got = 1; got && s->pending_size < HEAD_BYTES; s->pending_size += got)
@@ -108,10 +112,12 @@ static enum err open_file(struct source *s)
                          &got));
     struct text head = { s->pending, s->pending_size };
     if (table_is_for(path, head)) {
-        if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
-            return fail(ERR_INPUT, "%s: Parquet and Arrow files must be uncompressed regular files",
+        if (s->archive.kind != ARCHIVE_PLAIN || !archive_has_places(&s->archive))
+            return fail(ERR_INPUT,
+                        "%s: Parquet and Arrow files must be uncompressed regular files, or lie on "
+                        "a server that gives ranges of bytes",
                         s->archive.name);
-        return open_table(s, path, head);
+        return open_table(s, path, object, head);
     }
     drop_byte_order_mark(s);
     head.size = s->pending_size;

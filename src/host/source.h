@@ -13,7 +13,7 @@
 //     source_close(&source);
 //
 // Files are read as streams (base/lines cuts them, host/archive unpacks them, host/table reads
-// Parquet, Arrow and remote ones as JSON Lines), never as a whole: memory is one block plus the row
+// Parquet and Arrow as JSON Lines), never as a whole: memory is one block plus the row
 // that crosses its end. They are read, not mapped: a file that shrinks meanwhile ends early instead
 // of killing the program, and the resident size stays flat. Other threads may work on blocks while
 // source_next() fills further ones (host/pool); only one thread calls it at a time, and the blocks

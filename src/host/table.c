@@ -197,7 +197,7 @@ static bool is_arrow(const char *path, struct text head)
 bool table_is_for(const char *path, struct text head)
 {
     bool parquet = head.size >= 4 && !memcmp(head.at, "PAR1", 4);
-    return inputs_is_remote(path) || is_arrow(path, head) || parquet || ends_with(path, ".parquet");
+    return is_arrow(path, head) || parquet || ends_with(path, ".parquet");
 }
 
 static enum err refused(const struct table *t, enum err code, const char *why)
@@ -230,7 +230,7 @@ static enum err need_extension(struct table *t, const char *name, const char *in
 
 void table_put_path(struct out *sql, const char *path)
 {
-    bool exact = !inputs_is_remote(path) && !access(path, F_OK);
+    bool exact = !access(path, F_OK);
     for (const char *c = path; *c; c++) {
         if (exact && strchr("[*?", *c))
             out_put(sql, "[%c]", *c);
@@ -277,12 +277,11 @@ static enum err open_with_library(struct table *t, struct arena *arena)
     run(t, "SET enable_external_file_cache = false"); // each byte is read once; older ones lack it
     if (arrow)
         TRY(need_extension(t, "nanoarrow", "INSTALL nanoarrow FROM community"));
-    if (inputs_is_remote(t->path))
-        TRY(need_extension(t, "httpfs", "INSTALL httpfs"));
     return start(t, compose(arena, t->path, arrow));
 }
 
-enum err table_open(struct table **out, const char *path, struct text head)
+enum err table_open(struct table **out, const char *path, const struct object *object,
+                    struct text head)
 {
     *out = NULL;
     struct table *t = calloc(1, sizeof *t);
@@ -290,8 +289,8 @@ enum err table_open(struct table **out, const char *path, struct text head)
         return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     t->path = path;
     struct arena arena = { 0 };
-    enum err err = !inputs_is_remote(path) && is_arrow(path, head) ? arrow_open(&t->arrow, path)
-                                                                   : open_with_library(t, &arena);
+    enum err err =
+        is_arrow(path, head) ? arrow_open(&t->arrow, path, object) : open_with_library(t, &arena);
     arena_release(&arena);
     if (err)
         table_close(t);

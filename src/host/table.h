@@ -13,12 +13,13 @@
 
 #pragma once
 
-#include "base/text.h"
+#include "remote/object.h"
 
 struct table;
 
 bool table_is_for(const char *path, struct text head); // by name, address or first bytes
-enum err table_open(struct table **out, const char *path, struct text head); // its first bytes
+enum err table_open(struct table **out, const char *path, const struct object *object,
+                    struct text head);                      // its first bytes
 enum err table_next(struct table *table, struct text *row); // .at NULL at the end; valid until next
 void table_close(struct table *table);                      // accepts NULL
 

@@ -89,10 +89,6 @@ TEST(archive_refuses_damage_with_a_sentence)
 TEST(archive_says_how_to_unpack_what_it_does_not_read)
 {
     CHECK(refuses(files_write("a.zip", TEXT("PK\3\4........")), "unzip"));
-    CHECK(refuses(files_write("a.xz", TEXT("\xFD"
-                                           "7zXZ....")),
-                  "unxz"));
-    CHECK(refuses(files_write("a.bz2", TEXT("BZh9....")), "bunzip2"));
     CHECK(refuses(files_folder(), "is a folder"));
 }
 
