@@ -10,7 +10,6 @@
 #   make manuals  man pages and completions, under build/share
 #   make docs     docs/json.md and docs/reference.md, from the tables
 #   make cuda-parity     compare GPU operations with the CPU's, and time them
-#   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
 #
@@ -83,7 +82,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
+.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench cuda-parity install uninstall deb manuals docs clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -99,7 +98,7 @@ check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
 	$(Q)TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
 	 GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
-	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
+	 $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-random: $(BUILD)/few/tests
@@ -277,14 +276,6 @@ build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutat
 build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:
-
-# --- DuckDB, loaded at run time if it is installed ---------------------------
-
-DUCKDB := @duckdb/node-bindings-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)@1.5.5-r.5
-duckdb: build/duckdb/node_modules
-build/duckdb/node_modules:
-	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
-	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/duckdb $(DUCKDB)
 
 # --- the page: the same core, compiled for the browser -----------------------
 

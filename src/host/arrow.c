@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "host/archive.h"
+#include "host/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -447,33 +448,6 @@ static enum err put_struct(struct arrow *a, const struct column *c, int64_t i,
     return OK;
 }
 
-// Bytes as base64, the beginning of them, where they are an image: its size stands there. Other
-// bytes are no text, and null.
-static void put_bytes(struct text bytes, struct json_writer *w, const char *key)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    static const char *const starts[] = { "\x89PNG", "\xFF\xD8\xFF", "RIFF" };
-    enum { MOST = 3 << 14 };
-    bool image = false;
-    for (int k = 0; k < 3; k++)
-        image |= bytes.size > 12 && !memcmp(bytes.at, starts[k], strlen(starts[k]));
-    if (!image) {
-        json_put_string(w, key, NULL);
-        return;
-    }
-    struct arena scratch = { 0 };
-    size_t size = bytes.size < MOST ? bytes.size : MOST;
-    char *out = ARENA_NEW(&scratch, char, size / 3 * 4);
-    for (size_t i = 0; i < size / 3; i++) {
-        const unsigned char *at = (const unsigned char *)bytes.at + 3 * i;
-        uint32_t bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
-        for (int d = 0; d < 4; d++)
-            out[4 * i + (size_t)d] = digits[bits >> (18 - 6 * d) & 63];
-    }
-    json_put_text(w, key, (struct text){ out, size / 3 * 4 });
-    arena_release(&scratch);
-}
-
 static enum err put_value(struct arrow *a, const struct column *c, int64_t i, struct json_writer *w)
 {
     const char *key = c->name.at;
@@ -494,7 +468,7 @@ static enum err put_value(struct arrow *a, const struct column *c, int64_t i, st
     case TYPE_LARGE_BINARY:
         if (!extent(c, i, &start, &end) || (uint64_t)end > c->values.size)
             return damaged(a, "a batch");
-        put_bytes((struct text){ (const char *)c->values.at + start, (size_t)(end - start) }, w,
+        bytes_put((struct text){ (const char *)c->values.at + start, (size_t)(end - start) }, w,
                   key);
         return OK;
     case TYPE_BOOL:

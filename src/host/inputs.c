@@ -249,7 +249,7 @@ static enum err find_matching(struct finder *f, const char *pattern)
 
 static enum err find_in_bucket(struct finder *f, const char *word)
 {
-    const char *key = strchr(word + strlen("s3://"), '/');
+    const char *key = strchr(word + strlen("s3://"), '/'), *asked = word;
     if (key && strpbrk(key, "*?["))
         return find_matching(f, word);
     size_t found = 0, before = f->out->count;
@@ -266,8 +266,8 @@ static enum err find_in_bucket(struct finder *f, const char *word)
     }
     TRY(find_below(f, word, &found));
     if (!found)
-        return fail(ERR_INPUT, "%s: there is no such object, and none below that prefix", word);
-    return f->out->count > before || f->out->left_out ? OK : no_data(word, "prefix");
+        return fail(ERR_INPUT, "%s: there is no such object, and none begins with that", asked);
+    return f->out->count > before || f->out->left_out ? OK : no_data(asked, "prefix");
 }
 
 static enum err find(struct finder *f, const char *word);

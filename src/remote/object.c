@@ -178,11 +178,11 @@ static enum err refused(const struct object_store *s, const struct transfer_answ
 static enum err gave_up(const struct transfer_answer *a, const char *name, int attempts)
 {
     if (a->broken)
-        return fail(ERR_UNAVAILABLE, "%s: %s%s (%d attempts)", name,
+        return fail(ERR_UNAVAILABLE, "%s: %s%s (attempts: %d)", name,
                     a->status ? "the transfer broke off: " : "the server cannot be reached: ",
                     a->broken, attempts);
-    return fail(ERR_UNAVAILABLE, "%s: the server answers %d%s%s, %d times in a row", name,
-                a->status, *a->code ? " " : "", a->code, attempts);
+    return fail(ERR_UNAVAILABLE, "%s: the server answers %d%s%s (attempts: %d)", name, a->status,
+                *a->code ? " " : "", a->code, attempts);
 }
 
 // --- trying again ------------------------------------------------------------

@@ -171,7 +171,12 @@ class Store(http.server.BaseHTTPRequestHandler):
         return self.send_object(os.path.join(folder, *words), mode)
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, address):  # a client that hung up
+        pass
+
+
+server = Server(("127.0.0.1", 0), Store)
 server.daemon_threads = True
 print(server.server_address[1], flush=True)
 threading.Timer(float(sys.argv[2]), lambda: os._exit(0)).start()
