@@ -74,7 +74,7 @@ ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
-CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c)
+CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c src/cli/dataset/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)

@@ -18,6 +18,8 @@ enum { BUFFER_BYTES = 256 * 1024 };
 
 static enum err read_file(struct archive *a, char *out, size_t room, size_t *size)
 {
+    if (a->left_bytes >= 0 && room > (size_t)a->left_bytes)
+        room = (size_t)a->left_bytes;
     for (;;) {
         ssize_t got = read(a->fd, out, room);
         if (got < 0 && errno == EINTR)
@@ -26,6 +28,7 @@ static enum err read_file(struct archive *a, char *out, size_t room, size_t *siz
             return fail(ERR_INPUT, "%s: cannot be read: %s", a->name, strerror(errno));
         a->at_end = !got;
         a->in_bytes += got;
+        a->left_bytes -= a->left_bytes >= 0 ? got : 0;
         *size = (size_t)got;
         return OK;
     }
@@ -126,7 +129,7 @@ static enum err open_file(struct archive *a, const char *path)
 
 enum err archive_open(struct archive *a, const char *path, double ratio_limit)
 {
-    *a = (struct archive){ .name = path, .fd = -1 };
+    *a = (struct archive){ .name = path, .fd = -1, .left_bytes = -1 };
     a->ratio_limit = ratio_limit > 0 ? ratio_limit : ARCHIVE_RATIO_LIMIT;
     a->buffer = malloc(BUFFER_BYTES);
     enum err err = a->buffer ? open_file(a, path) : fail(ERR_INPUT, "%s: out of memory", path);
@@ -137,6 +140,41 @@ enum err archive_open(struct archive *a, const char *path, double ratio_limit)
     if (err)
         archive_close(a);
     return err;
+}
+
+// Moves a place in the file to the first line that begins there or later.
+static enum err find_line(struct archive *a, int64_t *at)
+{
+    if (!*at)
+        return OK;
+    for (int64_t from = *at - 1;;) { // a line end right before it: a line begins there
+        ssize_t got = pread(a->fd, a->buffer, BUFFER_BYTES, from);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(ERR_INPUT, "%s: cannot be read: %s", a->name, strerror(errno));
+        const char *end = got ? memchr(a->buffer, '\n', (size_t)got) : NULL;
+        *at = from + (end ? end + 1 - a->buffer : got);
+        if (end || !got)
+            return OK;
+        from += got;
+    }
+}
+
+enum err archive_rows(struct archive *a, int64_t from, int64_t to)
+{
+    if (a->kind != ARCHIVE_PLAIN || !a->size_bytes)
+        return fail(ERR_INPUT, "%s: is no longer a plain file; start again", a->name);
+    TRY(find_line(a, &from));
+    TRY(find_line(a, &to));
+    if (lseek(a->fd, from, SEEK_SET) < 0)
+        return fail(ERR_INPUT, "%s: cannot be read from byte %lld on: %s", a->name, (long long)from,
+                    strerror(errno));
+    a->at = a->filled = 0;
+    a->in_bytes = a->out_bytes = 0;
+    a->left_bytes = to - from;
+    a->at_end = false;
+    return OK;
 }
 
 void archive_close(struct archive *a)
