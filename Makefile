@@ -16,7 +16,7 @@
 #   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
 #   make check-random    COUNT random requests from SEED keep what must hold between plans
 #   make check-torture   every command, each call of malloc, read, write, fork … failing once
-#   make check-kills     COUNT kills of train, watch, pilot, profile and writers of the ledger
+#   make check-kills     COUNT kills of train, watch, pilot, profile, its units and writers of the ledger
 #
 #   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
@@ -73,7 +73,7 @@ ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_one.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
-CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c)
+CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c src/cli/dataset/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/remote/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
@@ -107,7 +107,7 @@ check-random: $(BUILD)/few/tests
 check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
-	$(Q)for what in train watch pilot profile ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
+	$(Q)for what in train watch pilot profile units ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
 	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles

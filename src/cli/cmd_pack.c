@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/data.h"
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "cli/terminal/print.h"
 #include "host/file.h"
 #include "host/npy.h"

@@ -26,6 +26,8 @@ static enum err read_file(struct archive *a, char *out, size_t room, size_t *siz
         a->in_bytes += (int64_t)*size;
         return OK;
     }
+    if (a->left_bytes >= 0 && room > (size_t)a->left_bytes)
+        room = (size_t)a->left_bytes;
     for (;;) {
         ssize_t got = read(a->fd, out, room);
         if (got < 0 && errno == EINTR)
@@ -34,6 +36,7 @@ static enum err read_file(struct archive *a, char *out, size_t room, size_t *siz
             return fail(ERR_INPUT, "%s: cannot be read: %s", a->name, strerror(errno));
         a->at_end = !got;
         a->in_bytes += got;
+        a->left_bytes -= a->left_bytes >= 0 ? got : 0;
         *size = (size_t)got;
         return OK;
     }
@@ -284,7 +287,7 @@ static enum err open_file(struct archive *a, const char *path)
 static enum err open_either(struct archive *a, const char *path, const struct object *object,
                             double ratio_limit)
 {
-    *a = (struct archive){ .name = path, .fd = -1, .object = object };
+    *a = (struct archive){ .name = path, .fd = -1, .object = object, .left_bytes = -1 };
     a->ratio_limit = ratio_limit > 0 ? ratio_limit : ARCHIVE_RATIO_LIMIT;
     a->buffer = malloc(BUFFER_BYTES);
     enum err err = a->buffer ? OK : fail(ERR_INPUT, "%s: out of memory", path);
@@ -332,6 +335,46 @@ bool archive_read_at(const struct archive *a, int64_t first, void *out, size_t s
             return false;
     }
     return true;
+}
+
+// Moves a place in the file to the first line that begins there or later.
+static enum err find_line(struct archive *a, int64_t *at)
+{
+    if (!*at)
+        return OK;
+    for (int64_t from = *at - 1; from < a->size_bytes;) { // a line end right before it counts
+        int64_t left = a->size_bytes - from;
+        size_t size = left < BUFFER_BYTES ? (size_t)left : BUFFER_BYTES;
+        if (!archive_read_at(a, from, a->buffer, size))
+            return a->object ? ERR_INPUT // its sentence is said
+                             : fail(ERR_INPUT, "%s: cannot be read at byte %lld", a->name,
+                                    (long long)from);
+        const char *end = memchr(a->buffer, '\n', size);
+        *at = from + (end ? end + 1 - a->buffer : (int64_t)size);
+        if (end)
+            return OK;
+        from += (int64_t)size;
+    }
+    return OK;
+}
+
+enum err archive_rows(struct archive *a, int64_t from, int64_t to)
+{
+    if (a->kind != ARCHIVE_PLAIN || !archive_has_places(a))
+        return fail(ERR_INPUT, "%s: is no longer a plain file; start again", a->name);
+    TRY(find_line(a, &from));
+    TRY(find_line(a, &to));
+    if (a->object) {
+        stream_close(a->parts);
+        TRY(stream_open(&a->parts, a->object, from, to - from, &(struct stream_options){ 0 }));
+    } else if (lseek(a->fd, from, SEEK_SET) < 0)
+        return fail(ERR_INPUT, "%s: cannot be read from byte %lld on: %s", a->name, (long long)from,
+                    strerror(errno));
+    a->at = a->filled = 0;
+    a->in_bytes = a->out_bytes = 0;
+    a->left_bytes = to - from;
+    a->at_end = false;
+    return OK;
 }
 
 void archive_close(struct archive *a)

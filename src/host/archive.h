@@ -30,6 +30,7 @@ struct archive {
     double ratio_limit;
     int64_t size_bytes; // of the file; 0: unknown (a pipe)
     int64_t in_bytes;   // read from the file so far; for progress bars
+    int64_t left_bytes; // of archive_rows(), not read yet; -1: to the end of the file
     int64_t out_bytes;  // handed to the reader so far
     char *buffer;       // packed bytes
     size_t at, filled;  // of the buffer
@@ -53,5 +54,9 @@ bool archive_read_at(const struct archive *archive, int64_t first, void *out, si
 
 // Reads up to `room` bytes; a size of 0 is the end.
 enum err archive_read(struct archive *archive, char *out, size_t room, size_t *size);
+
+// Goes on with the lines that begin in the bytes from … to-1 of a plain file. The ranges of a file
+// that follow each other give all of its bytes, each once.
+enum err archive_rows(struct archive *archive, int64_t from, int64_t to);
 
 void archive_close(struct archive *archive);

@@ -237,10 +237,13 @@ static enum err find_matching(struct finder *f, const char *pattern)
     size_t before = f->out->count;
     const char *start = text_copy(f->arena, (struct text){ pattern, strcspn(pattern, "*?[") });
     TRY(object_list(&list, f->arena, start));
+    bool exact = false; // a key of just that name is no pattern
+    for (size_t i = 0; i < list.count; i++)
+        exact = exact || !strcmp(list.objects[i].name, pattern);
     for (size_t i = 0; i < list.count; i++) {
         const char *name = list.objects[i].name;
         bool is_folder = name[strlen(name) - 1] == '/';
-        if (!is_folder && (!strcmp(name, pattern) || !fnmatch(pattern, name, FNM_PATHNAME)))
+        if (!is_folder && !(exact ? strcmp(name, pattern) : fnmatch(pattern, name, FNM_PATHNAME)))
             add_object(f, name, list.objects[i].size_bytes, &list.objects[i]);
     }
     return f->out->count > before ? OK

@@ -90,6 +90,17 @@ static void drop_byte_order_mark(struct source *s)
     }
 }
 
+// Goes from the first bytes, which said what the file is, to the rows of the range.
+static enum err start_range(struct source *s)
+{
+    TRY(archive_rows(&s->archive, s->options.from, s->options.to));
+    s->pending_size = 0;
+    for (size_t got = 1; !s->options.from && got && s->pending_size < 3; s->pending_size += got)
+        TRY(archive_read(&s->archive, s->pending + s->pending_size, 3 - s->pending_size, &got));
+    drop_byte_order_mark(s);
+    return OK;
+}
+
 // Opens the next file and reads its first bytes, which stay in pending.
 static enum err open_file(struct source *s)
 {
@@ -137,7 +148,7 @@ static enum err open_file(struct source *s)
         s->cutter.separator =
             lines_separator((struct text){ head.at, end ? (size_t)(end - head.at) : head.size });
     }
-    return OK;
+    return s->options.to ? start_range(s) : OK;
 }
 
 // --- filling a block ---------------------------------------------------------
@@ -328,4 +339,38 @@ enum err source_next(struct source *s, struct block *b, bool *more)
         if (b->rows.at < b->rows.end)
             return OK;
     }
+}
+
+// --- ranges of a file --------------------------------------------------------
+
+bool source_has_lines(const char *path)
+{
+    struct arena arena = { 0 };
+    struct source source;
+    struct block block = { 0 };
+    bool more = false;
+    enum err err = source_open(&source, &arena, &path, 1, &(struct source_options){ 0 });
+    if (!err)
+        err = source_next(&source, &block, &more);
+    enum lines_format format = block.rows.cutter.format;
+    bool lines = !err && more && !block.is_table && source.archive.kind == ARCHIVE_PLAIN &&
+                 source.archive.size_bytes && (format == LINES_JSON || format == LINES_TEXT);
+    source_block_release(&block);
+    source_close(&source);
+    arena_release(&arena);
+    return lines;
+}
+
+int64_t source_lines_before(const char *path, int64_t from)
+{
+    struct archive archive;
+    char buffer[4096];
+    int64_t lines = 0;
+    if (archive_open(&archive, path, 0))
+        return 0;
+    if (!archive_rows(&archive, 0, from))
+        for (size_t got; !archive_read(&archive, buffer, sizeof buffer, &got) && got;)
+            lines += lines_count((struct text){ buffer, got });
+    archive_close(&archive);
+    return lines;
 }
