@@ -128,7 +128,7 @@ static enum err fetch_group(struct parquet *p, size_t group)
     for (size_t i = 0; i < leaves; i++) {
         const struct parquet_chunk *chunk = &p->footer.chunks[group * leaves + i];
         parquet_span_open(&p->ahead[i], &p->file, chunk);
-        if (chunk->size)
+        if (chunk->size && !p->footer.leaves[i]->is_dropped)
             TRY(parquet_span_prefetch(&p->ahead[i], part, depth));
     }
     return OK;
@@ -145,6 +145,8 @@ static enum err open_group(struct parquet *p)
         const struct parquet_chunk *chunk = &p->footer.chunks[group * leaves + i];
         struct parquet_span span = p->ahead[i];
         parquet_column_release(c);
+        if (p->footer.leaves[i]->is_dropped)
+            continue;
         *c = (struct parquet_column){ .path = p->path,
                                       .node = p->footer.leaves[i],
                                       .chunk = chunk,
@@ -158,6 +160,31 @@ static enum err open_group(struct parquet *p)
     }
     p->rows_left = p->footer.group_rows[group];
     return fetch_group(p, p->group);
+}
+
+static bool is_among(struct text name, const struct text *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (names[i].at && text_equal(names[i], name))
+            return true;
+    return false;
+}
+
+void parquet_keep(struct parquet *p, const struct text *names, size_t count)
+{
+    struct parquet_node *root = &p->footer.root;
+    size_t kept = 0;
+    for (size_t i = 0; i < root->child_count; i++)
+        kept += is_among(root->children[i].name, names, count);
+    for (size_t i = 0; kept && i < root->child_count; i++) {
+        struct parquet_node *node = &root->children[i];
+        node->is_dropped = node->is_dropped || !is_among(node->name, names, count);
+        for (size_t k = node->leaf; node->is_dropped && k < node->leaf + node->leaf_count; k++) {
+            p->footer.leaves[k]->is_dropped = true;
+            parquet_column_release(&p->columns[k]);
+            parquet_span_close(&p->ahead[k]);
+        }
+    }
 }
 
 // --- values ------------------------------------------------------------------
@@ -264,7 +291,8 @@ static enum err put_group(struct parquet *p, const struct parquet_node *node, st
 {
     json_open(w, key, '{');
     for (size_t i = 0; i < node->child_count; i++)
-        TRY(put_node(p, &node->children[i], w, node->children[i].name.at));
+        if (!node->children[i].is_dropped)
+            TRY(put_node(p, &node->children[i], w, node->children[i].name.at));
     json_close(w, '}');
     return OK;
 }
@@ -349,6 +377,8 @@ enum err parquet_next(struct parquet *p, struct text *row)
     }
     p->rows_left--;
     for (size_t i = 0; i < p->footer.leaf_count; i++) {
+        if (p->footer.leaves[i]->is_dropped)
+            continue;
         TRY(parquet_column_peek(&p->columns[i]));
         if (p->columns[i].rep) // a row begins with level 0 in every column
             return parquet_column_damaged(&p->columns[i], "the levels of a page");

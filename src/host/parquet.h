@@ -17,5 +17,9 @@ struct parquet;
 // A file, or a remote object that is not NULL and outlives the reader.
 enum err parquet_open(struct parquet **out, const char *path, const struct object *object);
 enum err parquet_next(struct parquet *parquet,
-                      struct text *row);     // .at NULL at the end; valid until next
+                      struct text *row); // .at NULL at the end; valid until next
+
+// From the next row on only these columns are read, and in the rows; names that the file does not
+// have are ignored, and so is the call where it has none of them.
+void parquet_keep(struct parquet *parquet, const struct text *names, size_t count);
 void parquet_close(struct parquet *parquet); // accepts NULL

@@ -43,6 +43,7 @@ struct parquet_node {
     enum parquet_type type;
     enum parquet_meaning meaning;
     bool is_optional, is_repeated;
+    bool is_dropped;      // a column that is not wanted
     int max_def, max_rep; // levels of an entry that has this node
     int scale;            // of decimals
     uint32_t width;       // bytes of PARQUET_FIXED

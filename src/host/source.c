@@ -341,6 +341,12 @@ enum err source_next(struct source *s, struct block *b, bool *more)
     }
 }
 
+void source_keep(struct source *s, const struct text *names, size_t count)
+{
+    if (s->table)
+        table_keep(s->table, names, count);
+}
+
 // --- ranges of a file --------------------------------------------------------
 
 bool source_has_lines(const char *path)

@@ -81,6 +81,9 @@ enum err source_open(struct source *source, struct arena *arena, const char *con
 enum err source_next(struct source *source, struct block *block, bool *more);
 void source_close(struct source *source);
 
+// Says which columns of the open file the next blocks need; of a table, others are not read.
+void source_keep(struct source *source, const struct text *names, size_t count);
+
 // Whether the rows of a file are its lines, so that it can be read from any place on.
 bool source_has_lines(const char *path);
 

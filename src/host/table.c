@@ -48,6 +48,12 @@ enum err table_next(struct table *t, struct text *row)
     return t->arrow ? arrow_next(t->arrow, row) : parquet_next(t->parquet, row);
 }
 
+void table_keep(struct table *t, const struct text *names, size_t count)
+{
+    if (t->parquet)
+        parquet_keep(t->parquet, names, count);
+}
+
 void table_close(struct table *t)
 {
     if (!t)

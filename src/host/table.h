@@ -16,4 +16,8 @@ bool table_is_for(const char *path, struct text head); // by name, address or fi
 enum err table_open(struct table **out, const char *path, const struct object *object,
                     struct text head);                      // its first bytes
 enum err table_next(struct table *table, struct text *row); // .at NULL at the end; valid until next
-void table_close(struct table *table);                      // accepts NULL
+
+// From the next row on only these columns are needed; others may be left out of the rows, and are
+// then not read (Parquet).
+void table_keep(struct table *table, const struct text *names, size_t count);
+void table_close(struct table *table); // accepts NULL

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE // memmem
+
 #include "base/json.h"
 #include "host/file.h"
 #include "host/parquet.h"
@@ -100,4 +102,27 @@ TEST(parquet_that_is_damaged_anywhere_is_read_or_refused_by_name)
         CHECK(!rows_of(broken(whole, at, true)));
         arena_rewind(&test_arena, mark);
     }
+}
+
+TEST(parquet_columns_that_are_not_kept_are_not_read)
+{
+    struct text whole;
+    CHECK(!file_read(&whole, &test_arena, "test/data/parquet/uncompressed_v2.parquet"));
+    char *bytes = arena_copy(&test_arena, whole.at, whole.size);
+    const char *last = memmem(bytes, whole.size, "cfcd2084", 8); // a value of the last column
+    CHECK(last);
+    memset(bytes + (last - bytes) - 60, 0xAA, 60); // the head of its page
+    const char *path = files_write("hole.parquet", (struct text){ bytes, whole.size });
+    struct text names[] = { TEXT("text"), TEXT("absent"), { 0 }, TEXT("id") }, row;
+    struct parquet *parquet;
+    CHECK(!rows_of(path));
+    CHECK(!parquet_open(&parquet, path, NULL));
+    parquet_keep(parquet, names, 4);
+    CHECK(!parquet_next(parquet, &row) && text_is(row, "{\"id\":0,\"text\":null}"));
+    CHECK(!parquet_next(parquet, &row) &&
+          text_is(row, "{\"id\":1,\"text\":\"row 1 \\\"quoted\\\" \xC3\xA9\\n\"}"));
+    for (int i = 2; i < 41; i++)
+        CHECK(!parquet_next(parquet, &row));
+    CHECK(!row.at);
+    parquet_close(parquet);
 }

@@ -277,6 +277,8 @@ static enum err take(void *context, void *at, bool *more)
         if (!is_plain)
             TRY(run->reading->from ? detect_from_start(run, &item->block)
                                    : detect(run, &item->block));
+        if (!is_plain && !run->schema->nested)
+            source_keep(&run->source, run->schema->columns, RECORD_FIELDS);
         add_shape(run, file, is_plain ? NULL : run->schema);
     }
     item->schema = is_plain ? NULL : run->schema;
