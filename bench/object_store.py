@@ -6,7 +6,8 @@
 
 WORK is a new folder for the server's copies. Each file is put into a bucket under a key with spaces and "=", profiled from the disk and from
 the bucket in turn, twice each; the lengths of all examples have to be the same bytes. Then the same through a proxy that answers
-half of all requests with 503 or cuts their bodies, and with wrong keys. Last, everything that was printed is searched for the secret.
+half of all requests with 503 or cuts their bodies, and with a key that it does not know (s3rver 3.7.1 does not check signatures of
+version 4; test/stand_ins/object_store.py does). Last, everything that was printed is searched for the secret.
 """
 import datetime
 import hashlib
@@ -151,9 +152,7 @@ try:
         stormy = profile(address, proxy.server_address[1], AWS_MAX_ATTEMPTS="12")
         print(f"  with 503 ({Storm.storms}) and bodies cut short ({Storm.cuts}): {stormy[0]:.1f} s; "
               f"lengths {'the same' if stormy[3] == disk[0][3] else 'DIFFER: ' + stormy[4]}", flush=True)
-    for more in ({"AWS_SECRET_ACCESS_KEY": SECRET + "x"}, {"AWS_ACCESS_KEY_ID": "OTHER"}):
-        print(" ", *more, "wrong:", profile(address, port, **more)[4])
-    print("  the folder:", profile("s3://data/a b", port)[4])
+    print("  another access key:", profile(address, port, AWS_ACCESS_KEY_ID="OTHER")[4])
     print("  an absent key:", profile("s3://data/absent", port)[4])
     print("  secret in what was printed and written:", said.count(SECRET))
 finally:

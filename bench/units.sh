@@ -6,7 +6,7 @@
 # The data is made from the rows of FILE (JSON Lines with a text after "question": or "content":), varied so that rows differ but for a
 # few: once as 60 files, once as one. Workers are started by a Slurm array, by srun, by mpirun and by two shells, one after the other,
 # until as many were killed with SIGKILL as was asked; the next ones complete the work. A Slurm of one node is started on loopback.
-# GPUHOURS names the program, TOKENIZER its tokenizer, UNIT the size of a unit, SEED the moments of the kills.
+# GPUHOURS names the program, TOKENIZER its tokenizer, UNIT the size of a unit, SEED the moments of the kills, PARTS the numbers of files.
 set -u
 megabytes=$1 kills_wanted=$2
 shift 2
@@ -106,7 +106,7 @@ random() { # MOST: a number below it
 kill_some() { # COUNT: at random moments
     for i in $(seq "$1"); do
         [ $kills -lt "$kills_wanted" ] || return
-        sleep "$(($(random 3))).$(printf %02d "$(random 100)")"
+        sleep "$(random 2).$(printf %02d "$(random 100)")"
         set -- $(workers)
         [ $# -gt 0 ] || continue
         shift "$(random $#)"
@@ -174,7 +174,7 @@ one_form() { # FOLDER
 }
 
 start_slurm || { echo "Slurm does not start here"; exit 77; }
-for parts in 60 1; do
+for parts in ${PARTS:-60 1}; do
     make_data "$megabytes" $parts "$work/data$parts" "$@"
     echo "$(du -sk --apparent-size "$work/data$parts" | cut -f1) KB in $parts files:"
     one_form "$work/data$parts"

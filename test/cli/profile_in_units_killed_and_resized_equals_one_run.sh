@@ -30,11 +30,13 @@ for unit in 1777 20011; do
     (share 2/3) >/dev/null
     rm -f "$(ls -d counted-$unit/*.unit | head -1)"
     "$program" profile --merge counted-$unit --out merged.json >/dev/null 2>said && echo "merged too early"
-    echo "exit $?: $(sed 's/: [0-9]* of .* being [0-9]* (.*)/: … are missing/' said)"
+    echo "exit $?: $(sed 's/: [0-9]* of .*)/: …/' said)"
+    touch -d '2 hours ago' counted-$unit/left.tmp # by a worker that was killed
     (share 1/1) >done || exit
     sed 's/: [0-9]* counted now, [0-9]* were there/: …/' done
     "$program" profile --merge counted-$unit --out merged.json --lengths merged.csv --quiet >/dev/null
     cmp one.json merged.json && cmp one.csv merged.csv && echo "$unit: equal to one run"
+    [ ! -e counted-$unit/left.tmp ] && echo "left by killed workers: nothing"
 done
 [ $kills -ge 4 ] && echo "killed" # how many of them were still alive depends on the machine
 rm counted-20011/units.json

@@ -56,6 +56,10 @@ printf '[work]\naws_access_key_id = AKIDTEST\naws_secret_access_key = %s\n' "$AW
 printf abc > "$HOME/.cache/huggingface/hub/datasets--org--name/refs/main"
 cp "$train" "$HOME/.cache/huggingface/hub/datasets--org--name/snapshots/abc/data/train-00000.jsonl"
 same "the hub's cache" "$train" hf://datasets/org/name/data
+counted() { "$GPUHOURS" profile s3://data/split/train.jsonl "s3://data/a b" s3://data/rows.parquet --tokenizer test/data/small_tokenizer.json --template plain --bad-rows skip "$@" > "$work/text" 2>&1 || cat "$work/text"; }
+counted --out "$work/one.json"
+counted --units "$work/units" --unit-size 20011 --out "$work/units.json"
+cmp "$work/one.json" "$work/units.json" && echo "work units of objects: the same profile"
 echo
 refused() { profile "$@"; echo "$? $(sed "s|$at|AT|g; s|$work|DIR|g" "$work/errors")"; cat "$work/text" "$work/errors" >> "$work/said"; }
 refused s3://data/absent.jsonl

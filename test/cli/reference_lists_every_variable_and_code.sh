@@ -6,6 +6,7 @@ trap 'rm -rf "$work"' EXIT
     grep -rhoE 'getenv\("[A-Z_]+"\)' src | sed 's/.*"\(.*\)".*/\1/'
     sed -n 's/^#define PRODUCT_KERNELS "\(.*\)"/\1/p' src/train/cpu/product.h
     sed -n '/variables\[\]/s/"\([A-Z_]*\)"/\n\1\n/gp' src/train/group_mpi.c src/cli/terminal/print.c | grep -E '^[A-Z_]+$'
+    sed -n '/schedulers\[\]/,/^};/s/"\([A-Z_]*\)"/\n\1\n/gp' src/host/shard.c | grep -E '^[A-Z_]+$'
 } | sort -u >"$work/source"
 "$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_]*\).*/\1/p' | sort -u >"$work/help"
 diff "$work/source" "$work/help" && echo "variables agree"

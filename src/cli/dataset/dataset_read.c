@@ -275,8 +275,8 @@ static enum err take(void *context, void *at, bool *more)
     item->folder = image_folder(run, &item->block);
     if (run->shape_file != file + 1 && (is_plain || has_rows(&item->block))) {
         if (!is_plain)
-            TRY(run->reading->from ? detect_from_start(run, &item->block)
-                                   : detect(run, &item->block));
+            TRY(run->reading->to ? detect_from_start(run, &item->block)
+                                 : detect(run, &item->block));
         if (!is_plain && !run->schema->nested)
             source_keep(&run->source, run->schema->columns, RECORD_FIELDS);
         add_shape(run, file, is_plain ? NULL : run->schema);

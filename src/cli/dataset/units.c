@@ -10,9 +10,11 @@
 #include "host/clock.h"
 #include "host/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 const struct field units_fields[] = {
@@ -60,15 +62,27 @@ static void name_units(struct units *units, struct text what)
     units->key = digest(units->arena, out_view(&all));
 }
 
-static const char *result_path(struct arena *arena, const struct units *units, size_t unit)
+// The files of a result; the last two only where ids are wanted.
+enum { COUNTED, IDS, LEARNED, STREAMS };
+static const char *const endings[STREAMS] = { "unit", "ids", "learned" };
+
+static const char *result_path(struct arena *arena, const struct units *units, size_t unit,
+                               const char *ending)
 {
-    return text_format(arena, "%s/%s.unit", units->folder, units->keys[unit]);
+    return text_format(arena, "%s/%s.%s", units->folder, units->keys[unit], ending);
+}
+
+static int streams_of(const struct units *units)
+{
+    return units->wants_ids ? STREAMS : COUNTED + 1;
 }
 
 static bool is_done(const struct units *units, size_t unit)
 {
     struct arena scratch = { 0 };
-    bool done = !access(result_path(&scratch, units, unit), F_OK);
+    bool done = true;
+    for (int i = 0; i < streams_of(units) && done; i++)
+        done = !access(result_path(&scratch, units, unit, endings[i]), F_OK);
     arena_release(&scratch);
     return done;
 }
@@ -92,7 +106,7 @@ enum err units_check(const struct units *units)
     struct arena scratch = { 0 };
     enum err err =
         fail(ERR_ANSWER,
-             "%s: %zu of %zu units are missing, the first one being %zu (%s); start their "
+             "%s: units are missing: %zu of %zu, the first one is number %zu (%s); start their "
              "workers again",
              units->folder, missing, manifest->count, first + 1,
              manifest_name(&scratch, manifest, &manifest->units[first]));
@@ -122,7 +136,8 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
                            .folder = options->units,
                            .head = dataset_head(dataset),
                            .settings = *settings,
-                           .raw_pairs = dataset->rule.chat.raw_pairs };
+                           .raw_pairs = dataset->rule.chat.raw_pairs,
+                           .wants_ids = options->wants_ids };
     if (dataset->needs_date)
         return fail(ERR_USAGE, "the chat template shows today's date: give --date, so that all "
                                "units see the same one");
@@ -132,7 +147,8 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
     list_files(out);
     struct text identity = out_view(&dataset->identity);
     name_units(out,
-               text_of(text_format(out->arena, "unit 1\n%s\n%.*s", program, TEXT_ARGS(identity))));
+               text_of(text_format(out->arena, "%s 1\n%s\n%.*s", out->wants_ids ? "tokens" : "unit",
+                                   program, TEXT_ARGS(identity))));
     if (mkdir(out->folder, 0777) && errno != EEXIST)
         return fail(ERR_INPUT, "%s: cannot be created: %s", out->folder, strerror(errno));
     return units_write_document(out);
@@ -140,71 +156,106 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
 
 // --- one unit ----------------------------------------------------------------
 
-// Results are summed in slices, as they are written.
+// A result is written, and summed, in slices.
 enum { SLICE_BYTES = 1 << 16 };
+
+struct stream {
+    struct file_new file;
+    struct out out;
+    uint64_t sum;
+};
 
 struct result {
     const struct units *units;
     struct counted_writer writer;
     struct arena arena;
-    struct out out;
-    struct file_new file;
-    uint64_t sum;
+    struct stream streams[STREAMS];
 };
 
-static enum err flush(struct result *result, size_t slice)
+static enum err flush(struct stream *stream, size_t slice)
 {
-    struct out *out = &result->out;
+    struct out *out = &stream->out;
     size_t done = 0;
-    for (; out->size - done >= slice && done < out->size; done += slice) {
+    for (; slice && out->size - done >= slice; done += slice) {
         struct text piece = { out->at + done, slice };
-        result->sum = checksum(piece, result->sum);
-        TRY(file_append(&result->file, piece));
+        stream->sum = checksum(piece, stream->sum);
+        TRY(file_append(&stream->file, piece));
     }
-    memmove(out->at, out->at + done, out->size - done);
+    if (done)
+        memmove(out->at, out->at + done, out->size - done);
     out->size -= done;
     return OK;
+}
+
+static enum err put(struct stream *stream, const void *at, size_t size)
+{
+    if (size)
+        out_bytes(&stream->out, at, size);
+    return flush(stream, SLICE_BYTES);
 }
 
 static enum err add(void *context, const struct example *example)
 {
     struct result *result = context;
     const struct inputs *inputs = &result->units->manifest.inputs;
-    size_t file = result->writer.file;
+    size_t file = result->writer.file, tokens = (size_t)example->tokens;
     while (file + 1 < inputs->count && strcmp(inputs->paths[file], example->file))
         file++;
     counted_put(&result->writer, file, example);
-    return result->out.size < SLICE_BYTES ? OK : flush(result, SLICE_BYTES);
+    if (result->units->wants_ids && !example->problem) {
+        TRY(put(&result->streams[IDS], example->ids, tokens * sizeof *example->ids));
+        TRY(put(&result->streams[LEARNED], example->learned, tokens));
+    }
+    return flush(&result->streams[COUNTED], SLICE_BYTES);
 }
 
 // The rest, and the sum of all.
+static enum err close_stream(struct stream *stream)
+{
+    TRY(flush(stream, SLICE_BYTES));
+    TRY(flush(stream, stream->out.size));
+    TRY(file_append(&stream->file,
+                    (struct text){ (const char *)&stream->sum, sizeof stream->sum }));
+    return file_commit(&stream->file);
+}
+
+// What counts as done comes last.
 static enum err finish(struct result *result, const struct dataset_reading *reading)
 {
     counted_put_end(&result->writer, reading->shapes, reading->shape_count, reading->lines);
-    TRY(flush(result, SLICE_BYTES));
-    if (result->out.size)
-        TRY(flush(result, result->out.size));
-    TRY(file_append(&result->file,
-                    (struct text){ (const char *)&result->sum, sizeof result->sum }));
-    TRY(file_commit(&result->file));
+    for (int i = streams_of(result->units); i > 0; i--)
+        TRY(close_stream(&result->streams[i - 1]));
     return file_sync_folder(result->units->folder);
+}
+
+static enum err create(struct result *result, size_t unit)
+{
+    const struct units *units = result->units;
+    for (int i = 0; i < streams_of(units); i++)
+        TRY(file_create(&result->streams[i].file,
+                        result_path(&result->arena, units, unit, endings[i])));
+    return OK;
 }
 
 static enum err count_unit(struct units *units, struct dataset *dataset, size_t index,
                            struct progress *bar, int64_t before_bytes)
 {
     const struct manifest_unit *unit = &units->manifest.units[index];
-    struct result result = { .units = units, .file = { .fd = -1 } };
-    result.out = (struct out){ .arena = &result.arena };
-    result.writer = (struct counted_writer){ .out = &result.out, .file = unit->file };
+    struct result result = { .units = units };
+    struct arena arenas[STREAMS] = { 0 };
+    for (int i = 0; i < STREAMS; i++)
+        result.streams[i] = (struct stream){ .file = { .fd = -1 }, .out = { .arena = &arenas[i] } };
+    result.writer =
+        (struct counted_writer){ .out = &result.streams[COUNTED].out, .file = unit->file };
     struct dataset_reading reading = { .context = &result,
                                        .give = add,
+                                       .wants_ids = units->wants_ids,
                                        .quiet = true,
                                        .from = unit->from,
                                        .to = unit->to,
                                        .progress = bar,
                                        .before_bytes = before_bytes };
-    enum err err = file_create(&result.file, result_path(&result.arena, units, index));
+    enum err err = create(&result, index);
     if (!err)
         err =
             dataset_read(dataset, units->manifest.inputs.paths + unit->file, unit->files, &reading);
@@ -214,7 +265,10 @@ static enum err count_unit(struct units *units, struct dataset *dataset, size_t 
         err = manifest_check(&units->manifest, unit);
     if (!err)
         err = finish(&result, &reading);
-    file_abandon(&result.file);
+    for (int i = 0; i < STREAMS; i++) {
+        file_abandon(&result.streams[i].file);
+        arena_release(&arenas[i]);
+    }
     arena_release(&result.arena);
     return err;
 }
@@ -340,7 +394,7 @@ static enum err read_result(struct units *units, size_t index, struct dataset_re
                             struct place *place)
 {
     const struct manifest_unit *unit = &units->manifest.units[index];
-    const char *path = result_path(units->arena, units, index);
+    const char *path = result_path(units->arena, units, index, endings[COUNTED]);
     struct file file;
     TRY(file_open(&file, path));
     enum err err = check_sum(file.text, path);
@@ -369,13 +423,65 @@ static enum err read_result(struct units *units, size_t index, struct dataset_re
     return err;
 }
 
+// When all results are there, removes what killed workers left. A worker adds to its files all the
+// time: one that was not touched for an hour is nobody's.
+static void remove_leftovers(const struct units *units)
+{
+    DIR *folder = opendir(units->folder);
+    struct arena scratch = { 0 };
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        struct stat about;
+        const char *path = text_format(&scratch, "%s/%s", units->folder, entry->d_name);
+        if (text_ends(text_of(entry->d_name), ".tmp") && !lstat(path, &about) &&
+            S_ISREG(about.st_mode) && about.st_mtime < time(NULL) - 3600)
+            unlink(path);
+    }
+    if (folder)
+        closedir(folder);
+    arena_release(&scratch);
+}
+
 enum err units_read(struct units *units, struct dataset_reading *reading)
 {
     struct place place = { 0 };
     TRY(units_check(units));
+    remove_leftovers(units);
     for (size_t i = 0; i < units->manifest.count; i++)
         TRY(read_result(units, i, reading, &place));
     reading->files = units->head.files;
     reading->file_count = units->head.file_count;
     return OK;
+}
+
+// --- tokens ------------------------------------------------------------------
+
+static enum err open_stream(struct file *file, const struct units *units, size_t unit, int stream)
+{
+    struct arena scratch = { 0 };
+    const char *path = result_path(&scratch, units, unit, endings[stream]);
+    enum err err = file_open(file, path);
+    if (!err)
+        err = check_sum(file->text, path);
+    arena_release(&scratch);
+    return err;
+}
+
+enum err units_open_tokens(struct units_tokens *out, const struct units *units, size_t unit)
+{
+    *out = (struct units_tokens){ 0 };
+    TRY(open_stream(&out->ids_file, units, unit, IDS));
+    TRY(open_stream(&out->learned_file, units, unit, LEARNED));
+    out->ids = (const void *)out->ids_file.text.at;
+    out->learned = (const uint8_t *)out->learned_file.text.at;
+    out->count = (int64_t)(out->learned_file.text.size - sizeof(uint64_t));
+    if (out->ids_file.text.size - sizeof(uint64_t) != (size_t)out->count * sizeof *out->ids)
+        return fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
+                    units->folder, units->keys[unit]);
+    return OK;
+}
+
+void units_close_tokens(struct units_tokens *tokens)
+{
+    file_close(&tokens->ids_file);
+    file_close(&tokens->learned_file);
 }

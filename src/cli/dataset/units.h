@@ -16,6 +16,7 @@
 #pragma once
 
 #include "cli/dataset/dataset.h"
+#include "host/file.h"
 #include "host/manifest.h"
 #include "host/shard.h"
 
@@ -23,6 +24,7 @@ struct units_options {
     const char *units; // the folder; NULL: no units
     const char *shard; // host/shard
     double unit_size;  // in bytes
+    bool wants_ids;    // the tokens too. No option
 };
 extern const struct field units_fields[];
 
@@ -37,6 +39,7 @@ struct units {
     struct profile head;              // tokenizer, template, files: all that is no count
     struct profile_settings settings; // of batches, as given
     bool raw_pairs;                   // as the stack's trainer reads pairs (core/data/packing.h)
+    bool wants_ids;                   // results have the tokens too
 };
 
 // `program` is its version. Writes units.json. ERR_INPUT if the folder has another job's.
@@ -64,7 +67,17 @@ enum err units_check(const struct units *units); // ERR_ANSWER if results are mi
 enum err units_profile(struct profile *out, struct lengths *lengths, struct units *units,
                        const char *lengths_path);
 
-// Gives the examples of all units, in order, and fills shapes and files.
+// The tokens of a unit's examples, one after the other, and for each whether it is learned.
+struct units_tokens {
+    struct file ids_file, learned_file;
+    const int32_t *ids;
+    const uint8_t *learned;
+    int64_t count;
+};
+enum err units_open_tokens(struct units_tokens *out, const struct units *units, size_t unit);
+void units_close_tokens(struct units_tokens *tokens); // a zeroed one is fine
+
+// Gives the examples of all units, in order and without their ids, and fills shapes and files.
 enum err units_read(struct units *units, struct dataset_reading *reading);
 
 enum err units_write_document(const struct units *units);
