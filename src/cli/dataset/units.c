@@ -18,13 +18,10 @@
 #include <unistd.h>
 
 const struct field units_fields[] = {
-    FIELD(units_options, units, TEXT,
-          "folder for the results of work units; a command that is repeated does what is missing",
+    FIELD(units_options, units, TEXT, "folder for results of work units, used again",
           .value = "DIR", .fallback = "none"),
-    FIELD(
-        units_options, shard, TEXT,
-        "share of the units to count: K/N, auto (Slurm, AWS Batch, SGE, MPI), auto/N (Kubernetes)",
-        .value = "K/N", .fallback = "all of them, then the profile"),
+    FIELD(units_options, shard, TEXT, "share of the units: K/N, auto, or auto/N", .value = "SHARE",
+          .fallback = "all of them"),
     FIELD(units_options, unit_size, BYTES, "size of a unit"),
     { 0 },
 };
