@@ -92,7 +92,7 @@ forecast: $(PROGRAM)
 	 "build/gpuhours is ready. Next comes the CUDA library, for training and pilots on a GPU; it takes" \
 	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
-STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
+STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(BUILD)/stand_in/no_curl.so
 FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
