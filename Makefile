@@ -10,14 +10,13 @@
 #   make manuals  man pages and completions, under build/share
 #   make docs     docs/json.md and docs/reference.md, from the tables
 #   make cuda-parity     compare GPU operations with the CPU's, and time them
-#   make duckdb   the library that reads Parquet, Arrow and remote files
 #   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
 #
 #   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
 #   make check-random    COUNT random requests from SEED keep what must hold between plans
 #   make check-torture   every command, each call of malloc, read, write, fork … failing once
-#   make check-kills     COUNT kills of train, its ranks, watch, pilot, profile and writers of the ledger
+#   make check-kills     COUNT kills of train, its ranks, watch, pilot, profile, its units and writers of the ledger
 #
 #   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
@@ -46,8 +45,8 @@ ifeq ($(SAN),thread) # it does not see how OpenMP and OpenBLAS wait for their th
 OPENBLAS := 0
 endif
 COMPILE  := $(CC) $(LANGUAGE) $(WARNINGS) $(CFLAGS) $(SANITIZE)
-LDLIBS   := -lz -lzstd -lsqlite3 -lyaml -lm -lpthread -ldl
-PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
+LDLIBS   := -lz -lzstd -lbz2 -llzma -lsqlite3 -lyaml -lm -lpthread -ldl
+PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsqlite3-dev libyaml-dev pkg-config libopenblas-dev
 
 # --- what this machine has ---------------------------------------------------
 
@@ -69,13 +68,13 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*/*.c)
-HOST  := $(wildcard src/host/*.c)
+HOST  := $(wildcard src/remote/*.c src/host/*.c)
 ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c src/train/group/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_no_mpi.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
-CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c)
-TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
+CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c src/cli/dataset/*.c)
+TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/remote/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
 object = $(patsubst %,$(BUILD)/obj/%.o,$1)
 LIBRARY := $(call object,$(BASE) $(CORE) $(HOST) $(TRAIN)) $(BUILD)/data.o
@@ -83,7 +82,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench duckdb cuda-parity install uninstall deb manuals docs clean FORCE
+.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench cuda-parity install uninstall deb manuals docs clean FORCE
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -93,13 +92,13 @@ forecast: $(PROGRAM)
 	 "build/gpuhours is ready. Next comes the CUDA library, for training and pilots on a GPU; it takes" \
 	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
-STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so
+STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(BUILD)/stand_in/no_curl.so
 FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
 	$(Q)TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
 	 GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
-	 GPUHOURS_DUCKDB=$(abspath $(wildcard build/duckdb/node_modules/@duckdb/*/libduckdb.so)) $(BUILD)/tests $(ONLY)
+	 $(BUILD)/tests $(ONLY)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
 	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
 check-random: $(BUILD)/few/tests
@@ -108,7 +107,7 @@ check-random: $(BUILD)/few/tests
 check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(or $(JOBS),$(shell nproc)) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
-	$(Q)for what in train ranks watch pilot profile ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
+	$(Q)for what in train ranks watch pilot profile units ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
 	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles
@@ -277,14 +276,6 @@ build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutat
 build/fuzz/deps: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang $(PACKAGES) && touch $@
 .SECONDARY:
-
-# --- DuckDB, loaded at run time if it is installed ---------------------------
-
-DUCKDB := @duckdb/node-bindings-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)@1.5.5-r.5
-duckdb: build/duckdb/node_modules
-build/duckdb/node_modules:
-	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
-	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/duckdb $(DUCKDB)
 
 # --- the page: the same core, compiled for the browser -----------------------
 

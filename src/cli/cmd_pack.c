@@ -3,11 +3,12 @@
 //
 // Two passes: the tokens of all examples are written to a file in order, then rows are packed by
 // length and gathered from that file. Memory is a few bytes per example. The folder is renamed into
-// place when it is complete.
+// place when it is complete. With --units the tokens are in the results of work units instead,
+// which other processes may have made: the data is not read again.
 
 #include "cli/command.h"
 #include "cli/data.h"
-#include "cli/dataset.h"
+#include "cli/dataset/units.h"
 #include "cli/terminal/print.h"
 #include "host/file.h"
 #include "host/npy.h"
@@ -25,6 +26,7 @@ static struct request {
 
 static struct dataset_options data;
 static struct profile_settings settings;
+static struct units_options work;
 
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "folder to write; must not exist", .value = "DIR",
@@ -38,12 +40,14 @@ static const struct options *list_options(struct arena *arena)
     static const struct options groups[] = {
         OPTIONS("reading the data", dataset_fields, &data),
         OPTIONS("rows", profile_settings_fields, &settings, .defaults = &defaults),
+        OPTIONS("work units", units_fields, &work),
         OPTIONS("output", output_fields, &request),
         { 0 },
     };
     (void)arena;
     request = (struct request){ 0 };
     data = (struct dataset_options){ 0 };
+    work = (struct units_options){ .unit_size = UNITS_BYTES, .wants_ids = true };
     settings = (struct profile_settings){ .stack = "native", .batching = BATCHING_PACKED };
     defaults = profile_settings_complete(&settings);
     return groups;
@@ -59,6 +63,7 @@ struct job {
     struct packing packing;
     struct packing_rule rule;
     int64_t tokens, labelled, documents;
+    struct units units;
 };
 
 static const char *path_in(struct job *job, const char *name)
@@ -76,12 +81,17 @@ static enum err add(void *context, const struct example *example)
         return OK;
     }
     lengths_add(&job->lengths, example->tokens, example->labelled);
+    if (work.units)
+        return OK; // the results of the units have the tokens
     TRY(npy_append(&job->ids, example->ids, (size_t)example->tokens));
     return npy_append(&job->labels, example->learned, (size_t)example->tokens);
 }
 
 static enum err tokenise(struct job *job, struct command_line *line)
 {
+    struct dataset_reading counted = { .context = job, .give = add };
+    if (work.units)
+        return units_read(&job->units, &counted);
     TRY(npy_create(&job->ids, path_in(job, "examples.ids"), NPY_INT32));
     TRY(npy_create(&job->labels, path_in(job, "examples.labels"), NPY_UINT8));
     struct dataset_reading reading = {
@@ -94,20 +104,44 @@ static enum err tokenise(struct job *job, struct command_line *line)
 
 // --- second pass: rows -------------------------------------------------------
 
-struct gather {
+// Tokens of examples in order: of a unit, or of all.
+struct part {
     const int32_t *ids;
     const uint8_t *labels;
-    int64_t *starts; // of each example in them
+    int64_t start, end; // among the tokens of all examples
+    struct units_tokens of_unit;
+};
+
+struct gather {
+    struct part *parts;
+    size_t count;
+    int64_t *starts; // of each example among all tokens
     struct npy out_ids, out_labels, rows, documents;
 };
 
+// The part that has a token. An example lies in one part as a whole.
+static const struct part *part_of(const struct gather *from, int64_t token)
+{
+    size_t low = 0, high = from->count - 1;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (token < from->parts[middle].end)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return &from->parts[low];
+}
+
 static enum err put(struct job *job, struct gather *from, int64_t start, int64_t size)
 {
+    const struct part *part = part_of(from, start);
+    start -= part->start;
     for (int64_t i = 0; i < size; i++)
-        job->labelled += from->labels[start + i];
+        job->labelled += part->labels[start + i];
     job->tokens += size;
-    TRY(npy_append(&from->out_ids, from->ids + start, (size_t)size));
-    return npy_append(&from->out_labels, from->labels + start, (size_t)size);
+    TRY(npy_append(&from->out_ids, part->ids + start, (size_t)size));
+    return npy_append(&from->out_labels, part->labels + start, (size_t)size);
 }
 
 // LLaMA-Factory truncates the prompt and the answer; all others truncate the end.
@@ -155,33 +189,78 @@ static enum err finish_all(struct gather *from)
     return npy_finish(&from->documents);
 }
 
-static enum err gather(struct job *job)
+static enum err open_parts(struct job *job, struct gather *from)
 {
-    struct gather from = { .starts = ARENA_NEW(job->arena, int64_t, job->lengths.count + 1) };
-    for (size_t i = 0; i < job->lengths.count; i++)
-        from.starts[i + 1] = from.starts[i] + job->lengths.items[i].tokens;
+    int64_t at = 0;
+    from->parts = ARENA_NEW(job->arena, struct part, job->units.manifest.count);
+    for (size_t i = 0; i < job->units.manifest.count; i++) {
+        struct part *part = &from->parts[from->count++];
+        *part = (struct part){ .start = at };
+        TRY(units_open_tokens(&part->of_unit, &job->units, i));
+        part->ids = part->of_unit.ids;
+        part->labels = part->of_unit.learned;
+        at = part->end = at + part->of_unit.count;
+    }
+    if (at != from->starts[job->lengths.count])
+        return fail(ERR_INPUT,
+                    "%s: the tokens are not those of the counted examples; remove the "
+                    "folder and count again",
+                    job->units.folder);
+    return OK;
+}
+
+static enum err put_all(struct job *job, struct gather *from)
+{
+    enum err err = create_all(job, from);
+    if (!err)
+        err = put_rows(job, from);
+    if (!err)
+        err = finish_all(from);
+    npy_release(&from->out_ids);
+    npy_release(&from->out_labels);
+    npy_release(&from->rows);
+    npy_release(&from->documents);
+    return err;
+}
+
+static enum err gather_units(struct job *job, struct gather *from)
+{
+    enum err err = open_parts(job, from);
+    if (!err)
+        err = put_all(job, from);
+    for (size_t i = 0; i < from->count; i++)
+        units_close_tokens(&from->parts[i].of_unit);
+    return err;
+}
+
+static enum err gather_own(struct job *job, struct gather *from)
+{
     struct file ids, labels = { 0 };
     int64_t count;
+    struct part all = { .end = from->starts[job->lengths.count] };
+    from->parts = &all;
+    from->count = 1;
     TRY(file_open(&ids, job->ids.path));
     enum err err = file_open(&labels, job->labels.path);
     if (!err)
-        err = npy_read((const void **)&from.ids, &count, ids.text, NPY_INT32, job->ids.path);
+        err = npy_read((const void **)&all.ids, &count, ids.text, NPY_INT32, job->ids.path);
     if (!err)
         err =
-            npy_read((const void **)&from.labels, &count, labels.text, NPY_UINT8, job->labels.path);
+            npy_read((const void **)&all.labels, &count, labels.text, NPY_UINT8, job->labels.path);
     if (!err)
-        err = create_all(job, &from);
-    if (!err)
-        err = put_rows(job, &from);
-    if (!err)
-        err = finish_all(&from);
-    npy_release(&from.out_ids);
-    npy_release(&from.out_labels);
-    npy_release(&from.rows);
-    npy_release(&from.documents);
+        err = put_all(job, from);
     file_close(&ids);
     file_close(&labels);
     return err;
+}
+
+static enum err gather(struct job *job)
+{
+    struct gather from = { .starts = ARENA_NEW(job->arena, int64_t, job->lengths.count + 1) };
+    from.starts[0] = 0;
+    for (size_t i = 0; i < job->lengths.count; i++)
+        from.starts[i + 1] = from.starts[i] + job->lengths.items[i].tokens;
+    return work.units ? gather_units(job, &from) : gather_own(job, &from);
 }
 
 // --- the index ---------------------------------------------------------------
@@ -266,10 +345,31 @@ static enum err make(struct job *job, struct command_line *line, struct out *doc
         return fail(ERR_INPUT, "%s: no usable row in the data", line->positional[0]);
     TRY(gather(job));
     TRY(write_index(job, document));
-    remove(job->ids.path);
-    remove(job->labels.path);
+    if (!work.units) {
+        remove(job->ids.path);
+        remove(job->labels.path);
+    }
     if (rename(job->folder, request.out))
         return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
+    return OK;
+}
+
+// Tokenizes the units of a share; without --shard, all that are missing.
+static enum err count_units(struct job *job, struct command_line *line)
+{
+    struct shard shard;
+    struct units_work done = { .quiet = line->common.quiet,
+                               .lines = line->common.json && work.shard };
+    TRY(shard_read(&shard, work.shard));
+    TRY(units_open(&job->units, &job->dataset, line->positional, (size_t)line->positional_count,
+                   &work, &settings, command_version));
+    TRY(units_work(&job->units, &job->dataset, &shard, &done));
+    if (work.shard && !line->common.json)
+        print_put("  units       %zu of this share: %zu tokenized now, %zu were there; %zu of %zu "
+                  "are in %s\n              when all are, the same command without --shard packs "
+                  "them\n",
+                  done.mine, done.counted, done.done - done.counted, units_present(&job->units),
+                  job->units.manifest.count, job->units.folder);
     return OK;
 }
 
@@ -291,9 +391,11 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "pack needs data: files, folders or - for standard input");
-    if (!request.out)
+    if (work.shard && !work.units)
+        return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
+    if (!request.out && !work.shard)
         return fail(ERR_USAGE, "pack needs --out: the folder to write");
-    if (!access(request.out, F_OK))
+    if (request.out && !access(request.out, F_OK))
         return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
     const struct packing_trainer *trainer;
     settings.stack = settings.stack ? settings.stack : "native";
@@ -305,6 +407,10 @@ static enum err run(struct command_line *line)
     if (!job.dataset.rule.exact)
         return fail(ERR_USAGE, "pack writes token ids and needs the model's own tokenizer: give "
                                "--tokenizer, or --model with its folder");
+    if (work.units)
+        TRY(count_units(&job, line));
+    if (work.shard)
+        return OK;
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
     if (mkdir(job.folder, 0700)) // tokens are text
         return fail(ERR_INPUT, "%s: cannot be created: %s", job.folder, strerror(errno));
@@ -329,6 +435,8 @@ static const char *const first[] = { "model",  "tokenizer", "template", "context
 static const struct command_example examples[] = {
     { "rows of up to 512 tokens",
       "gpuhours pack train.jsonl --model ./model --context 512 --out packed" },
+    { "tokenized in units by several processes; then the same command without --shard packs",
+      "gpuhours pack train.jsonl --model ./model --context 512 --units tokens --shard 1/1" },
     { 0 },
 };
 

@@ -2,7 +2,7 @@
 // gpuhours plan: the whole chain, from data or a token count to hours, cost and warnings.
 
 #include "cli/data.h"
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "cli/from.h"
 #include "cli/ledger_entry.h"
 #include "cli/prices.h"

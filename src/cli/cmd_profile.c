@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/data.h"
-#include "cli/dataset.h"
+#include "cli/dataset/units.h"
 #include "cli/ledger_entry.h"
 #include "cli/terminal/print.h"
 #include "host/file.h"
@@ -18,13 +18,14 @@ static struct request {
 
 static struct dataset_options data;
 static struct profile_settings settings;
+static struct units_options work;
 
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "file to write; - is standard output", .value = "FILE",
           .fallback = "profile.json, or none with --json"),
     FIELD(request, lengths, TEXT, "CSV file to write: tokens of each example, in file order",
           .value = "FILE", .fallback = "none"),
-    FIELD(request, merge, FLAG, "the files are profiles: merge them into one"),
+    FIELD(request, merge, FLAG, "merge profiles, or the folder of all units, into one"),
     { 0 },
 };
 
@@ -42,6 +43,7 @@ static const struct options *list_options(struct arena *arena)
     static const struct options groups[] = {
         OPTIONS("reading the data", dataset_fields, &data),
         OPTIONS("simulated batches", profile_settings_fields, &settings, .defaults = &defaults),
+        OPTIONS("work units", units_fields, &work),
         OPTIONS("output", output_fields, &request),
         { 0 },
     };
@@ -49,6 +51,7 @@ static const struct options *list_options(struct arena *arena)
     request = (struct request){ 0 };
     data = (struct dataset_options){ 0 };
     settings = (struct profile_settings){ .batching = -1 };
+    work = (struct units_options){ .unit_size = UNITS_BYTES };
     defaults = complete(settings);
     return groups;
 }
@@ -89,6 +92,58 @@ static enum err merge(struct profile *out, struct command_line *line)
     return profile_finish(out, line->arena, NULL, &settings);
 }
 
+// The units of a folder, without their data.
+static enum err merge_units(struct profile *out, struct command_line *line)
+{
+    struct units units;
+    struct lengths lengths = { .arena = line->arena };
+    TRY(units_load(&units, line->arena, line->positional[0]));
+    keep_settings(&units.settings);
+    if (settings.stack)
+        TRY(data_trainer(&settings.trainer, line, settings.stack));
+    if (packing_strings_raw(settings.trainer) != units.raw_pairs)
+        return fail(ERR_USAGE,
+                    "%s: the units were counted for another kind of stack, which renders "
+                    "prompts otherwise; count them again with --stack %s",
+                    units.folder, settings.stack ? settings.stack : "hf");
+    TRY(units_profile(out, &lengths, &units, request.lengths));
+    return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
+}
+
+static void print_work(const struct units *units, const struct units_work *done,
+                       const struct shard *shard)
+{
+    size_t all = units->manifest.count, present = units_present(units);
+    print_put("  units       %zu of this share (%lld/%lld): %zu counted now, %zu were there\n",
+              done->mine, (long long)shard->index + 1, (long long)shard->count, done->counted,
+              done->done - done->counted);
+    if (present < all)
+        print_put("              %zu of %zu are in %s; when all are, merge them with\n", present,
+                  all, units->folder);
+    else
+        print_put("              all %zu are in %s; merge them with\n", all, units->folder);
+    print_put("              gpuhours profile --merge %s\n", units->folder);
+}
+
+// Counts the units of a share. Without --shard, and so of all units, merges them too.
+static enum err count_units(struct profile *out, struct lengths *lengths, struct dataset *dataset,
+                            struct command_line *line)
+{
+    struct shard shard;
+    struct units units;
+    struct units_work done = { .quiet = line->common.quiet,
+                               .lines = line->common.json && work.shard };
+    TRY(shard_read(&shard, work.shard));
+    TRY(units_open(&units, dataset, line->positional, (size_t)line->positional_count, &work,
+                   &settings, command_version));
+    TRY(units_work(&units, dataset, &shard, &done));
+    if (!work.shard)
+        return units_profile(out, lengths, &units, request.lengths);
+    if (!line->common.json)
+        print_work(&units, &done, &shard);
+    return OK;
+}
+
 static enum err count(struct profile *out, struct command_line *line)
 {
     struct lengths lengths = { .arena = line->arena };
@@ -101,8 +156,13 @@ static enum err count(struct profile *out, struct command_line *line)
     data.trainer = settings.trainer;
     TRY(data_vision(&data.vision, line, data.model));
     TRY(dataset_open(&dataset, line->arena, &data));
-    TRY(dataset_profile(out, &lengths, &dataset, line->positional, (size_t)line->positional_count,
-                        request.lengths, line->common.quiet));
+    if (work.units)
+        TRY(count_units(out, &lengths, &dataset, line));
+    else
+        TRY(dataset_profile(out, &lengths, &dataset, line->positional,
+                            (size_t)line->positional_count, request.lengths, line->common.quiet));
+    if (work.shard)
+        return OK;
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
@@ -138,11 +198,21 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "profile needs data: files, folders or - for standard input");
-    if (request.merge && request.lengths)
+    bool of_units =
+        request.merge && line->positional_count == 1 && units_is_folder(line->positional[0]);
+    if (work.shard && !work.units)
+        return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
+    if (work.units && request.merge)
+        return fail(ERR_USAGE,
+                    "to merge units, give their folder alone: gpuhours profile --merge %s",
+                    work.units);
+    if (request.merge && request.lengths && !of_units)
         return fail(ERR_USAGE, "--lengths needs the data; profiles that are merged have no order");
     struct profile profile = { 0 };
-    TRY(request.merge ? merge(&profile, line) : count(&profile, line));
-    return write_profile(&profile, line);
+    TRY(of_units        ? merge_units(&profile, line)
+        : request.merge ? merge(&profile, line)
+                        : count(&profile, line));
+    return work.shard ? OK : write_profile(&profile, line);
 }
 
 static const char *const first[] = { "model",  "tokenizer", "template", "labels",
@@ -154,6 +224,8 @@ static const struct command_example examples[] = {
       "gpuhours profile example --model llama-3.1-8b" },
     { "your data with the tokenizer and chat template of a model folder",
       "gpuhours profile train.jsonl --model ./model --out profile.json" },
+    { "in units, by two processes or a job array (--shard auto); then merged",
+      "gpuhours profile train.jsonl --model ./model --units counted --shard 1/2" },
     { "profiles of parts, counted on several machines",
       "gpuhours profile --merge profile.json profile.json --out all.json" },
     { 0 },

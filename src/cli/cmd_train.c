@@ -5,7 +5,7 @@
 // checkpoint in --out if there is one, and writes an adapter or a model that other tools can load.
 
 #include "cli/data.h"
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
 #include "cli/terminal/print.h"

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "core/measured/pilot.h"
 
 #define PILOT_ENGINE_MINUTES 10 // at most, where nothing else is given

@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "train/loader.h"
 
 struct pilot_rows {

@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "host/archive.h"
+#include "host/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     MOST_COLUMNS = 4096,
@@ -356,17 +356,17 @@ static enum err read_message(struct arrow *a, bool *ended)
 static enum err read_footer(struct arrow *a)
 {
     char tail[10], skipped[8];
-    off_t end = (off_t)a->in.size_bytes - (off_t)sizeof tail;
+    int64_t end = (int64_t)a->in.size_bytes - (int64_t)sizeof tail;
     uint32_t size;
     size_t got;
-    if (end < 8 || pread(a->in.fd, tail, sizeof tail, end) != sizeof tail ||
+    if (end < 8 || !archive_read_at(&a->in, end, tail, sizeof tail) ||
         memcmp(tail + 4, "ARROW1", 6))
         return damaged(a, "its end");
     memcpy(&size, tail, 4);
-    if (size > LONGEST_METADATA_BYTES || (off_t)size > end)
+    if (size > LONGEST_METADATA_BYTES || (int64_t)size > end)
         return damaged(a, "its end");
     struct flat f = { arena_alloc(&a->arena, size), size };
-    if (pread(a->in.fd, (void *)f.at, size, end - (off_t)size) != (ssize_t)size)
+    if (!archive_read_at(&a->in, end - (int64_t)size, (void *)f.at, size))
         return damaged(a, "its end");
     TRY(read_schema(a, f, child_of(f, number_at(f, 0, 4), 1)));
     return read_bytes(a, skipped, sizeof skipped, &got); // the magic word and its padding
@@ -448,33 +448,6 @@ static enum err put_struct(struct arrow *a, const struct column *c, int64_t i,
     return OK;
 }
 
-// Bytes as base64, the beginning of them, where they are an image: its size stands there. Other
-// bytes are no text, and null.
-static void put_bytes(struct text bytes, struct json_writer *w, const char *key)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    static const char *const starts[] = { "\x89PNG", "\xFF\xD8\xFF", "RIFF" };
-    enum { MOST = 3 << 14 };
-    bool image = false;
-    for (int k = 0; k < 3; k++)
-        image |= bytes.size > 12 && !memcmp(bytes.at, starts[k], strlen(starts[k]));
-    if (!image) {
-        json_put_string(w, key, NULL);
-        return;
-    }
-    struct arena scratch = { 0 };
-    size_t size = bytes.size < MOST ? bytes.size : MOST;
-    char *out = ARENA_NEW(&scratch, char, size / 3 * 4);
-    for (size_t i = 0; i < size / 3; i++) {
-        const unsigned char *at = (const unsigned char *)bytes.at + 3 * i;
-        uint32_t bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
-        for (int d = 0; d < 4; d++)
-            out[4 * i + (size_t)d] = digits[bits >> (18 - 6 * d) & 63];
-    }
-    json_put_text(w, key, (struct text){ out, size / 3 * 4 });
-    arena_release(&scratch);
-}
-
 static enum err put_value(struct arrow *a, const struct column *c, int64_t i, struct json_writer *w)
 {
     const char *key = c->name.at;
@@ -495,7 +468,7 @@ static enum err put_value(struct arrow *a, const struct column *c, int64_t i, st
     case TYPE_LARGE_BINARY:
         if (!extent(c, i, &start, &end) || (uint64_t)end > c->values.size)
             return damaged(a, "a batch");
-        put_bytes((struct text){ (const char *)c->values.at + start, (size_t)(end - start) }, w,
+        bytes_put((struct text){ (const char *)c->values.at + start, (size_t)(end - start) }, w,
                   key);
         return OK;
     case TYPE_BOOL:
@@ -531,7 +504,7 @@ enum err arrow_next(struct arrow *a, struct text *row)
     return OK;
 }
 
-enum err arrow_open(struct arrow **out, const char *path)
+enum err arrow_open(struct arrow **out, const char *path, const struct object *object)
 {
     *out = NULL;
     struct arrow *a = calloc(1, sizeof *a);
@@ -539,7 +512,7 @@ enum err arrow_open(struct arrow **out, const char *path)
         return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     a->path = path;
     a->text.arena = &a->arena;
-    enum err err = archive_open(&a->in, path, 0);
+    enum err err = object ? archive_open_object(&a->in, object, 0) : archive_open(&a->in, path, 0);
     bool ended = false;
     if (!err && a->in.filled >= 8 && !memcmp(a->in.buffer, "ARROW1", 6))
         err = read_footer(a);

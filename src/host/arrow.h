@@ -8,10 +8,11 @@
 
 #pragma once
 
-#include "base/text.h"
+#include "remote/object.h"
 
 struct arrow;
 
-enum err arrow_open(struct arrow **out, const char *path);
+// A file, or a remote object that is not NULL and outlives the reader.
+enum err arrow_open(struct arrow **out, const char *path, const struct object *object);
 enum err arrow_next(struct arrow *arrow, struct text *row); // .at NULL at the end; valid until next
 void arrow_close(struct arrow *arrow);                      // accepts NULL

@@ -282,6 +282,39 @@ bool file_lies_in(const char *path, const char *folder)
     return found;
 }
 
+// --- writing in pieces -------------------------------------------------------
+
+enum err file_create(struct file_new *file, const char *path)
+{
+    file->path = path;
+    file->fd = create_beside(file->temporary, path, 0666);
+    return file->fd < 0 ? refuse_write(path) : OK;
+}
+
+enum err file_append(struct file_new *file, struct text piece)
+{
+    return write_all(file->fd, piece) ? OK : refuse_write(file->path);
+}
+
+enum err file_commit(struct file_new *file)
+{
+    bool good = !fsync(file->fd) && !rename(file->temporary, file->path);
+    if (!good)
+        return refuse_write(file->path);
+    close(file->fd);
+    file->fd = -1;
+    return OK;
+}
+
+void file_abandon(struct file_new *file)
+{
+    if (file->fd < 0)
+        return;
+    close(file->fd);
+    unlink(file->temporary);
+    file->fd = -1;
+}
+
 enum err file_sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -29,5 +29,21 @@ bool file_lies_in(const char *path, const char *folder);
 // device, FIFO or socket is written in place. "-" is standard output.
 enum err file_write(const char *path, struct text content);
 
+// The same for content that comes in pieces:
+//
+//     TRY(file_create(&file, path));
+//     err = file_append(&file, piece); …
+//     err = err ? err : file_commit(&file);
+//     file_abandon(&file); // removes what was not committed
+struct file_new {
+    const char *path;
+    char temporary[4096];
+    int fd; // -1: committed, or never created
+};
+enum err file_create(struct file_new *file, const char *path);
+enum err file_append(struct file_new *file, struct text piece);
+enum err file_commit(struct file_new *file); // flushes to disk, then renames
+void file_abandon(struct file_new *file);
+
 // Flushes a folder's entries to disk, so that a rename survives a power failure.
 enum err file_sync_folder(const char *path);

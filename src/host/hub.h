@@ -15,6 +15,9 @@
 // ERR_INPUT, naming the places searched, if there is no such model or file.
 enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file);
 
+// The file, folder or pattern in the cache that "hf://datasets/org/name[@revision][/path]" names.
+enum err hub_find_dataset(const char **path, struct arena *arena, const char *address);
+
 // The file to read a tokenizer from: `model` itself if it is a file, else the model's
 // tokenizer.json, tokenizer.model or *.tiktoken.
 enum err hub_find_tokenizer(const char **path, struct arena *arena, const char *model);

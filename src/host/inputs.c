@@ -3,9 +3,13 @@
 
 #include "host/inputs.h"
 
+#include "host/hub.h"
+#include "remote/address.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,32 +21,30 @@ struct finder {
     struct inputs *out;
     struct arena *arena;
     size_t room;
-    bool unknown_size;
 };
 
-static void add(struct finder *f, const char *path, int64_t size_bytes)
+static void add_object(struct finder *f, const char *path, int64_t size_bytes,
+                       const struct object *object)
 {
     struct inputs *out = f->out;
     if (out->count == f->room) {
         size_t room = f->room ? f->room * 2 : 64;
         out->paths = arena_grow(f->arena, out->paths, f->room * sizeof *out->paths,
                                 room * sizeof *out->paths);
+        out->objects = arena_grow(f->arena, out->objects, f->room * sizeof *out->objects,
+                                  room * sizeof *out->objects);
+        out->sizes = arena_grow(f->arena, out->sizes, f->room * sizeof *out->sizes,
+                                room * sizeof *out->sizes);
         f->room = room;
     }
-    out->paths[out->count++] = path;
-    out->total_bytes += size_bytes;
-    f->unknown_size = f->unknown_size || size_bytes < 0;
+    out->paths[out->count] = path;
+    out->objects[out->count] = object;
+    out->sizes[out->count++] = size_bytes;
 }
 
-bool inputs_is_remote(const char *path)
+static void add(struct finder *f, const char *path, int64_t size_bytes)
 {
-    static const char *const schemes[] = {
-        "hf://", "s3://", "gs://", "r2://", "https://", "http://"
-    };
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (!strncmp(path, schemes[i], strlen(schemes[i])))
-            return true;
-    return false;
+    add_object(f, path, size_bytes, NULL);
 }
 
 static bool ends_with(const char *name, const char *ending)
@@ -56,7 +58,7 @@ static bool is_data(const char *name)
     static const char *const endings[] = { ".jsonl",   ".ndjson", ".jsonlines", ".json",
                                            ".csv",     ".tsv",    ".txt",       ".text",
                                            ".parquet", ".arrow",  ".feather" };
-    // The last three are refused by name when they are opened: better than counted as nothing.
+    // The last is refused by name when it is opened: better than counted as nothing.
     static const char *const packed[] = { "", ".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4" };
     static const char *const descriptions[] = { "dataset_info.json", "dataset_infos.json",
                                                 "dataset_dict.json", "state.json" };
@@ -177,17 +179,118 @@ static void keep_train_split(struct finder *f, size_t first, size_t folder_size)
     for (size_t i = first; i < out->count; i++)
         has_train = has_train || split_of(out->paths[i] + folder_size) == SPLIT_TRAIN;
     for (size_t i = first; has_train && i < out->count; i++) {
-        struct stat about;
         if (split_of(out->paths[i] + folder_size) != SPLIT_HELD_OUT) {
-            out->paths[kept++] = out->paths[i];
-            continue;
-        }
-        if (!out->left_out++)
+            out->paths[kept] = out->paths[i];
+            out->objects[kept] = out->objects[i];
+            out->sizes[kept++] = out->sizes[i];
+        } else if (!out->left_out++) {
             out->left_out_name = out->paths[i];
-        if (!stat(out->paths[i], &about))
-            out->total_bytes -= about.st_size;
+        }
     }
     out->count = has_train ? kept : out->count;
+}
+
+static enum err no_data(const char *word, const char *what)
+{
+    return fail(ERR_INPUT,
+                "%s: the %s holds no data file (.jsonl, .json, .csv, .tsv, .txt, .parquet, .arrow; "
+                ".gz, .zst, .bz2 and .xz of these)",
+                word, what);
+}
+
+// --- buckets -----------------------------------------------------------------
+
+// The order of a walk through folders: a folder's name ends where its slash stands.
+static int by_folder(const void *a, const void *b)
+{
+    const char *x = ((const struct object *)a)->name, *y = ((const struct object *)b)->name;
+    while (*x && *x == *y)
+        x++, y++;
+    int left = *x == '/' ? 1 : (unsigned char)*x + (*x != 0),
+        right = *y == '/' ? 1 : (unsigned char)*y + (*y != 0);
+    return left - right;
+}
+
+// Adds the data files below a prefix that ends with a slash, or is the whole bucket.
+static enum err find_below(struct finder *f, const char *prefix, size_t *found)
+{
+    struct object_list list;
+    size_t before = f->out->count, size = strlen(prefix);
+    TRY(object_list(&list, f->arena, prefix));
+    if (list.count)
+        qsort(list.objects, list.count, sizeof *list.objects, by_folder);
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.objects[i].name, *rest = name + size;
+        const char *base = strrchr(name, '/') + 1;
+        if (is_data(base) && *rest != '.' && !strstr(rest, "/."))
+            add_object(f, name, list.objects[i].size_bytes, &list.objects[i]);
+    }
+    *found = list.count;
+    if (f->out->count > before)
+        keep_train_split(f, before, size);
+    return OK;
+}
+
+static enum err find_matching(struct finder *f, const char *pattern)
+{
+    struct object_list list;
+    size_t before = f->out->count;
+    const char *start = text_copy(f->arena, (struct text){ pattern, strcspn(pattern, "*?[") });
+    TRY(object_list(&list, f->arena, start));
+    bool exact = false; // a key of just that name is no pattern
+    for (size_t i = 0; i < list.count; i++)
+        exact = exact || !strcmp(list.objects[i].name, pattern);
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.objects[i].name;
+        bool is_folder = name[strlen(name) - 1] == '/';
+        if (!is_folder && !(exact ? strcmp(name, pattern) : fnmatch(pattern, name, FNM_PATHNAME)))
+            add_object(f, name, list.objects[i].size_bytes, &list.objects[i]);
+    }
+    return f->out->count > before ? OK
+                                  : fail(ERR_INPUT, "%s: no object matches this pattern", pattern);
+}
+
+static enum err find_in_bucket(struct finder *f, const char *word)
+{
+    const char *key = strchr(word + strlen("s3://"), '/'), *asked = word;
+    if (key && strpbrk(key, "*?["))
+        return find_matching(f, word);
+    size_t found = 0, before = f->out->count;
+    if (key && key[1] && word[strlen(word) - 1] != '/') {
+        struct object *object = ARENA_NEW(f->arena, struct object, 1);
+        enum err err = object_find(object, f->arena, word);
+        if (!err)
+            add_object(f, object->name, object->size_bytes, object);
+        if (err != ERR_ANSWER)
+            return err;
+        word = text_format(f->arena, "%s/", word);
+    } else if (!key) {
+        word = text_format(f->arena, "%s/", word);
+    }
+    TRY(find_below(f, word, &found));
+    if (!found)
+        return fail(ERR_INPUT, "%s: there is no such object, and none begins with that", asked);
+    return f->out->count > before || f->out->left_out ? OK : no_data(asked, "prefix");
+}
+
+static enum err find(struct finder *f, const char *word);
+
+static enum err find_address(struct finder *f, const char *word)
+{
+    struct address address;
+    TRY(address_read(&address, word));
+    if (address.kind == ADDRESS_HUB) {
+        const char *path;
+        TRY(hub_find_dataset(&path, f->arena, word));
+        return find(f, path);
+    }
+    if (address.kind != ADDRESS_WEB)
+        return find_in_bucket(f, word);
+    struct object *object = ARENA_NEW(f->arena, struct object, 1);
+    enum err err = object_find(object, f->arena, word);
+    if (!err)
+        add_object(f, object->name, object->size_bytes, object);
+    return err == ERR_ANSWER ? ERR_INPUT : err;
 }
 
 static enum err find(struct finder *f, const char *word)
@@ -195,7 +298,9 @@ static enum err find(struct finder *f, const char *word)
     struct stat about;
     if (!*word)
         return fail(ERR_INPUT, "an empty file name; give - for standard input");
-    if (!strcmp(word, "-") || inputs_is_remote(word)) {
+    if (address_kind(word) != ADDRESS_LOCAL)
+        return find_address(f, word);
+    if (!strcmp(word, "-")) {
         add(f, word, -1);
         return OK;
     }
@@ -212,10 +317,7 @@ static enum err find(struct finder *f, const char *word)
     size_t before = f->out->count;
     TRY(find_in_folder(f, word, 0));
     if (f->out->count == before)
-        return fail(ERR_INPUT,
-                    "%s: the folder holds no data file (.jsonl, .json, .csv, .tsv, .txt, .parquet, "
-                    ".arrow; .gz and .zst of these)",
-                    word);
+        return no_data(word, "folder");
     keep_train_split(f, before, strlen(word));
     return OK;
 }
@@ -227,7 +329,11 @@ enum err inputs_find(struct inputs *out, struct arena *arena, const char *const 
     struct finder f = { .out = out, .arena = arena };
     for (size_t i = 0; i < count; i++)
         TRY(find(&f, words[i]));
-    if (f.unknown_size)
-        out->total_bytes = 0;
+    bool known = true;
+    for (size_t i = 0; i < out->count; i++) {
+        known = known && out->sizes[i] >= 0;
+        out->total_bytes += out->sizes[i];
+    }
+    out->total_bytes = known ? out->total_bytes : 0;
     return OK;
 }

@@ -69,12 +69,13 @@ static enum err make_room(char **buffer, size_t *room, size_t bytes)
 
 // --- opening -----------------------------------------------------------------
 
-static enum err open_table(struct source *s, const char *path, struct text head)
+static enum err open_table(struct source *s, const char *path, const struct object *object,
+                           struct text head)
 {
-    int64_t size_bytes = s->archive.size_bytes;
+    int64_t size_bytes = object ? object->size_bytes : s->archive.size_bytes;
     archive_close(&s->archive);
     s->reading = false;
-    TRY(table_open(&s->table, path, head));
+    TRY(table_open(&s->table, path, object, head));
     s->archive.size_bytes = size_bytes;
     s->reading = true;
     s->cutter = (struct lines_cutter){ .format = LINES_JSON };
@@ -89,18 +90,32 @@ static void drop_byte_order_mark(struct source *s)
     }
 }
 
+// Goes from the first bytes, which said what the file is, to the rows of the range.
+static enum err start_range(struct source *s)
+{
+    TRY(archive_rows(&s->archive, s->options.from, s->options.to));
+    s->pending_size = 0;
+    for (size_t got = 1; !s->options.from && got && s->pending_size < 3; s->pending_size += got)
+        TRY(archive_read(&s->archive, s->pending + s->pending_size, 3 - s->pending_size, &got));
+    drop_byte_order_mark(s);
+    return OK;
+}
+
 // Opens the next file and reads its first bytes, which stay in pending.
 static enum err open_file(struct source *s)
 {
+    const struct object *object = s->inputs.objects[s->next_file];
     const char *path = s->inputs.paths[s->next_file++];
+    double limit = s->options.unpack_ratio_limit;
     s->line = 1;
     s->pending_size = s->scanned = 0;
     s->skipping = s->header_taken = s->ended = false;
     s->names = NULL;
     s->name_count = 0;
-    if (inputs_is_remote(path))
-        return open_table(s, path, (struct text){ 0 });
-    TRY(archive_open(&s->archive, path, s->options.unpack_ratio_limit));
+    if (object && object->has_ranges && table_is_for(path, TEXT(""))) // the rest is not fetched
+        return open_table(s, path, object, TEXT(""));
+    TRY(object ? archive_open_object(&s->archive, object, limit)
+               : archive_open(&s->archive, path, limit));
     s->reading = true;
     TRY(make_room(&s->pending, &s->pending_room, HEAD_BYTES));
     for (size_t got = 1; got && s->pending_size < HEAD_BYTES; s->pending_size += got)
@@ -108,10 +123,12 @@ static enum err open_file(struct source *s)
                          &got));
     struct text head = { s->pending, s->pending_size };
     if (table_is_for(path, head)) {
-        if (s->archive.kind != ARCHIVE_PLAIN || !strcmp(path, "-") || !s->archive.size_bytes)
-            return fail(ERR_INPUT, "%s: Parquet and Arrow files must be uncompressed regular files",
+        if (s->archive.kind != ARCHIVE_PLAIN || !archive_has_places(&s->archive))
+            return fail(ERR_INPUT,
+                        "%s: Parquet and Arrow files must be uncompressed regular files, or lie on "
+                        "a server that gives ranges of bytes",
                         s->archive.name);
-        return open_table(s, path, head);
+        return open_table(s, path, object, head);
     }
     drop_byte_order_mark(s);
     head.size = s->pending_size;
@@ -131,7 +148,7 @@ static enum err open_file(struct source *s)
         s->cutter.separator =
             lines_separator((struct text){ head.at, end ? (size_t)(end - head.at) : head.size });
     }
-    return OK;
+    return s->options.to ? start_range(s) : OK;
 }
 
 // --- filling a block ---------------------------------------------------------
@@ -322,4 +339,44 @@ enum err source_next(struct source *s, struct block *b, bool *more)
         if (b->rows.at < b->rows.end)
             return OK;
     }
+}
+
+void source_keep(struct source *s, const struct text *names, size_t count)
+{
+    if (s->table)
+        table_keep(s->table, names, count);
+}
+
+// --- ranges of a file --------------------------------------------------------
+
+bool source_has_lines(const char *path)
+{
+    struct arena arena = { 0 };
+    struct source source;
+    struct block block = { 0 };
+    bool more = false;
+    enum err err = source_open(&source, &arena, &path, 1, &(struct source_options){ 0 });
+    if (!err)
+        err = source_next(&source, &block, &more);
+    enum lines_format format = block.rows.cutter.format;
+    bool lines = !err && more && !block.is_table && source.archive.kind == ARCHIVE_PLAIN &&
+                 source.archive.size_bytes && (format == LINES_JSON || format == LINES_TEXT);
+    source_block_release(&block);
+    source_close(&source);
+    arena_release(&arena);
+    return lines;
+}
+
+int64_t source_lines_before(const char *path, int64_t from)
+{
+    struct archive archive;
+    char buffer[4096];
+    int64_t lines = 0;
+    if (archive_open(&archive, path, 0))
+        return 0;
+    if (!archive_rows(&archive, 0, from))
+        for (size_t got; !archive_read(&archive, buffer, sizeof buffer, &got) && got;)
+            lines += lines_count((struct text){ buffer, got });
+    archive_close(&archive);
+    return lines;
 }

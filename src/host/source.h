@@ -13,7 +13,7 @@
 //     source_close(&source);
 //
 // Files are read as streams (base/lines cuts them, host/archive unpacks them, host/table reads
-// Parquet, Arrow and remote ones as JSON Lines), never as a whole: memory is one block plus the row
+// Parquet and Arrow as JSON Lines), never as a whole: memory is one block plus the row
 // that crosses its end. They are read, not mapped: a file that shrinks meanwhile ends early instead
 // of killing the program, and the resident size stays flat. Other threads may work on blocks while
 // source_next() fills further ones (host/pool); only one thread calls it at a time, and the blocks
@@ -33,6 +33,8 @@ struct source_options {
     size_t block_bytes;        // 0: SOURCE_BLOCK_BYTES
     size_t row_limit_bytes;    // 0: SOURCE_ROW_LIMIT_BYTES; at least 64 KiB
     double unpack_ratio_limit; // 0: ARCHIVE_RATIO_LIMIT
+    int64_t from, to; // of one file whose rows are lines: those that begin there; 0, 0: all. Lines
+                      // are counted from the first of them
 };
 
 enum { SOURCE_BLOCK_BYTES = 1 << 20, SOURCE_ROW_LIMIT_BYTES = 64 << 20 };
@@ -78,5 +80,14 @@ enum err source_open(struct source *source, struct arena *arena, const char *con
                      size_t count, const struct source_options *options);
 enum err source_next(struct source *source, struct block *block, bool *more);
 void source_close(struct source *source);
+
+// Says which columns of the open file the next blocks need; of a table, others are not read.
+void source_keep(struct source *source, const struct text *names, size_t count);
+
+// Whether the rows of a file are its lines, so that it can be read from any place on.
+bool source_has_lines(const char *path);
+
+// How many lines of the file end before those of a range. For error messages: it reads them all.
+int64_t source_lines_before(const char *path, int64_t from);
 
 void source_block_release(struct block *block); // accepts a zeroed one

@@ -39,6 +39,11 @@ write profile profile example --model llama-3.1-8b --json
 write bad profile "$work/bad.jsonl" --bad-rows skip --model llama-3.1-8b --json
 keys profile profile.json bad.json
 
+write unit profile $rows --tokenizer $model --units "$work/counted" --shard 1/1 --json
+cp "$work/counted/units.json" "$work/units.json"
+keys unit unit.json
+keys units units.json
+
 write memory memory --model llama-3.1-8b --gpu h100 --json
 keys memory memory.json
 

@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
     # Of each launcher the variable of the rank; of our own all but the one that only --ranks sets.
     sed -n '/launchers\[\]/,/^};/s/^ *{ "[^"]*", "\([A-Z_]*\)".*/\1/p' src/train/group/group_place.c
     sed -n '/LISTENER/d; s/^#define GROUP_PLACE_[A-Z]* "\(.*\)".*/\1/p' src/train/group/group_place.h
+    sed -n '/schedulers\[\]/,/^};/s/"\([A-Z_]*\)"/\n\1\n/gp' src/host/shard.c | grep -E '^[A-Z_]+$'
 } | sort -u >"$work/source"
 "$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_]*\).*/\1/p' | sort -u >"$work/help"
 diff "$work/source" "$work/help" && echo "variables agree"

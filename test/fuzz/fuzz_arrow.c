@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         abort();
     struct arrow *arrow;
     struct text row = { "", 0 };
-    if (!arrow_open(&arrow, path))
+    if (!arrow_open(&arrow, path, NULL))
         for (int64_t total = 0; total < 64 << 20 && row.at; total += (int64_t)row.size)
             if (arrow_next(arrow, &row))
                 break;

@@ -12,7 +12,7 @@ static const char *rows(const char *path)
 {
     struct arrow *arrow;
     struct out out = { .arena = &test_arena };
-    enum err err = arrow_open(&arrow, path);
+    enum err err = arrow_open(&arrow, path, NULL);
     struct text row = { 0 };
     while (!err && !(err = arrow_next(arrow, &row)) && row.at)
         out_put(&out, "%.*s\n", TEXT_ARGS(row));

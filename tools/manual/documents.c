@@ -346,6 +346,8 @@ static const struct documents_key profile_keys[] = {
     KEY("unlabelled_examples", "integer", "examples without a labelled token"),
     KEY("duplicate_examples", "integer", "examples that occurred before"),
     KEY("duplicates_exact", "boolean", "whether duplicates were counted over all files"),
+    KEY("duplicates_spread", "number", "relative standard deviation of their number, an estimate",
+        .when = "of more than 4 million distinct texts", .since = "0.5.0"),
     KEY("media_examples", "integer", "examples with images, video or sound that are not counted",
         .since = "0.3.0"),
     KEY("adapted_examples", "integer",
@@ -414,6 +416,46 @@ static const struct documents_key profile_keys[] = {
     KEY("warnings[].text", "string", "sentence", .when = "if there are any", .since = "0.3.0"),
     { 0 },
 };
+
+#define SINCE .since = "0.5.0"
+static const struct documents_key unit_keys[] = {
+    KEY("kind", "string", "\"unit\"", SINCE),
+    KEY("version", "integer", "1", SINCE),
+    KEY("unit", "integer", "the work unit that was just counted, from 1", SINCE),
+    KEY("units", "integer", "units of the dataset", SINCE),
+    KEY("mine", "integer", "units of this share", SINCE),
+    KEY("done", "integer", "those of them whose results are there", SINCE),
+    KEY("bytes", "integer", "input that this run has to count", SINCE),
+    KEY("done_bytes", "integer", "input that it has counted", SINCE),
+    KEY("bytes_per_second", "number", "rate so far", SINCE),
+    KEY("seconds_left", "number", "time left at this rate", SINCE),
+    { 0 },
+};
+
+static const struct documents_key units_keys[] = {
+    KEY("kind", "string", "\"units\"", SINCE),
+    KEY("version", "integer", "1", SINCE),
+    KEY("key", "string", "hash of all that decides the results", SINCE),
+    KEY("tokenizer.name", "string", "tokenizer", SINCE),
+    KEY("tokenizer.exact", "boolean", "whether it is the model's own", SINCE),
+    KEY("tokenizer.spread", "number", "relative standard deviation of an estimate", SINCE),
+    KEY("template", "string", "chat template; null: none", SINCE),
+    KEY("labels", "string", "which tokens carry loss", SINCE),
+    KEY("vision", "string", "rule by which images are counted; null: they are not", SINCE),
+    KEY("raw_pairs", "boolean", "prompts of pairs stay without template, as in TRL", SINCE),
+    TABLE("batches", profile_settings_fields, SINCE),
+    KEY("files", "array", "files of the dataset", SINCE),
+    KEY("files[].name", "string", "path", SINCE),
+    KEY("files[].bytes", "integer", "size", SINCE),
+    KEY("units", "array", "work units, in order", SINCE),
+    KEY("units[].key", "string", "name of the result: KEY.unit in the same folder", SINCE),
+    KEY("units[].file", "integer", "its first file, from 0", SINCE),
+    KEY("units[].files", "integer", "how many files", SINCE),
+    KEY("units[].from", "integer", "first byte of a part of one file", SINCE),
+    KEY("units[].to", "integer", "byte after its last; 0: whole files", SINCE),
+    { 0 },
+};
+#undef SINCE
 
 static const struct documents_key packed_keys[] = {
     KEY("kind", "string", "\"packed\""),
@@ -862,6 +904,9 @@ static const struct documents_key report_keys[] = {
 const struct documents_document documents[] = {
     { "plan", "gpuhours plan --json", plan_keys },
     { "profile", "gpuhours profile --json, and its file", profile_keys },
+    { "unit", "gpuhours profile --units DIR --shard K/N --json: a line after each unit",
+      unit_keys },
+    { "units", "units.json in the folder of gpuhours profile --units", units_keys },
     { "memory", "gpuhours memory --json", memory_document },
     { "pilot", "gpuhours pilot --json, and its file", pilot_keys },
     { "hosts", "gpuhours hosts --json", hosts_keys },

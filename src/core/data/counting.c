@@ -3,25 +3,53 @@
 
 #include "core/data/counting.h"
 
+#include <math.h>
+#include <string.h>
+
 enum { MOST_HASHES = 1 << 22 };
 
-static bool seen_before(struct counting_seen *seen, uint64_t hash);
+// --- duplicates --------------------------------------------------------------
+//
+// The table counts the copies of every text while the texts fit. When they no longer do, it keeps
+// half of them: those whose hash has a further zero in front, and so on. Which ones it keeps in the
+// end follows from the texts alone, not from their order.
 
+static bool is_kept(const struct counting_seen *seen, uint64_t hash)
+{
+    return !seen->level || !(hash >> (64 - seen->level));
+}
+
+// Where the hash is, or where it belongs.
+static size_t find_slot(const struct counting_seen *seen, uint64_t hash)
+{
+    size_t i = hash & (seen->room - 1);
+    while (seen->slots[i] && seen->slots[i] != hash)
+        i = (i + 1) & (seen->room - 1);
+    return i;
+}
+
+// Makes the table larger, or where it is as large as it may be, keeps half of the hashes.
 static void grow(struct counting_seen *seen)
 {
-    if (seen->count >= MOST_HASHES) {
-        seen->full = true;
-        return;
+    struct counting_seen next = { .room = seen->room ? seen->room * 2 : 1 << 12,
+                                  .most = seen->most,
+                                  .level = seen->level };
+    if (seen->count >= (seen->most ? seen->most : MOST_HASHES)) {
+        next.room = seen->room;
+        next.level++;
     }
-    struct counting_seen larger = { .room = seen->room ? seen->room * 2 : 1 << 12 };
-    larger.slots = ARENA_NEW(&larger.arena, uint64_t, larger.room);
-    for (size_t i = 0; i < larger.room; i++)
-        larger.slots[i] = 0;
+    next.slots = ARENA_NEW(&next.arena, uint64_t, next.room);
+    next.copies = ARENA_NEW(&next.arena, uint32_t, next.room);
+    memset(next.slots, 0, next.room * sizeof *next.slots);
     for (size_t i = 0; i < seen->room; i++)
-        if (seen->slots[i])
-            seen_before(&larger, seen->slots[i]);
+        if (seen->slots[i] && is_kept(&next, seen->slots[i])) {
+            size_t at = find_slot(&next, seen->slots[i]);
+            next.slots[at] = seen->slots[i];
+            next.copies[at] = seen->copies[i];
+            next.count++;
+        }
     arena_release(&seen->arena);
-    *seen = larger;
+    *seen = next;
 }
 
 // Whether the hash was added before; adds it.
@@ -29,19 +57,32 @@ static bool seen_before(struct counting_seen *seen, uint64_t hash)
 {
     if (!hash)
         hash = 1;
-    if (2 * seen->count >= seen->room && !seen->full)
+    while (2 * seen->count >= seen->room)
         grow(seen);
-    for (size_t i = hash & (seen->room - 1);; i = (i + 1) & (seen->room - 1)) {
-        if (seen->slots[i] == hash)
-            return true;
-        if (seen->slots[i])
-            continue;
-        if (!seen->full) {
-            seen->slots[i] = hash;
-            seen->count++;
-        }
+    if (!is_kept(seen, hash))
         return false;
+    size_t at = find_slot(seen, hash);
+    bool known = seen->slots[at];
+    seen->slots[at] = hash;
+    seen->copies[at] = known ? seen->copies[at] + (seen->copies[at] < UINT32_MAX) : 1;
+    seen->count += !known;
+    return known;
+}
+
+// From the texts that were kept to all: each stands for 2^level, with its copies or without.
+static void estimate(struct profile *profile, const struct counting_seen *seen)
+{
+    double sum = 0, squares = 0, each = ldexp(1, seen->level);
+    profile->duplicates_exact = !seen->level;
+    if (!seen->level)
+        return;
+    for (size_t i = 0; i < seen->room; i++) {
+        double more = seen->slots[i] ? (double)seen->copies[i] - 1 : 0;
+        sum += more;
+        squares += more * more;
     }
+    profile->spots[PROFILE_DUPLICATE].count = (int64_t)(each * sum);
+    profile->duplicates_spread = sum > 0 ? sqrt(squares * (1 - 1 / each)) / sum : 0;
 }
 
 // Moves the lengths of the list into the tally.
@@ -98,7 +139,7 @@ void counting_add(struct counting *counting, const struct example *example)
 
 void counting_end(struct counting *counting)
 {
-    counting->profile->duplicates_exact = !counting->seen.full;
+    estimate(counting->profile, &counting->seen);
     arena_release(&counting->seen.arena);
     counting->seen = (struct counting_seen){ 0 };
     if (counting->profile->tally.count)

@@ -7,7 +7,8 @@
 //
 // The list receives the lengths in order. Beyond LENGTHS_SIMULATED examples the order is dropped
 // and lengths go into the profile's tally, so that memory stays bounded. Beyond 4 million distinct
-// texts duplicates are no longer detected, and the profile reports their number as a lower bound.
+// texts a sample of them, chosen by their hashes, is watched for duplicates; the profile has an
+// estimate with its standard deviation.
 
 #pragma once
 
@@ -19,9 +20,11 @@ struct counting {
     struct lengths *lengths; // its arena owns what the profile points to
     struct counting_seen {   // hashes of the texts
         struct arena arena;
-        uint64_t *slots; // 0 is empty
+        uint64_t *slots;  // 0 is empty
+        uint32_t *copies; // of each
         size_t count, room;
-        bool full;
+        size_t most; // texts that it may hold; 0: 4 million
+        int level;   // hashes that begin with so many zero bits are watched
     } seen;
 };
 

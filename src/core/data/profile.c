@@ -156,6 +156,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
     sum.images = vision_load_sum(&a->images, &b->images);
     sum.format = same(a->format, b->format) ? a->format : "mixed";
     sum.duplicates_exact = false;
+    sum.duplicates_spread = 0;
     sum.file_count = a->file_count + b->file_count;
     sum.files = ARENA_NEW(arena, struct profile_file, sum.file_count);
     for (size_t i = 0; i < sum.file_count; i++)

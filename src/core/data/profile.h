@@ -9,9 +9,10 @@
 //     profile_write(&profile, &writer);
 //
 // Profiles of parts merge into the profile of the whole: every count is a sum, the histogram of
-// lengths is exact. Duplicates are only detected within one run, because a profile stores no
-// hashes. The table of contexts and the batches are simulated in the order of the files; a merged
-// profile, or one read from a file, has no order and is shuffled instead.
+// lengths is exact. Duplicates are only detected within one run (or its work units, see
+// counted.h), because a profile stores no hashes. The table of contexts and the batches are
+// simulated in the order of the files; a merged profile, or one read from a file, has no order and
+// is shuffled instead.
 
 #pragma once
 
@@ -76,7 +77,9 @@ struct profile {
     struct vision_load images; // counted; their tokens are among those above
     bool exact;                // the tokenizer is the model's own
     double spread;             // relative standard deviation of an estimate; 0 if exact
-    bool duplicates_exact;     // false: the number of duplicates is a lower bound
+    bool duplicates_exact;     // false: their number is an estimate, or of merged profiles a lower
+                               // bound
+    double duplicates_spread;  // relative standard deviation of an estimate, else 0
     struct profile_file *files;
     size_t file_count;
     struct record_column *columns; // of the data, and what each was read as

@@ -159,6 +159,8 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_count(w, "unlabelled_examples", profile->spots[PROFILE_UNLABELLED].count);
     json_put_count(w, "duplicate_examples", profile->spots[PROFILE_DUPLICATE].count);
     json_put_bool(w, "duplicates_exact", profile->duplicates_exact);
+    if (profile->duplicates_spread > 0)
+        json_put_number(w, "duplicates_spread", profile->duplicates_spread);
     json_put_count(w, "media_examples", profile->spots[PROFILE_MEDIA].count);
     json_put_count(w, "adapted_examples", profile->spots[PROFILE_ADAPTED].count);
     json_put_count(w, "left_out_examples", profile->spots[PROFILE_LEFT_OUT].count);
@@ -324,6 +326,8 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->rows = count_of(&tree, "rows");
     out->text_bytes = count_of(&tree, "text_bytes");
     out->duplicates_exact = json_get_bool(&tree, "duplicates_exact", false);
+    double spread = json_get_number(&tree, "duplicates_spread", 0);
+    out->duplicates_spread = spread > 0 && spread < 1e9 ? spread : 0;
     out->format = string_of(arena, &tree, "format");
     out->labels = string_of(arena, &tree, "labels");
     out->template = string_of(arena, &tree, "template");

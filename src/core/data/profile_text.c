@@ -213,9 +213,11 @@ static void print_spots(const struct profile *profile, struct arena *arena, stru
         if (!spots->named)
             continue;
         const char *head =
-            order[i] == PROFILE_LONGEST
-                ? text_format(arena, "longest, %s tokens",
-                              text_commas(arena, spots->spots[0].tokens))
+            order[i] == PROFILE_LONGEST ? text_format(arena, "longest, %s tokens",
+                                                      text_commas(arena, spots->spots[0].tokens))
+            : order[i] == PROFILE_DUPLICATE && profile->duplicates_spread > 0
+                ? text_format(arena, "about %s (± %s) duplicate", text_commas(arena, spots->count),
+                              text_share(arena, profile->duplicates_spread))
                 : text_format(arena, "%s %s", text_commas(arena, spots->count), what[order[i]]);
         out_put(out, "%s%s: %s:%lld%s%s\n", first ? "\n  inspect     " : "              ", head,
                 text_one_line(arena, text_of(spots->spots[0].file)),

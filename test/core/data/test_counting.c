@@ -31,6 +31,34 @@ TEST(counting_finds_duplicates_among_any_number_of_examples)
     CHECK(counting_check(&counting, "a.jsonl") == OK);
 }
 
+// Rows of which every third text has three copies; other: another order.
+static struct profile counted_with(size_t most, bool other)
+{
+    struct profile profile = { 0 };
+    struct lengths lengths = { .arena = &test_arena };
+    struct counting counting = { .profile = &profile, .lengths = &lengths, .seen.most = most };
+    for (uint64_t i = 0; i < 50000; i++) {
+        uint64_t k = other ? 49999 - i : i, text = k % 5 < 2 ? k : k / 5 * 5 + 2;
+        text = (text + 1) * UINT64_C(0x9E3779B97F4A7C15);
+        struct example next = example(10, 5, text ^ text >> 29);
+        counting_add(&counting, &next);
+    }
+    counting_end(&counting);
+    return profile;
+}
+
+TEST(counting_estimates_duplicates_of_more_texts_than_fit_and_says_how_well)
+{
+    struct profile all = counted_with(1 << 20, false), some = counted_with(1 << 11, false),
+                   other = counted_with(1 << 11, true);
+    int64_t truth = all.spots[PROFILE_DUPLICATE].count;
+    double off = (double)some.spots[PROFILE_DUPLICATE].count / (double)truth - 1;
+    CHECK(truth == 20000 && all.duplicates_exact && all.duplicates_spread == 0);
+    CHECK(!some.duplicates_exact && some.duplicates_spread > 0.005 && some.duplicates_spread < 0.1);
+    CHECK(off < 4 * some.duplicates_spread && off > -4 * some.duplicates_spread);
+    CHECK(some.spots[PROFILE_DUPLICATE].count == other.spots[PROFILE_DUPLICATE].count);
+}
+
 TEST(counting_lists_empty_unlabelled_and_invalid_rows)
 {
     struct profile profile = { 0 };

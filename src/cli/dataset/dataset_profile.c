@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the examples of a dataset into a profile.
 
-#include "cli/dataset.h"
+#include "cli/dataset/units.h"
 #include "core/data/counting.h"
 #include "host/file.h"
 
@@ -69,28 +69,53 @@ static enum err close_lengths(struct sums *sums, enum err err)
     return err;
 }
 
-enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
-                         const char *const *words, size_t count, const char *lengths_path,
-                         bool quiet)
+struct profile dataset_head(const struct dataset *dataset)
 {
-    *out = (struct profile){ .tokenizer = dataset->rule.tokenizer_name,
+    return (struct profile){ .tokenizer = dataset->rule.tokenizer_name,
                              .exact = dataset->rule.exact,
                              .spread = dataset->rule.spread,
                              .vision = dataset->rule.vision ? dataset->rule.vision->name : NULL,
                              .template = dataset->rule.template_name,
                              .labels = chat_label_names[dataset->options.labels] };
+}
+
+// After the last example: closes the file of lengths, and adds what is known of the data.
+static enum err finish(struct sums *sums, struct arena *arena,
+                       const struct dataset_reading *reading, const char *name, enum err err)
+{
+    struct profile *out = sums->counting.profile;
+    err = close_lengths(sums, err);
+    counting_end(&sums->counting);
+    TRY(err);
+    size_t listed = 0;
+    for (size_t i = 0; i < reading->shape_count; i++)
+        counted_add_shape(out, arena, &listed, &reading->shapes[i]);
+    out->files = reading->files;
+    out->file_count = reading->file_count;
+    return counting_check(&sums->counting, name);
+}
+
+enum err dataset_profile(struct profile *out, struct lengths *lengths, struct dataset *dataset,
+                         const char *const *words, size_t count, const char *lengths_path,
+                         bool quiet)
+{
+    *out = dataset_head(dataset);
     struct sums sums = { .counting = { .profile = out, .lengths = lengths } };
     struct dataset_reading reading = { .context = &sums, .give = add, .quiet = quiet };
     enum err err = open_lengths(&sums, dataset->arena, lengths_path);
     if (!err)
         err = dataset_read(dataset, words, count, &reading);
-    err = close_lengths(&sums, err);
-    counting_end(&sums.counting);
-    TRY(err);
-    out->columns = reading.columns;
-    out->column_count = reading.column_count;
-    out->files = reading.files;
-    out->file_count = reading.file_count;
-    out->format = reading.format;
-    return counting_check(&sums.counting, words[0]);
+    return finish(&sums, dataset->arena, &reading, words[0], err);
+}
+
+enum err units_profile(struct profile *out, struct lengths *lengths, struct units *units,
+                       const char *lengths_path)
+{
+    *out = units->head;
+    struct sums sums = { .counting = { .profile = out, .lengths = lengths } };
+    struct dataset_reading reading = { .context = &sums, .give = add };
+    enum err err = open_lengths(&sums, units->arena, lengths_path);
+    if (!err)
+        err = units_read(units, &reading);
+    return finish(&sums, units->arena, &reading, units->folder, err);
 }

@@ -3,7 +3,7 @@
 
 #define _XOPEN_SOURCE 700 // realpath
 
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "host/file.h"
 
 #include <errno.h>

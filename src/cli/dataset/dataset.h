@@ -14,6 +14,8 @@
 #pragma once
 
 #include "base/field.h"
+#include "cli/terminal/progress.h"
+#include "core/data/counted.h"
 #include "core/data/example.h"
 #include "core/data/profile.h"
 
@@ -36,6 +38,8 @@ struct dataset {
     struct dataset_options options;
     struct arena *arena;
     struct example_rule rule;
+    struct out identity; // all that decides what a row becomes, in words and checksums
+    bool needs_date;     // the template shows the day, and --date does not give it
 };
 
 // Finds and reads tokenizer and template. Without a tokenizer of the model on this machine, tokens
@@ -51,15 +55,21 @@ struct dataset_reading {
     enum err (*give)(void *context, const struct example *example); // in order
     bool wants_ids;
     bool quiet;
+    int64_t from, to; // bytes of a single file whose rows are lines (host/source); 0, 0: all
+    struct progress *progress;  // shown instead of a bar of its own; NULL: it has one
+    int64_t before_bytes;       // of that bar, done before
     struct profile_file *files; // filled, in the dataset's arena
     size_t file_count;
-    const char *format;            // format of the records
-    struct record_column *columns; // of the files, in the dataset's arena
-    size_t column_count;
+    struct counted_shape *shapes; // how the rows of each file were read, likewise
+    size_t shape_count;
+    int64_t lines; // of the last file
 };
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
+
+// Tokenizer, template and labels of a profile: what is known before the data is read.
+struct profile dataset_head(const struct dataset *dataset);
 
 // The part of a profile that comes from the data. `lengths` gets the lengths in order; with very
 // many examples it stays empty and the tally of the profile is filled instead. lengths_path, unless

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a dataset: blocks of rows go to worker threads, examples come back in order.
 
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 #include "cli/terminal/print.h"
 
 #include "base/embedded.h"
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { BLOCK_BYTES = 1 << 18 }; // that a worker gets at a time
-enum { MOST_SCHEMAS = 64 };     // whose columns are listed
 
 // --- a block of rows ---------------------------------------------------------
 
@@ -56,11 +55,10 @@ struct run {
     const struct embedded *example; // in place of the source; NULL after it was taken
     struct arena source_arena;      // of take() alone
     const struct record_schema *schema;
-    size_t schema_file; // index plus one; 0: none yet
-    const struct record_schema *schemas[MOST_SCHEMAS];
-    size_t kept;
+    size_t shape_file;         // whose shape is known: index plus one; 0: none yet
+    size_t shape_room, listed; // listed: shapes with columns
     struct worker *workers;
-    struct progress progress;
+    struct progress progress, *bar; // bar: the one that is shown
 };
 
 // Marks the tokens that overlap a labelled span.
@@ -182,11 +180,25 @@ static enum err work(void *context, void *at, int number)
 
 // --- blocks in, examples out -------------------------------------------------
 
-// Remembers the first schemas; their columns are copied when all is read.
-static void keep_schema(struct run *run, const struct record_schema *schema)
+// Remembers how the rows of a file are read; copied when all is read.
+static void add_shape(struct run *run, size_t file, const struct record_schema *schema)
 {
-    if (run->kept < MOST_SCHEMAS)
-        run->schemas[run->kept++] = schema;
+    struct dataset_reading *reading = run->reading;
+    if (reading->shape_count == run->shape_room) {
+        size_t room = run->shape_room ? run->shape_room * 2 : 16;
+        reading->shapes =
+            arena_grow(&run->source_arena, reading->shapes,
+                       run->shape_room * sizeof *reading->shapes, room * sizeof *reading->shapes);
+        run->shape_room = room;
+    }
+    bool listed = schema && run->listed++ < COUNTED_LISTED;
+    reading->shapes[reading->shape_count++] =
+        (struct counted_shape){ .file = file,
+                                .format = schema ? record_format_names[schema->format] : "text",
+                                .is_plain = !schema,
+                                .columns = listed ? schema->all : NULL,
+                                .column_count = listed ? schema->count : 0 };
+    run->shape_file = file + 1;
 }
 
 static enum err detect(struct run *run, const struct block *block)
@@ -199,12 +211,7 @@ static enum err detect(struct run *run, const struct block *block)
     enum err err = example_detect(schema, &run->source_arena, &block->rows, &table, format, fields);
     if (err)
         return error_prefix(err, "%s: ", block->name);
-    const char *name = record_format_names[schema->format];
-    if (run->reading->format && strcmp(run->reading->format, name))
-        name = "mixed";
-    run->reading->format = name;
     run->schema = schema;
-    keep_schema(run, schema);
     return OK;
 }
 
@@ -213,6 +220,23 @@ static bool has_rows(const struct block *block)
     struct lines rows = block->rows;
     struct text row;
     return lines_next(&rows, &row);
+}
+
+// A range of a file is read as the first rows of the file say, as the whole file would be.
+static enum err detect_from_start(struct run *run, const struct block *block)
+{
+    struct source start;
+    struct block first = { 0 };
+    bool more = true;
+    enum err err = source_open(&start, &run->source_arena, &block->name, 1,
+                               &(struct source_options){ .block_bytes = BLOCK_BYTES });
+    while (!err && more && !(err = source_next(&start, &first, &more)) && !has_rows(&first))
+        ;
+    if (!err)
+        err = detect(run, more ? &first : block);
+    source_block_release(&first);
+    source_close(&start);
+    return err;
 }
 
 static enum err next_block(struct run *run, struct block *block, bool *more)
@@ -246,19 +270,29 @@ static enum err take(void *context, void *at, bool *more)
     TRY(next_block(run, &item->block, more));
     if (!*more)
         return OK;
-    progress_show(&run->progress, item->block.done_bytes);
+    progress_show(run->bar, run->reading->before_bytes + item->block.done_bytes);
+    size_t file = item->block.file;
+    bool is_plain = item->block.rows.cutter.format == LINES_TEXT;
     item->schema = NULL;
     item->folder = image_folder(run, &item->block);
-    if (item->block.rows.cutter.format == LINES_TEXT) {
-        run->reading->format = run->reading->format ? run->reading->format : "text";
-        return OK;
+    if (run->shape_file != file + 1 && (is_plain || has_rows(&item->block))) {
+        if (!is_plain)
+            TRY(run->reading->to ? detect_from_start(run, &item->block)
+                                 : detect(run, &item->block));
+        if (!is_plain && !run->schema->nested)
+            source_keep(&run->source, run->schema->columns, RECORD_FIELDS);
+        add_shape(run, file, is_plain ? NULL : run->schema);
     }
-    if (run->schema_file != item->block.file + 1 && has_rows(&item->block)) {
-        TRY(detect(run, &item->block));
-        run->schema_file = item->block.file + 1;
-    }
-    item->schema = run->schema;
+    item->schema = is_plain ? NULL : run->schema;
     return OK;
+}
+
+static enum err refuse(const struct run *run, const struct example *bad)
+{
+    int64_t from = run->reading->from;
+    int64_t line = bad->line + (from ? source_lines_before(bad->file, from) : 0);
+    return fail(ERR_INPUT, "%s:%lld: %s; give --bad-rows skip to count and skip such rows",
+                bad->file, (long long)line, bad->problem);
 }
 
 static enum err give(void *context, void *at)
@@ -287,8 +321,7 @@ static enum err give(void *context, void *at)
         };
         first += result->tokens;
         if (example.problem && run->dataset->options.bad_rows == DATASET_STOP)
-            return fail(ERR_INPUT, "%s:%lld: %s; give --bad-rows skip to count and skip such rows",
-                        example.file, (long long)example.line, example.problem);
+            return refuse(run, &example);
         TRY(run->reading->give(run->reading->context, &example));
     }
     return OK;
@@ -328,20 +361,19 @@ static void list_files(struct run *run)
     reading->file_count = inputs->count;
     reading->files = ARENA_NEW(run->dataset->arena, struct profile_file, inputs->count);
     for (size_t i = 0; i < inputs->count; i++) {
-        struct stat about;
         struct profile_file *file = &reading->files[i];
         file->name = text_copy(run->dataset->arena, text_of(inputs->paths[i]));
-        file->bytes = stat(inputs->paths[i], &about) ? 0 : (int64_t)about.st_size;
+        file->bytes = inputs->sizes[i] > 0 ? inputs->sizes[i] : 0;
     }
 }
 
-static void list_columns(struct dataset_reading *reading, struct arena *arena,
-                         const struct record_schema *schema)
+// Copies the shapes out of the arena of take().
+static void keep_shapes(struct dataset_reading *reading, struct arena *arena)
 {
-    struct profile all = { .columns = reading->columns, .column_count = reading->column_count };
-    profile_add_columns(&all, arena, schema->all, schema->count);
-    reading->columns = all.columns;
-    reading->column_count = all.column_count;
+    struct counted_shape *kept = ARENA_NEW(arena, struct counted_shape, reading->shape_count);
+    for (size_t i = 0; i < reading->shape_count; i++)
+        kept[i] = counted_shape_copy(arena, &reading->shapes[i]);
+    reading->shapes = kept;
 }
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
@@ -359,8 +391,10 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "out of memory");
     run.example = find_example(words, count);
     if (!err)
-        err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
-                          &(struct source_options){ .block_bytes = BLOCK_BYTES });
+        err =
+            source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
+                        &(struct source_options){
+                            .block_bytes = BLOCK_BYTES, .from = reading->from, .to = reading->to });
     if (!err) {
         list_files(&run);
         const struct inputs *inputs = &run.source.inputs;
@@ -369,8 +403,10 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                        "count them",
                        inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
+        run.bar = reading->progress ? reading->progress : &run.progress;
         err = pool_run(&job, workers);
         progress_end(&run.progress);
+        reading->lines = run.source.line - 1;
         source_close(&run.source);
     }
     for (int i = 0; run.workers && i < workers; i++) {
@@ -379,8 +415,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         arena_release(&worker->rows);
     }
     free(run.workers);
-    for (size_t i = 0; i < run.kept; i++)
-        list_columns(reading, dataset->arena, run.schemas[i]);
+    keep_shapes(reading, dataset->arena);
     arena_release(&run.source_arena);
     return err;
 }

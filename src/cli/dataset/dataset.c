@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the tokenizer and the chat template of a dataset.
 
-#include "cli/dataset.h"
+#include "cli/dataset/dataset.h"
 
+#include "base/checksum.h"
 #include "core/data/chat_format.h"
 #include "host/file.h"
 #include "host/hub.h"
@@ -46,6 +47,40 @@ const struct field dataset_fields[] = {
     { 0 },
 };
 
+// --- identity ----------------------------------------------------------------
+
+static void identify(struct dataset *dataset, const char *what, struct text content)
+{
+    out_put(&dataset->identity, "%s %zu %s\n", what, content.size,
+            checksum_text(dataset->arena, checksum(content, 0)));
+}
+
+// The options but those that change nothing about a row.
+static void identify_options(struct dataset *dataset)
+{
+    for (const struct field *field = dataset_fields; field->name; field++) {
+        const char *value = field_spell(field, &dataset->options, dataset->arena);
+        if (strcmp(field->name, "threads") && strcmp(field->name, "date"))
+            out_put(&dataset->identity, "%s=%zu:%s\n", field->name, strlen(value), value);
+    }
+    const struct vision *vision = dataset->options.vision;
+    out_put(&dataset->identity, "vision=%s raw_pairs=%d\n", vision ? vision->name : "",
+            dataset->rule.chat.raw_pairs);
+}
+
+// The date counts only where a template shows it: else a job may run past midnight.
+static void identify_date(struct dataset *dataset, struct text template)
+{
+    static const struct text call = TEXT("strftime_now");
+    bool shown = false;
+    for (size_t i = 0; i + call.size <= template.size && !shown; i++)
+        shown = !memcmp(template.at + i, call.at, call.size);
+    const struct template_date *date = &dataset->rule.chat.date;
+    if (shown)
+        out_put(&dataset->identity, "date=%d-%d-%d\n", date->year, date->month, date->day);
+    dataset->needs_date = shown && !dataset->options.date;
+}
+
 // --- tokenizer and template --------------------------------------------------
 
 static const char *beside(struct arena *arena, const char *path, const char *name)
@@ -69,6 +104,7 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
     struct file file;
     TRY(file_open(&file, *path));
     enum err err = tokenizer_read(&dataset->rule.tokenizer, dataset->arena, file.text, *path);
+    identify(dataset, "tokenizer", file.text);
     file_close(&file);
     dataset->rule.tokenizer_name = given ? given : options->model;
     dataset->rule.exact = true;
@@ -77,11 +113,12 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
 }
 
 // Reads a tokenizer_config.json or a template; the text stays in the arena.
-static enum err read_format(struct chat_format *out, struct arena *arena, const char *path)
+static enum err read_format(struct chat_format *out, struct dataset *dataset, const char *path)
 {
     struct text copy;
-    TRY(file_read(&copy, arena, path));
-    return chat_format_read(out, arena, copy, path, NULL);
+    TRY(file_read(&copy, dataset->arena, path));
+    identify(dataset, "template", copy);
+    return chat_format_read(out, dataset->arena, copy, path, NULL);
 }
 
 // Replaces the template of format by other's. Special tokens are the tokenizer's own, and other's
@@ -101,13 +138,13 @@ static enum err read_beside(struct chat_format *format, struct dataset *dataset,
     const char *config = beside(dataset->arena, tokenizer_path, "tokenizer_config.json");
     const char *jinja = beside(dataset->arena, tokenizer_path, "chat_template.jinja");
     if (!access(config, R_OK)) {
-        TRY(read_format(format, dataset->arena, config));
+        TRY(read_format(format, dataset, config));
         dataset->rule.template_name = config;
     }
     if (access(jinja, R_OK))
         return OK;
     struct chat_format other;
-    TRY(read_format(&other, dataset->arena, jinja));
+    TRY(read_format(&other, dataset, jinja));
     use_template(format, &other);
     dataset->rule.template_name = jinja;
     return OK;
@@ -148,7 +185,7 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
                    ? OK
                    : read_model_template(format, dataset);
     if (!chat_format_built_in(&other, given)) {
-        TRY(read_format(&other, dataset->arena, given));
+        TRY(read_format(&other, dataset, given));
         if (!other.source.at)
             return fail(ERR_INPUT, "%s: has no chat template in it", given);
     }
@@ -173,7 +210,8 @@ static enum err read_date(struct template_date *out, const char *date)
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options)
 {
-    *dataset = (struct dataset){ .options = *options, .arena = arena };
+    *dataset =
+        (struct dataset){ .options = *options, .arena = arena, .identity = { .arena = arena } };
     struct chat_format format = { 0 };
     const char *path;
     TRY(read_tokenizer(dataset, &path));
@@ -189,5 +227,8 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
                          "--image-size: "));
     if (options->system)
         dataset->rule.chat.system = text_of(options->system);
-    return read_date(&dataset->rule.chat.date, options->date);
+    TRY(read_date(&dataset->rule.chat.date, options->date));
+    identify_options(dataset);
+    identify_date(dataset, format.source);
+    return OK;
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// parquet: rows of Parquet files, local or remote, as JSON text.
+//
+// Reads the footer, then row group by row group the pages of each column as they are needed: no
+// byte is read twice, and memory is a page a column (at most 768 MiB in all), whatever the size of
+// the file and its row groups. Pages may be plain, snappy, gzip, zstd or raw lz4, in every encoding
+// that current writers use; brotli, lzo and encrypted files are refused by name. Lists, structs and
+// maps become JSON values; times and dates their numbers; bytes that are neither text nor an image
+// null. Nothing in the file is trusted: each length is checked.
+
+#pragma once
+
+#include "remote/object.h"
+
+struct parquet;
+
+// A file, or a remote object that is not NULL and outlives the reader.
+enum err parquet_open(struct parquet **out, const char *path, const struct object *object);
+enum err parquet_next(struct parquet *parquet,
+                      struct text *row); // .at NULL at the end; valid until next
+
+// From the next row on only these columns are read, and in the rows; names that the file does not
+// have are ignored, and so is the call where it has none of them.
+void parquet_keep(struct parquet *parquet, const struct text *names, size_t count);
+void parquet_close(struct parquet *parquet); // accepts NULL
