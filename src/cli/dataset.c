@@ -84,12 +84,13 @@ static enum err read_format(struct chat_format *out, struct arena *arena, const 
     return chat_format_read(out, arena, copy, path, NULL);
 }
 
-// Replaces the template of format by other's, and its special tokens where other has them.
+// Replaces the template of format by other's. Special tokens are the tokenizer's own, and other's
+// only where it names none: a trainer ends a row with a token that its tokenizer has.
 static void use_template(struct chat_format *format, const struct chat_format *other)
 {
     format->source = other->source;
-    format->bos = other->bos.at ? other->bos : format->bos;
-    format->eos = other->eos.at ? other->eos : format->eos;
+    format->bos = format->bos.at ? format->bos : other->bos;
+    format->eos = format->eos.at ? format->eos : other->eos;
 }
 
 // The template beside a tokenizer: chat_template.jinja, else the one in tokenizer_config.json,
