@@ -5,6 +5,7 @@
 #include "core/trainers/steady.h"
 
 #include "base/arena.h"
+#include "base/nnls.h"
 #include "base/text.h"
 #include "core/trainers/transient.h"
 
@@ -430,6 +431,24 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
     return NULL;
 }
 
+// The seconds that steps and tokens explain. Grouped rows begin with the longest: that the host,
+// not the tokens, sets the time of a step must not look like steps that get slower.
+static void explain(double *work, struct arena *arena, const double *steps, const double *tokens,
+                    const double *seconds, size_t count)
+{
+    double *rows = ARENA_NEW(arena, double, 2 * count + 2);
+    double *values = ARENA_NEW(arena, double, count + 1), x[2];
+    for (size_t i = 0; i < count; i++) {
+        double root = sqrt(steps[i]);
+        rows[2 * i] = steps[i] / root;
+        rows[2 * i + 1] = tokens[i] / root;
+        values[i] = seconds[i] / root;
+    }
+    nnls_solve(x, rows, values, count, 2);
+    for (size_t i = 0; i < count; i++)
+        work[i] = x[0] * steps[i] + x[1] * tokens[i];
+}
+
 static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
                              size_t warmup, const struct steady_rule *rule,
                              const struct transient *fit)
@@ -437,6 +456,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
     double *tokens = ARENA_NEW(arena, double, s->count + 1);
     double *steps = ARENA_NEW(arena, double, s->count + 1);
+    double *work = ARENA_NEW(arena, double, s->count + 1);
     size_t count = 0;
     double widths = 0;
     bool known = true;
@@ -478,9 +498,9 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     out->half_width = (rate.high - rate.mid) / rate.mid;
     double factor = out->half_width / wanted;
     out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
-    const double *units = known ? tokens : steps;
-    out->verdict = find_drift(out, units, seconds, count, rate.mid, scratch);
-    double fall = find_fall(units, seconds, count, warmup, rate.mid, scratch);
+    explain(work, arena, steps, known ? tokens : steps, seconds, count);
+    out->verdict = find_drift(out, work, seconds, count, 1, scratch);
+    double fall = find_fall(work, seconds, count, warmup, 1, scratch);
     out->falls = fall * log(2) * (double)count / out->ordinary_seconds > DRIFT_LEAST;
     if (out->falls) {
         out->verdict = out->verdict == STEADY_YES ? STEADY_DRIFTS : out->verdict;

@@ -4,6 +4,9 @@
 #include "core/trainers/step_series.h"
 
 #include <math.h>
+#include <string.h>
+
+#define BURST 0.05 // of a step: what comes nearer came together
 
 struct step_series_note {
     double counter;                               // tokens so far, counted by the trainer; NAN
@@ -18,10 +21,22 @@ const char *step_series_origin_name(enum step_series_origin origin)
     return names[origin];
 }
 
+static struct step_series_note unknown_note(void)
+{
+    struct step_series_note note = {
+        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
+    };
+    for (int i = 0; i < TRAINER_PHASES; i++)
+        note.phases[i] = NAN;
+    return note;
+}
+
 void step_series_init(struct step_series *series, struct arena *arena)
 {
     *series = (struct step_series){ .arena = arena,
-                                    .counter = NAN,
+                                    .first = ARENA_NEW(arena, struct step_series_note, 1),
+                                    .report = ARENA_NEW(arena, struct step_series_note, 2),
+                                    .report_seconds = NAN,
                                     .first_step = NAN,
                                     .last_step = NAN,
                                     .total = NAN,
@@ -34,6 +49,7 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .global_batch = NAN,
                                     .peak_bytes = NAN,
                                     .run_seconds = NAN };
+    *series->first = unknown_note();
 }
 
 static void keep(double *slot, double value)
@@ -77,21 +93,27 @@ static double clock_of(const struct step_series *s, const struct trainer_log_eve
     return event->elapsed_seconds;
 }
 
-static void note(struct step_series *s, const struct trainer_log_event *event)
+static struct step_series_note note_of(const struct step_series *s,
+                                       const struct trainer_log_event *event)
 {
     double gpus = s->gpus > 0 ? s->gpus : 1;
-    if (!s->count) {
-        keep(&s->counter, event->tokens);
-        return;
-    }
-    struct step_series_note *last = &s->notes[s->count - 1];
-    keep(&last->counter, event->tokens);
-    keep(&last->tokens, event->step_tokens);
-    keep(&last->rate, event->tokens_per_s_gpu * gpus);
-    keep(&last->rate, event->tokens_per_s);
-    keep(&last->answer_tokens, event->answer_tokens);
+    struct step_series_note note = { .counter = event->tokens,
+                                     .tokens = event->step_tokens,
+                                     .rate = event->tokens_per_s_gpu * gpus,
+                                     .answer_tokens = event->answer_tokens };
+    keep(&note.rate, event->tokens_per_s);
+    memcpy(note.phases, event->phases, sizeof note.phases);
+    return note;
+}
+
+static void add_note(struct step_series_note *to, const struct step_series_note *from)
+{
+    keep(&to->counter, from->counter);
+    keep(&to->tokens, from->tokens);
+    keep(&to->rate, from->rate);
+    keep(&to->answer_tokens, from->answer_tokens);
     for (int i = 0; i < TRAINER_PHASES; i++)
-        keep(&last->phases[i], event->phases[i]);
+        keep(&to->phases[i], from->phases[i]);
 }
 
 struct step_series_phases step_series_phases(const struct step_series *s, int64_t warmup)
@@ -115,22 +137,36 @@ struct step_series_phases step_series_phases(const struct step_series *s, int64_
     return out;
 }
 
-static struct step_series_note unknown_note(void)
-{
-    struct step_series_note note = {
-        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
-    };
-    for (int i = 0; i < TRAINER_PHASES; i++)
-        note.phases[i] = NAN;
-    return note;
-}
-
 static void grow(struct step_series *s)
 {
     size_t room = s->room ? s->room * 2 : 256;
     s->steps = arena_grow(s->arena, s->steps, s->room * sizeof *s->steps, room * sizeof *s->steps);
     s->notes = arena_grow(s->arena, s->notes, s->room * sizeof *s->notes, room * sizeof *s->notes);
     s->room = room;
+}
+
+static struct step_series_note *last_note(struct step_series *s)
+{
+    return s->count ? &s->notes[s->count - 1] : s->first;
+}
+
+// A report without a number belongs to the last step; to the next one if that comes with it: where
+// reports and the bar go to two streams, either may be read first.
+static void report(struct step_series *s, const struct trainer_log_event *event)
+{
+    struct step_series_note note = note_of(s, event);
+    if (isnan(s->report_seconds)) {
+        s->report_seconds = event->seconds;
+        s->report[0] = *last_note(s);
+        s->report[1] = unknown_note();
+    }
+    add_note(&s->report[1], &note);
+    add_note(last_note(s), &note);
+}
+
+static bool came_with(const struct step_series *s, double now) // false where either is NAN
+{
+    return now - s->report_seconds < BURST * (s->report_seconds - s->last_seconds);
 }
 
 static void append(struct step_series *s, const struct trainer_log_event *event)
@@ -140,17 +176,23 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
         return;
     double now = clock_of(s, event);
     if (now >= s->last_seconds) { // known, and not restarted
+        struct step_series_note note = unknown_note(), own = note_of(s, event);
+        if (!s->reads_back && came_with(s, now)) {
+            *last_note(s) = s->report[0];
+            note = s->report[1];
+        }
+        add_note(&note, &own);
         if (s->count == s->room)
             grow(s);
-        s->notes[s->count] = unknown_note();
+        s->notes[s->count] = note;
         s->steps[s->count++] = (struct steady_step){ .number = (int64_t)event->step,
                                                      .count = (int64_t)(event->step - s->last_step),
                                                      .end_seconds = now,
                                                      .seconds = now - s->last_seconds,
                                                      .flags = s->flags };
-        note(s, event);
     }
     s->flags = 0;
+    s->report_seconds = NAN;
     s->last_step = event->step;
     s->last_seconds = now;
 }
@@ -160,8 +202,10 @@ static void begin(struct step_series *s, const struct trainer_log_event *event)
     s->count = 0;
     s->flags = 0;
     s->evaluations = s->saves = 0;
+    s->report_seconds = NAN;
     s->ended = false;
-    s->counter = event->tokens;
+    *s->first = unknown_note();
+    s->first->counter = event->tokens;
     s->first_step = s->last_step = event->step;
     s->last_seconds = clock_of(s, event);
 }
@@ -182,7 +226,7 @@ void step_series_add(void *series, const struct trainer_log_event *event)
     switch (event->kind) {
     case TRAINER_LOG_BEGIN: begin(s, event); break;
     case TRAINER_LOG_STEP: append(s, event); break;
-    case TRAINER_LOG_REPORT: note(s, event); break;
+    case TRAINER_LOG_REPORT: report(s, event); break;
     case TRAINER_LOG_EVALUATION_BEGIN:
     case TRAINER_LOG_EVALUATION_END: flag(s, STEADY_EVALUATED, &s->evaluations); break;
     case TRAINER_LOG_SAVE: flag(s, STEADY_SAVED, &s->saves); break;
@@ -212,7 +256,7 @@ static void spread(struct step_series *s, size_t from, size_t end, double tokens
 // A counter may be reported at every tenth step only: its growth is spread evenly over them.
 static bool use_counters(struct step_series *s)
 {
-    double base = s->counter;
+    double base = s->first->counter;
     size_t from = 0, first = 0;
     if (isnan(base) && s->first_step == 0)
         base = 0;

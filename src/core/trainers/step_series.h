@@ -35,10 +35,12 @@ struct step_series {
     bool reads_back;
 
     struct steady_step *steps;
-    struct step_series_note *notes; // parallel to steps: their token figures
+    struct step_series_note *notes;  // parallel to steps: their token figures
+    struct step_series_note *first;  // of what was before the first step
+    struct step_series_note *report; // the last step's before the newest report, and its own
+    double report_seconds;           // when that came; NAN: a step came since
     size_t count, room;
     enum step_series_origin origin; // set by step_series_finish
-    double counter;                 // of tokens before the first step; NAN
     double first_step, last_step;   // completed before the first, and at the last
     double total;                   // steps of the whole run, NAN if unknown
     double last_seconds;            // clock at the last step
