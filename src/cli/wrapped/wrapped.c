@@ -6,6 +6,7 @@
 
 #include "core/trainers/trainer_files.h"
 #include "host/clock.h"
+#include "host/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -243,10 +244,27 @@ static void measure(struct wrapped *run)
     step_series_finish(series);
     borrow_tokens(run, series);
     expect_widths(run, series);
+    run->settings.rule.clock_seconds = step_series_clock(series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
     steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
     run->measured_seconds = clock_seconds();
     run->measuring_seconds = run->measured_seconds - began;
+}
+
+enum err wrapped_read(struct wrapped *run, struct arena *arena,
+                      const struct wrapped_settings *settings)
+{
+    struct file file;
+    *run = (struct wrapped){ .settings = *settings, .arena = arena, .began_seconds = NAN };
+    TRY(new_source(&run->printed, run, settings->log));
+    run->source = run->printed;
+    run->printed->series.reads_back = !trainer_files_has_clock(settings->log);
+    TRY(file_open(&file, settings->log));
+    enum err err = trainer_files_read(&run->printed->log, file.text, settings->log);
+    file_close(&file);
+    if (!err)
+        measure(run);
+    return err;
 }
 
 const struct steady *wrapped_steady(struct wrapped *run)

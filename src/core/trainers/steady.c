@@ -157,7 +157,7 @@ static struct transient take_widths(struct steady *out, struct arena *arena, str
                                             .left_out = r->flags != 0 };
     }
     struct transient fit;
-    struct transient_prior prior = { rule->width_seconds, rule->step_seconds };
+    struct transient_prior prior = { rule->width_seconds, rule->step_seconds, rule->clock_seconds };
     transient_fit(&fit, arena, items, s->count, &prior);
     out->seconds_per_width = fit.seconds_per_width;
     out->seconds_per_token = fit.seconds_per_token;
@@ -493,6 +493,13 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
         out->step_seconds = widened(out->step_seconds, factor, half);
         out->tokens_per_s = widened(out->tokens_per_s, factor, half);
         pace = widened(pace, factor, half);
+    }
+    if (rule->clock_seconds > 0) { // both ends of the measured time are rounded, each by ± half
+        double error = rule->clock_seconds / sqrt(6) / out->ordinary_seconds;
+        double half = stats_normal_quantile(0.5 + level / 2) * error;
+        out->step_seconds = widened(out->step_seconds, 1, half);
+        out->tokens_per_s = widened(out->tokens_per_s, 1, half);
+        pace = widened(pace, 1, half);
     }
     struct range rate = known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;

@@ -66,6 +66,7 @@ struct steady_rule {            // 0 means the default
     double total_steps;         // of the run; 0: unknown
     double total_widths;        // that the run meets
     double widths_error;        // standard deviation of total_widths: batches are drawn at random
+    double clock_seconds;       // what the times are rounded to; 0: exact
 };
 
 struct steady {

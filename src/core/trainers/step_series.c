@@ -69,6 +69,10 @@ static void keep_last(struct step_series *s, const struct trainer_log_event *eve
     keep(&s->run_seconds, event->run_seconds);
     keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax ignores NAN
     s->total = event->total;
+    double rate = event->tokens_per_s_gpu * (s->gpus > 0 ? s->gpus : 1);
+    keep(&rate, event->tokens_per_s);
+    s->rate_sum += isnan(rate) ? 0 : rate;
+    s->rate_count += !isnan(rate);
 }
 
 // One evaluation or save may be reported by several lines.
@@ -324,4 +328,26 @@ void step_series_finish(struct step_series *s)
         if (!s->origin)
             spread(s, 0, s->count, 0);
     }
+}
+
+double step_series_mean_rate(const struct step_series *s)
+{
+    double tokens = 0, seconds = 0;
+    for (size_t i = 0; i < s->count; i++)
+        tokens += s->steps[i].tokens, seconds += s->steps[i].seconds;
+    if (!s->count) {
+        tokens = isnan(s->tokens) ? s->step_tokens * s->last_step : s->tokens;
+        seconds = s->run_seconds;
+    }
+    if (!(seconds > 0) && s->rate_count)
+        return s->rate_sum / (double)s->rate_count;
+    return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
+}
+
+double step_series_clock(const struct step_series *s)
+{
+    bool whole = s->reads_back && s->count;
+    for (size_t i = 0; whole && i < s->count; i++)
+        whole = s->steps[i].seconds == floor(s->steps[i].seconds);
+    return whole ? 1 : 0;
 }

@@ -50,6 +50,8 @@ struct step_series {
     double global_batch; // sequences per step
     double peak_bytes;   // largest reported; NAN
     double run_seconds;  // reported at the end; NAN
+    double rate_sum;     // of the tokens/s that it reports
+    int64_t rate_count;
     int64_t evaluations, saves;
     unsigned flags; // of the step in progress
     bool out_of_memory, failed, ended;
@@ -58,6 +60,14 @@ struct step_series {
 void step_series_init(struct step_series *series, struct arena *arena);
 void step_series_add(void *series, const struct trainer_log_event *event);
 void step_series_finish(struct step_series *series);
+
+// What the times of a log are rounded to: 1 where all are whole seconds, as bars print them; 0:
+// less.
+double step_series_clock(const struct step_series *series);
+
+// Tokens/s over all steps, with warm-up and whatever else is in their time: of the steps, else of
+// the whole run, else the mean that the trainer reports. NAN: unknown.
+double step_series_mean_rate(const struct step_series *series);
 
 // Means over the steps after the warm-up that have no evaluation or save; NAN: not reported.
 struct step_series_phases {
