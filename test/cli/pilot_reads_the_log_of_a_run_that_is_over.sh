@@ -6,7 +6,7 @@ logs=test/data/logs
 "$GPUHOURS" plan --model llama-3.2-1b --stack hf-peft --method lora --tokens 20M --gpu h200 --context 2048 --batching packed --micro-batch 5 --global-batch 5 --search off --json >"$work/plan.json"
 "$GPUHOURS" pilot --plan "$work/plan.json" --log $logs/transformers_5.log --out "$work/pilot.json" 2>&1 |
     grep -vE '^  (before|after)|GPU hours|^   ' | sed "s|$work|WORK|"
-"$GPUHOURS" plan --model llama-3.2-1b --stack hf-peft --method lora --tokens 20M --gpu h200 --pilot "$work/pilot.json" --explain 2>&1 | grep -c "tokens/s measured"
+"$GPUHOURS" plan --model llama-3.2-1b --stack hf-peft --method lora --tokens 20M --gpu h200 --pilot "$work/pilot.json" 2>&1 | grep -o "[0-9,]* tokens/s measured on .* h200-sxm"
 echo "-- steps of other batches than the plan's keep their own tokens"
 "$GPUHOURS" plan --model llama-3.2-1b --stack hf-peft --method lora --tokens 20M --gpu h200 --context 2048 --batching packed --micro-batch 8 --global-batch 64 --search off --json >"$work/other.json"
 "$GPUHOURS" pilot --plan "$work/other.json" --log $logs/transformers_5.log --out "$work/other-pilot.json" --quiet 2>&1 | grep speed
