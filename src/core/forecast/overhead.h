@@ -40,6 +40,7 @@ struct overheads {
     struct assumption first_steps_seconds; // of a process: kernels are loaded
     double new_widths;                     // that a rank meets in the run
     bool compiles;
+    struct assumption compilations; // of stacks that compile: more than one where widths vary
 };
 
 enum overhead_kind {

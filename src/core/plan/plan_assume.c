@@ -269,7 +269,7 @@ void plan_assume(struct plan *plan)
         &o->evals_per_epoch,      &o->failures_per_gpu_hour,
         &o->data_bytes_per_token, &o->retries,
         &o->failed_runs,          &o->first_width_seconds,
-        &o->first_steps_seconds,
+        &o->first_steps_seconds,  o->compiles ? &o->compilations : NULL,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])
