@@ -234,6 +234,22 @@ static void expect_widths(const struct wrapped *run, struct step_series *series)
     }
 }
 
+// The tokens that each report is expected to have, where the order of rows tells. A resumed run
+// goes on in that order.
+static void expect_tokens(const struct wrapped *run, struct step_series *series)
+{
+    const struct packing_sights *sights = run->settings.sights;
+    double steps = run->settings.rule.total_steps;
+    double mean = sights && steps > 0 ? packing_tokens_seen(sights, steps) / steps : 0;
+    for (size_t i = 0; mean > 0 && i < series->count; i++) {
+        struct steady_step *step = &series->steps[i];
+        double end = (double)step->number,
+               begin = end - (double)(step->count > 0 ? step->count : 1);
+        step->share =
+            (packing_tokens_seen(sights, end) - packing_tokens_seen(sights, begin)) / mean;
+    }
+}
+
 static void measure(struct wrapped *run)
 {
     double began = clock_seconds();
@@ -241,6 +257,7 @@ static void measure(struct wrapped *run)
     struct step_series *series = (struct step_series *)&run->source->series;
     if (!series->gpus)
         series->gpus = wrapped_gpus(run);
+    expect_tokens(run, series);
     step_series_finish(series);
     borrow_tokens(run, series);
     expect_widths(run, series);

@@ -39,6 +39,7 @@ struct steady_step {
     double seconds;     // since the previous report
     double tokens;      // 0: unknown; then rates are NAN and only the seconds are judged
     double widths;      // expected to be met for the first time in this report; 0: none or unknown
+    double share;       // expected tokens, in those of the run's mean step; 0: as many as steps
     unsigned flags;
 };
 

@@ -243,21 +243,28 @@ void step_series_add(void *series, const struct trainer_log_event *event)
 
 // --- tokens ------------------------------------------------------------------
 
-static double steps_between(const struct step_series *s, size_t from, size_t end)
+// Rows that are grouped by length begin with the longest: the caller may know which steps have
+// more.
+static double share_of(const struct steady_step *step)
+{
+    return step->share > 0 ? step->share : (double)step->count;
+}
+
+static double shares_between(const struct step_series *s, size_t from, size_t end)
 {
     double sum = 0;
     for (size_t i = from; i < end; i++)
-        sum += (double)s->steps[i].count;
+        sum += share_of(&s->steps[i]);
     return sum;
 }
 
 static void spread(struct step_series *s, size_t from, size_t end, double tokens_per_step)
 {
     for (size_t i = from; i < end; i++)
-        s->steps[i].tokens = tokens_per_step * (double)s->steps[i].count;
+        s->steps[i].tokens = tokens_per_step * share_of(&s->steps[i]);
 }
 
-// A counter may be reported at every tenth step only: its growth is spread evenly over them.
+// A counter may be reported at every tenth step only: its growth is spread over them.
 static bool use_counters(struct step_series *s)
 {
     double base = s->first->counter;
@@ -273,13 +280,13 @@ static bool use_counters(struct step_series *s)
             first = i + 1;
             start = counter;
         } else if (counter >= base) {
-            spread(s, from, i + 1, (counter - base) / steps_between(s, from, i + 1));
+            spread(s, from, i + 1, (counter - base) / shares_between(s, from, i + 1));
             done = counter - start;
         }
         base = counter;
         from = i + 1;
     }
-    double steps = steps_between(s, first, from);
+    double steps = shares_between(s, first, from);
     if (!(done > 0))
         return false;
     spread(s, 0, first, done / steps);

@@ -411,6 +411,7 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
     out->seconds_per_token = out->seconds_per_width = 0;
     for (int i = 0; i < 2 * COSTS; i++) {
         double share = trials[i].weight / sum, cost = exp(trials[i].log_cost);
+        out->seconds_per_step += share * trials[i].x[0] / fit->unit[0];
         out->seconds_per_token += share * trials[i].x[1] / fit->unit[1];
         out->seconds_per_width += share * cost;
         out->blur += share * fmin(trials[i].blur, BLUR_MOST);

@@ -32,6 +32,7 @@ struct transient_item {
 };
 
 struct transient {
+    double seconds_per_step;  // beside those of its tokens
     double seconds_per_token; // NAN: tokens hardly vary
     double seconds_per_width; // NAN: no width is new, or too few items
     double width_error;       // standard deviation of seconds_per_width
