@@ -324,6 +324,22 @@ TEST(step_series_spreads_a_counter_over_the_steps_between)
           steps[3].tokens == 1000);
 }
 
+TEST(step_series_spreads_a_counter_by_the_order_of_the_rows)
+{
+    const struct seen *seen = read_text("{'step': 0, 'loss': 1, 'num_tokens': 0}\n"
+                                        "{'step': 1, 'loss': 1}\n{'step': 2, 'loss': 1}\n"
+                                        "{'step': 4, 'loss': 1, 'num_tokens': 4000}\n"
+                                        "{'step': 5, 'loss': 1}\n",
+                                        false);
+    struct step_series series = seen->series;
+    const double shares[] = { 2, 1.5, 1.5, 0.5 }, tokens[] = { 1600, 1200, 1200, 400 };
+    for (int i = 0; i < 4; i++)
+        series.steps[i].share = shares[i];
+    step_series_finish(&series);
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(series.steps[i].tokens, tokens[i], 1e-9);
+}
+
 // A bar on standard error and its report on standard output: read in either order, within a poll.
 TEST(step_series_gives_a_report_to_the_step_that_it_came_with)
 {
