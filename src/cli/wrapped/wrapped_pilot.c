@@ -179,8 +179,8 @@ static const char *not_seen(const struct wrapped *run, const struct outlook_plan
 }
 
 // Moves the rate from the tokens of the measured steps to those of the run's mean step, where the
-// fit tells what a token costs: grouped rows begin with the longest. Steps of other batches than the
-// plan's stay as they are.
+// fit tells what a token costs: grouped rows begin with the longest. Steps of other batches than
+// the plan's stay as they are.
 static void move_rate(struct pilot *out, const struct steady *steady,
                       const struct outlook_plan *plan)
 {
