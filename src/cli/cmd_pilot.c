@@ -46,8 +46,10 @@ static const struct field asked_fields[] = {
 static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
           .value = "REGEX", .fallback = "detected"),
-    FIELD(asked, log, TEXT, "log file or folder of the trainer to follow", .value = "FILE",
-          .fallback = "its output"),
+    FIELD(asked, log, TEXT,
+          "log file or folder of the trainer to follow; without a command, the log of a run that "
+          "is over",
+          .value = "FILE", .fallback = "its output"),
     FIELD(asked, gpus, COUNT, "number of GPUs that the trainer uses",
           .fallback = "from --from, else as observed"),
     FIELD(asked, grace, SECONDS, "wait after SIGINT before SIGTERM, and again before SIGKILL"),
@@ -92,17 +94,18 @@ static enum err read_options(struct command_line *line)
         return fail(ERR_USAGE, "--until-width is 0, which no measurement reaches; 0.02 is usual");
     if (line->rest && !line->rest[0])
         return fail(ERR_USAGE, "-- must be followed by a trainer's command line");
-    if (line->rest && line->positional_count)
-        return fail(ERR_USAGE,
-                    "%s: a trainer after -- reads its own data; only the built-in "
-                    "engine takes data here",
-                    line->positional[0]);
+    if ((line->rest || asked.log) && line->positional_count)
+        return fail(ERR_USAGE, "%s: %s; only the built-in engine takes data here",
+                    line->positional[0],
+                    line->rest ? "a trainer after -- reads its own data"
+                               : "--log without a command reads a run that is over");
     if (from.from && asked.plan)
         return fail(ERR_USAGE, "--from %s and --plan %s: give only one of them", from.from,
                     asked.plan);
-    if (from.from && !line->rest)
+    if (from.from && !line->rest && !asked.log)
         return fail(ERR_USAGE,
-                    "--from %s needs the trainer's command line after --; the built-in engine "
+                    "--from %s needs the trainer's command line after --, or the log of a run that "
+                    "is over, with --log; the built-in engine "
                     "takes --plan, which gpuhours plan --from %s --json writes",
                     from.from, from.from);
     if (!asked.out && !line->common.json)
@@ -289,8 +292,8 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
     return OK;
 }
 
-static enum err measure(struct command_line *line, struct wrapped *run,
-                        const struct outlook_plan *plan)
+static struct wrapped_settings settings_of(const struct command_line *line,
+                                           const struct outlook_plan *plan)
 {
     struct wrapped_settings settings = {
         .command = line->rest,
@@ -301,6 +304,7 @@ static enum err measure(struct command_line *line, struct wrapped *run,
         .silent_seconds = 60 * asked.silent_minutes,
         .sample_seconds = 0.1,
         .step_tokens = asked.tokens_per_step,
+        .gpus = (int)asked.gpus,
         .rule = { .wanted = asked.until_width },
         .json = line->common.json,
         .quiet = line->common.quiet,
@@ -309,11 +313,18 @@ static enum err measure(struct command_line *line, struct wrapped *run,
         settings.step_tokens = outlook_step_tokens(plan);
     if (plan) {
         settings.gpus = (int)plan->gpus;
-        settings.sights = plan->sights.count > 1 ? &plan->sights : NULL;
+        settings.sights = outlook_sights(plan);
         settings.steps_per_epoch = plan->steps_per_epoch;
         settings.rule = outlook_rule(plan);
         settings.rule.wanted = asked.until_width;
     }
+    return settings;
+}
+
+static enum err measure(struct command_line *line, struct wrapped *run,
+                        const struct outlook_plan *plan)
+{
+    struct wrapped_settings settings = settings_of(line, plan);
     TRY(wrapped_start(run, line->arena, &settings));
     if (!(settings.step_tokens > 0) && !line->common.quiet)
         status_line_say(&run->status,
@@ -334,19 +345,27 @@ static void name_gpus(struct pilot *pilot)
         c->gpus = pilot->gpu.count;
 }
 
+// The plan that is measured, or what the trainer's configuration tells of it; out is NULL without.
+static enum err read_planned(const struct outlook_plan **out, struct command_line *line)
+{
+    struct outlook_plan *plan = ARENA_NEW(line->arena, struct outlook_plan, 1);
+    *out = asked.plan || from.from ? plan : NULL;
+    if (asked.plan)
+        return read_plan(plan, line->arena);
+    if (!from.from)
+        return OK;
+    return pilot_from_read(plan, line,
+                           &(struct pilot_from){ &from, engine.profile,
+                                                 asked.gpus > 0 ? asked.gpus : PLAN_NOT_GIVEN });
+}
+
 static enum err run_wrapped(struct command_line *line)
 {
     struct wrapped *run = ARENA_NEW(line->arena, struct wrapped, 1);
-    struct outlook_plan plan;
+    const struct outlook_plan *plan;
     struct pilot pilot;
-    bool planned = asked.plan || from.from;
-    if (asked.plan)
-        TRY(read_plan(&plan, line->arena));
-    else if (from.from)
-        TRY(pilot_from_read(&plan, line,
-                            &(struct pilot_from){ &from, engine.profile,
-                                                  asked.gpus > 0 ? asked.gpus : PLAN_NOT_GIVEN }));
-    enum err verdict = measure(line, run, planned ? &plan : NULL);
+    TRY(read_planned(&plan, line));
+    enum err verdict = measure(line, run, plan);
     if (!run->child.inside) // never started
         return verdict;
     const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
@@ -354,7 +373,7 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_remarks(run, line->arena, &remarks);
     if (run->no_gpu && !line->common.quiet)
         out_put(&remarks, "gpuhours: %s\n", run->no_gpu);
-    wrapped_pilot_fill(&pilot, line->arena, run, planned ? &plan : NULL);
+    wrapped_pilot_fill(&pilot, line->arena, run, plan);
     pilot.as_of = data_today(line->arena);
     pilot.from = from.config;
     if (from.from)
@@ -362,7 +381,63 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_end(run);
     print_error(out_string(&remarks));
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
-        TRY(show(&pilot, asked.plan ? &plan : NULL, line));
+        TRY(show(&pilot, asked.plan ? plan : NULL, line));
+    return verdict ? fail(verdict, "%s", why) : OK;
+}
+
+// --- the log of a run that is over -------------------------------------------
+
+// Where the log has no times of steps, the mean of the run is all that is known.
+static void take_mean(struct pilot *pilot, const struct step_series *series)
+{
+    pilot->tokens_per_s = (struct pilot_rate){ step_series_mean_rate(series), NAN, NAN };
+    pilot->steps = series->last_step > 0 ? (int64_t)series->last_step : 0;
+    pilot->steady = false;
+    pilot->verdict = "the log has the times of too few steps: this is the mean of the whole run, "
+                     "with warm-up, evaluations and saves in it";
+}
+
+static enum err judge_log(const struct pilot *pilot, const struct step_series *series)
+{
+    if (pilot->tokens_per_s.mean > 0)
+        return pilot->steady ? OK : fail(ERR_ANSWER, "%s: %s", asked.log, pilot->verdict);
+    if (!series->count && !(series->run_seconds > 0) && !series->rate_count)
+        return fail(
+            ERR_INPUT,
+            "%s: has no steps with times: no time stamps, elapsed times, seconds of a step, "
+            "run time or tokens/s; give --pattern to match its lines",
+            asked.log);
+    return fail(ERR_USAGE,
+                "%s: does not tell its tokens; give --tokens-per-step N (rows × tokens per row × "
+                "GPUs × accumulation), --from CONFIG or --plan plan.json",
+                asked.log);
+}
+
+static enum err run_log(struct command_line *line)
+{
+    struct wrapped *run = ARENA_NEW(line->arena, struct wrapped, 1);
+    const struct outlook_plan *plan;
+    struct pilot pilot;
+    TRY(read_planned(&plan, line));
+    struct wrapped_settings settings = settings_of(line, plan);
+    TRY(wrapped_read(run, line->arena, &settings));
+    const struct step_series *series = &run->source->series;
+    wrapped_pilot_fill(&pilot, line->arena, run, plan);
+    if (run->steady.verdict == STEADY_TOO_SHORT)
+        take_mean(&pilot, series);
+    pilot.elapsed_seconds = series->run_seconds;
+    pilot.as_of = data_today(line->arena);
+    pilot.from = from.config;
+    enum err verdict = judge_log(&pilot, series);
+    const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
+    if (!line->common.quiet)
+        print_note("%s tells nothing of start-up, other processes and the GPUs that it ran on; %s",
+                   asked.log,
+                   plan && plan->configuration.gpu
+                       ? text_format(line->arena, "%s is the plan's", plan->configuration.gpu)
+                       : "set configuration.gpu in the result");
+    if (pilot.tokens_per_s.mean > 0)
+        TRY(show(&pilot, asked.plan ? plan : NULL, line));
     return verdict ? fail(verdict, "%s", why) : OK;
 }
 
@@ -371,6 +446,8 @@ static enum err run(struct command_line *line)
     TRY(read_options(line));
     if (line->rest)
         return run_wrapped(line);
+    if (asked.log)
+        return run_log(line);
     TRY(check_objective(line->arena));
     struct pilot pilot;
     engine.plan = asked.plan;
@@ -390,6 +467,8 @@ static const char *const first[] = {
 static const struct command_example examples[] = {
     { "any trainer, until its speed is known to 2 %",
       "gpuhours pilot --tokens-per-step 65536 -- torchrun --nproc-per-node 8 train.py" },
+    { "a run that is over, from what its trainer printed",
+      "gpuhours pilot --plan plan.json --log train.log" },
     { "a small model on the built-in engine; first its plan",
       "gpuhours plan train.jsonl --model ./model --stack native --gpu h100 --json >small.json" },
     { "then the measurement, on this machine's processor",
@@ -401,10 +480,12 @@ static const struct command_example examples[] = {
 const struct command command_pilot = {
     .name = "pilot",
     .summary = "measure the speed of a trainer or of the built-in engine",
-    .usage = "[OPTION...] -- COMMAND... | --plan FILE [OPTION...] [DATA...]",
+    .usage =
+        "[OPTION...] -- COMMAND... | --log FILE [OPTION...] | --plan FILE [OPTION...] [DATA...]",
     .about =
         "Runs a trainer until its sustained throughput is known well enough, then stops it; "
-        "warm-up and stalls are left out. Without a command after --, the built-in engine runs "
+        "warm-up and stalls are left out. Without a command after --, --log reads what a trainer "
+        "printed or wrote in a run that is over; without that, too, the built-in engine runs "
         "the configuration of a plan. gpuhours plan --pilot replaces its assumed speed by the "
         "result.",
     .first = first,

@@ -285,7 +285,7 @@ static enum err run(struct command_line *line)
         .step_tokens = isnan(asked.tokens_per_step) ? outlook_step_tokens(&watch->plan)
                                                     : asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
-        .sights = watch->plan.sights.count > 1 ? &watch->plan.sights : NULL,
+        .sights = outlook_sights(&watch->plan),
         .steps_per_epoch = watch->plan.steps_per_epoch,
         .rule = outlook_rule(&watch->plan),
         .json = line->common.json,

@@ -15,8 +15,11 @@
 static struct packing_sights sights_by_steps(const struct workload *work)
 {
     struct packing_sights sights = *work->sights;
-    for (int i = 0; i < sights.count; i++)
+    for (int i = 0; i < sights.count; i++) {
         sights.micro_batches[i] /= work->accumulation;
+        if (work->batching != BATCHING_GROUPED)
+            sights.tokens[i] = 0;
+    }
     sights.epoch /= work->accumulation;
     return sights;
 }

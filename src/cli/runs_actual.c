@@ -35,9 +35,6 @@ struct told {
     bool is_log, finished; // finished: the last step was reached
     struct step_series series;
     struct steady steady;
-    double tokens;      // counted by the trainer, at the end; NAN
-    double rates;       // sum of the tokens/s that it reports
-    int64_t rate_count; // number of these reports
 };
 
 // --- a log -------------------------------------------------------------------
@@ -54,39 +51,6 @@ static double planned_step_tokens(const struct history_entry *plan, struct arena
     return tokens > 0 && steps > 0 ? tokens / steps : 0;
 }
 
-static void take(void *context, const struct trainer_log_event *event)
-{
-    struct told *told = context;
-    double rate = event->tokens_per_s_gpu * (told->series.gpus > 0 ? told->series.gpus : 1);
-    if (!isnan(event->tokens_per_s))
-        rate = event->tokens_per_s;
-    if (!isnan(event->tokens))
-        told->tokens = event->tokens;
-    if (!isnan(rate)) {
-        told->rates += rate;
-        told->rate_count++;
-    }
-    step_series_add(&told->series, event);
-}
-
-// Reads what a trainer printed, or one of the files that it wrote.
-static enum err feed(struct trainer_log *log, struct step_series *series, struct text text,
-                     const char *path)
-{
-    size_t used;
-    if (text_ends(text_of(path), "trainer_state.json"))
-        return trainer_files_state(log, text, path);
-    if (text_ends(text_of(path), ".csv"))
-        return trainer_files_csv(log, text, path, NAN);
-    if (strstr(path, "tfevents")) {
-        series->reads_back = false; // its events have their own clock
-        return trainer_files_tensorboard(log, &used, text, path);
-    }
-    trainer_log_feed(log, text.at, text.size, 0);
-    trainer_log_end(log);
-    return OK;
-}
-
 static enum err read_log(struct told *out, struct arena *arena, const struct runs_actual *actual,
                          const struct history_entry *plan)
 {
@@ -94,18 +58,17 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
     struct trainer_log *log = ARENA_NEW(arena, struct trainer_log, 1);
     struct step_series *series = &out->series;
     step_series_init(series, arena);
-    series->reads_back = true;
+    series->reads_back = !trainer_files_has_clock(actual->log);
     series->gpus = (int)plan->gpus;
     series->step_tokens = actual->tokens_per_step > 0 ? (double)actual->tokens_per_step
                                                       : planned_step_tokens(plan, arena);
-    out->tokens = NAN;
-    TRY(trainer_log_init(log, arena, actual->pattern, take, out));
+    TRY(trainer_log_init(log, arena, actual->pattern, step_series_add, series));
     TRY(file_open(&file, actual->log));
-    enum err err = feed(log, series, file.text, actual->log);
+    enum err err = trainer_files_read(log, file.text, actual->log);
     file_close(&file);
     TRY(err);
     step_series_finish(series);
-    if (!series->count && !(series->run_seconds > 0) && !out->rate_count)
+    if (!series->count && !(series->run_seconds > 0) && !series->rate_count)
         return fail(ERR_INPUT,
                     "%s: has no steps with times; give --pattern to match its lines, or the result "
                     "with --wall-hours and --tokens-per-second",
@@ -120,21 +83,8 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
 // The sustained rate; the mean if the run is too short for one, or has no times.
 static double rate_of(const struct told *told)
 {
-    if (told->steady.tokens_per_s.mid > 0)
-        return told->steady.tokens_per_s.mid;
-    double tokens = 0, seconds = 0;
-    for (size_t i = 0; i < told->series.count; i++) {
-        tokens += told->series.steps[i].tokens;
-        seconds += told->series.steps[i].seconds;
-    }
-    if (!told->series.count) { // no times of steps, but of the whole run, or reported rates
-        tokens =
-            isnan(told->tokens) ? told->series.step_tokens * told->series.last_step : told->tokens;
-        seconds = told->series.run_seconds;
-    }
-    if (!(seconds > 0) && told->rate_count)
-        return told->rates / (double)told->rate_count;
-    return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
+    double sustained = told->steady.tokens_per_s.mid;
+    return sustained > 0 ? sustained : step_series_mean_rate(&told->series);
 }
 
 static double hours_of(const struct told *told)

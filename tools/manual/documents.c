@@ -207,6 +207,8 @@ static const struct documents_key plan_keys[] = {
     KEY("workload.widths", "array", "how many of them after so many steps", .since = "0.2.0"),
     KEY("workload.widths[].steps", "number", "steps", .since = "0.2.0"),
     KEY("workload.widths[].widths", "number", "shapes met until then", .since = "0.2.0"),
+    KEY("workload.widths[].tokens", "number", "processed by a rank until then",
+        .when = "of rows grouped by length", .since = "0.5.0"),
     KEY("workload.token_spread", "number", "relative deviation of the token count; 0: exact",
         .since = "0.2.0"),
     KEY("workload.measured", "boolean", "whether lengths come from the data"),

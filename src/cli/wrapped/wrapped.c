@@ -6,6 +6,7 @@
 
 #include "core/trainers/trainer_files.h"
 #include "host/clock.h"
+#include "host/file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -233,6 +234,22 @@ static void expect_widths(const struct wrapped *run, struct step_series *series)
     }
 }
 
+// The tokens that each report is expected to have, where the order of rows tells. A resumed run
+// goes on in that order.
+static void expect_tokens(const struct wrapped *run, struct step_series *series)
+{
+    const struct packing_sights *sights = run->settings.sights;
+    double steps = run->settings.rule.total_steps;
+    double mean = sights && steps > 0 ? packing_tokens_seen(sights, steps) / steps : 0;
+    for (size_t i = 0; mean > 0 && i < series->count; i++) {
+        struct steady_step *step = &series->steps[i];
+        double end = (double)step->number,
+               begin = end - (double)(step->count > 0 ? step->count : 1);
+        step->share =
+            (packing_tokens_seen(sights, end) - packing_tokens_seen(sights, begin)) / mean;
+    }
+}
+
 static void measure(struct wrapped *run)
 {
     double began = clock_seconds();
@@ -240,13 +257,31 @@ static void measure(struct wrapped *run)
     struct step_series *series = (struct step_series *)&run->source->series;
     if (!series->gpus)
         series->gpus = wrapped_gpus(run);
+    expect_tokens(run, series);
     step_series_finish(series);
     borrow_tokens(run, series);
     expect_widths(run, series);
+    run->settings.rule.clock_seconds = step_series_clock(series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
     steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
     run->measured_seconds = clock_seconds();
     run->measuring_seconds = run->measured_seconds - began;
+}
+
+enum err wrapped_read(struct wrapped *run, struct arena *arena,
+                      const struct wrapped_settings *settings)
+{
+    struct file file;
+    *run = (struct wrapped){ .settings = *settings, .arena = arena, .began_seconds = NAN };
+    TRY(new_source(&run->printed, run, settings->log));
+    run->source = run->printed;
+    run->printed->series.reads_back = !trainer_files_has_clock(settings->log);
+    TRY(file_open(&file, settings->log));
+    enum err err = trainer_files_read(&run->printed->log, file.text, settings->log);
+    file_close(&file);
+    if (!err)
+        measure(run);
+    return err;
 }
 
 const struct steady *wrapped_steady(struct wrapped *run)

@@ -73,6 +73,12 @@ struct wrapped {
 
 enum err wrapped_start(struct wrapped *run, struct arena *arena,
                        const struct wrapped_settings *settings);
+
+// Reads the log of a run that is over, in place of everything from start to finish. The times are
+// the log's own; GPUs, start-up and processes are unknown.
+enum err wrapped_read(struct wrapped *run, struct arena *arena,
+                      const struct wrapped_settings *settings);
+
 bool wrapped_poll(struct wrapped *run); // false: no process of the trainer is left
 void wrapped_stop(struct wrapped *run); // the measurement is good enough
 

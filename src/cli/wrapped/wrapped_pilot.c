@@ -179,14 +179,16 @@ static const char *not_seen(const struct wrapped *run, const struct outlook_plan
 }
 
 // Moves the rate from the tokens of the measured steps to those of the run's mean step, where the
-// fit tells what a token costs: grouped rows begin with the longest.
+// fit tells what a token costs: grouped rows begin with the longest. Steps of other batches than
+// the plan's stay as they are.
 static void move_rate(struct pilot *out, const struct steady *steady,
                       const struct outlook_plan *plan)
 {
     double planned = plan ? outlook_step_tokens(plan) : NAN, seen = out->composition.tokens;
     double seconds = steady->step_seconds.mid;
     double moved = seconds + steady->seconds_per_token * (planned - seen);
-    if (!(planned > 0) || !(seen > 0) || !(moved > 0.2 * seconds) || !(moved < 5 * seconds))
+    if (!(planned < 2 * seen && seen < 2 * planned) || !(moved > 0.2 * seconds) ||
+        !(moved < 5 * seconds))
         return;
     double factor = planned / moved / out->tokens_per_s.mean;
     out->tokens_per_s.mean *= factor;

@@ -119,6 +119,7 @@ struct packing_batch {
 enum { PACKING_SIGHTS = 24 };
 struct packing_sights {
     double micro_batches[PACKING_SIGHTS], widths[PACKING_SIGHTS]; // both rise
+    double tokens[PACKING_SIGHTS]; // processed until then; 0: their order tells nothing
     int count;
     double epoch; // micro-batches of the first epoch
 };
@@ -172,7 +173,8 @@ void packing_count_sights(struct packing_sights *out, const struct packing *epoc
 // The widths met after so many micro-batches: between the simulated counts a straight line, after
 // the last one every further epoch adds its share of what the epoch before it added.
 double packing_widths_seen(const struct packing_sights *sights, double micro_batches);
-// Standard deviation of that number, which depends on the order of the rows.
+double packing_tokens_seen(const struct packing_sights *sights, double micro_batches); // likewise
+// Standard deviation of the number of widths, which depends on the order of the rows.
 double packing_widths_error(const struct packing_sights *sights, double micro_batches);
 
 // Scales the sums to `factor` times as many examples: counts grow, averages stay. Steps are

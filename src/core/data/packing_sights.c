@@ -61,15 +61,21 @@ void packing_count_sights(struct packing_sights *out, const struct packing *epoc
     struct arena scratch = { 0 };
     bool *is_first;
     size_t count = find_first(&is_first, &scratch, epoch, next), done = 0;
-    double seen = 0;
+    double seen = 0, tokens = 0;
     *out = (struct packing_sights){ .epoch = (double)epoch->count };
     for (int i = 0; i < PACKING_SIGHTS && count; i++) {
         size_t end = mark(i, epoch->count, count);
         if (end <= done)
             continue;
-        for (; done < end; done++)
+        for (; done < end; done++) {
+            const struct packing *of = done < epoch->count ? epoch : next;
+            const struct packing_batch *batch =
+                &of->batches[done - (of == epoch ? 0 : epoch->count)];
             seen += is_first[done];
+            tokens += (double)batch->rows * (double)batch->width;
+        }
         out->micro_batches[out->count] = (double)done;
+        out->tokens[out->count] = tokens;
         out->widths[out->count++] = seen;
     }
     arena_release(&scratch);
@@ -90,19 +96,35 @@ static double beyond(const struct packing_sights *sights, double micro_batches)
                                   : added * epochs;
 }
 
-double packing_widths_seen(const struct packing_sights *sights, double micro_batches)
+// A straight line between the marks; those after the last are the caller's.
+static double between_marks(const struct packing_sights *sights, const double *values,
+                            double micro_batches)
 {
     int above = 0;
-    if (!sights->count || !(micro_batches > 0))
-        return 0;
-    while (above < sights->count && sights->micro_batches[above] < micro_batches)
+    while (sights->micro_batches[above] < micro_batches)
         above++;
-    if (above == sights->count)
-        return sights->widths[above - 1] + beyond(sights, micro_batches);
-    double x = above ? sights->micro_batches[above - 1] : 0;
-    double y = above ? sights->widths[above - 1] : 0;
-    return y +
-           (sights->widths[above] - y) * (micro_batches - x) / (sights->micro_batches[above] - x);
+    double x = above ? sights->micro_batches[above - 1] : 0, y = above ? values[above - 1] : 0;
+    return y + (values[above] - y) * (micro_batches - x) / (sights->micro_batches[above] - x);
+}
+
+double packing_widths_seen(const struct packing_sights *sights, double micro_batches)
+{
+    int last = sights->count - 1;
+    if (last < 0 || !(micro_batches > 0))
+        return 0;
+    if (micro_batches > sights->micro_batches[last])
+        return sights->widths[last] + beyond(sights, micro_batches);
+    return between_marks(sights, sights->widths, micro_batches);
+}
+
+double packing_tokens_seen(const struct packing_sights *sights, double micro_batches)
+{
+    int last = sights->count - 1;
+    if (last < 0 || !(micro_batches > 0))
+        return 0;
+    if (micro_batches > sights->micro_batches[last])
+        return sights->tokens[last] * micro_batches / sights->micro_batches[last];
+    return between_marks(sights, sights->tokens, micro_batches);
 }
 
 // Of widths drawn at random the variance is at most N(2n) − N(n), where N expects the number seen.

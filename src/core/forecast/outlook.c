@@ -82,6 +82,12 @@ double outlook_step_tokens(const struct outlook_plan *plan)
     return plan->steps > 0 ? plan->processed_tokens / plan->steps : NAN;
 }
 
+const struct packing_sights *outlook_sights(const struct outlook_plan *plan)
+{
+    const struct packing_sights *sights = &plan->sights;
+    return sights->count > 1 && packing_widths_seen(sights, plan->steps) > 1 ? sights : NULL;
+}
+
 struct steady_rule outlook_rule(const struct outlook_plan *plan)
 {
     const struct range *rate = &plan->tokens_per_s;

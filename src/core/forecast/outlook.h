@@ -42,6 +42,9 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
 
 double outlook_step_tokens(const struct outlook_plan *plan); // processed, over all GPUs; NAN
 
+// First sights of widths, by steps; NULL: unknown, or all batches are of one width.
+const struct packing_sights *outlook_sights(const struct outlook_plan *plan);
+
 // What the plan believes of the steps that are measured now.
 struct steady_rule outlook_rule(const struct outlook_plan *plan);
 

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+enum { RECOMPILE_LIMIT = 8 }; // of PyTorch: programs that torch.compile makes of one function
+
 const char *const overhead_names[] = {
     "training",    "start-up",   "compilation", "loading weights", "new widths",
     "data stalls", "evaluation", "saves",       "failures",        "failed and repeated runs",
@@ -91,6 +93,22 @@ static enum err assume_storage(struct overheads *out, const struct catalog *cata
     return OK;
 }
 
+// torch.compile makes its first program for the very width it sees, and at the second width one for
+// all widths. What that one still assumes (a size that divides, a stride) is made again when it
+// fails, at most eight times in all; from then on the function runs uncompiled. Nobody measured how
+// often.
+static struct assumption count_compilations(double widths)
+{
+    bool vary = widths > 1;
+    return (struct assumption){ "compilations",
+                                "programs",
+                                { vary ? 2 : 1, vary ? 2 : 1, vary ? RECOMPILE_LIMIT : 1 },
+                                ASSUMPTION_ASSUMED,
+                                vary ? "PyTorch: the first width, then all; recompile_limit 8"
+                                     : "one width",
+                                "2026-11" };
+}
+
 enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node)
 {
@@ -109,9 +127,10 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
         "s",
         { 30, 75, 240 },
         ASSUMPTION_ASSUMED,
-        "first steps of a compiled model; more with model size and varied shapes",
+        "of one program of a compiled model; more with model size",
         NULL,
     };
+    out->compilations = count_compilations(1);
     TRY(assume_storage(out, catalog, node));
     TRY(fact(&held_out, catalog, "evaluation", "axolotl val_set_size common values"));
     out->eval_share = (struct assumption){
@@ -222,6 +241,7 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     if (setup->passes.rollout)
         out->gpus += setup->passes.rollout->gpus; // those that only sample
     out->compiles = setup->stack->kernels == STACK_COMPILED;
+    out->compilations = count_compilations(setup->distinct_widths);
 }
 
 double overhead_save_interval(double save_seconds, double mean_seconds_between_failures)
@@ -306,6 +326,11 @@ static double early(double lost_share)
     return lost_share * lost_share;
 }
 
+static double count_programs(const struct overheads *o, double first_sights)
+{
+    return fmin(assumption_draw(&o->compilations, first_sights), RECOMPILE_LIMIT);
+}
+
 static inline void run(struct overhead_times *out, const struct overheads *o,
                        const struct overhead_draw *draw, double train_seconds, double tokens)
 {
@@ -313,7 +338,8 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
     double *seconds = out->seconds;
     seconds[OVERHEAD_TRAINING] = train_seconds;
     seconds[OVERHEAD_STARTUP] = draw->startup_seconds;
-    seconds[OVERHEAD_COMPILATION] = o->compiles ? draw->compile_seconds : 0;
+    seconds[OVERHEAD_COMPILATION] =
+        o->compiles ? draw->compile_seconds * count_programs(o, draw->first_sights) : 0;
     seconds[OVERHEAD_LOADING] = o->load_bytes / draw->storage_bytes_per_s;
     seconds[OVERHEAD_WIDTHS] =
         o->new_widths * assumption_draw(&o->first_width_seconds, draw->first_sights) +

@@ -46,6 +46,7 @@ struct overheads {
     struct assumption first_evaluation_seconds; // likewise
     double new_widths;                          // that a rank meets in the run
     bool compiles;
+    struct assumption compilations; // of stacks that compile: more than one where widths vary
 };
 
 enum overhead_kind {

@@ -240,6 +240,9 @@ void workload_write_widths(const struct workload *workload, struct json_writer *
         json_open(w, NULL, '{');
         json_put_number(w, "steps", steps);
         json_put_number(w, "widths", workload_widths(workload, steps));
+        if (workload->sights && workload->batching == BATCHING_GROUPED) // others have no order
+            json_put_number(w, "tokens",
+                            packing_tokens_seen(workload->sights, steps * workload->accumulation));
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -258,6 +261,7 @@ void workload_read_widths(struct packing_sights *out, const struct json *workloa
             continue;
         before = steps, seen = widths;
         out->micro_batches[out->count] = steps * each;
+        out->tokens[out->count] = fmax(json_get_number(&list->items[i], "tokens", 0), 0);
         out->widths[out->count++] = widths;
         out->epoch = steps * each; // the whole run: further steps add nothing
     }

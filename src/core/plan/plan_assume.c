@@ -264,12 +264,19 @@ void plan_assume(struct plan *plan)
     add_hardware(plan);
     add_memory(plan);
     const struct assumption *of_overheads[] = {
-        &o->startup_seconds,      o->compiles ? &o->compile_seconds : NULL,
-        &o->storage_bytes_per_s,  &o->eval_share,
-        &o->evals_per_epoch,      &o->failures_per_gpu_hour,
-        &o->data_bytes_per_token, &o->retries,
-        &o->failed_runs,          &o->first_width_seconds,
-        &o->first_steps_seconds,  overhead_evaluates(o) ? &o->first_evaluation_seconds : NULL,
+        &o->startup_seconds,
+        o->compiles ? &o->compile_seconds : NULL,
+        &o->storage_bytes_per_s,
+        &o->eval_share,
+        &o->evals_per_epoch,
+        &o->failures_per_gpu_hour,
+        &o->data_bytes_per_token,
+        &o->retries,
+        &o->failed_runs,
+        &o->first_width_seconds,
+        &o->first_steps_seconds,
+        overhead_evaluates(o) ? &o->first_evaluation_seconds : NULL,
+        o->compiles ? &o->compilations : NULL,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])

@@ -5,6 +5,7 @@
 #include "core/trainers/steady.h"
 
 #include "base/arena.h"
+#include "base/nnls.h"
 #include "base/text.h"
 #include "core/trainers/transient.h"
 
@@ -32,11 +33,13 @@ enum {
 
 struct report {
     double seconds, tokens, count, widths;
-    double log_time; // of a step, or of a token if that varies less
+    double log_time; // of a step, or of a token or both if that varies less
     unsigned flags;
     bool stalled; // by the fit of new widths
     bool slow;
 };
+
+enum work { WORK_STEPS, WORK_TOKENS, WORK_BOTH };
 
 struct series {
     struct report *reports;
@@ -119,25 +122,36 @@ static double slow_limit(struct series *s, size_t from, bool slow_too)
     return median + fmax(log(SLOW_LEAST), fmin(SLOW * scale, most));
 }
 
-// Takes the logarithm of seconds per step, or per token if that varies less.
-static void take_logs(struct series *s)
+// What the time of a report is measured by: its steps, its tokens, or, where a fit tells what both
+// cost, the seconds that it expects.
+static double work_of(const struct report *report, enum work work, const struct transient *fit)
 {
-    double per_step, per_token;
+    if (work == WORK_STEPS)
+        return report->count;
+    if (work == WORK_TOKENS)
+        return report->tokens;
+    return fit->seconds_per_step * report->count + fit->seconds_per_token * report->tokens;
+}
+
+// Takes the logarithm of seconds per work, in the kind of work by which it varies least.
+static void take_logs(struct series *s, const struct transient *fit)
+{
+    enum work best = WORK_STEPS;
+    double least = INFINITY, scale;
     bool known = true;
-    for (size_t i = 0; i < s->count; i++) {
-        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].count);
+    for (size_t i = 0; i < s->count; i++)
         known = known && s->reports[i].tokens > 0;
+    enum work last = !known ? WORK_STEPS : fit->seconds_per_token > 0 ? WORK_BOTH : WORK_TOKENS;
+    for (enum work work = WORK_STEPS; work <= last; work++) {
+        for (size_t i = 0; i < s->count; i++)
+            s->reports[i].log_time =
+                log(s->reports[i].seconds / work_of(&s->reports[i], work, fit));
+        late_median(s, &scale);
+        if (scale < least)
+            least = scale, best = work;
     }
-    if (!known)
-        return;
-    late_median(s, &per_step);
     for (size_t i = 0; i < s->count; i++)
-        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].tokens);
-    late_median(s, &per_token);
-    if (per_token < per_step)
-        return;
-    for (size_t i = 0; i < s->count; i++)
-        s->reports[i].log_time = log(s->reports[i].seconds / s->reports[i].count);
+        s->reports[i].log_time = log(s->reports[i].seconds / work_of(&s->reports[i], best, fit));
 }
 
 // --- first sights of widths ---------------------------------------------------
@@ -156,7 +170,7 @@ static struct transient take_widths(struct steady *out, struct arena *arena, str
                                             .left_out = r->flags != 0 };
     }
     struct transient fit;
-    struct transient_prior prior = { rule->width_seconds, rule->step_seconds };
+    struct transient_prior prior = { rule->width_seconds, rule->step_seconds, rule->clock_seconds };
     transient_fit(&fit, arena, items, s->count, &prior);
     out->seconds_per_width = fit.seconds_per_width;
     out->seconds_per_token = fit.seconds_per_token;
@@ -382,6 +396,11 @@ static void reach_extrapolated(struct steady *out, double fall, size_t count, si
     out->step_seconds.low = fmin(out->step_seconds.low, step);
 }
 
+static struct range around(double mid, const struct range *range)
+{
+    return (struct range){ mid * range->low / range->mid, mid, mid * range->high / range->mid };
+}
+
 // Widens an interval by a factor and by another error, in the logarithm.
 static struct range widened(struct range range, double factor, double log_half)
 {
@@ -430,6 +449,24 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
     return NULL;
 }
 
+// The seconds that steps and tokens explain. Grouped rows begin with the longest: that the host,
+// not the tokens, sets the time of a step must not look like steps that get slower.
+static void explain(double *work, struct arena *arena, const double *steps, const double *tokens,
+                    const double *seconds, size_t count)
+{
+    double *rows = ARENA_NEW(arena, double, 2 * count + 2);
+    double *values = ARENA_NEW(arena, double, count + 1), x[2];
+    for (size_t i = 0; i < count; i++) {
+        double root = sqrt(steps[i]);
+        rows[2 * i] = steps[i] / root;
+        rows[2 * i + 1] = tokens[i] / root;
+        values[i] = seconds[i] / root;
+    }
+    nnls_solve(x, rows, values, count, 2);
+    for (size_t i = 0; i < count; i++)
+        work[i] = x[0] * steps[i] + x[1] * tokens[i];
+}
+
 static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
                              size_t warmup, const struct steady_rule *rule,
                              const struct transient *fit)
@@ -437,6 +474,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
     double *tokens = ARENA_NEW(arena, double, s->count + 1);
     double *steps = ARENA_NEW(arena, double, s->count + 1);
+    double *work = ARENA_NEW(arena, double, s->count + 1);
     size_t count = 0;
     double widths = 0;
     bool known = true;
@@ -463,9 +501,15 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     double level = rule->level > 0 ? rule->level : 0.9,
            wanted = rule->wanted > 0 ? rule->wanted : 0.02;
     struct range pace = rate_of(steps, seconds, count, level, scratch);
-    out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (known)
         out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
+    explain(work, arena, steps, known ? tokens : steps, seconds, count);
+    if (rule->total_steps > 0) { // the run's tokens are known: what they explain is not in doubt
+        struct range by_work = rate_of(work, seconds, count, level, scratch);
+        pace = around(pace.mid, &by_work);
+        out->tokens_per_s = around(out->tokens_per_s.mid, &by_work);
+    }
+    out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (fit->width_error >= 0) {
         double half = width_half(out, rule, fit, widths, level), factor = fit->blur;
         if (rule->total_steps > 0) // the run's own steps scatter too
@@ -474,13 +518,19 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
         out->tokens_per_s = widened(out->tokens_per_s, factor, half);
         pace = widened(pace, factor, half);
     }
+    if (rule->clock_seconds > 0) { // both ends of the measured time are rounded, each by ± half
+        double error = rule->clock_seconds / sqrt(6) / out->ordinary_seconds;
+        double half = stats_normal_quantile(0.5 + level / 2) * error;
+        out->step_seconds = widened(out->step_seconds, 1, half);
+        out->tokens_per_s = widened(out->tokens_per_s, 1, half);
+        pace = widened(pace, 1, half);
+    }
     struct range rate = known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;
     double factor = out->half_width / wanted;
     out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
-    const double *units = known ? tokens : steps;
-    out->verdict = find_drift(out, units, seconds, count, rate.mid, scratch);
-    double fall = find_fall(units, seconds, count, warmup, rate.mid, scratch);
+    out->verdict = find_drift(out, work, seconds, count, 1, scratch);
+    double fall = find_fall(work, seconds, count, warmup, 1, scratch);
     out->falls = fall * log(2) * (double)count / out->ordinary_seconds > DRIFT_LEAST;
     if (out->falls) {
         out->verdict = out->verdict == STEADY_YES ? STEADY_DRIFTS : out->verdict;
@@ -501,7 +551,7 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                             .first_seconds = NAN };
     join_bursts(&s, steps, count);
     struct transient fit = take_widths(out, arena, &s, rule);
-    take_logs(&s);
+    take_logs(&s, &fit);
     size_t warmup = find_warmup(&s);
     for (size_t i = 0; i < warmup; i++) {
         out->warmup_steps += (int64_t)s.reports[i].count;

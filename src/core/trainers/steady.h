@@ -39,6 +39,7 @@ struct steady_step {
     double seconds;     // since the previous report
     double tokens;      // 0: unknown; then rates are NAN and only the seconds are judged
     double widths;      // expected to be met for the first time in this report; 0: none or unknown
+    double share;       // expected tokens, in those of the run's mean step; 0: as many as steps
     unsigned flags;
 };
 
@@ -66,6 +67,7 @@ struct steady_rule {            // 0 means the default
     double total_steps;         // of the run; 0: unknown
     double total_widths;        // that the run meets
     double widths_error;        // standard deviation of total_widths: batches are drawn at random
+    double clock_seconds;       // what the times are rounded to; 0: exact
 };
 
 struct steady {

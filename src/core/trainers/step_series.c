@@ -4,6 +4,9 @@
 #include "core/trainers/step_series.h"
 
 #include <math.h>
+#include <string.h>
+
+#define BURST 0.05 // of a step: what comes nearer came together
 
 struct step_series_note {
     double counter;                               // tokens so far, counted by the trainer; NAN
@@ -18,10 +21,22 @@ const char *step_series_origin_name(enum step_series_origin origin)
     return names[origin];
 }
 
+static struct step_series_note unknown_note(void)
+{
+    struct step_series_note note = {
+        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
+    };
+    for (int i = 0; i < TRAINER_PHASES; i++)
+        note.phases[i] = NAN;
+    return note;
+}
+
 void step_series_init(struct step_series *series, struct arena *arena)
 {
     *series = (struct step_series){ .arena = arena,
-                                    .counter = NAN,
+                                    .first = ARENA_NEW(arena, struct step_series_note, 1),
+                                    .report = ARENA_NEW(arena, struct step_series_note, 2),
+                                    .report_seconds = NAN,
                                     .first_step = NAN,
                                     .last_step = NAN,
                                     .total = NAN,
@@ -34,6 +49,7 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .global_batch = NAN,
                                     .peak_bytes = NAN,
                                     .run_seconds = NAN };
+    *series->first = unknown_note();
 }
 
 static void keep(double *slot, double value)
@@ -53,6 +69,10 @@ static void keep_last(struct step_series *s, const struct trainer_log_event *eve
     keep(&s->run_seconds, event->run_seconds);
     keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax ignores NAN
     s->total = event->total;
+    double rate = event->tokens_per_s_gpu * (s->gpus > 0 ? s->gpus : 1);
+    keep(&rate, event->tokens_per_s);
+    s->rate_sum += isnan(rate) ? 0 : rate;
+    s->rate_count += !isnan(rate);
 }
 
 // One evaluation or save may be reported by several lines.
@@ -77,21 +97,27 @@ static double clock_of(const struct step_series *s, const struct trainer_log_eve
     return event->elapsed_seconds;
 }
 
-static void note(struct step_series *s, const struct trainer_log_event *event)
+static struct step_series_note note_of(const struct step_series *s,
+                                       const struct trainer_log_event *event)
 {
     double gpus = s->gpus > 0 ? s->gpus : 1;
-    if (!s->count) {
-        keep(&s->counter, event->tokens);
-        return;
-    }
-    struct step_series_note *last = &s->notes[s->count - 1];
-    keep(&last->counter, event->tokens);
-    keep(&last->tokens, event->step_tokens);
-    keep(&last->rate, event->tokens_per_s_gpu * gpus);
-    keep(&last->rate, event->tokens_per_s);
-    keep(&last->answer_tokens, event->answer_tokens);
+    struct step_series_note note = { .counter = event->tokens,
+                                     .tokens = event->step_tokens,
+                                     .rate = event->tokens_per_s_gpu * gpus,
+                                     .answer_tokens = event->answer_tokens };
+    keep(&note.rate, event->tokens_per_s);
+    memcpy(note.phases, event->phases, sizeof note.phases);
+    return note;
+}
+
+static void add_note(struct step_series_note *to, const struct step_series_note *from)
+{
+    keep(&to->counter, from->counter);
+    keep(&to->tokens, from->tokens);
+    keep(&to->rate, from->rate);
+    keep(&to->answer_tokens, from->answer_tokens);
     for (int i = 0; i < TRAINER_PHASES; i++)
-        keep(&last->phases[i], event->phases[i]);
+        keep(&to->phases[i], from->phases[i]);
 }
 
 struct step_series_phases step_series_phases(const struct step_series *s, int64_t warmup)
@@ -115,22 +141,36 @@ struct step_series_phases step_series_phases(const struct step_series *s, int64_
     return out;
 }
 
-static struct step_series_note unknown_note(void)
-{
-    struct step_series_note note = {
-        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
-    };
-    for (int i = 0; i < TRAINER_PHASES; i++)
-        note.phases[i] = NAN;
-    return note;
-}
-
 static void grow(struct step_series *s)
 {
     size_t room = s->room ? s->room * 2 : 256;
     s->steps = arena_grow(s->arena, s->steps, s->room * sizeof *s->steps, room * sizeof *s->steps);
     s->notes = arena_grow(s->arena, s->notes, s->room * sizeof *s->notes, room * sizeof *s->notes);
     s->room = room;
+}
+
+static struct step_series_note *last_note(struct step_series *s)
+{
+    return s->count ? &s->notes[s->count - 1] : s->first;
+}
+
+// A report without a number belongs to the last step; to the next one if that comes with it: where
+// reports and the bar go to two streams, either may be read first.
+static void report(struct step_series *s, const struct trainer_log_event *event)
+{
+    struct step_series_note note = note_of(s, event);
+    if (isnan(s->report_seconds)) {
+        s->report_seconds = event->seconds;
+        s->report[0] = *last_note(s);
+        s->report[1] = unknown_note();
+    }
+    add_note(&s->report[1], &note);
+    add_note(last_note(s), &note);
+}
+
+static bool came_with(const struct step_series *s, double now) // false where either is NAN
+{
+    return now - s->report_seconds < BURST * (s->report_seconds - s->last_seconds);
 }
 
 static void append(struct step_series *s, const struct trainer_log_event *event)
@@ -140,17 +180,23 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
         return;
     double now = clock_of(s, event);
     if (now >= s->last_seconds) { // known, and not restarted
+        struct step_series_note note = unknown_note(), own = note_of(s, event);
+        if (!s->reads_back && came_with(s, now)) {
+            *last_note(s) = s->report[0];
+            note = s->report[1];
+        }
+        add_note(&note, &own);
         if (s->count == s->room)
             grow(s);
-        s->notes[s->count] = unknown_note();
+        s->notes[s->count] = note;
         s->steps[s->count++] = (struct steady_step){ .number = (int64_t)event->step,
                                                      .count = (int64_t)(event->step - s->last_step),
                                                      .end_seconds = now,
                                                      .seconds = now - s->last_seconds,
                                                      .flags = s->flags };
-        note(s, event);
     }
     s->flags = 0;
+    s->report_seconds = NAN;
     s->last_step = event->step;
     s->last_seconds = now;
 }
@@ -160,8 +206,10 @@ static void begin(struct step_series *s, const struct trainer_log_event *event)
     s->count = 0;
     s->flags = 0;
     s->evaluations = s->saves = 0;
+    s->report_seconds = NAN;
     s->ended = false;
-    s->counter = event->tokens;
+    *s->first = unknown_note();
+    s->first->counter = event->tokens;
     s->first_step = s->last_step = event->step;
     s->last_seconds = clock_of(s, event);
 }
@@ -182,7 +230,7 @@ void step_series_add(void *series, const struct trainer_log_event *event)
     switch (event->kind) {
     case TRAINER_LOG_BEGIN: begin(s, event); break;
     case TRAINER_LOG_STEP: append(s, event); break;
-    case TRAINER_LOG_REPORT: note(s, event); break;
+    case TRAINER_LOG_REPORT: report(s, event); break;
     case TRAINER_LOG_EVALUATION_BEGIN:
     case TRAINER_LOG_EVALUATION_END: flag(s, STEADY_EVALUATED, &s->evaluations); break;
     case TRAINER_LOG_SAVE: flag(s, STEADY_SAVED, &s->saves); break;
@@ -195,24 +243,31 @@ void step_series_add(void *series, const struct trainer_log_event *event)
 
 // --- tokens ------------------------------------------------------------------
 
-static double steps_between(const struct step_series *s, size_t from, size_t end)
+// Rows that are grouped by length begin with the longest: the caller may know which steps have
+// more.
+static double share_of(const struct steady_step *step)
+{
+    return step->share > 0 ? step->share : (double)step->count;
+}
+
+static double shares_between(const struct step_series *s, size_t from, size_t end)
 {
     double sum = 0;
     for (size_t i = from; i < end; i++)
-        sum += (double)s->steps[i].count;
+        sum += share_of(&s->steps[i]);
     return sum;
 }
 
 static void spread(struct step_series *s, size_t from, size_t end, double tokens_per_step)
 {
     for (size_t i = from; i < end; i++)
-        s->steps[i].tokens = tokens_per_step * (double)s->steps[i].count;
+        s->steps[i].tokens = tokens_per_step * share_of(&s->steps[i]);
 }
 
-// A counter may be reported at every tenth step only: its growth is spread evenly over them.
+// A counter may be reported at every tenth step only: its growth is spread over them.
 static bool use_counters(struct step_series *s)
 {
-    double base = s->counter;
+    double base = s->first->counter;
     size_t from = 0, first = 0;
     if (isnan(base) && s->first_step == 0)
         base = 0;
@@ -225,13 +280,13 @@ static bool use_counters(struct step_series *s)
             first = i + 1;
             start = counter;
         } else if (counter >= base) {
-            spread(s, from, i + 1, (counter - base) / steps_between(s, from, i + 1));
+            spread(s, from, i + 1, (counter - base) / shares_between(s, from, i + 1));
             done = counter - start;
         }
         base = counter;
         from = i + 1;
     }
-    double steps = steps_between(s, first, from);
+    double steps = shares_between(s, first, from);
     if (!(done > 0))
         return false;
     spread(s, 0, first, done / steps);
@@ -280,4 +335,26 @@ void step_series_finish(struct step_series *s)
         if (!s->origin)
             spread(s, 0, s->count, 0);
     }
+}
+
+double step_series_mean_rate(const struct step_series *s)
+{
+    double tokens = 0, seconds = 0;
+    for (size_t i = 0; i < s->count; i++)
+        tokens += s->steps[i].tokens, seconds += s->steps[i].seconds;
+    if (!s->count) {
+        tokens = isnan(s->tokens) ? s->step_tokens * s->last_step : s->tokens;
+        seconds = s->run_seconds;
+    }
+    if (!(seconds > 0) && s->rate_count)
+        return s->rate_sum / (double)s->rate_count;
+    return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
+}
+
+double step_series_clock(const struct step_series *s)
+{
+    bool whole = s->reads_back && s->count;
+    for (size_t i = 0; whole && i < s->count; i++)
+        whole = s->steps[i].seconds == floor(s->steps[i].seconds);
+    return whole ? 1 : 0;
 }

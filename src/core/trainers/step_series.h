@@ -35,10 +35,12 @@ struct step_series {
     bool reads_back;
 
     struct steady_step *steps;
-    struct step_series_note *notes; // parallel to steps: their token figures
+    struct step_series_note *notes;  // parallel to steps: their token figures
+    struct step_series_note *first;  // of what was before the first step
+    struct step_series_note *report; // the last step's before the newest report, and its own
+    double report_seconds;           // when that came; NAN: a step came since
     size_t count, room;
     enum step_series_origin origin; // set by step_series_finish
-    double counter;                 // of tokens before the first step; NAN
     double first_step, last_step;   // completed before the first, and at the last
     double total;                   // steps of the whole run, NAN if unknown
     double last_seconds;            // clock at the last step
@@ -48,6 +50,8 @@ struct step_series {
     double global_batch; // sequences per step
     double peak_bytes;   // largest reported; NAN
     double run_seconds;  // reported at the end; NAN
+    double rate_sum;     // of the tokens/s that it reports
+    int64_t rate_count;
     int64_t evaluations, saves;
     unsigned flags; // of the step in progress
     bool out_of_memory, failed, ended;
@@ -56,6 +60,14 @@ struct step_series {
 void step_series_init(struct step_series *series, struct arena *arena);
 void step_series_add(void *series, const struct trainer_log_event *event);
 void step_series_finish(struct step_series *series);
+
+// What the times of a log are rounded to: 1 where all are whole seconds, as bars print them; 0:
+// less.
+double step_series_clock(const struct step_series *series);
+
+// Tokens/s over all steps, with warm-up and whatever else is in their time: of the steps, else of
+// the whole run, else the mean that the trainer reports. NAN: unknown.
+double step_series_mean_rate(const struct step_series *series);
 
 // Means over the steps after the warm-up that have no evaluation or save; NAN: not reported.
 struct step_series_phases {

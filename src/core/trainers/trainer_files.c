@@ -108,3 +108,22 @@ enum err trainer_files_tensorboard(struct trainer_log *log, size_t *used, struct
 {
     return tensorboard_read(used, bytes, name, on_scalar, log);
 }
+
+bool trainer_files_has_clock(const char *path)
+{
+    return strstr(path, "tfevents");
+}
+
+enum err trainer_files_read(struct trainer_log *log, struct text text, const char *path)
+{
+    size_t used;
+    if (text_ends(text_of(path), "trainer_state.json"))
+        return trainer_files_state(log, text, path);
+    if (text_ends(text_of(path), ".csv"))
+        return trainer_files_csv(log, text, path, NAN);
+    if (trainer_files_has_clock(path))
+        return trainer_files_tensorboard(log, &used, text, path);
+    trainer_log_feed(log, text.at, text.size, 0);
+    trainer_log_end(log);
+    return OK;
+}

@@ -26,3 +26,8 @@ enum err trainer_files_csv(struct trainer_log *log, struct text csv, const char 
 // were read. `seconds` of the events are the file's own, Unix time.
 enum err trainer_files_tensorboard(struct trainer_log *log, size_t *used, struct text bytes,
                                    const char *name);
+
+// Any of these, by its name, or what a trainer printed. The log of a run that is over: whole, and
+// timed by itself.
+enum err trainer_files_read(struct trainer_log *log, struct text text, const char *path);
+bool trainer_files_has_clock(const char *path); // `seconds` of its events are times

@@ -63,6 +63,7 @@ struct fit {
     double *rows, *values;
     double *met;      // new widths of each report, by the last round
     double mean_step; // seconds
+    double least_scale;
     // for one c
     double cost, x[TERMS];
     double scale; // standard deviation of a step's seconds that the terms leave
@@ -214,7 +215,7 @@ static void improve(struct fit *fit, bool free_cost)
     }
     double all = free_cost ? square : square + guessed;
     fit->blur = 1 + guessed / square;
-    fit->scale = fmax(sqrt(all / fmax(freedom - TERMS + 1, 1)), 1e-3 * fit->mean_step);
+    fit->scale = fmax(sqrt(all / fmax(freedom - TERMS + 1, 1)), fit->least_scale);
     double memory = square > 0 ? product / square - 2 / sqrt(freedom) : 0;
     memory = fmin(fmax(memory, 0), MEMORY_MOST);
     fit->alike = (1 + memory) / (1 - memory);
@@ -230,7 +231,7 @@ static void begin(struct fit *fit, double cost)
     double step = stats_median(fit->values, fit->count);
     for (size_t i = 0; i < fit->count; i++)
         fit->values[i] = fabs(fit->values[i] - step);
-    fit->scale = fmax(1.4826 * stats_median(fit->values, fit->count), 1e-3 * step);
+    fit->scale = fmax(1.4826 * stats_median(fit->values, fit->count), fit->least_scale);
     fit->cost = cost;
     fit->x[0] = step * fit->unit[0];
     fit->x[1] = 0;
@@ -292,7 +293,7 @@ static struct trial find_rows(struct fit *fit, const struct transient_prior *pri
         double cost = middle * ROWS_LEAST * pow(ROWS_MOST / ROWS_LEAST, at);
         begin(fit, cost);
         fit->x[0] += shift * cost * fit->unit[0];
-        fit->scale = ROWS_SCALE * cost;
+        fit->scale = fmax(ROWS_SCALE * cost, fit->least_scale);
         if (!(fit->x[0] > 0))
             continue;
         for (int round = 0; round < ROUNDS; round++)
@@ -393,7 +394,8 @@ static void add_seconds(struct fit *fit, const struct trial *trial, double share
             const struct report *report = &fit->reports[open++ / each];
             struct belief belief = believe(fit, report);
             met = report->widths > 0 ? belief.mean * item->widths / report->widths : 0;
-            item->stall += share * (1 - belief.weight);
+            if (report->seconds > steady_seconds(fit, report->steps, report->tokens))
+                item->stall += share * (1 - belief.weight);
         }
         item->width_seconds += share * fit->cost * met;
     }
@@ -409,6 +411,7 @@ static void average(struct transient *out, struct fit *fit, const struct trial *
     out->seconds_per_token = out->seconds_per_width = 0;
     for (int i = 0; i < 2 * COSTS; i++) {
         double share = trials[i].weight / sum, cost = exp(trials[i].log_cost);
+        out->seconds_per_step += share * trials[i].x[0] / fit->unit[0];
         out->seconds_per_token += share * trials[i].x[1] / fit->unit[1];
         out->seconds_per_width += share * cost;
         out->blur += share * fmin(trials[i].blur, BLUR_MOST);
@@ -441,6 +444,8 @@ void transient_fit(struct transient *out, struct arena *arena, struct transient_
     struct trial trials[2 * COSTS];
     memset(fit.reports, 0, room * sizeof *fit.reports);
     read_reports(&fit, items, count);
+    double rounded = prior->clock_seconds / sqrt(6 * fit.unit[0]); // both ends, each by ± half
+    fit.least_scale = fmax(1e-3 * fit.mean_step, rounded);
     weigh_costs(trials, &fit, prior);
     average(out, &fit, trials, items, count);
     arena_rewind(arena, mark);

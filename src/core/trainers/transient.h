@@ -28,10 +28,11 @@ struct transient_item {
     bool left_out;                         // an evaluation or a save
     // set by the fit
     double width_seconds; // of the new widths in these seconds
-    double stall;         // probability that neither steps nor widths explain them
+    double stall;         // probability that they are longer than steps and widths explain
 };
 
 struct transient {
+    double seconds_per_step;  // beside those of its tokens
     double seconds_per_token; // NAN: tokens hardly vary
     double seconds_per_width; // NAN: no width is new, or too few items
     double width_error;       // standard deviation of seconds_per_width
@@ -43,6 +44,7 @@ struct transient {
 struct transient_prior {
     struct range width_seconds; // of the first sight of a width
     struct range step_seconds; // of a steady step: tells both apart where every step met new widths
+    double clock_seconds;      // what the times of reports are rounded to; 0: exact
 };
 
 void transient_fit(struct transient *out, struct arena *arena, struct transient_item *items,

@@ -113,6 +113,32 @@ TEST(overhead_saves_adapters_or_the_whole_state)
     CHECK_NEAR(overheads.load_bytes, 2.0 * 8030261248, 1e-9);
 }
 
+// The first width, then all widths; never more than PyTorch makes of one function.
+TEST(overhead_of_compilation_is_of_two_to_eight_programs_where_widths_vary)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads overheads = assumed(&k);
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-compile", 1, 2048);
+    struct estimate estimate = knowledge_estimate(&setup);
+    struct overhead_draw draw = overhead_middle(&overheads);
+    struct overhead_times one, many;
+    setup.distinct_widths = 1;
+    overhead_configure(&overheads, &setup, &estimate.step);
+    overhead_run(&one, &overheads, &draw, 3600, 1e6);
+    CHECK(one.seconds[OVERHEAD_COMPILATION] == draw.compile_seconds);
+    setup.distinct_widths = 200;
+    overhead_configure(&overheads, &setup, &estimate.step);
+    static const struct {
+        double first_sights, programs;
+    } cases[] = { { -2, 2 }, { 0, 2 }, { STATS_P90, 8 }, { 3, 8 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        draw.first_sights = cases[i].first_sights;
+        overhead_run(&many, &overheads, &draw, 3600, 1e6);
+        CHECK_NEAR(many.seconds[OVERHEAD_COMPILATION],
+                   cases[i].programs * one.seconds[OVERHEAD_COMPILATION], 1e-9);
+    }
+}
+
 TEST(overhead_of_every_kind_only_lengthens_a_run)
 {
     struct knowledge k = knowledge_open();

@@ -317,3 +317,21 @@ TEST(steady_separates_slow_steps_by_what_the_log_said)
     CHECK_NEAR(steady.tokens_per_s.mid, 4096 / 1.03, 0.001);
     CHECK(steady.more_steps > 0);
 }
+
+// Grouped by length, the longest rows first; the host, not the tokens, sets the time.
+TEST(steady_steps_with_ever_fewer_tokens_do_not_get_slower)
+{
+    struct steady_step steps[60];
+    struct steady steady;
+    struct rng rng = rng_seeded(8);
+    for (int i = 0; i < 60; i++)
+        steps[i] = (struct steady_step){ .number = i + 1,
+                                         .seconds = 0.8 * exp(0.05 * rng_normal(&rng)),
+                                         .tokens = 11000 - 100 * i };
+    steady_measure(&steady, &test_arena, steps, 60, &(struct steady_rule){ 0 });
+    CHECK(steady.verdict == STEADY_YES);
+    for (int i = 0; i < 60; i++)
+        steps[i].seconds *= 1 + 0.005 * i; // and these do
+    steady_measure(&steady, &test_arena, steps, 60, &(struct steady_rule){ 0 });
+    CHECK(steady.verdict == STEADY_DRIFTS && steady.drift > 0.2);
+}

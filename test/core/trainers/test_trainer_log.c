@@ -256,6 +256,16 @@ static const struct seen *read_text(const char *text, bool reads_back)
     return seen;
 }
 
+static struct trainer_log_event unknown_event(enum trainer_log_kind kind, int step)
+{
+    struct trainer_log_event event = { .kind = kind };
+    for (double *value = &event.step; value <= &event.clock_seconds; value++)
+        *value = NAN;
+    event.step = step;
+    event.seconds = step;
+    return event;
+}
+
 TEST(step_series_passes_over_numbers_that_are_no_step)
 {
     struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
@@ -312,6 +322,44 @@ TEST(step_series_spreads_a_counter_over_the_steps_between)
     CHECK(seen->series.origin == STEP_SERIES_COUNTER && seen->series.count == 4);
     CHECK(steps[0].tokens == 1000 && steps[2].tokens == 2000 && steps[2].count == 2 &&
           steps[3].tokens == 1000);
+}
+
+TEST(step_series_spreads_a_counter_by_the_order_of_the_rows)
+{
+    const struct seen *seen = read_text("{'step': 0, 'loss': 1, 'num_tokens': 0}\n"
+                                        "{'step': 1, 'loss': 1}\n{'step': 2, 'loss': 1}\n"
+                                        "{'step': 4, 'loss': 1, 'num_tokens': 4000}\n"
+                                        "{'step': 5, 'loss': 1}\n",
+                                        false);
+    struct step_series series = seen->series;
+    const double shares[] = { 2, 1.5, 1.5, 0.5 }, tokens[] = { 1600, 1200, 1200, 400 };
+    for (int i = 0; i < 4; i++)
+        series.steps[i].share = shares[i];
+    step_series_finish(&series);
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(series.steps[i].tokens, tokens[i], 1e-9);
+}
+
+// A bar on standard error and its report on standard output: read in either order, within a poll.
+TEST(step_series_gives_a_report_to_the_step_that_it_came_with)
+{
+    for (int bar_first = 0; bar_first < 2; bar_first++) {
+        struct step_series series;
+        step_series_init(&series, &test_arena);
+        step_series_add(&series,
+                        &(struct trainer_log_event){ .kind = TRAINER_LOG_BEGIN, .tokens = NAN });
+        for (int step = 1; step <= 40; step++) {
+            struct trainer_log_event report = unknown_event(TRAINER_LOG_REPORT, step),
+                                     bar = unknown_event(TRAINER_LOG_STEP, step);
+            report.tokens = step % 10 ? NAN : 100 * step * (80 - step); // ever fewer a step
+            step_series_add(&series, bar_first ? &bar : &report);
+            step_series_add(&series, bar_first ? &report : &bar);
+        }
+        step_series_finish(&series);
+        CHECK(series.origin == STEP_SERIES_COUNTER && series.count == 40);
+        for (int i = 0; i < 40; i++)
+            CHECK(series.steps[i].tokens == 7000 - 2000 * (i / 10));
+    }
 }
 
 #define LOSSES                                             \
