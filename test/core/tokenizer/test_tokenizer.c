@@ -250,6 +250,78 @@ TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
     CHECK(shorter > 1000); // words are cut at all
 }
 
+// A tokenizer of random merges of three letters, in any order: a merge may come before those that
+// make its parts.
+static struct tokenizer *random_merges(struct rng *rng)
+{
+    enum { MERGES = 24 };
+    struct text tokens[MERGES + 3] = { TEXT("a"), TEXT("b"), TEXT("\u00E9") };
+    struct out merges[MERGES] = { 0 }, vocabulary = { .arena = &test_arena };
+    struct out file = { .arena = &test_arena };
+    size_t count = 3;
+    out_put(&vocabulary, "\"a\":0,\"b\":1,\"\u00E9\":2");
+    for (size_t i = 0; i < MERGES; i++) {
+        struct text left = tokens[rng_below(rng, count)], right = tokens[rng_below(rng, count)];
+        merges[i].arena = &test_arena;
+        out_put(&merges[i], "\"%.*s %.*s\"", (int)left.size, left.at, (int)right.size, right.at);
+        struct out joined = { .arena = &test_arena };
+        out_bytes(&joined, left.at, left.size);
+        out_bytes(&joined, right.at, right.size);
+        size_t known = 0;
+        while (known < count && !text_equal(tokens[known], out_view(&joined)))
+            known++;
+        if (known < count)
+            continue;
+        tokens[count] = out_view(&joined);
+        out_put(&vocabulary, ",\"%.*s\":%zu", (int)tokens[count].size, tokens[count].at, count);
+        count++;
+    }
+    for (size_t i = MERGES; rng_below(rng, 3) && i > 1; i--) { // another order
+        size_t k = rng_below(rng, i);
+        struct out swapped = merges[k];
+        merges[k] = merges[i - 1];
+        merges[i - 1] = swapped;
+    }
+    out_put(&file, "{\"model\":{\"type\":\"BPE\",\"vocab\":{%s},\"merges\":[",
+            out_string(&vocabulary));
+    for (size_t i = 0; i < MERGES; i++)
+        out_put(&file, "%s%s", i ? "," : "", out_string(&merges[i]));
+    out_put(&file, "]}}");
+    struct tokenizer *t;
+    CHECK(!tokenizer_read(&t, &test_arena, out_view(&file), "random"));
+    return t;
+}
+
+TEST(a_search_from_the_longest_tokens_finds_those_of_merging_for_any_merges)
+{
+    struct rng rng = rng_seeded(7);
+    int found = 0, several = 0;
+    for (int i = 0; i < 300; i++) {
+        struct tokenizer *t = random_merges(&rng), merging = *t;
+        merging.trees = NULL;
+        CHECK(t->trees);
+        struct tokenizer_cache *cache = tokenizer_cache_init(&merging);
+        for (int k = 0; k < 40; k++) {
+            struct out word = { .arena = &test_arena };
+            for (uint64_t left = 1 + rng_below(&rng, 20); left; left--)
+                out_put(&word, "%s", (const char *[]){ "a", "b", "\u00E9" }[rng_below(&rng, 3)]);
+            int32_t ids[SEARCH_BYTES];
+            uint32_t sizes[SEARCH_BYTES];
+            struct symbols s = { ids, sizes, 0 };
+            if (!tokenizer_search(t, &s, out_view(&word)))
+                continue; // it says that it cannot tell
+            tokenizer_bpe(&merging, cache, out_view(&word), false);
+            CHECK(s.count == cache->symbols.count);
+            for (size_t n = 0; n < s.count; n++)
+                CHECK(ids[n] == cache->symbols.ids[n] && sizes[n] == cache->symbols.sizes[n]);
+            found++;
+            several += s.count > 3;
+        }
+        tokenizer_cache_release(cache);
+    }
+    CHECK(found > 6000 && several > 2000);
+}
+
 TEST(the_cache_changes_no_count)
 {
     const struct tokenizer *t = read_fixture("llama3");
