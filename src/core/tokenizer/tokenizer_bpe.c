@@ -350,10 +350,6 @@ static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache
 {
     struct symbols *all = &cache->symbols;
     struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
-    if (t->trees && tokenizer_search_pays(part) && tokenizer_search(t, &s, part)) {
-        all->count += s.count;
-        return;
-    }
     put_characters(t, &s, part);
     bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
     const char *bytes = plain ? part.at : NULL;

@@ -252,54 +252,6 @@ static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cach
     return keep(cache, key, cache->symbols.count);
 }
 
-static int64_t count_searched(const struct tokenizer *t, struct tokenizer_cache *cache,
-                              const struct key *key, const struct search *s)
-{
-    if (s->state == SEARCH_LOST)
-        return count_new(t, cache, key);
-    if (count_known_word(cache, key) < 0)
-        keep(cache, key, s->depth);
-    return s->depth;
-}
-
-// Searches words side by side: while the memory for one is fetched, the others take a step.
-enum { SIDE_BY_SIDE = 12 };
-
-static int64_t count_side_by_side(const struct tokenizer *t, struct tokenizer_cache *cache,
-                                  const struct key *keys, const uint16_t *missing, size_t count)
-{
-    struct search searches[SIDE_BY_SIDE];
-    const struct key *searched[SIDE_BY_SIDE] = { 0 }; // NULL: nothing
-    size_t next = 0, going = 0;
-    int64_t total = 0;
-    do {
-        for (size_t i = 0; i < SIDE_BY_SIDE; i++) {
-            struct search *s = &searches[i];
-            if (searched[i])
-                tokenizer_search_step(t, s);
-            if (searched[i] && s->state != SEARCH_GOES_ON) {
-                total += count_searched(t, cache, searched[i], s);
-                searched[i] = NULL;
-                going--;
-            }
-            if (searched[i] || next == count)
-                continue;
-            const struct key *key = &keys[missing[next++]];
-            struct text word = word_of(key);
-            bool pays = tokenizer_search_pays(word);
-            int64_t known = pays ? count_known_word(cache, key) : count_new(t, cache, key);
-            if (known >= 0) { // the batch may have it twice
-                total += known;
-                continue;
-            }
-            tokenizer_search_begin(t, s, word, !is_part(key));
-            searched[i] = key;
-            going++;
-        }
-    } while (going || next < count);
-    return total;
-}
-
 // --- batches ---
 
 enum { BATCH_ROOM = 2 * TOKENIZER_BATCH };
@@ -316,11 +268,9 @@ static int64_t count_batch(const struct tokenizer *t, struct tokenizer_cache *ca
             total += known;
         else
             missing[missing_count++] = (uint16_t)i;
-        if (known < 0 && t->ignores_merges && !tokenizer_search_pays(word_of(&keys[i])))
+        if (known < 0 && t->ignores_merges)
             tokenizer_vocabulary_fetch(&t->vocabulary, word_of(&keys[i]));
     }
-    if (t->trees && missing_count)
-        return total + count_side_by_side(t, cache, keys, missing, missing_count);
     for (size_t i = 0; i < missing_count; i++)
         total += count_new(t, cache, &keys[missing[i]]);
     return total;

@@ -11,8 +11,7 @@
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
 //     tokenizer_cut.c                                  cuts long words where no token can cross
-//     tokenizer_search.c      " w" + "orld"            tokens of a new word, the longest first; or
-//     tokenizer_bpe.c,                                 where that cannot be sure; or
+//     tokenizer_bpe.c         " w" + "orld"            tokens of a new word; or
 //     tokenizer_unigram.c,
 //                                                      tokenizer_wordpiece.c
 //
@@ -26,8 +25,6 @@
 #include "base/pattern.h"
 #include "core/tokenizer/tokenizer.h"
 #include "base/unicode.h"
-
-#include <string.h>
 
 enum {
     TOKENIZER_IDS = 1 << 21, // ids and ranks are below this
@@ -130,8 +127,6 @@ static inline bool tokenizer_merges_may(const struct merges *m, int32_t left, in
     return m->filter[bit / 64] >> bit % 64 & 1;
 }
 
-// All merges, `used` of them, in the order of their ranks.
-struct merge *tokenizer_merges_list(const struct merges *m, struct arena *arena);
 // TOKENIZER_NO_RANK if the two do not merge.
 static inline uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right)
 {
@@ -242,7 +237,6 @@ enum scan_kind {
 enum model_kind { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
 struct unigram; // tokenizer_unigram.c
-struct trees;   // tokenizer_search.c
 struct cuts;    // tokenizer_cut.c
 
 struct tokenizer {
@@ -259,7 +253,6 @@ struct tokenizer {
     struct merges merges;
     struct merges hot;    // copy of the lowest ranks, small enough for the processor's cache
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
-    struct trees *trees;  // of a BPE's tokens; NULL: words are merged
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"; BPE's, too
     struct text suffix;     // BPE: of the last symbol of a word, "</w>"
@@ -315,7 +308,6 @@ void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge 
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
-void tokenizer_choose_search(struct tokenizer *t, struct arena *arena);
 
 // --- while running -----------------------------------------------------------
 
@@ -410,35 +402,6 @@ void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, s
 // whole: the word is not a part of one. The library looks up only whole words in the vocabulary.
 void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
                    bool whole);
-// A word of up to SEARCH_BYTES bytes whose tokens are being searched. Several may take steps in
-// turn.
-enum { SEARCH_BYTES = 64 };
-enum search_state { SEARCH_GOES_ON, SEARCH_FOUND, SEARCH_LOST }; // lost: it must be merged
-struct search {
-    enum search_state state;
-    bool whole;                  // a token of its own text is the answer
-    uint32_t size, depth;        // bytes; tokens so far
-    uint64_t dead;               // places that lead nowhere
-    uint64_t left[SEARCH_BYTES]; // sizes not tried yet, by token
-    int32_t ids[SEARCH_BYTES];
-    uint8_t starts[SEARCH_BYTES + 1];
-    char bytes[SEARCH_BYTES + 16]; // of the word
-};
-void tokenizer_search_begin(const struct tokenizer *t, struct search *s, struct text word,
-                            bool whole);
-void tokenizer_search_step(const struct tokenizer *t, struct search *s);
-// Whether a word is worth a search. The pairs of a short word of ASCII are so common that merging
-// them needs little memory.
-enum { SEARCH_ASCII = 65 };
-static inline bool tokenizer_search_pays(struct text word)
-{
-    uint64_t low = 0;
-    memcpy(&low, word.at, word.size < 8 ? word.size : 8);
-    bool ascii = !(low & UINT64_C(0x8080808080808080));
-    return word.size <= SEARCH_BYTES && (word.size >= SEARCH_ASCII || !ascii);
-}
-// The tokens of a part of a word; false if they must be merged.
-bool tokenizer_search(const struct tokenizer *t, struct symbols *s, struct text word);
 // The end of the part of a word that begins at `at`.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);

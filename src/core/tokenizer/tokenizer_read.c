@@ -554,7 +554,6 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
         t->needs_places |= t->split_steps[i].prepend == 1 && (i || t->normal_count);
     tokenizer_choose_scan(t, arena);
     tokenizer_choose_cuts(t, arena);
-    tokenizer_choose_search(t, arena);
     return OK;
 }
 

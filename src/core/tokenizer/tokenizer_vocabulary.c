@@ -227,27 +227,6 @@ void tokenizer_merges_finish(struct merges *m, struct arena *arena)
         }
 }
 
-struct merge *tokenizer_merges_list(const struct merges *m, struct arena *arena)
-{
-    struct merge *list = ARENA_NEW(arena, struct merge, m->used);
-    uint32_t *starts = ARENA_NEW(arena, uint32_t, (size_t)m->count + 1);
-    for (size_t i = 0; i <= m->mask; i++)
-        if (m->slots[i] != MERGE_EMPTY)
-            starts[(m->slots[i] & (TOKENIZER_IDS - 1)) + 1]++;
-    for (uint32_t rank = 0; rank < m->count; rank++)
-        starts[rank + 1] += starts[rank];
-    for (size_t i = 0; i <= m->mask; i++) {
-        if (m->slots[i] == MERGE_EMPTY)
-            continue;
-        uint64_t key = m->slots[i] >> MERGE_BITS;
-        uint32_t rank = (uint32_t)(m->slots[i] & (TOKENIZER_IDS - 1));
-        list[starts[rank]++] =
-            (struct merge){ (int32_t)(key >> MERGE_BITS), (int32_t)(key & (TOKENIZER_IDS - 1)),
-                            rank, m->wholes[rank] };
-    }
-    return list;
-}
-
 void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge)
 {
     tokenizer_merges_add(&t->merges, arena, merge);
