@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_tokenizer [TEXT...]: speed of counting tokens, one line for each model and text.
 //
-// Texts are files of records, each ended by the byte 1E, or of one a line (default: the licences and
-// Python's library of a Debian system, cut into records); bench/texts.py makes some of several
+// Texts are files of records, each ended by the byte 1E, or of one a line (default: the licences
+// and Python's library of a Debian system, cut into records); bench/texts.py makes some of several
 // scripts. Cold: with an empty
 // cache; warm: the same text again. Best of several runs in CPU time, so that other load matters
 // less; for two threads half the CPU time of both, which is the wall time on two free cores.
