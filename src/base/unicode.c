@@ -26,25 +26,12 @@ static bool follows(const char *at)
     return (*at & 0xC0) == 0x80;
 }
 
-uint32_t unicode_next(const char **at, const char *end)
+uint32_t unicode_next_rare(const char **at, const char *end)
 {
     const char *s = *at;
     size_t left = (size_t)(end - s);
     uint32_t c = (unsigned char)*s;
     *at = s + 1;
-    if (c < 0x80)
-        return c;
-    if (c >= 0xC2 && c < 0xE0 && left > 1 && follows(s + 1)) {
-        *at = s + 2;
-        return (c & 31) << 6 | (s[1] & 63);
-    }
-    if ((c & 0xF0) == 0xE0 && left > 2 && follows(s + 1) && follows(s + 2)) {
-        uint32_t code = (c & 15) << 12 | (uint32_t)(s[1] & 63) << 6 | (s[2] & 63);
-        if (code >= 0x800 && (code < 0xD800 || code >= 0xE000)) {
-            *at = s + 3;
-            return code;
-        }
-    }
     if (c >= 0xF0 && c < 0xF5 && left > 3 && follows(s + 1) && follows(s + 2) && follows(s + 3)) {
         uint32_t code =
             (c & 7) << 18 | (uint32_t)(s[1] & 63) << 12 | (uint32_t)(s[2] & 63) << 6 | (s[3] & 63);

@@ -83,8 +83,29 @@ static inline bool unicode_is(uint32_t code, uint32_t categories)
     return categories >> (unicode_class(code) & UNICODE_CATEGORY) & 1;
 }
 
+uint32_t unicode_next_rare(const char **at, const char *end); // four bytes, or no character
+
 // Reads the character at *at (before end) and moves *at after it.
-uint32_t unicode_next(const char **at, const char *end);
+static inline uint32_t unicode_next(const char **at, const char *end)
+{
+    const unsigned char *s = (const unsigned char *)*at;
+    if (s[0] < 0x80) {
+        *at += 1;
+        return s[0];
+    }
+    if (end - *at > 1 && s[0] >= 0xC2 && s[0] < 0xE0 && (s[1] & 0xC0) == 0x80) {
+        *at += 2;
+        return (uint32_t)(s[0] & 31) << 6 | (s[1] & 63);
+    }
+    if (end - *at > 2 && (s[0] & 0xF0) == 0xE0 && (s[1] & 0xC0) == 0x80 && (s[2] & 0xC0) == 0x80) {
+        uint32_t code = (uint32_t)(s[0] & 15) << 12 | (uint32_t)(s[1] & 63) << 6 | (s[2] & 63);
+        if (code >= 0x800 && (code < 0xD800 || code >= 0xE000)) {
+            *at += 3;
+            return code;
+        }
+    }
+    return unicode_next_rare(at, end);
+}
 uint32_t unicode_before(const char *start,
                         const char *at); // the character that ends at `at`; at > start
 

@@ -19,8 +19,8 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(TOKENIZER_BATCH <= UINT8_MAX + 1, "missing[] holds indices of a batch in bytes");
-static_assert(LONG_BYTES < UINT8_MAX, "an entry stores sizes and token counts in a byte each");
+static_assert(LONG_BYTES < 0x80 && WORD_BYTES < 0x80,
+              "an entry stores sizes and token counts in a byte each");
 
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
 {
@@ -66,10 +66,13 @@ void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, s
 
 // --- counting ----------------------------------------------------------------
 
-// The top two bytes of `high` hold the number of tokens (0 in a key) and the size of the word.
+// A word, or a part of one, that is being looked up. Of a short one, low and high are its entry
+// with 0 tokens: the top two bytes of `high` are the number of tokens and the size. Of a long one,
+// low is its set in longs; only the size in `high` is there.
 struct key {
     uint64_t low, high;
-    struct word_entry *slot;
+    struct word_entry *slot; // NULL: longer than WORD_BYTES
+    const char *at;
 };
 
 // Masks for the first 0 … WORD_BYTES bytes.
@@ -111,25 +114,41 @@ static inline uint64_t mix(uint64_t low, uint64_t high)
     return hash >> 40;
 }
 
-static void find_tokens(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
-                        bool whole)
+// Parts of words have entries of their own where whole words are looked up in the vocabulary. The
+// mark is a bit of the size.
+enum { PART = 0x80 };
+#define LONG_PART (UINT64_C(1) << 63)
+
+static inline struct text word_of(const struct key *key)
 {
-    if (whole)
-        tokenizer_model(t, cache, word);
-    else
-        tokenizer_bpe(t, cache, word, false);
+    return (struct text){ key->at,
+                          key->slot ? key->high >> 48 & (PART - 1) : key->high & ~LONG_PART };
 }
 
-static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
-                         const struct key *key, bool whole)
+static inline bool is_part(const struct key *key)
 {
-    find_tokens(t, cache, word, whole);
-    size_t count = cache->symbols.count;
-    assert(count <= UINT8_MAX);
-    for (int i = WORD_WAYS - 1; i > 0; i--)
-        key->slot[i] = key->slot[i - 1];
-    key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
-    return (int64_t)count;
+    return key->high & (key->slot ? (uint64_t)PART << 48 : LONG_PART);
+}
+
+static void find_tokens(const struct tokenizer *t, struct tokenizer_cache *cache,
+                        const struct key *key)
+{
+    if (is_part(key))
+        tokenizer_bpe(t, cache, word_of(key), false);
+    else
+        tokenizer_model(t, cache, word_of(key));
+}
+
+// --- short words ---
+
+static inline struct key key_of(struct tokenizer_cache *cache, const char *at, size_t size,
+                                const char *end, uint64_t mark)
+{
+    struct word_entry entry = read_key(at, size, end);
+    entry.high |= mark << 48;
+    struct word_entry *slot = &cache->words[mix(entry.low, entry.high) & (WORD_SLOTS - WORD_WAYS)];
+    __builtin_prefetch(slot);
+    return (struct key){ entry.low, entry.high, slot, at };
 }
 
 // The number of tokens of a cached word, or -1.
@@ -148,129 +167,140 @@ static inline int64_t count_known(const struct key *key)
     return -1;
 }
 
-// Parts of words have entries of their own where whole words are looked up in the vocabulary.
-enum { PART = 0x80 };
-
-static int64_t count_long(const struct tokenizer *t, struct tokenizer_cache *cache,
-                          struct text word, bool whole)
+static void keep_short(const struct key *key, size_t count)
 {
-    if (word.size > LONG_BYTES) {
-        find_tokens(t, cache, word, whole);
-        return (int64_t)cache->symbols.count;
-    }
-    struct long_entry key = { 0 };
-    memcpy(&key, word.at, word.size);
-    key.words[7] |= (uint64_t)(word.size | (whole || !t->ignores_merges ? 0 : PART)) << 48;
+    for (int i = WORD_WAYS - 1; i > 0; i--)
+        key->slot[i] = key->slot[i - 1];
+    key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
+}
+
+// --- long words ---
+
+static struct long_entry long_entry(const struct key *key)
+{
+    struct long_entry entry = { 0 };
+    struct text word = word_of(key);
+    memcpy(&entry, word.at, word.size);
+    entry.words[7] |= (uint64_t)(word.size | (is_part(key) ? PART : 0)) << 48;
+    return entry;
+}
+
+static struct key long_key(struct tokenizer_cache *cache, const char *at, size_t size, bool part)
+{
+    struct key key = { .at = at, .high = size | (part ? LONG_PART : 0) };
+    if (size > LONG_BYTES)
+        return key;
+    struct long_entry entry = long_entry(&key);
     uint64_t low = 0, high = 0;
     for (size_t i = 0; i < 8; i += 2) {
-        low = (low ^ key.words[i]) * 31;
-        high = (high ^ key.words[i + 1]) * 37;
+        low = (low ^ entry.words[i]) * 31;
+        high = (high ^ entry.words[i + 1]) * 37;
     }
-    struct long_entry *slot = &cache->longs[mix(low, high) & (LONG_SLOTS - 2)];
+    key.low = mix(low, high) & (LONG_SLOTS - 2);
+    __builtin_prefetch(&cache->longs[key.low]);
+    __builtin_prefetch(&cache->longs[key.low + 1]);
+    return key;
+}
+
+static int64_t count_known_long(const struct tokenizer_cache *cache, const struct key *key)
+{
+    if (word_of(key).size > LONG_BYTES)
+        return -1;
+    struct long_entry entry = long_entry(key);
+    const struct long_entry *slot = &cache->longs[key->low];
     for (int i = 0; i < 2; i++)
-        if (!memcmp(&slot[i], &key, sizeof key - 8) && !((slot[i].words[7] ^ key.words[7]) << 8))
+        if (!memcmp(&slot[i], &entry, sizeof entry - 8) &&
+            !((slot[i].words[7] ^ entry.words[7]) << 8))
             return (int64_t)(slot[i].words[7] >> 56);
-    find_tokens(t, cache, word, whole);
-    assert(cache->symbols.count <= UINT8_MAX);
+    return -1;
+}
+
+static void keep_long(struct tokenizer_cache *cache, const struct key *key, size_t count)
+{
+    struct long_entry entry = long_entry(key);
+    struct long_entry *slot = &cache->longs[key->low];
     slot[1] = slot[0];
-    key.words[7] |= (uint64_t)cache->symbols.count << 56;
-    slot[0] = key;
-    return (int64_t)cache->symbols.count;
+    entry.words[7] |= (uint64_t)count << 56;
+    slot[0] = entry;
 }
 
-static struct key key_of(struct tokenizer_cache *cache, const char *at, size_t size,
-                         const char *end, uint64_t mark)
+// --- new words ---
+
+static int64_t count_known_word(const struct tokenizer_cache *cache, const struct key *key)
 {
-    struct word_entry word = read_key(at, size, end);
-    word.high |= mark << 48;
-    struct word_entry *slot = &cache->words[mix(word.low, word.high) & (WORD_SLOTS - WORD_WAYS)];
-    return (struct key){ word.low, word.high, slot };
+    return key->slot ? count_known(key) : count_known_long(cache, key);
 }
 
-// The parts of a word that are looked up together: the memory of all of them is being fetched while
-// the next ones are found.
-struct parts {
-    struct key keys[16]; // no slot: longer than WORD_BYTES
-    struct text at[16];
-    int count;
-};
-
-static int64_t count_all(const struct tokenizer *t, struct tokenizer_cache *cache,
-                         struct parts *parts)
+static int64_t keep(struct tokenizer_cache *cache, const struct key *key, size_t count)
 {
+    size_t size = word_of(key).size;
+    assert(count <= UINT8_MAX || size > LONG_BYTES);
+    if (key->slot)
+        keep_short(key, count);
+    else if (size <= LONG_BYTES)
+        keep_long(cache, key, count);
+    return (int64_t)count;
+}
+
+static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
+                         const struct key *key)
+{
+    int64_t known = count_known_word(cache, key); // the batch may have it twice
+    if (known >= 0)
+        return known;
+    find_tokens(t, cache, key);
+    return keep(cache, key, cache->symbols.count);
+}
+
+// --- batches ---
+
+enum { BATCH_ROOM = 2 * TOKENIZER_BATCH };
+
+static int64_t count_batch(const struct tokenizer *t, struct tokenizer_cache *cache,
+                           const struct key *keys, size_t count)
+{
+    uint16_t missing[BATCH_ROOM];
+    size_t missing_count = 0;
     int64_t total = 0;
-    for (int i = 0; i < parts->count; i++) {
-        const struct key *key = &parts->keys[i];
-        int64_t known = key->slot ? count_known(key) : count_long(t, cache, parts->at[i], false);
-        total += known >= 0 ? known : count_new(t, cache, parts->at[i], key, false);
+    for (size_t i = 0; i < count; i++) {
+        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_known_long(cache, &keys[i]);
+        if (known >= 0)
+            total += known;
+        else
+            missing[missing_count++] = (uint16_t)i;
+        if (known < 0 && t->ignores_merges)
+            tokenizer_vocabulary_fetch(&t->vocabulary, word_of(&keys[i]));
     }
-    parts->count = 0;
+    for (size_t i = 0; i < missing_count; i++)
+        total += count_new(t, cache, &keys[missing[i]]);
     return total;
-}
-
-// A word too long for the cache, part by part. end: of the text.
-static int64_t count_parts(const struct tokenizer *t, struct tokenizer_cache *cache,
-                           struct text word, const char *end)
-{
-    const char *at = word.at, *stop = at + word.size;
-    const char *cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
-    if (cut == stop)
-        return count_long(t, cache, word, true);
-    struct parts parts = { .count = 0 };
-    int64_t total = 0;
-    for (;; at = cut, cut = tokenizer_cut(t->cuts, at, stop)) {
-        struct text part = { at, (size_t)(cut - at) };
-        struct key *key = &parts.keys[parts.count];
-        key->slot = NULL;
-        if (part.size <= WORD_BYTES) {
-            *key = key_of(cache, at, part.size, end, t->ignores_merges ? PART : 0);
-            __builtin_prefetch(key->slot);
-        }
-        parts.at[parts.count++] = part;
-        if (parts.count == 16 || cut == stop)
-            total += count_all(t, cache, &parts);
-        if (cut == stop)
-            return total;
-    }
-}
-
-static struct text text_of_span(struct text text, struct span span)
-{
-    return (struct text){ text.at + span.start, span.end - span.start };
 }
 
 int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
                               struct text text, const struct span *spans, size_t count)
 {
-    struct key keys[TOKENIZER_BATCH];
+    struct key keys[BATCH_ROOM];
     const char *end = text.at + text.size;
+    uint64_t mark = t->ignores_merges ? PART : 0;
+    size_t used = 0;
     int64_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t size = spans[i].end - spans[i].start;
-        if (size > WORD_BYTES) {
-            keys[i].slot = NULL;
+        const char *at = text.at + spans[i].start, *stop = text.at + spans[i].end, *cut;
+        size_t size = (size_t)(stop - at);
+        if (size <= WORD_BYTES) {
+            keys[used++] = key_of(cache, at, size, end, 0);
             continue;
         }
-        keys[i] = key_of(cache, text.at + spans[i].start, size, end, 0);
-        __builtin_prefetch(keys[i].slot);
-    }
-    uint8_t missing[TOKENIZER_BATCH];
-    size_t missing_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        int64_t known = keys[i].slot ? count_known(&keys[i]) : -1;
-        if (known >= 0) {
-            total += known;
-            continue;
+        for (; at < stop; at = cut) {
+            cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
+            size_t part = (size_t)(cut - at);
+            keys[used++] = part <= WORD_BYTES ? key_of(cache, at, part, end, mark)
+                                              : long_key(cache, at, part, mark && part < size);
+            if (used + count - i > BATCH_ROOM) { // the next words need room
+                total += count_batch(t, cache, keys, used);
+                used = 0;
+            }
         }
-        missing[missing_count++] = (uint8_t)i;
-        if (keys[i].slot && t->ignores_merges)
-            tokenizer_vocabulary_fetch(&t->vocabulary, text_of_span(text, spans[i]));
     }
-    for (size_t k = 0; k < missing_count; k++) {
-        size_t i = missing[k];
-        struct text word = text_of_span(text, spans[i]);
-        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_parts(t, cache, word, end);
-        total += known >= 0 ? known : count_new(t, cache, word, &keys[i], true);
-    }
-    return total;
+    return total + count_batch(t, cache, keys, used);
 }

@@ -86,35 +86,46 @@ static bool joins_partly(const struct cuts *cuts, struct text left, struct text 
     return false;
 }
 
-// The size of the character at `at`; 0 if the bytes there are no character.
-static size_t character_at(const char *at, const char *end)
+// The character at `at`, as bytes_at() has it; its size is 0 if the bytes there are no character.
+struct character {
+    uint32_t bytes, size;
+};
+
+static inline struct character character_at(const char *at, const char *end)
 {
-    size_t size = size_of((unsigned char)*at);
-    if (size > (size_t)(end - at) || continues(*at))
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if (!continues(at[i]))
-            return 0;
-    return size;
+    const unsigned char *s = (const unsigned char *)at;
+    ptrdiff_t left = end - at;
+    uint32_t lead = s[0];
+    if (lead < 0x80)
+        return (struct character){ lead, 1 };
+    if (left > 2 && lead >= 0xE0 && lead < 0xF0) {
+        uint32_t bytes = lead << 16 | (uint32_t)s[1] << 8 | s[2];
+        return (struct character){ bytes, (bytes & 0xC0C0) == 0x8080 ? 3 : 0 };
+    }
+    if (left > 1 && lead >= 0xC0 && lead < 0xE0)
+        return (struct character){ lead << 8 | s[1], continues(at[1]) ? 2 : 0 };
+    if (left > 3 && lead >= 0xF0) {
+        uint32_t bytes = lead << 24 | (uint32_t)s[1] << 16 | (uint32_t)s[2] << 8 | s[3];
+        return (struct character){ bytes, (bytes & 0xC0C0C0) == 0x808080 ? 4 : 0 };
+    }
+    return (struct character){ 0 };
 }
 
 // Bytes that are not UTF-8 are no characters: a token may have any of them side by side.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end)
 {
-    size_t left = character_at(at, end);
-    uint32_t before = bytes_at(at, left);
-    for (at += left ? left : 1; at < end;) {
-        size_t right = character_at(at, end);
-        uint32_t after = bytes_at(at, right);
+    struct character left = character_at(at, end), right;
+    for (at += left.size ? left.size : 1; at < end;
+         at += right.size ? right.size : 1, left = right) {
+        right = character_at(at, end);
+        if (!left.size || !right.size || left.size + right.size == 2 ||
+            has_pair(cuts, left.bytes, right.bytes))
+            continue;
         unsigned char a = (unsigned char)at[-1], b = (unsigned char)*at;
         bool partial = cuts->partial[a][b >> 6] >> (b & 63) & 1;
-        if (left && right && left + right > 2 && !has_pair(cuts, before, after) &&
-            (!partial ||
-             !joins_partly(cuts, (struct text){ at - left, left }, (struct text){ at, right })))
+        if (!partial || !joins_partly(cuts, (struct text){ at - left.size, left.size },
+                                      (struct text){ at, right.size }))
             return at;
-        at += right ? right : 1;
-        left = right;
-        before = after;
     }
     return end;
 }

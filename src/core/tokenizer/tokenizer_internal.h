@@ -95,10 +95,50 @@ void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct
                            size_t count);
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
 void tokenizer_merges_finish(struct merges *m, struct arena *arena); // builds the filter
+
+enum { MERGE_BITS = 21, FILTER_BITS = 4 }; // bits of the filter for each slot
+#define MERGE_EMPTY UINT64_MAX
+
+static inline uint64_t tokenizer_pair(int32_t left, int32_t right)
+{
+    return (uint64_t)(uint32_t)left << MERGE_BITS | (uint32_t)right;
+}
+
+static inline uint64_t tokenizer_hash_pair(uint64_t pair)
+{
+    pair *= UINT64_C(0x9E3779B97F4A7C15);
+    return pair ^ pair >> 32;
+}
+
+static inline size_t tokenizer_merge_slot(const struct merges *m, uint64_t hash)
+{
+    return (size_t)(hash >> 8) & m->mask;
+}
+
+static inline size_t tokenizer_merge_filter(const struct merges *m, uint64_t hash)
+{
+    return (size_t)(hash >> 6) & ((m->mask + 1) * FILTER_BITS - 1);
+}
+
 // False if the two do not merge; true means that they may.
-bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right);
+static inline bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right)
+{
+    size_t bit = tokenizer_merge_filter(m, tokenizer_hash_pair(tokenizer_pair(left, right)));
+    return m->filter[bit / 64] >> bit % 64 & 1;
+}
+
 // TOKENIZER_NO_RANK if the two do not merge.
-uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right);
+static inline uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right)
+{
+    uint64_t pair = tokenizer_pair(left, right);
+    for (size_t at = tokenizer_merge_slot(m, tokenizer_hash_pair(pair));; at = (at + 1) & m->mask) {
+        uint64_t slot = m->slots[at];
+        if (slot >> MERGE_BITS == pair)
+            return (uint32_t)slot & (TOKENIZER_IDS - 1);
+        if (slot == MERGE_EMPTY)
+            return TOKENIZER_NO_RANK;
+    }
+}
 
 // --- stages as read from the file --------------------------------------------
 
