@@ -37,7 +37,7 @@ plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
         --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
-        --machine used --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
+        --file-cache warm --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
         --save-interval "$interval" --quiet --json "$@" || [ $? -eq 1 ]

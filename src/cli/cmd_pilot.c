@@ -47,9 +47,8 @@ static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
           .value = "REGEX", .fallback = "detected"),
     FIELD(asked, log, TEXT,
-          "log file or folder of the trainer to follow; without a command, the log of a run that "
-          "is over",
-          .value = "FILE", .fallback = "its output"),
+          "log file or folder to follow; without a command: of a run that is over", .value = "FILE",
+          .fallback = "its output"),
     FIELD(asked, gpus, COUNT, "number of GPUs that the trainer uses",
           .fallback = "from --from, else as observed"),
     FIELD(asked, grace, SECONDS, "wait after SIGINT before SIGTERM, and again before SIGKILL"),

@@ -84,6 +84,6 @@ const struct command *command_find(const char *name);
 enum err command_unknown(const char *name); // ERR_USAGE: there is no such command; did you mean …
 
 // Made by the build.
-extern const char command_release[];  // "0.4.0", from the file VERSION
+extern const char command_release[];  // "0.5.0", from the file VERSION
 extern const char command_version[];  // what git describe says of the source
 extern const char command_features[]; // "CUDA yes, OpenBLAS yes, MPI no"

@@ -9,9 +9,10 @@ trap 'rm -rf "$work"' EXIT
     # Of each launcher the variable of the rank; of our own all but the one that only --ranks sets.
     sed -n '/launchers\[\]/,/^};/s/^ *{ "[^"]*", "\([A-Z_]*\)".*/\1/p' src/train/group/group_place.c
     sed -n '/LISTENER/d; s/^#define GROUP_PLACE_[A-Z]* "\(.*\)".*/\1/p' src/train/group/group_place.h
+    grep -hoE '"AWS_[A-Z]+_?[A-Z_]*3?"' src/remote/credentials.c | tr -d '"'
     sed -n '/schedulers\[\]/,/^};/s/"\([A-Z_]*\)"/\n\1\n/gp' src/host/shard.c | grep -E '^[A-Z_]+$'
 } | sort -u >"$work/source"
-"$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_]*\).*/\1/p' | sort -u >"$work/help"
+"$GPUHOURS" help environment | sed -n 's/^  \([A-Z_][A-Z_0-9]*\).*/\1/p' | sort -u >"$work/help"
 diff "$work/source" "$work/help" && echo "variables agree"
 sed -n '/^enum err {/,/^}/s/^ *\([A-Z_]*\) = \([0-9]*\),.*/\2/p; /^enum err {/,/^}/s/^ *ERR_[A-Z_]* = \([0-9]*\).*/\1/p' src/base/error.h |
     sort -un >"$work/codes"

@@ -14,7 +14,7 @@ const char *const overhead_names[] = {
     "data stalls", "evaluation", "saves",       "failures",        "failed and repeated runs",
 };
 
-const char *const overhead_machine_names[] = { "fresh", "used", NULL };
+const char *const overhead_cache_names[] = { "cold", "warm", NULL };
 
 static struct assumption certain(const char *name, const char *unit, double value,
                                  const char *source)
@@ -205,9 +205,9 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
         "first sight of a width", width * (measured ? 0.55 : 0.2), width,
         width * (measured ? 1.55 : 6), measured,
         measured ? "on an H200, transformers with PEFT" : "not measured for this stack and GPU");
-    bool used = out->machine == MACHINE_USED;
+    bool warm = out->file_cache == CACHE_WARM;
     const struct range share =
-        used ? (struct range){ 0.05, 0.1, 0.2 } : (struct range){ 0.1, 1, measured ? 1.5 : 2.2 };
+        warm ? (struct range){ 0.05, 0.1, 0.2 } : (struct range){ 0.1, 1, measured ? 1.5 : 2.2 };
     double evaluation = stack->first_steps_seconds > 0 ? fmax(1, alignments) : 0;
     out->first_evaluation_seconds =
         spread_over("first evaluation", evaluation * share.low, evaluation * share.mid,
@@ -215,7 +215,7 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
     out->first_steps_seconds = spread_over(
         "first steps", first * share.low, first * share.mid, first * share.high, measured,
         !measured ? "kernels are loaded; not measured for this stack and GPU"
-        : used    ? "kernels are loaded; on an H200 that had run the trainer"
+        : warm    ? "kernels are loaded; on an H200 that had run the trainer"
                   : "kernels are loaded; on an H200, fresh and not");
 }
 

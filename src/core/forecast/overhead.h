@@ -20,8 +20,8 @@
 #include "core/step/estimate.h"
 
 // Whether the trainer's kernels are in the file cache of the machine that it starts on.
-enum overhead_machine { MACHINE_FRESH, MACHINE_USED };
-extern const char *const overhead_machine_names[]; // "fresh", "used", NULL
+enum overhead_cache { CACHE_COLD, CACHE_WARM };
+extern const char *const overhead_cache_names[]; // "cold", "warm", NULL
 
 struct overheads {
     struct assumption startup_seconds;     // container, imports, process groups, tokenized data
@@ -35,7 +35,7 @@ struct overheads {
     struct assumption retries;               // expected number of further whole runs
     struct assumption failed_runs;           // expected number of attempts that fail by an error
     struct assumption data_bytes_per_token;  // read while training
-    enum overhead_machine machine;
+    enum overhead_cache file_cache;
     // Set by overhead_configure(), except epochs.
     double gpus, epochs;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side

@@ -192,7 +192,7 @@ static void take_transient(struct overheads *o, const struct plan *plan, const s
             assumption_measured(o->first_steps_seconds, again, source, pilot->as_of);
         if (pilot->stalls.evaluation_seconds > 0)
             o->first_evaluation_seconds.value.mid = o->first_evaluation_seconds.value.low;
-        if (o->machine == MACHINE_FRESH)
+        if (o->file_cache == CACHE_COLD)
             o->first_steps_seconds.value.high = t->first_steps_seconds; // on another machine
     }
 }

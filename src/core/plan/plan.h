@@ -44,7 +44,7 @@ struct plan_request {
     int objective, reference, reward; // enum objective_kind, objective_reference, objective_reward
     int sampler;                      // of samplers[]
     int sampler_precision;            // enum sampler_precision
-    int machine;                      // enum overhead_machine
+    int file_cache;                   // enum overhead_cache
     const char *response_length, *image_size;
     double images; // of an example
     int64_t generations, sampler_gpus, async_steps, steps, updates;

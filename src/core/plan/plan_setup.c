@@ -173,7 +173,7 @@ static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
     const struct node *node = gpu ? catalog_node_of(&plan->data->catalog, gpu) : NULL;
     struct overheads *o = &plan->overheads;
     TRY(overhead_assume(o, &plan->data->catalog, node));
-    o->machine = (enum overhead_machine)request->machine;
+    o->file_cache = (enum overhead_cache)request->file_cache;
     take_startup(o, request, plan);
     const struct {
         struct assumption *assumption;

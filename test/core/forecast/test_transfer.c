@@ -215,7 +215,7 @@ TEST(plans_of_a_used_machine_leave_out_the_loading_of_kernels)
     const char *fresh = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
                             "\"mean_length\":400");
     const char *used = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
-                           "\"mean_length\":400,\"machine\":\"used\"");
+                           "\"mean_length\":400,\"file_cache\":\"warm\"");
     const struct plan *before = planning_make(fresh), *after = planning_make(used);
     double load = before->overheads.first_steps_seconds.value.mid;
     CHECK(load > 1);

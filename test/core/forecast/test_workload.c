@@ -152,8 +152,10 @@ TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)
 
 TEST(workload_measured_by_a_profile_takes_the_place_of_assumptions)
 {
-    const struct workload_shape shapes[] = { { 1, 1.0, 300, 310, 900, 1000, { .count = 0 }, 0, 0 },
-                                             { 4, 0.6, 500, 500, 900, 1000, { .count = 0 }, 0, 0 } };
+    const struct workload_shape shapes[] = {
+        { 1, 1.0, 300, 310, 900, 1000, { .count = 0 }, 0, 0 },
+        { 4, 0.6, 500, 500, 900, 1000, { .count = 0 }, 0, 0 }
+    };
     struct workload_rule rule = rule_of(6e5, BATCHING_LONGEST);
     rule.shapes = shapes;
     rule.shape_count = 2;
