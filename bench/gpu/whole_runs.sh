@@ -5,7 +5,8 @@
 # predict writes bench/gpu/whole_runs.jsonl: P10, P50 and P90 of train() in seconds for each configuration, without a pilot and
 # without start-up. It needs no GPU, and is committed before anything is measured. run trains on this machine's H200 (about a
 # minute each), and prints a JSON line for each: seconds of train() beside the forecast. No two have the same model: none finds its
-# kernels loaded. Rows have GSM8K's lengths, or those of conversations with tools.
+# kernels loaded. Rows have GSM8K's lengths, or those of conversations with tools; widths are rounded and batches large, so that steps
+# wait for the GPU: how fast the host of a rented machine is, no forecast knows (six_pilots.sh).
 set -eu
 cd "$(dirname "$0")/../.."
 . bench/gpu/pilot_parts.sh
@@ -16,9 +17,9 @@ export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-3b-chat-grouped-evaluated-saved llama-3.2-3b glaive 2048 640 8 1 grouped none 25 40 1
-8b-checkpointed llama-3.1-8b gsm8k 1024 768 16 1 longest full 0 0 1
-1b-chat-shuffled-accumulated llama-3.2-1b glaive 2048 1152 4 8 longest none 0 0 1
+1b-chat-rounded llama-3.2-1b glaive 2048 2560 16 1 longest none 0 0 128
+3b-chat-rounded-checkpointed llama-3.2-3b glaive 2048 800 16 1 longest full 0 0 128
+8b-chat-rounded-evaluated-saved llama-3.1-8b glaive 2048 480 4 2 longest none 20 30 128
 '
 
 plan() { # MORE…

@@ -90,7 +90,7 @@ static enum err run(struct command_line *line)
         print_data(out_view(&out));
     else
         print_text(&out);
-    return fit.memory.fits ? OK : ERR_ANSWER;
+    return fit.memory.fits ? OK : fail(ERR_ANSWER, "%s", ""); // the answer itself says why not
 }
 
 static const char *const first[] = { "model",         "method",   "gpu",         "gpus",

@@ -30,8 +30,10 @@ struct workload_rule workload_rule(void)
 enum err workload_check(const struct workload_rule *rule)
 {
     if (!(rule->tokens >= 1))
-        return fail(ERR_USAGE, "there are no tokens to train on; give data files, --profile "
-                               "profile.json or --tokens 21.4M");
+        return fail(ERR_USAGE, "%s",
+                    rule->missing ? rule->missing
+                                  : "there are no tokens to train on; give data files, --profile "
+                                    "profile.json or --tokens 21.4M");
     if (rule->tokens > LARGEST_RUN * 1e12)
         return fail(ERR_USAGE, "--tokens is %.3g, more than any data set has (%d T at most)",
                     rule->tokens, LARGEST_RUN);

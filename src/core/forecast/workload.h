@@ -32,8 +32,9 @@ struct workload_shape {
 };
 
 struct workload_rule {
-    double tokens;   // of the data set, once
-    double examples; // NAN: unknown
+    const char *missing; // what to say where there are no tokens; NULL: the usual
+    double tokens;       // of the data set, once
+    double examples;     // NAN: unknown
     double epochs;
     double context;
     int batching;          // enum batching, not AUTO

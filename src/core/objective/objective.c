@@ -202,7 +202,8 @@ enum err objective_phases(struct objective_phases *out, struct arena *arena,
                                         .loss_moved_bytes = all->loss_moved_bytes,
                                         .loss_row_bytes = all->loss_row_bytes,
                                         .switch_launches = all->switch_launches,
-                                        .updates = all->updates };
+                                        .updates = all->updates,
+                                        .rounds = all->rounds };
     TRY(time_added(&training, &timing, arena, &part));
     double micro = setup->accumulation * timing.micro_seconds;
     double update = timing.update_seconds + timing.offload_seconds;

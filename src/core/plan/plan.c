@@ -278,7 +278,8 @@ static enum err forecast(struct plan *plan, struct arena *arena)
 
 enum err plan_verdict(const struct plan *plan)
 {
-    return plan->fits && plan->meets_deadline && plan->meets_budget ? OK : ERR_ANSWER;
+    bool yes = plan->fits && plan->meets_deadline && plan->meets_budget;
+    return yes ? OK : fail(ERR_ANSWER, "%s", ""); // the answer itself says why not
 }
 
 // Without tokens there is no run. A pilot may know those of the plan that it measured.

@@ -47,7 +47,7 @@ struct plan_request {
     int file_cache;                   // enum overhead_cache
     const char *response_length, *image_size;
     double images; // of an example
-    int64_t generations, sampler_gpus, async_steps, steps, updates;
+    int64_t generations, sampler_gpus, async_steps, steps, updates, rounds;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
@@ -74,9 +74,10 @@ struct plan_request {
     bool context_from_data;                             // set by plan_request_measure()
     struct profile_warning uncounted[PROFILE_WARNINGS]; // likewise: what the data has besides
     size_t uncounted_count;
-    bool has_pairs;                // likewise: rows are chosen and rejected answers
-    bool pairs_in_order;           // and lengths has the two of each pair side by side
-    const char *unknown_objective; // set by plan_from(): what the trainer was configured for
+    bool has_pairs;                    // likewise: rows are chosen and rejected answers
+    bool pairs_in_order;               // and lengths has the two of each pair side by side
+    const char *unknown_objective;     // set by plan_from(): what the trainer was configured for
+    const char *named_data, *named_at; // likewise: the data set that it names, and where
 };
 
 extern const struct field plan_fields[]; // without the recipe's

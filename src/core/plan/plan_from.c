@@ -285,6 +285,9 @@ static bool is_sampler(const char *name)
 static enum err fill_objective(struct filling *f)
 {
     struct arena *arena = f->config->arena;
+    f->request->named_data = given(f, FACT_DATASET);
+    if (f->request->named_data)
+        f->request->named_at = place(f, FACT_DATASET);
     const char *said = given(f, FACT_OBJECTIVE), *loss = given(f, FACT_LOSS);
     const char *objective = said ? look_up(objectives, said) : NULL;
     const char *by_loss = loss ? look_up(losses, loss) : NULL;
@@ -294,7 +297,8 @@ static enum err fill_objective(struct filling *f)
         TRY(set(f, "objective", objective));
         f->samples = objective_samples(kind_of(objective));
         static const enum trainer_config_fact_name facts[] = { FACT_GENERATIONS, FACT_ASYNC,
-                                                               FACT_REWARD, FACT_STEPS };
+                                                               FACT_REWARD, FACT_STEPS,
+                                                               FACT_ROUNDS };
         for (size_t i = 0; f->samples && i < sizeof facts / sizeof *facts; i++)
             TRY(set_fact(f, facts[i]));
         if (f->samples && is_sampler(given(f, FACT_SAMPLER)))

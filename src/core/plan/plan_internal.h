@@ -8,6 +8,9 @@
 // --- reading the request (plan_setup.c) --------------------------------------
 
 // Finds model, stack and the workload's rule. The rule may have no tokens.
+// A sentence where a trainer's configuration names data, which has to be given; else NULL.
+const char *plan_missing_data(const struct plan_request *request, struct arena *arena);
+
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request);
 

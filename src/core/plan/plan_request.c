@@ -32,6 +32,8 @@ const struct field plan_fields[] = {
     FIELD(plan_request, updates, COUNT,
           "RL: updates of the weights in a step, each by its share of the answers",
           .fallback = "1"),
+    FIELD(plan_request, rounds, COUNT, "RL: times that the answers of a step are trained on",
+          .fallback = "1"),
     FIELD_OF(plan_request, reward, objective_reward_names,
              "RL: what scores answers: a rule, or a frozen model", .value = "BY"),
     FIELD(plan_request, steps, COUNT, "RL: steps of the run",
@@ -107,7 +109,7 @@ struct plan_request plan_request_default(void)
     request.context = request.global_batch = request.pad_to_multiple_of = PLAN_NOT_GIVEN;
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
-    request.async_steps = request.updates = PLAN_NOT_GIVEN;
+    request.async_steps = request.updates = request.rounds = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -154,6 +156,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "generations", request->generations, 1 << 16 },
         { "steps", request->steps, 100000000 },
         { "updates", request->updates, 1 << 16 },
+        { "rounds", request->rounds, 1 << 10 },
         { "runs", request->runs, FORECAST_RUNS },
         { "parallel-runs", request->parallel_runs, FORECAST_RUNS },
     };

@@ -118,6 +118,9 @@ static enum err find_steps(double *out, const struct plan *plan)
     *out = (double)request->steps;
     if (request->steps > 0)
         return OK;
+    const char *missing = plan_missing_data(request, plan->advice.arena);
+    if (!(request->examples > 0) && missing)
+        return fail(ERR_USAGE, "%s", missing);
     if (!(request->examples > 0))
         return fail(ERR_USAGE,
                     "--objective %s needs prompts to go through (data files, or "

@@ -59,6 +59,22 @@ enum err plan_batching(int *out, const struct plan *plan)
     return OK;
 }
 
+const char *plan_missing_data(const struct plan_request *request, struct arena *arena)
+{
+    const char *name = request->named_data, *slash = name ? strchr(name, '/') : NULL;
+    if (!name)
+        return NULL;
+    bool on_a_hub = slash && slash > name && *name != '.' && !strpbrk(slash + 1, "/.,");
+    if (!on_a_hub)
+        return text_format(arena, "%s is \"%.80s\": give its files too, or --tokens",
+                           request->named_at, name);
+    return text_format(
+        arena,
+        "%s is \"%.80s\", which is not downloaded: give its files too, or --tokens; after "
+        "\"hf download %.80s --repo-type dataset\" give hf://datasets/%.80s",
+        request->named_at, name, name, name);
+}
+
 static enum err make_rule(struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
@@ -72,6 +88,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->examples = (double)request->examples;
     if (request->tokens < 0 && !isnan(rule->examples) && !isnan(request->mean_length))
         rule->tokens = rint(rule->examples * rule->mean_length);
+    rule->missing = plan_missing_data(request, arena);
     if (request->tokens < 0 && !isnan(rule->examples) && isnan(request->mean_length))
         return fail(ERR_USAGE, "--examples gives the number of rows but not their length; add "
                                "--tokens or --mean-length");
@@ -120,6 +137,7 @@ static enum err read_objective(struct plan *plan)
                               : request->async_steps != PLAN_NOT_GIVEN  ? "async-steps"
                               : request->steps > 0                      ? "steps"
                               : request->updates > 0                    ? "updates"
+                              : request->rounds > 0                     ? "rounds"
                                                                         : NULL;
     if (of_sampling && !objective_samples(plan->objective.kind))
         return fail(ERR_USAGE,
@@ -247,6 +265,7 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
     if (objective_samples(plan->objective.kind))
         passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
     passes.updates = plan->request->updates > 0 ? (double)plan->request->updates : 1;
+    passes.rounds = plan->request->rounds > 0 ? (double)plan->request->rounds : 1;
     return passes;
 }
 

@@ -32,7 +32,8 @@ static size_t gather(struct operation *out, const struct step *step, const struc
             continue;
         if (at == count)
             out[count++] = (struct operation){ .name = op->name, .kind = op->kind };
-        double times = op->repeats * (op->phase == STEP_UPDATE ? 1 : r->accumulation);
+        double times = op->repeats * (op->phase == STEP_UPDATE ? 1 : r->accumulation) *
+                       (step_trains(op->phase) ? step_rounds(r) : 1);
         out[at].seconds += compute_op_seconds(op, r, gpu) * times;
         out[at].flops += op->flops * times;
         out[at].bytes += op->bytes * times;

@@ -219,17 +219,18 @@ static double fetch_seconds(const struct step *step, const struct step_request *
 static void add_ops(struct timing *t, const struct step *step, const struct step_request *r,
                     const struct machine *m)
 {
-    double length = length_of(r);
+    double length = length_of(r), rounds = step_rounds(r);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        double seconds = op_seconds(op, m, length) * op->repeats;
-        double host = op->launches * op->repeats * launch_seconds(op->phase, r->stack);
+        double repeats = op->repeats * (step_trains(op->phase) ? rounds : 1);
+        double seconds = op_seconds(op, m, length) * repeats;
+        double host = op->launches * repeats * launch_seconds(op->phase, r->stack);
         if (op->phase == STEP_UPDATE) {
             t->update_seconds += seconds + host;
             continue;
         }
         t->host_seconds += host;
-        t->flops += op->flops * op->repeats * r->accumulation;
+        t->flops += op->flops * repeats * r->accumulation;
         switch (op->kind) {
         case STEP_MATMUL: t->matmul_seconds += seconds; break;
         case STEP_ATTENTION: t->attention_seconds += seconds; break;
@@ -297,7 +298,7 @@ static double fullest_rank(const struct step_request *r)
 {
     if (!(r->batch.spread > 0) || r->layout->data <= 1)
         return 1;
-    double batches = r->accumulation / step_updates(r);
+    double batches = step_rounds(r) * r->accumulation / step_updates(r);
     double together = r->layout->zero == 3 ? 1 : fmax(1, batches);
     return stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data);
 }
@@ -308,10 +309,10 @@ static double fullest_rank(const struct step_request *r)
 static double bubble_seconds(const struct step_request *r, double micro_seconds)
 {
     double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
-    double updates = step_updates(r), batches = r->accumulation / updates;
+    double updates = step_updates(r), batches = step_rounds(r) * r->accumulation / updates;
     double pieces = fmax(batches, fmin(stages, batches * r->batch.rows));
     double each = (stages - 1) * micro_seconds * batches / pieces / (double)r->layout->interleave;
-    return updates * each;
+    return updates / step_rounds(r) * each; // micro_seconds are of all rounds
 }
 
 // A step ends when the slowest GPU ends. Its delay is a sum of many small ones, which grows with
@@ -340,15 +341,16 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     add_ops(out, step, r, &machine);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
-    out->host_seconds += fetch_seconds(step, r);
+    out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
     out->waiting_seconds = mean_waiting(device, out->host_seconds, r->batch.varies);
     double busy = device + out->waiting_seconds;
     double most = device * fullest_rank(r);
     out->uneven_seconds = most + mean_waiting(most, out->host_seconds, r->batch.varies) - busy;
 
     struct network_seconds network = network_time(step, r, links);
-    double hidden = fmin(network.hideable * overlap_of(step, r), 0.9 * busy);
-    out->exposed_seconds = network.per_layer - hidden;
+    double rounds = step_rounds(r);
+    double hidden = fmin(rounds * network.hideable * overlap_of(step, r), 0.9 * busy);
+    out->exposed_seconds = rounds * network.per_layer - hidden;
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
     // its gathers leave. Stages that a GPU holds in turns end one after another, while as many
     // micro-batches as there are stages drain from the pipeline.

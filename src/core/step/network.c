@@ -178,7 +178,8 @@ static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
     double updates = step_updates(r);
-    return r->layout->zero >= 2 && sharded ? fmax(updates, r->accumulation) : updates;
+    return r->layout->zero >= 2 && sharded ? fmax(updates, step_rounds(r) * r->accumulation)
+                                           : updates;
 }
 
 // Sharded states: gradients are scattered, and weights gathered after the update, in their own type
@@ -210,7 +211,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
     double updates = step_updates(r);
-    double summed = r->accumulation > updates ? 8 / host_bytes_per_s : 0;
+    double summed = step_rounds(r) * r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
     out->per_layer += copied;
     out->hideable += copied;

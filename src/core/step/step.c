@@ -9,9 +9,14 @@
 #include <math.h>
 #include <string.h>
 
+double step_rounds(const struct step_request *request)
+{
+    return fmax(1, request->passes.rounds);
+}
+
 double step_updates(const struct step_request *request)
 {
-    return fmax(1, fmin(request->passes.updates, request->accumulation));
+    return step_rounds(request) * fmax(1, fmin(request->passes.updates, request->accumulation));
 }
 
 struct step_batch step_batch(double rows, double width)

@@ -73,6 +73,8 @@ struct step_passes {
                        const struct links *links, double training_seconds);
     const struct rollout *rollout;
     double updates; // of the weights in a step, each by its share of the micro-batches; 0: one
+    double
+        rounds; // of training over the micro-batches of a step, with as many updates each; 0: one
 };
 
 struct step_request {
@@ -85,7 +87,8 @@ struct step_request {
     struct step_passes passes;
 };
 
-double step_updates(const struct step_request *request); // at most one for each micro-batch
+double step_rounds(const struct step_request *request);  // at least one
+double step_updates(const struct step_request *request); // at most one for each that is trained on
 
 enum step_phase {
     STEP_FORWARD,
@@ -94,6 +97,11 @@ enum step_phase {
     STEP_UPDATE,
     STEP_WITHOUT_GRADIENTS, // the passes of step_passes
 };
+static inline bool step_trains(enum step_phase phase)
+{
+    return phase == STEP_FORWARD || phase == STEP_RECOMPUTE || phase == STEP_BACKWARD;
+}
+
 enum step_kind {
     STEP_MATMUL,
     STEP_ATTENTION,

@@ -363,6 +363,20 @@ static enum err read_text(struct reading *in)
     return OK;
 }
 
+static enum err read_dataset(struct reading *in)
+{
+    const struct json *value = in->value;
+    if (value->kind == JSON_ARRAY && value->count)
+        value = &value->items[0];
+    if (value->kind == JSON_OBJECT)
+        value = json_get(value, "path");
+    if (value && value->kind == JSON_STRING && value->string.size)
+        say(in, text_copy(in->config->arena, value->string));
+    in->item.effect = TRAINER_CONFIG_HARMLESS;
+    in->item.remark = "data is given on the command line";
+    return OK;
+}
+
 static enum err read_truths(struct reading *in)
 {
     bool truth;
@@ -402,6 +416,7 @@ static enum err read_value(struct reading *in)
     case READ_NUMBER:
     case READ_SHARE: return read_number(in);
     case READ_TEXT: return read_text(in);
+    case READ_DATASET: return read_dataset(in);
     case READ_LIST: return read_targets(in);
     case READ_SAVED: return read_saved(in);
     case READ_WORD: return read_word(in);

@@ -56,10 +56,12 @@ enum trainer_config_fact_name {
     FACT_GENERATIONS,
     FACT_PROMPTS,        // of a step, each answered by generations
     FACT_UPDATE_PROMPTS, // of them, those of one update
+    FACT_ROUNDS,         // of training on the answers of a step
     FACT_SAMPLER,
     FACT_ASYNC, // steps that answers may be behind
     FACT_REWARD,
     FACT_STEPS,
+    FACT_DATASET, // the first one that is named
     FACT_STACK,
     FACT_FILE, // names another configuration
     FACTS,
@@ -73,6 +75,7 @@ enum trainer_config_reads {
     READ_NUMBER,   // not negative
     READ_SHARE,    // 0 to 1; a count above 1 matters but cannot be used
     READ_TEXT,     // unchanged
+    READ_DATASET,  // a text, or the path of the first of a list
     READ_FLAG,     // yes or no
     READ_IF,       // the row's word if true, else nothing
     READ_IF_AUTO,  // likewise, and "auto" is true
