@@ -494,7 +494,7 @@ static void refuse_sku(struct import *in, const struct json *sku, bool is_part)
 
 bool offers_read_gcp(struct import *in, const struct json *tree)
 {
-    const struct json **skus;
+    const struct json **skus = NULL;
     size_t count = list_skus(&skus, in->arena, tree);
     if (!count)
         return false;
