@@ -508,6 +508,18 @@ struct text json_get_text(const struct json *object, const char *key)
     return value && value->kind == JSON_STRING ? value->string : (struct text){ 0 };
 }
 
+const char *json_copy_text(struct arena *arena, const struct json *object, const char *key)
+{
+    struct text text = json_get_text(object, key);
+    return text.at ? text_copy(arena, text) : NULL;
+}
+
+int64_t json_get_count(const struct json *object, const char *key)
+{
+    double number = json_get_number(object, key, 0);
+    return number >= 0 && number <= 9e15 ? (int64_t)number : 0;
+}
+
 // --- writing -----------------------------------------------------------------
 
 void json_quote(struct out *out, struct text value)

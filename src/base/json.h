@@ -95,7 +95,10 @@ const struct json *json_get(const struct json *object, const char *key); // NULL
 double json_get_number(const struct json *object, const char *key, double otherwise);
 struct range json_get_range(const struct json *tree, const char *key); // NAN for what it lacks
 bool json_get_bool(const struct json *object, const char *key, bool otherwise);
+int64_t json_get_count(const struct json *object, const char *key);    // 0 if absent or none
 struct text json_get_text(const struct json *object, const char *key); // .at NULL if absent
+const char *json_copy_text(struct arena *arena, const struct json *object,
+                           const char *key); // NULL if absent
 
 // --- writing -----------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # verl, OpenRLHF and NeMo-RL update the weights several times a step; an update costs more with the optimizer on the host. TRL and verl
-# may train on the answers of a step more than once.
+# may train on the answers of a step more than once, as OpenRLHF, whose max_epochs then are no epochs of the prompts.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cat >"$work/verl.yaml" <<'CONFIG'
@@ -20,6 +20,8 @@ train_batch_size: 128
 micro_train_batch_size: 8
 zero_stage: 3
 adam_offload: true
+max_epochs: 2
+num_episodes: 3
 gradient_checkpointing: true
 CONFIG
 cat >"$work/nemo.yaml" <<'CONFIG'
@@ -40,7 +42,7 @@ for trainer in verl openrlhf nemo trl; do
     printf '%s\n' "$trainer"
     "$GPUHOURS" plan --from "$work/$trainer.yaml" --response-length 300,600,1000 --steps 100 --gpu h100 --gpus 8 --search off --quiet \
         --json >"$work/plan.json"
-    sed -n '/"request"/,/}/p' "$work/plan.json" | grep -E '"(updates|rounds|global_batch)"'
+    sed -n '/"request"/,/}/p' "$work/plan.json" | grep -E '"(updates|rounds|global_batch|epochs)"'
 done
 rl="--objective grpo --model llama-3.1-8b --gpu h100 --gpus 8 --response-length 300,600,1000 --steps 9 --method full --stack hf-deepspeed --search off --quiet"
 update() {

@@ -102,18 +102,6 @@ enum err units_write_document(const struct units *units)
 
 // --- reading -----------------------------------------------------------------
 
-static const char *string_of(struct arena *arena, const struct json *object, const char *key)
-{
-    struct text text = json_get_text(object, key);
-    return text.at ? text_copy(arena, text) : NULL;
-}
-
-static int64_t count_of(const struct json *object, const char *key)
-{
-    double number = json_get_number(object, key, 0);
-    return number >= 0 && number <= 9e15 ? (int64_t)number : 0;
-}
-
 static bool is_list(const struct json *list)
 {
     return list && list->kind == JSON_ARRAY;
@@ -122,14 +110,14 @@ static bool is_list(const struct json *list)
 static void read_head(struct units *out, const struct json *in)
 {
     const struct json *tokenizer = json_get(in, "tokenizer");
-    out->key = string_of(out->arena, in, "key");
+    out->key = json_copy_text(out->arena, in, "key");
     out->raw_pairs = json_get_bool(in, "raw_pairs", false);
-    out->head.tokenizer = string_of(out->arena, tokenizer, "name");
+    out->head.tokenizer = json_copy_text(out->arena, tokenizer, "name");
     out->head.exact = json_get_bool(tokenizer, "exact", false);
     out->head.spread = json_get_number(tokenizer, "spread", 0);
-    out->head.template = string_of(out->arena, in, "template");
-    out->head.labels = string_of(out->arena, in, "labels");
-    out->head.vision = string_of(out->arena, in, "vision");
+    out->head.template = json_copy_text(out->arena, in, "template");
+    out->head.labels = json_copy_text(out->arena, in, "labels");
+    out->head.vision = json_copy_text(out->arena, in, "vision");
 }
 
 static void read_files(struct units *out, const struct json *list)
@@ -138,9 +126,10 @@ static void read_files(struct units *out, const struct json *list)
     out->head.files = ARENA_NEW(out->arena, struct profile_file, count);
     out->manifest.inputs.paths = ARENA_NEW(out->arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
-        const char *name = string_of(out->arena, &list->items[i], "name");
+        const char *name = json_copy_text(out->arena, &list->items[i], "name");
         name = name ? name : "?";
-        out->head.files[i] = (struct profile_file){ name, count_of(&list->items[i], "bytes") };
+        out->head.files[i] =
+            (struct profile_file){ name, json_get_count(&list->items[i], "bytes") };
         out->manifest.inputs.paths[i] = name;
     }
     out->head.file_count = out->manifest.inputs.count = count;
@@ -158,11 +147,11 @@ static bool read_units(struct units *out, const struct json *list)
     out->manifest.units = ARENA_NEW(out->arena, struct manifest_unit, list->count);
     for (size_t i = 0; i < list->count; i++) {
         const struct json *in = &list->items[i];
-        struct manifest_unit unit = { .file = (size_t)count_of(in, "file"),
-                                      .files = (size_t)count_of(in, "files"),
-                                      .from = count_of(in, "from"),
-                                      .to = count_of(in, "to") };
-        out->keys[i] = string_of(out->arena, in, "key");
+        struct manifest_unit unit = { .file = (size_t)json_get_count(in, "file"),
+                                      .files = (size_t)json_get_count(in, "files"),
+                                      .from = json_get_count(in, "from"),
+                                      .to = json_get_count(in, "to") };
+        out->keys[i] = json_copy_text(out->arena, in, "key");
         size_t count = out->manifest.inputs.count;
         if (!is_key(out->keys[i]) || unit.file >= count || !unit.files ||
             unit.files > count - unit.file)

@@ -208,18 +208,6 @@ void profile_write(const struct profile *profile, struct json_writer *w)
 
 // --- reading -----------------------------------------------------------------
 
-static const char *string_of(struct arena *arena, const struct json *object, const char *key)
-{
-    struct text text = json_get_text(object, key);
-    return text.at ? text_copy(arena, text) : NULL;
-}
-
-static int64_t count_of(const struct json *object, const char *key)
-{
-    double number = json_get_number(object, key, 0);
-    return number >= 0 && number <= 9e15 ? (int64_t)number : 0;
-}
-
 static void read_spots(struct profile *out, struct arena *arena, const struct json *in)
 {
     static const char *const counts[PROFILE_KINDS] = { "examples",           "bad_rows",
@@ -231,12 +219,13 @@ static void read_spots(struct profile *out, struct arena *arena, const struct js
         const struct json *list = json_get(look_at, kind_names[kind]);
         for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
             const struct json *spot = &list->items[i];
-            const char *file = string_of(arena, spot, "file");
+            const char *file = json_copy_text(arena, spot, "file");
             if (file)
-                profile_note(out, arena, (enum profile_kind)kind, file, count_of(spot, "line"),
-                             count_of(spot, "tokens"), string_of(arena, spot, "problem"));
+                profile_note(out, arena, (enum profile_kind)kind, file,
+                             json_get_count(spot, "line"), json_get_count(spot, "tokens"),
+                             json_copy_text(arena, spot, "problem"));
         }
-        out->spots[kind].count = count_of(in, counts[kind]);
+        out->spots[kind].count = json_get_count(in, counts[kind]);
     }
 }
 
@@ -249,7 +238,7 @@ static void read_images(struct profile *out, struct arena *arena, const struct j
     for (const struct field *field = vision_load_fields; field->name; field++)
         if (!(field_number(field, &load) >= 0 && field_number(field, &load) <= 1e18))
             return;
-    out->vision = string_of(arena, in, "family");
+    out->vision = json_copy_text(arena, in, "family");
     out->images = load;
 }
 
@@ -259,9 +248,9 @@ static void read_files(struct profile *out, struct arena *arena, const struct js
         return;
     out->files = ARENA_NEW(arena, struct profile_file, list->count);
     for (size_t i = 0; i < list->count; i++) {
-        const char *name = string_of(arena, &list->items[i], "name");
+        const char *name = json_copy_text(arena, &list->items[i], "name");
         out->files[out->file_count++] =
-            (struct profile_file){ name ? name : "?", count_of(&list->items[i], "bytes") };
+            (struct profile_file){ name ? name : "?", json_get_count(&list->items[i], "bytes") };
     }
 }
 
@@ -272,11 +261,11 @@ static void read_columns(struct profile *out, struct arena *arena, const struct 
     out->columns = ARENA_NEW(arena, struct record_column, list->count + 1);
     for (size_t i = 0; i < list->count; i++) {
         const struct json *column = &list->items[i];
-        const char *name = string_of(arena, column, "name");
+        const char *name = json_copy_text(arena, column, "name");
         double share = json_get_number(column, "share", 0);
         out->columns[out->column_count++] = (struct record_column){
             .name = name ? name : "?",
-            .part = string_of(arena, column, "part"),
+            .part = json_copy_text(arena, column, "part"),
             .share = share >= 0 && share <= 1 ? share : 0,
             .is_text = json_get_bool(column, "text", false),
         };
@@ -287,17 +276,17 @@ static void read_columns(struct profile *out, struct arena *arena, const struct 
 static void read_settings(struct profile *out, struct arena *arena, const struct json *in)
 {
     const struct json *batches = json_get(in, "batches");
-    out->settings.stack = string_of(arena, batches, "stack");
-    out->settings.packer = string_of(arena, batches, "packer");
+    out->settings.stack = json_copy_text(arena, batches, "stack");
+    out->settings.packer = json_copy_text(arena, batches, "packer");
     struct text batching = json_get_text(batches, "batching");
     for (int i = 0; batching.at && batching_names[i]; i++)
         if (text_is(batching, batching_names[i]))
             out->settings.batching = i;
-    out->settings.context = count_of(batches, "context");
-    out->settings.micro_batch = count_of(batches, "micro_batch");
-    out->settings.accumulation = count_of(batches, "accumulation");
-    out->settings.ranks = count_of(batches, "ranks");
-    out->settings.seed = count_of(batches, "seed");
+    out->settings.context = json_get_count(batches, "context");
+    out->settings.micro_batch = json_get_count(batches, "micro_batch");
+    out->settings.accumulation = json_get_count(batches, "accumulation");
+    out->settings.ranks = json_get_count(batches, "ranks");
+    out->settings.seed = json_get_count(batches, "seed");
 }
 
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name)
@@ -317,22 +306,23 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->examples = sums.examples;
     out->tokens = sums.tokens;
     out->labelled_tokens = sums.labelled;
-    if (out->examples != count_of(&tree, "examples") || out->tokens != count_of(&tree, "tokens"))
+    if (out->examples != json_get_count(&tree, "examples") ||
+        out->tokens != json_get_count(&tree, "tokens"))
         return fail(
             ERR_INPUT,
             "%s: examples and tokens differ from the sums of length.histogram (%lld and %lld); "
             "the file was edited; profile the data again",
             name, (long long)out->examples, (long long)out->tokens);
-    out->rows = count_of(&tree, "rows");
-    out->text_bytes = count_of(&tree, "text_bytes");
+    out->rows = json_get_count(&tree, "rows");
+    out->text_bytes = json_get_count(&tree, "text_bytes");
     out->duplicates_exact = json_get_bool(&tree, "duplicates_exact", false);
     double spread = json_get_number(&tree, "duplicates_spread", 0);
     out->duplicates_spread = spread > 0 && spread < 1e9 ? spread : 0;
-    out->format = string_of(arena, &tree, "format");
-    out->labels = string_of(arena, &tree, "labels");
-    out->template = string_of(arena, &tree, "template");
+    out->format = json_copy_text(arena, &tree, "format");
+    out->labels = json_copy_text(arena, &tree, "labels");
+    out->template = json_copy_text(arena, &tree, "template");
     const struct json *tokenizer = json_get(&tree, "tokenizer");
-    out->tokenizer = string_of(arena, tokenizer, "name");
+    out->tokenizer = json_copy_text(arena, tokenizer, "name");
     out->exact = json_get_bool(tokenizer, "exact", false);
     out->spread = json_get_number(tokenizer, "spread", 0);
     read_images(out, arena, json_get(&tree, "images"));

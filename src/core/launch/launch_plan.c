@@ -6,12 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *copy(struct arena *arena, const struct json *object, const char *key)
-{
-    struct text text = json_get_text(object, key);
-    return text.at ? text_copy(arena, text) : NULL;
-}
-
 static int64_t count_of(const struct json *object, const char *key)
 {
     double number = json_get_number(object, key, NAN);
@@ -38,8 +32,8 @@ static double save_interval(const struct json *list)
 static void read_files(struct launch_plan *out, struct arena *arena, const struct json *files)
 {
     for (size_t i = 0; files && files->kind == JSON_ARRAY && i < files->count; i++) {
-        const char *name = copy(arena, &files->items[i], "name");
-        const char *trainer = copy(arena, &files->items[i], "trainer");
+        const char *name = json_copy_text(arena, &files->items[i], "name");
+        const char *trainer = json_copy_text(arena, &files->items[i], "trainer");
         if (name && trainer && out->file_count < LAUNCH_FILES) {
             out->files[out->file_count].name = name;
             out->files[out->file_count++].trainer = trainer;
@@ -59,11 +53,11 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
     *out = (struct launch_plan){
         .path = path,
-        .model = copy(arena, model, "given"),
-        .stack = copy(arena, c, "stack"),
-        .gpu = copy(arena, c, "gpu"),
-        .method = copy(arena, c, "method"),
-        .targets = copy(arena, c, "targets"),
+        .model = json_copy_text(arena, model, "given"),
+        .stack = json_copy_text(arena, c, "stack"),
+        .gpu = json_copy_text(arena, c, "gpu"),
+        .method = json_copy_text(arena, c, "method"),
+        .targets = json_copy_text(arena, c, "targets"),
         .gpus = count_of(c, "gpus"),
         .nodes = count_of(c, "nodes"),
         .context = json_get_number(c, "context", NAN),
@@ -78,7 +72,7 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
         .hours = json_get_range(&tree, "wall_hours").mid,
     };
     if (!out->model)
-        out->model = copy(arena, c, "model");
+        out->model = json_copy_text(arena, c, "model");
     read_files(out, arena, json_get(from, "files"));
     double gpu_hours = last_percentile(json_get(&tree, "gpu_hours_percentiles"));
     out->hours_p95 = out->gpus ? gpu_hours / (double)out->gpus : NAN;

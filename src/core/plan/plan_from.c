@@ -301,6 +301,9 @@ static enum err fill_objective(struct filling *f)
                                                                FACT_ROUNDS };
         for (size_t i = 0; f->samples && i < sizeof facts / sizeof *facts; i++)
             TRY(set_fact(f, facts[i]));
+        const char *episodes = given(f, FACT_EPISODES);
+        if (f->samples && f->config->trainers >> TRAINER_OPENRLHF & 1) // its epochs are rounds
+            TRY(set(f, "epochs", episodes ? episodes : "1"));
         if (f->samples && is_sampler(given(f, FACT_SAMPLER)))
             TRY(set_fact(f, FACT_SAMPLER));
         return strcmp(objective, "sft") ? set_fact(f, FACT_REFERENCE) : OK;

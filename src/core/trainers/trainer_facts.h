@@ -57,6 +57,7 @@ enum trainer_config_fact_name {
     FACT_PROMPTS,        // of a step, each answered by generations
     FACT_UPDATE_PROMPTS, // of them, those of one update
     FACT_ROUNDS,         // of training on the answers of a step
+    FACT_EPISODES,       // passes over the prompts, where epochs are rounds
     FACT_SAMPLER,
     FACT_ASYNC, // steps that answers may be behind
     FACT_REWARD,
