@@ -16,6 +16,7 @@
 import argparse
 import json
 import os
+import statistics
 import random
 import sys
 import time
@@ -122,7 +123,7 @@ def summary(path):
         lines = [line for line in every if line[which]]
         errors = sorted(abs(line[which]["error_percent"]) for line in lines)
         if errors:
-            print(json.dumps(dict(plan=which, configurations=len(errors), median_error_percent=errors[len(errors) // 2],
+            print(json.dumps(dict(plan=which, configurations=len(errors), median_error_percent=round(statistics.median(errors), 2),
                                   worst_error_percent=errors[-1], held=sum(line[which]["held"] for line in lines),
                                   mean_width_percent=round(sum(line[which]["width_percent"] for line in lines) / len(lines), 2))))
 

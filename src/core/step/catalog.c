@@ -20,6 +20,7 @@ const struct field gpu_fields[] = {
     FIELD(gpu, year, COUNT, "year of release"),
     FIELD_NEEDED(gpu, memory_bytes, BYTES, "device memory, as the driver reports it"),
     FIELD_NEEDED(gpu, memory_bytes_per_s, RATE, "device memory bandwidth"),
+    FIELD(gpu, cache_bytes, BYTES, "last level of cache that all its processors share"),
     FIELD(gpu, fp32_flops_per_s, RATE, "dense peak of fp32"),
     FIELD(gpu, tf32_flops_per_s, RATE, "dense peak of tf32"),
     FIELD_NEEDED(gpu, fp16_flops_per_s, RATE, "dense peak of fp16 with fp32 accumulation"),

@@ -25,6 +25,7 @@ struct gpu {
     int64_t year;
     double memory_bytes; // as the driver reports it
     double memory_bytes_per_s;
+    double cache_bytes; // the last level, shared by its processors
     double fp32_flops_per_s, tf32_flops_per_s, fp16_flops_per_s, bf16_flops_per_s, fp8_flops_per_s,
         fp4_flops_per_s;
     double measured_bf16_flops_per_s; // the best matrix product found

@@ -88,6 +88,7 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 struct machine {
     double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
     double memory, elementwise, flash_forward;
+    double cached, cache_bytes; // elementwise, of what the cache still holds
     double fp32_product; // of fp32 adapters, by shape
 };
 
@@ -95,6 +96,9 @@ struct machine {
 // operands. By steps of transformers on an H200, 0.79 for the 1B shape and 0.81 for 8B
 // (bench/results/h200.md).
 static const double EAGER_SHARE = 0.8;
+
+// What kernels read from the cache: published tests give 4 to 6 TB/s from A100 to H100 and Ada.
+static const double CACHE_BYTES_PER_S = 5e12;
 
 // Of the causal kernel's rate, what attention under a mask runs at on an H200; it computes the
 // whole square, of which 325 columns are the work that 650 are of the half (bench/results/h200.md).
@@ -122,6 +126,13 @@ static double narrow_share(const struct step_op *op)
     return 0.75 * narrow / (narrow + 30);
 }
 
+// What a kernel writes, the next one finds in the cache, as far as that holds a kernel's tensors.
+static double held_share(const struct step_op *op, const struct machine *m)
+{
+    double touched = op->bytes / fmax(op->launches, 1);
+    return m->cache_bytes > touched ? 1 - touched / m->cache_bytes : 0;
+}
+
 static double op_seconds(const struct step_op *op, const struct machine *m, double length)
 {
     double memory = op->bytes / m->memory;
@@ -141,7 +152,10 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
             rate *= 0.78;
         return fmax(op->flops / rate, memory);
     }
-    case STEP_ELEMENTWISE: return op->bytes / m->elementwise;
+    case STEP_ELEMENTWISE: {
+        double held = held_share(op, m);
+        return op->bytes * ((1 - held) / m->elementwise + held / m->cached);
+    }
     default: return memory;
     }
 }
@@ -156,11 +170,14 @@ static struct machine machine_of(const struct step_request *r, const struct gpu 
     double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
                        : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
                                                                       : g->modern;
+    double share = r->stack->kernels == STACK_EAGER ? EAGER_SHARE : 1;
     return (struct machine){
         .product = product,
         .small_product = compute_matmul_flops_per_s(gpu, precision),
         .memory = memory,
-        .elementwise = (r->stack->kernels == STACK_EAGER ? EAGER_SHARE : 1) * memory,
+        .elementwise = share * memory,
+        .cached = share * fmax(memory, CACHE_BYTES_PER_S),
+        .cache_bytes = gpu->cache_bytes,
         .fp32_product = gpu->fp32_flops_per_s,
         .flash_forward = attention * product,
     };

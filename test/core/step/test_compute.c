@@ -271,7 +271,11 @@ TEST(compute_fsdp_fetches_a_unit_for_each_layer_and_adapter_matrix)
     CHECK_NEAR(sharded - alone, 3 * (32 + 32 * 4 * 2) * setup.stack->fetch_seconds, 1e-9);
     CHECK_NEAR(sharded - alone, 0.89, 0.05);
     setup.recipe.method = RECIPE_FULL;
-    CHECK_NEAR(knowledge_estimate(&setup).timing.host_seconds, 0.19 + 3 * 32e-3, 0.02);
+    sharded = knowledge_estimate(&setup).timing.host_seconds;
+    setup.layout.data = 1;
+    setup.layout.zero = 0;
+    alone = knowledge_estimate(&setup).timing.host_seconds;
+    CHECK_NEAR(sharded - alone, 3 * 32e-3, 1e-9);
 }
 
 TEST(compute_ranks_wait_for_the_one_with_most_tokens)
@@ -327,6 +331,29 @@ TEST(compute_micro_batches_of_many_widths_wait_for_the_host_more_than_their_mean
     CHECK_NEAR(knowledge_estimate(&setup).timing.micro_seconds, alike, 1e-3);
 }
 
+TEST(compute_tensors_that_fit_the_cache_are_not_read_from_memory_again)
+{
+    // PEFT's benchmark on MetaMathQA: Llama 3.2 3B, 4 rows of about 210 tokens on an L40S, 96 MiB of
+    // cache: 7,174 tokens/s (data/runs.csv, PFT-001), 1.4 times what its memory alone could feed.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.2-3b", "hf-peft", 4, 210);
+    setup.recipe.targets = "q,v";
+    setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "l40s"));
+    struct gpu card = *setup.gpu;
+    setup.gpu = &card;
+    double with = knowledge_estimate(&setup).timing.elementwise_seconds;
+    card.cache_bytes = NAN; // as where nobody has stated it
+    double without = knowledge_estimate(&setup).timing.elementwise_seconds;
+    CHECK(with < 0.5 * without);
+    setup.batch.rows *= 100;
+    setup.batch.tokens *= 100;
+    setup.batch.squares *= 100;
+    without = knowledge_estimate(&setup).timing.elementwise_seconds;
+    card.cache_bytes = 96.0 * 1024 * 1024;
+    CHECK_NEAR(knowledge_estimate(&setup).timing.elementwise_seconds, without, 0.02);
+}
+
 TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
 {
     // Seconds of micro-batches that the host bounds: bench/gpu/widths.py, bench/gpu/peft_steps.py,
@@ -350,7 +377,15 @@ TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
         { "llama-3.2-3b", 8, 167, RECIPE_KEEP_ALL, false, 0.187 },
         { "llama-3.1-8b", 8, 261, RECIPE_KEEP_ALL, false, 0.244 },
         { "llama-3.1-8b", 4, 172, RECIPE_RECOMPUTE, false, 0.535 },
+        // Two other machines, steps of whole runs whose widths had been seen before.
+        { "llama-3.1-8b", 8, 190, RECIPE_RECOMPUTE, false, 0.399 },
+        { "llama-3.1-8b", 8, 190, RECIPE_RECOMPUTE, false, 0.370 },
+        { "llama-3.2-1b", 8, 190, RECIPE_KEEP_ALL, false, 0.131 },
+        { "llama-3.2-1b", 8, 190, RECIPE_KEEP_ALL, false, 0.116 },
+        { "llama-3.1-8b", 4, 190, RECIPE_KEEP_ALL, false, 0.237 },
+        { "llama-3.1-8b", 4, 190, RECIPE_KEEP_ALL, false, 0.224 },
     };
+    double sums[2] = { 0 }, counts[2] = { 0 };
     struct knowledge k = knowledge_open();
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         struct setup setup =
@@ -361,8 +396,15 @@ TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
         setup.stack = &stack;
         setup.recipe.checkpointing = measured[i].checkpointing;
         setup.batch.padded = !measured[i].plain;
-        CHECK_NEAR(knowledge_estimate(&setup).timing.micro_seconds, measured[i].seconds, 0.2);
+        double seconds = knowledge_estimate(&setup).timing.micro_seconds;
+        bool recomputed = measured[i].checkpointing == RECIPE_RECOMPUTE;
+        // Hosts differ by a quarter, and more in what the hooks of recomputation cost them.
+        CHECK_NEAR(seconds, measured[i].seconds, recomputed ? 0.35 : 0.25);
+        sums[recomputed] += log(seconds / measured[i].seconds);
+        counts[recomputed]++;
     }
+    CHECK(fabs(sums[0] / counts[0]) < 0.1);
+    CHECK(fabs(sums[1] / counts[1]) < 0.1);
 }
 
 // Seconds of all products of fp32 adapters in a step.
