@@ -455,6 +455,24 @@ static enum err read_plain(struct archive *a, char *out, size_t room, size_t *si
     return OK;
 }
 
+enum err archive_skip(struct archive *a, int64_t bytes)
+{
+    char thrown_away[16 * 1024];
+    int64_t buffered = (int64_t)(a->filled - a->at);
+    bool seeks = a->kind == ARCHIVE_PLAIN && !a->object && archive_has_places(a) &&
+                 a->left_bytes < 0 && bytes > buffered;
+    if (seeks && lseek(a->fd, bytes - buffered, SEEK_CUR) >= 0) {
+        a->at = a->filled;
+        a->in_bytes += bytes - buffered;
+        return OK;
+    }
+    for (size_t got = 1; bytes && got; bytes -= (int64_t)got)
+        TRY(archive_read(a, thrown_away,
+                         bytes < (int64_t)sizeof thrown_away ? (size_t)bytes : sizeof thrown_away,
+                         &got));
+    return OK;
+}
+
 enum err archive_read(struct archive *a, char *out, size_t room, size_t *size)
 {
     *size = 0;

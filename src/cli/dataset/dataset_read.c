@@ -263,6 +263,21 @@ static const char *image_folder(struct run *run, const struct block *block)
     return text_format(&run->source_arena, "%.*s", (int)(slash - block->name + 1), block->name);
 }
 
+// Has only the columns read that the rows need. "answers.text" is in the column answers, if it is
+// not a column's name.
+static enum err keep_columns(struct run *run)
+{
+    struct text names[2 * RECORD_FIELDS];
+    for (size_t i = 0; i < RECORD_FIELDS; i++) {
+        struct text name = run->schema->columns[i];
+        const char *dot = name.at ? memchr(name.at, '.', name.size) : NULL;
+        names[2 * i] = name;
+        names[2 * i + 1] =
+            dot ? (struct text){ name.at, (size_t)(dot - name.at) } : (struct text){ 0 };
+    }
+    return source_keep(&run->source, names, 2 * RECORD_FIELDS);
+}
+
 static enum err take(void *context, void *at, bool *more)
 {
     struct run *run = context;
@@ -279,8 +294,8 @@ static enum err take(void *context, void *at, bool *more)
         if (!is_plain)
             TRY(run->reading->to ? detect_from_start(run, &item->block)
                                  : detect(run, &item->block));
-        if (!is_plain && !run->schema->nested)
-            source_keep(&run->source, run->schema->columns, RECORD_FIELDS);
+        if (!is_plain)
+            TRY(keep_columns(run));
         add_shape(run, file, is_plain ? NULL : run->schema);
     }
     item->schema = is_plain ? NULL : run->schema;
