@@ -65,8 +65,11 @@ static enum err refuse_other_formats(const struct archive *a)
     } others[] = {
         { "PK\3\4", 4, "a zip archive", "unpack it with unzip" },
         { "\x04\x22\x4D\x18", 4, "packed with lz4", "unpack it with lz4 -d" },
+        { "\xFF\xFE\0\0", 4, "UTF-32 text", "convert it with iconv -f utf-32 -t utf-8" },
         { "\xFF\xFE", 2, "UTF-16 text", "convert it with iconv -f utf-16 -t utf-8" },
         { "\xFE\xFF", 2, "UTF-16 text", "convert it with iconv -f utf-16 -t utf-8" },
+        { "{\0", 2, "UTF-16 text", "convert it with iconv -f utf-16le -t utf-8" },
+        { "\0{", 2, "UTF-16 text", "convert it with iconv -f utf-16be -t utf-8" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (begins(a, others[i].magic, others[i].size))

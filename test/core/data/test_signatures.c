@@ -328,6 +328,28 @@ TEST(unused_columns_are_listed_with_their_share_of_the_text)
     CHECK(!schema.all[3].part && !schema.all[3].is_text && schema.all[3].share == 0);
 }
 
+TEST(every_column_of_every_shape_is_read_or_listed_as_unused)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct out row = { .arena = &test_arena };
+        out_put(
+            &row, "{'a column nobody reads': '%s', %s",
+            "a text that is longer than one in twenty bytes of any of the rows above, so that it "
+            "has to be a warning where it is left out",
+            rows[i].row + 1);
+        struct text json = as_json(out_string(&row));
+        CHECK(!record_detect(&schema, &test_arena, &json, 1, RECORD_AUTO, TEXT("")));
+        struct json document;
+        CHECK(!json_read(&document, &test_arena, json, "row"));
+        double share = 0;
+        for (size_t k = 0; k < schema.count; k++)
+            share += schema.all[k].share;
+        CHECK(schema.count == document.count && share > 0.999 && share < 1.001);
+        CHECK(!schema.all[0].part && schema.all[0].is_text && schema.all[0].share > 0.05);
+        CHECK(schema.format == rows[i].format);
+    }
+}
+
 TEST(media_is_noticed_in_columns_and_in_content)
 {
     static const char *const with[] = {
