@@ -11,7 +11,7 @@
 
 #include "remote/object.h"
 
-enum { ARROW_MOST_BATCH_BYTES = 512 << 20 };
+enum { ARROW_MOST_BATCH_BYTES = 768 << 20 };
 
 struct arrow;
 

@@ -35,9 +35,9 @@ enum err units_share(struct shard *out, const struct units_options *options)
     if (options->shard)
         return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
     const struct launcher *launcher = launcher_find(getenv);
-    bool told = launcher && !strcmp(getenv(launcher->rank), "0") &&
-                strcmp(getenv(launcher->size), "1"); // by one of them
-    if (told)
+    bool is_first_of_many = launcher && !strcmp(getenv(launcher->rank), "0") &&
+                            strcmp(getenv(launcher->size), "1") != 0;
+    if (is_first_of_many)
         print_note("each of the %s ranks of %s reads all the data; with --units DIR each reads its "
                    "share",
                    getenv(launcher->size), launcher->name);

@@ -91,11 +91,9 @@ const struct record_signature record_signatures[] = {
 // Shapes that no trainer reads without a choice of the user's.
 const struct record_refusal record_refusals[] = {
     { "message_id parent_id text role", "single messages of OpenAssistant's trees (oasst1, oasst2)",
-      "read its file of whole trees (trees.jsonl.gz), of which each thread is a conversation; "
-      "write "
-      "threads of your choice as rows of \"messages\"; or count each message by itself with "
-      "--format "
-      "text" },
+      "read its file of whole trees (trees.jsonl.gz), of which each thread is a conversation; or "
+      "write threads of your choice as rows of \"messages\"; or count each message by itself with "
+      "--format text" },
     { 0 },
 };
 
