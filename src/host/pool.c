@@ -51,12 +51,10 @@ static void set_error(struct slot *slot, enum err err)
 }
 
 // Waits until an item may join those in flight.
-static void wait_for_weight(struct pool *pool, struct slot *slot, int64_t number)
+static void wait_for_weight(struct pool *pool, const struct slot *slot, int64_t number)
 {
-    const struct pool_job *job = pool->job;
-    slot->weight = job->weigh && !slot->err ? job->weigh(job->context, slot->item) : 0;
     while (slot->weight && pool->given < number && !pool->err &&
-           pool->weight + slot->weight > job->most_weight)
+           pool->weight + slot->weight > pool->job->most_weight)
         pthread_cond_wait(&pool->changed, &pool->lock);
     pool->weight += slot->weight;
 }
@@ -75,11 +73,12 @@ static struct slot *take(struct pool *pool)
     if (!over) {
         slot = &pool->slots[number % pool->slot_count];
         bool more = true;
-        set_error(slot, pool->job->take(pool->job->context, slot->item, &more));
+        const struct pool_job *job = pool->job;
+        set_error(slot, job->take(job->context, slot->item, &more));
+        slot->weight = job->weigh && more && !slot->err ? job->weigh(job->context, slot->item) : 0;
         pthread_mutex_lock(&pool->lock);
         pool->no_more = pool->no_more || !more || slot->err;
-        if (more)
-            wait_for_weight(pool, slot, number);
+        wait_for_weight(pool, slot, number);
         if (more || slot->err)
             pool->taken++;
         else
