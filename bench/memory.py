@@ -76,6 +76,6 @@ run("Parquet, a page of 200 MB", "profile", wide, "--out", out, "--format", "tex
 os.remove(wide)
 for packer in ("zstd -1 -q", "xz -0", "gzip -1", "bzip2 -1"):
     bomb = os.path.join(work, "bomb.jsonl." + packer.split()[0])
-    subprocess.run(f"head -c 2000000000 /dev/zero | {packer} > {bomb}", shell=True, check=True)
-    run(f"2 GB of zeros, {packer.split()[0]}", "profile", bomb, "--out", out)
+    subprocess.run(f"head -c 2000000000 /dev/zero | tr '\\0' a | {packer} > {bomb}", shell=True, check=True)
+    run(f"2 GB of one letter, {packer.split()[0]}", "profile", bomb, "--out", out)
     os.remove(bomb)
