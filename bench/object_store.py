@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles files on a real S3 server on loopback (npm's s3rver) and on the disk, and compares results, time and memory.
+"""Profiles files on a real S3 server on loopback and on the disk, and compares results, time and memory.
 
     npm install --ignore-scripts --prefix build/s3rver s3rver
     python3 bench/object_store.py build/gpuhours build/s3rver WORK FILE...
+    AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… python3 bench/object_store.py build/gpuhours PORT WORK FILE...
 
-WORK is a new folder for the server's copies. Each file is put into a bucket under a key with spaces and "=", profiled from the disk and from
+The server is npm's s3rver, which is started, or one that listens on PORT (Ceph's radosgw). WORK is a new folder for the server's copies. Each file is put into a bucket under a key with spaces and "=", profiled from the disk and from
 the bucket in turn, twice each; the lengths of all examples have to be the same bytes. Then the same through a proxy that answers
 half of all requests with 503 or cuts their bodies, and with a key that it does not know (s3rver 3.7.1 does not check signatures of
 version 4; test/stand_ins/object_store.py does). Last, everything that was printed is searched for the secret.
@@ -23,7 +24,8 @@ import time
 import urllib.parse
 
 program, server, work, *files = sys.argv[1:]
-KEY, SECRET = "S3RVER", "S3RVER-not-to-be-seen"
+is_running = server.isdigit()
+KEY, SECRET = (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]) if is_running else ("S3RVER", "S3RVER-not-to-be-seen")
 said = ""
 
 
@@ -128,8 +130,8 @@ os.makedirs(work)
 for name, value in (("MODULE", os.path.abspath(server) + "/node_modules/s3rver"), ("KEY", KEY), ("SECRET", SECRET),
                     ("FOLDER", os.path.abspath(work) + "/objects")):
     SERVER = SERVER.replace(name, repr(value))
-node = subprocess.Popen(["node", "-e", SERVER], stdout=subprocess.PIPE, text=True)
-port = int(node.stdout.readline())
+node = None if is_running else subprocess.Popen(["node", "-e", SERVER], stdout=subprocess.PIPE, text=True)
+port = int(server if is_running else node.stdout.readline())
 try:
     put(port, "/data")
     proxy = Server(("127.0.0.1", 0), Storm)
@@ -153,7 +155,9 @@ try:
         print(f"  with 503 ({Storm.storms}) and bodies cut short ({Storm.cuts}): {stormy[0]:.1f} s; "
               f"lengths {'the same' if stormy[3] == disk[0][3] else 'DIFFER: ' + stormy[4]}", flush=True)
     print("  another access key:", profile(address, port, AWS_ACCESS_KEY_ID="OTHER")[4])
+    print("  another secret:", profile(address, port, AWS_SECRET_ACCESS_KEY="another")[4])
     print("  an absent key:", profile("s3://data/absent", port)[4])
     print("  secret in what was printed and written:", said.count(SECRET))
 finally:
-    node.terminate()
+    if node:
+        node.terminate()

@@ -114,22 +114,22 @@ kill_some() { # COUNT: at random moments
     done
 }
 by_array() { # TASKS
-    printf '#!/bin/sh\nexec %s --shard auto\n' "$asked" >"$work/task.sh"
+    printf '#!/bin/sh\nexec %s\n' "$asked" >"$work/task.sh"
     job=$(sbatch --parsable --array=3-$((2 + $1)) --output="$work/array-%a.log" --no-requeue "$work/task.sh") || return
     until_true 100 sh -c "squeue -h -j $job -t running 2>/dev/null | grep -q . || ! squeue -h -j $job 2>/dev/null | grep -q ."
     kill_some "$1"
     until_true 9000 sh -c "! squeue -h -j $job 2>/dev/null | grep -q ."
 }
 by_srun() { # TASKS
-    srun --kill-on-bad-exit=0 -n "$1" $asked --shard auto >"$work/srun.log" 2>&1 & starter=$!
+    srun --kill-on-bad-exit=0 -n "$1" $asked >"$work/srun.log" 2>&1 & starter=$!
     kill_some "$1"
     wait $starter
 }
 by_mpi() { # RANKS; Slurm's own PMI2 where there is no mpirun
     if command -v mpirun >/dev/null; then
-        mpirun --allow-run-as-root --oversubscribe -n "$1" $asked --shard auto >"$work/mpi.log" 2>&1 & starter=$!
+        mpirun --allow-run-as-root --oversubscribe -n "$1" $asked >"$work/mpi.log" 2>&1 & starter=$!
     else
-        srun --mpi=pmi2 --kill-on-bad-exit=1 -n "$1" $asked --shard auto >"$work/mpi.log" 2>&1 & starter=$!
+        srun --mpi=pmi2 --kill-on-bad-exit=1 -n "$1" $asked >"$work/mpi.log" 2>&1 & starter=$!
     fi
     kill_some 1
     wait $starter

@@ -27,6 +27,7 @@ static struct request {
 static struct dataset_options data;
 static struct profile_settings settings;
 static struct units_options work;
+static struct shard shard; // of the units
 
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "folder to write; must not exist", .value = "DIR",
@@ -354,19 +355,17 @@ static enum err make(struct job *job, struct command_line *line, struct out *doc
     return OK;
 }
 
-// Tokenizes the units of a share; without --shard, all that are missing.
+// Tokenizes the units of this process's share that are missing.
 static enum err count_units(struct job *job, struct command_line *line)
 {
-    struct shard shard;
     struct units_work done = { .quiet = line->common.quiet,
-                               .lines = line->common.json && work.shard };
-    TRY(shard_read(&shard, work.shard));
+                               .lines = line->common.json && shard.is_part };
     TRY(units_open(&job->units, &job->dataset, line->positional, (size_t)line->positional_count,
                    &work, &settings, command_version));
     TRY(units_work(&job->units, &job->dataset, &shard, &done));
-    if (work.shard && !line->common.json)
+    if (shard.is_part && !line->common.json)
         print_put("  units       %zu of this share: %zu tokenized now, %zu were there; %zu of %zu "
-                  "are in %s\n              when all are, the same command without --shard packs "
+                  "are in %s\n              when all are, the same command with --shard all packs "
                   "them\n",
                   done.mine, done.counted, done.done - done.counted, units_present(&job->units),
                   job->units.manifest.count, job->units.folder);
@@ -391,9 +390,8 @@ static enum err run(struct command_line *line)
     TRY(command_read(line, list_options(line->arena)));
     if (!line->positional_count)
         return fail(ERR_USAGE, "pack needs data: files, folders or - for standard input");
-    if (work.shard && !work.units)
-        return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
-    if (!request.out && !work.shard)
+    TRY(units_share(&shard, &work));
+    if (!request.out && !shard.is_part)
         return fail(ERR_USAGE, "pack needs --out: the folder to write");
     if (request.out && !access(request.out, F_OK))
         return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
@@ -409,7 +407,7 @@ static enum err run(struct command_line *line)
                                "--tokenizer, or --model with its folder");
     if (work.units)
         TRY(count_units(&job, line));
-    if (work.shard)
+    if (shard.is_part)
         return OK;
     job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
     if (mkdir(job.folder, 0700)) // tokens are text
@@ -435,7 +433,7 @@ static const char *const first[] = { "model",  "tokenizer", "template", "context
 static const struct command_example examples[] = {
     { "rows of up to 512 tokens",
       "gpuhours pack train.jsonl --model ./model --context 512 --out packed" },
-    { "tokenized in units by several processes; then the same command without --shard packs",
+    { "tokenized in units by several processes; then the same command with --shard all packs",
       "gpuhours pack train.jsonl --model ./model --context 512 --units tokens --shard 1/1" },
     { 0 },
 };

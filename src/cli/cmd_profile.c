@@ -19,6 +19,7 @@ static struct request {
 static struct dataset_options data;
 static struct profile_settings settings;
 static struct units_options work;
+static struct shard shard; // of the units
 
 static const struct field output_fields[] = {
     FIELD(request, out, TEXT, "file to write; - is standard output", .value = "FILE",
@@ -110,12 +111,11 @@ static enum err merge_units(struct profile *out, struct command_line *line)
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
-static void print_work(const struct units *units, const struct units_work *done,
-                       const struct shard *shard)
+static void print_work(const struct units *units, const struct units_work *done)
 {
     size_t all = units->manifest.count, present = units_present(units);
     print_put("  units       %zu of this share (%lld/%lld): %zu counted now, %zu were there\n",
-              done->mine, (long long)shard->index + 1, (long long)shard->count, done->counted,
+              done->mine, (long long)shard.index + 1, (long long)shard.count, done->counted,
               done->done - done->counted);
     if (present < all)
         print_put("              %zu of %zu are in %s; when all are, merge them with\n", present,
@@ -125,22 +125,20 @@ static void print_work(const struct units *units, const struct units_work *done,
     print_put("              gpuhours profile --merge %s\n", units->folder);
 }
 
-// Counts the units of a share. Without --shard, and so of all units, merges them too.
+// Counts the units of this process's share. Merges them too, if it has them all.
 static enum err count_units(struct profile *out, struct lengths *lengths, struct dataset *dataset,
                             struct command_line *line)
 {
-    struct shard shard;
     struct units units;
     struct units_work done = { .quiet = line->common.quiet,
-                               .lines = line->common.json && work.shard };
-    TRY(shard_read(&shard, work.shard));
+                               .lines = line->common.json && shard.is_part };
     TRY(units_open(&units, dataset, line->positional, (size_t)line->positional_count, &work,
                    &settings, command_version));
     TRY(units_work(&units, dataset, &shard, &done));
-    if (!work.shard)
+    if (!shard.is_part)
         return units_profile(out, lengths, &units, request.lengths);
     if (!line->common.json)
-        print_work(&units, &done, &shard);
+        print_work(&units, &done);
     return OK;
 }
 
@@ -161,7 +159,7 @@ static enum err count(struct profile *out, struct command_line *line)
     else
         TRY(dataset_profile(out, &lengths, &dataset, line->positional,
                             (size_t)line->positional_count, request.lengths, line->common.quiet));
-    if (work.shard)
+    if (shard.is_part)
         return OK;
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
@@ -200,8 +198,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "profile needs data: files, folders or - for standard input");
     bool of_units =
         request.merge && line->positional_count == 1 && units_is_folder(line->positional[0]);
-    if (work.shard && !work.units)
-        return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
+    TRY(units_share(&shard, &work));
     if (work.units && request.merge)
         return fail(ERR_USAGE,
                     "to merge units, give their folder alone: gpuhours profile --merge %s",
@@ -212,7 +209,7 @@ static enum err run(struct command_line *line)
     TRY(of_units        ? merge_units(&profile, line)
         : request.merge ? merge(&profile, line)
                         : count(&profile, line));
-    return work.shard ? OK : write_profile(&profile, line);
+    return shard.is_part ? OK : write_profile(&profile, line);
 }
 
 static const char *const first[] = { "model",  "tokenizer", "template", "labels",
@@ -224,7 +221,7 @@ static const struct command_example examples[] = {
       "gpuhours profile example --model llama-3.1-8b" },
     { "your data with the tokenizer and chat template of a model folder",
       "gpuhours profile train.jsonl --model ./model --out profile.json" },
-    { "in units, by two processes or a job array (--shard auto); then merged",
+    { "in units, by two processes, a job array, srun or mpirun; then merged",
       "gpuhours profile train.jsonl --model ./model --units counted --shard 1/2" },
     { "profiles of parts, counted on several machines",
       "gpuhours profile --merge profile.json profile.json --out all.json" },

@@ -65,8 +65,11 @@ static enum err refuse_other_formats(const struct archive *a)
     } others[] = {
         { "PK\3\4", 4, "a zip archive", "unpack it with unzip" },
         { "\x04\x22\x4D\x18", 4, "packed with lz4", "unpack it with lz4 -d" },
+        { "\xFF\xFE\0\0", 4, "UTF-32 text", "convert it with iconv -f utf-32 -t utf-8" },
         { "\xFF\xFE", 2, "UTF-16 text", "convert it with iconv -f utf-16 -t utf-8" },
         { "\xFE\xFF", 2, "UTF-16 text", "convert it with iconv -f utf-16 -t utf-8" },
+        { "{\0", 2, "UTF-16 text", "convert it with iconv -f utf-16le -t utf-8" },
+        { "\0{", 2, "UTF-16 text", "convert it with iconv -f utf-16be -t utf-8" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (begins(a, others[i].magic, others[i].size))
@@ -452,6 +455,24 @@ static enum err read_plain(struct archive *a, char *out, size_t room, size_t *si
     *size = left < room ? left : room;
     memcpy(out, a->buffer + a->at, *size);
     a->at += *size;
+    return OK;
+}
+
+enum err archive_skip(struct archive *a, int64_t bytes)
+{
+    char thrown_away[16 * 1024];
+    int64_t buffered = (int64_t)(a->filled - a->at);
+    bool seeks = a->kind == ARCHIVE_PLAIN && !a->object && archive_has_places(a) &&
+                 a->left_bytes < 0 && bytes > buffered;
+    if (seeks && lseek(a->fd, bytes - buffered, SEEK_CUR) >= 0) {
+        a->at = a->filled;
+        a->in_bytes += bytes - buffered;
+        return OK;
+    }
+    for (size_t got = 1; bytes && got; bytes -= (int64_t)got)
+        TRY(archive_read(a, thrown_away,
+                         bytes < (int64_t)sizeof thrown_away ? (size_t)bytes : sizeof thrown_away,
+                         &got));
     return OK;
 }
 

@@ -55,6 +55,9 @@ bool archive_read_at(const struct archive *archive, int64_t first, void *out, si
 // Reads up to `room` bytes; a size of 0 is the end.
 enum err archive_read(struct archive *archive, char *out, size_t room, size_t *size);
 
+// Goes on so many bytes later; in a plain file without reading them. Past the end is the end.
+enum err archive_skip(struct archive *archive, int64_t bytes);
+
 // Goes on with the lines that begin in the bytes from … to-1 of a plain file. The ranges of a file
 // that follow each other give all of its bytes, each once.
 enum err archive_rows(struct archive *archive, int64_t from, int64_t to);

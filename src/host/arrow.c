@@ -15,7 +15,6 @@ enum {
     DEEPEST_COLUMN = 32,
     LONGEST_METADATA_BYTES = 64 << 20,
 };
-#define LONGEST_BODY_BYTES ((int64_t)4 << 30)
 
 // --- flatbuffers: the tables that describe a message -------------------------
 
@@ -101,9 +100,15 @@ struct column {
     bool is_signed;
     struct column *children;
     size_t child_count;
+    bool is_dropped; // a column of the table that is not wanted
     // Of the batch at hand:
     int64_t length;
     struct flat valid, offsets, values; // empty where the type has none
+};
+
+struct piece { // a buffer of a batch that is wanted
+    struct flat *to;
+    int64_t first, size; // bytes of the body
 };
 
 struct arrow {
@@ -112,16 +117,19 @@ struct arrow {
     struct arena arena;    // of the schema
     struct column root;    // a struct of all columns
     size_t columns;        // in the whole tree
-    char *metadata, *body; // of the message at hand
+    int64_t at;            // in the file
+    int64_t from, to;      // bytes in which the batches to read begin
+    char *metadata, *body; // of the message at hand; of a batch's body, the pieces
     size_t metadata_room, body_room;
+    struct piece *pieces; // room for those of all columns
+    size_t piece_count;
     int64_t row, row_count; // of the batch
     struct out text;        // of the row
 };
 
 static enum err refuse(const struct arrow *a, const char *why)
 {
-    return fail(ERR_INPUT, "%s: %s; convert it to Parquet, which is read through DuckDB", a->path,
-                why);
+    return fail(ERR_INPUT, "%s: %s; convert it to Parquet", a->path, why);
 }
 
 static enum err damaged(const struct arrow *a, const char *where)
@@ -202,26 +210,33 @@ static enum err read_schema(struct arrow *a, struct flat f, size_t schema)
     a->root.children = ARENA_NEW(&a->arena, struct column, a->root.child_count);
     for (size_t i = 0; i < a->root.child_count; i++)
         TRY(read_column(a, &a->root.children[i], f, at + 4 * i + number_at(f, at + 4 * i, 4), 0));
+    a->pieces = ARENA_NEW(&a->arena, struct piece, 3 * a->columns); // at most three of a column
     return a->root.child_count ? OK : refuse(a, "it has no columns");
 }
+
+enum { KIND_SCHEMA = 1, KIND_BATCH = 3 }; // of messages
 
 // --- batches -----------------------------------------------------------------
 
 struct layout { // of a batch: what its columns take, one after another
-    struct flat metadata, body;
+    struct flat metadata;
+    int64_t body_size;
     size_t nodes, node_count, buffers, buffer_count;
+    bool skips; // the column at hand is not wanted
 };
 
+// The next buffer, if it is wanted; NULL: it is not.
 static enum err take_buffer(struct arrow *a, struct layout *l, struct flat *out)
 {
     if (!l->buffer_count--)
         return damaged(a, "a batch");
-    uint64_t offset = number_at(l->metadata, l->buffers, 8);
+    uint64_t first = number_at(l->metadata, l->buffers, 8), all = (uint64_t)l->body_size;
     uint64_t size = number_at(l->metadata, l->buffers + 8, 8);
     l->buffers += 16;
-    if (offset > l->body.size || size > l->body.size - offset)
+    if (first > all || size > all - first)
         return damaged(a, "a batch");
-    *out = size ? (struct flat){ l->body.at + offset, (size_t)size } : (struct flat){ 0 };
+    if (size && out && !l->skips)
+        a->pieces[a->piece_count++] = (struct piece){ out, (int64_t)first, (int64_t)size };
     return OK;
 }
 
@@ -247,42 +262,21 @@ static enum err take_column(struct arrow *a, struct layout *l, struct column *c)
     c->length = (int64_t)number_at(l->metadata, l->nodes, 8);
     bool has_nulls = number_at(l->metadata, l->nodes + 8, 8);
     l->nodes += 16;
-    if (c->length < 0 || (uint64_t)c->length > 8 * ((uint64_t)l->body.size + 1))
+    if (c->length < 0 || (uint64_t)c->length > 8 * ((uint64_t)l->body_size + 1))
         return damaged(a, "a batch"); // not even a bit for each row
     c->valid = c->offsets = c->values = (struct flat){ 0 };
     if (c->type != TYPE_NULL)
-        TRY(take_buffer(a, l, &c->valid));
-    if (!has_nulls)
-        c->valid.size = 0;
+        TRY(take_buffer(a, l, has_nulls ? &c->valid : NULL));
     bool nested = c->type == TYPE_STRUCT || c->type == TYPE_FIXED_LIST || c->type == TYPE_NULL;
     bool listed = c->type == TYPE_LIST || c->type == TYPE_LARGE_LIST || c->type == TYPE_MAP;
     bool varied = c->type == TYPE_UTF8 || c->type == TYPE_LARGE_UTF8 || c->type == TYPE_BINARY ||
                   c->type == TYPE_LARGE_BINARY;
     if (listed || varied)
         TRY(take_buffer(a, l, &c->offsets));
-    if (!rises(c))
-        return damaged(a, "a batch");
     if (!nested && !listed)
         TRY(take_buffer(a, l, &c->values));
     for (size_t i = 0; i < c->child_count; i++)
         TRY(take_column(a, l, &c->children[i]));
-    return OK;
-}
-
-static enum err read_batch(struct arrow *a, struct flat f, size_t batch, struct flat body)
-{
-    if (child_of(f, batch, 3))
-        return refuse(a, "its batches are compressed");
-    struct layout l = { .metadata = f, .body = body };
-    l.nodes = vector_of(f, batch, 1, 16, &l.node_count);
-    l.buffers = vector_of(f, batch, 2, 16, &l.buffer_count);
-    a->row = 0;
-    a->row_count = (int64_t)number_of(f, batch, 0, 8);
-    for (size_t i = 0; i < a->root.child_count; i++)
-        TRY(take_column(a, &l, &a->root.children[i]));
-    for (size_t i = 0; i < a->root.child_count; i++)
-        if (a->root.children[i].length != a->row_count || a->row_count < 0)
-            return damaged(a, "a batch");
     return OK;
 }
 
@@ -292,15 +286,17 @@ static enum err read_bytes(struct arrow *a, char *out, size_t size, size_t *got)
     *got = 0;
     for (size_t chunk = 1; chunk && *got < size; *got += chunk)
         TRY(archive_read(&a->in, out + *got, size - *got, &chunk));
+    a->at += (int64_t)*got;
     return OK;
 }
 
-// Memory grows with the bytes that are really there: a length in the file may be wrong.
-static enum err read_claimed(struct arrow *a, char **out, size_t *room, int64_t size)
+// Adds `size` bytes to the `have` that are there. Memory grows with the bytes that are really
+// there: a length in the file may be wrong.
+static enum err read_claimed(struct arrow *a, char **out, size_t *room, size_t have, size_t size)
 {
     enum { STEP_BYTES = 16 << 20 };
-    for (size_t have = 0; have < (size_t)size;) {
-        size_t step = (size_t)size - have < STEP_BYTES ? (size_t)size - have : STEP_BYTES, got;
+    for (size_t end = have + size; have < end;) {
+        size_t step = end - have < STEP_BYTES ? end - have : STEP_BYTES, got;
         if (*room < have + step) {
             char *grown = realloc(*out, have + step);
             if (!grown)
@@ -316,10 +312,72 @@ static enum err read_claimed(struct arrow *a, char **out, size_t *room, int64_t 
     return OK;
 }
 
+static enum err skip_to(struct arrow *a, int64_t at)
+{
+    TRY(archive_skip(&a->in, at - a->at));
+    a->at = at;
+    return OK;
+}
+
+// Reads the wanted pieces of a body and skips the rest of it. They lie in order.
+static enum err read_pieces(struct arrow *a, int64_t body)
+{
+    size_t have = 0;
+    for (size_t i = 0; i < a->piece_count; i++) {
+        const struct piece *piece = &a->pieces[i];
+        if (body + piece->first < a->at)
+            return damaged(a, "a batch");
+        if (piece->size > ARROW_MOST_BATCH_BYTES - (int64_t)have)
+            return fail(ERR_INPUT,
+                        "%s: a batch takes over %d MiB in memory; write it in smaller batches",
+                        a->path, ARROW_MOST_BATCH_BYTES >> 20);
+        TRY(skip_to(a, body + piece->first));
+        TRY(read_claimed(a, &a->body, &a->body_room, have, (size_t)piece->size));
+        have += (size_t)piece->size;
+    }
+    const unsigned char *at = (const unsigned char *)a->body; // does not move any more
+    for (size_t i = 0; i < a->piece_count; at += a->pieces[i++].size)
+        *a->pieces[i].to = (struct flat){ at, (size_t)a->pieces[i].size };
+    return OK;
+}
+
+static bool all_rise(const struct column *c)
+{
+    bool rise = rises(c);
+    for (size_t i = 0; i < c->child_count && rise; i++)
+        rise = all_rise(&c->children[i]);
+    return rise;
+}
+
+static enum err read_batch(struct arrow *a, struct flat f, size_t batch, int64_t body_size)
+{
+    if (child_of(f, batch, 3))
+        return refuse(a, "its batches are compressed");
+    struct layout l = { .metadata = f, .body_size = body_size };
+    int64_t rows = (int64_t)number_of(f, batch, 0, 8);
+    l.nodes = vector_of(f, batch, 1, 16, &l.node_count);
+    l.buffers = vector_of(f, batch, 2, 16, &l.buffer_count);
+    a->piece_count = 0;
+    for (size_t i = 0; i < a->root.child_count; i++) {
+        struct column *column = &a->root.children[i];
+        l.skips = column->is_dropped;
+        TRY(take_column(a, &l, column));
+        if (column->length != rows || rows < 0)
+            return damaged(a, "a batch");
+    }
+    TRY(read_pieces(a, a->at));
+    if (!all_rise(&a->root))
+        return damaged(a, "a batch");
+    a->row = 0;
+    a->row_count = rows;
+    return OK;
+}
+
 // Reads the next message; *ended at the end of the stream.
 static enum err read_message(struct arrow *a, bool *ended)
 {
     uint32_t head[2] = { 0 };
+    int64_t start = a->at;
     size_t got;
     TRY(read_bytes(a, (char *)head, 4, &got));
     *ended = !got;
@@ -329,27 +387,25 @@ static enum err read_message(struct arrow *a, bool *ended)
     if (marked)
         TRY(read_bytes(a, (char *)head + 4, 4, &got));
     uint32_t size = head[marked];
-    *ended = got == 4 && !size;
+    *ended = (got == 4 && !size) || start >= a->to;
     if (*ended)
         return OK;
     if (got < 4 || size > LONGEST_METADATA_BYTES)
         return damaged(a, "a message");
-    TRY(read_claimed(a, &a->metadata, &a->metadata_room, size));
+    TRY(read_claimed(a, &a->metadata, &a->metadata_room, 0, size));
     struct flat f = { (const unsigned char *)a->metadata, size };
-    size_t message = number_at(f, 0, 4);
-    int64_t body_size = (int64_t)number_of(f, message, 3, 8);
-    size_t header = child_of(f, message, 2);
-    if (!header || body_size < 0 || body_size > LONGEST_BODY_BYTES)
+    size_t message = number_at(f, 0, 4), header = child_of(f, message, 2);
+    int64_t body_size = (int64_t)number_of(f, message, 3, 8), body = a->at;
+    uint64_t kind = number_of(f, message, 1, 1);
+    if (!header || body_size < 0 || (a->in.size_bytes > 0 && body_size > a->in.size_bytes - body))
         return damaged(a, "a message");
-    TRY(read_claimed(a, &a->body, &a->body_room, body_size));
-    switch (number_of(f, message, 1, 1)) {
-    case 1:
-        return a->root.child_count ? OK : read_schema(a, f, header); // repeated after the footer's
-    case 3:
-        return read_batch(a, f, header,
-                          (struct flat){ (const unsigned char *)a->body, (size_t)body_size });
-    default: return refuse(a, "it holds dictionaries or tensors");
-    }
+    if (kind != KIND_SCHEMA && kind != KIND_BATCH)
+        return refuse(a, "it holds dictionaries or tensors");
+    if (kind == KIND_SCHEMA && !a->root.child_count) // repeated after the footer's
+        TRY(read_schema(a, f, header));
+    if (kind == KIND_BATCH && start >= a->from)
+        TRY(read_batch(a, f, header, body_size));
+    return skip_to(a, body + body_size);
 }
 
 // The file format has its schema at the end, and some writers have it only there.
@@ -440,6 +496,8 @@ static enum err put_struct(struct arrow *a, const struct column *c, int64_t i,
 {
     json_open(w, key, '{');
     for (size_t child = 0; child < c->child_count; child++) {
+        if (c->children[child].is_dropped)
+            continue;
         if (i >= c->children[child].length)
             return damaged(a, "a batch");
         TRY(put_value(a, &c->children[child], i, w));
@@ -504,6 +562,28 @@ enum err arrow_next(struct arrow *a, struct text *row)
     return OK;
 }
 
+void arrow_rows(struct arrow *a, int64_t from, int64_t to)
+{
+    a->from = from;
+    a->to = to;
+}
+
+bool arrow_has_ranges(const struct arrow *a)
+{
+    return !a->in.object && archive_has_places(&a->in);
+}
+
+void arrow_keep(struct arrow *a, const struct text *names, size_t count)
+{
+    bool among[MOST_COLUMNS] = { 0 }, any = false;
+    for (size_t i = 0; i < a->root.child_count; i++)
+        for (size_t k = 0; k < count; k++)
+            if (names[k].at && text_equal(names[k], a->root.children[i].name))
+                among[i] = any = true;
+    for (size_t i = 0; any && i < a->root.child_count; i++)
+        a->root.children[i].is_dropped = !among[i];
+}
+
 enum err arrow_open(struct arrow **out, const char *path, const struct object *object)
 {
     *out = NULL;
@@ -512,6 +592,7 @@ enum err arrow_open(struct arrow **out, const char *path, const struct object *o
         return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     a->path = path;
     a->text.arena = &a->arena;
+    a->to = INT64_MAX;
     enum err err = object ? archive_open_object(&a->in, object, 0) : archive_open(&a->in, path, 0);
     bool ended = false;
     if (!err && a->in.filled >= 8 && !memcmp(a->in.buffer, "ARROW1", 6))

@@ -61,7 +61,7 @@ static void add_file(struct cutting *c, size_t file)
 {
     struct manifest *out = c->out;
     int64_t bytes = out->files[file].bytes;
-    if (bytes > c->unit_bytes && source_has_lines(out->inputs.paths[file])) {
+    if (bytes > c->unit_bytes && source_has_ranges(out->inputs.paths[file])) {
         cut_file(c, file);
         return;
     }

@@ -7,9 +7,11 @@
 //
 // The units follow from the names, sizes and kinds of the files alone, not from the number of
 // workers: every machine that sees the same files finds the same units, and their number of workers
-// may change at any time. A large file whose rows are lines is cut into parts of equal size; other
-// large files (packed ones, tables, JSON lists, CSV, whose quoted cells may hold line ends) are a
-// unit each; small files are put together until they are about as large as a unit.
+// may change at any time. A large file is cut into parts of equal size: a part has the lines, or
+// the row groups of a Parquet and the record batches of an Arrow file, that begin in it. Large
+// files that cannot be cut (packed ones, JSON lists, CSV, whose quoted cells may hold line ends,
+// Arrow in an object store) are a unit each; small files are put together until they are about as
+// large as a unit.
 
 #pragma once
 

@@ -18,8 +18,11 @@ struct parquet {
     struct arena arena; // of the footer
     struct parquet_footer footer;
     struct parquet_column *columns; // one for each leaf
-    struct parquet_span *ahead;     // of an object: the next group's, on their way
+    struct parquet_span *ahead;     // of an object: a group's, on their way
+    size_t ahead_group;             // plus one; 0: none
     size_t group;                   // the next one to open
+    int64_t from, to;               // bytes in which the groups to read begin
+    bool knows_columns;             // parquet_keep() was called
     int64_t rows_left;              // of the open one
     int64_t held;
     struct out text; // of the row
@@ -77,6 +80,7 @@ enum err parquet_open(struct parquet **out, const char *path, const struct objec
         return fail(ERR_UNAVAILABLE, "%s: out of memory", path);
     p->path = path;
     p->text.arena = &p->arena;
+    p->to = INT64_MAX;
     enum err err = open_file(p, path, object);
     if (!err)
         err = read_footer(p);
@@ -115,30 +119,64 @@ void parquet_close(struct parquet *p)
 
 // --- row groups --------------------------------------------------------------
 
-// Starts the requests for a group of an object: at most PARQUET_AHEAD_BYTES for all its columns.
+// The first group from this one on that begins in the range; group_count: none.
+static size_t group_in_range(const struct parquet *p, size_t group)
+{
+    const int64_t *starts = p->footer.group_starts;
+    while (group < p->footer.group_count && (starts[group] < p->from || starts[group] >= p->to))
+        group++;
+    return group;
+}
+
+void parquet_rows(struct parquet *p, int64_t from, int64_t to)
+{
+    p->from = from;
+    p->to = to;
+    p->group = group_in_range(p, 0);
+}
+
+// What is read ahead of each column of an object: all columns together take at most
+// PARQUET_AHEAD_BYTES. While nobody knows which columns are needed, a small part of each.
+static struct stream_options read_ahead(const struct parquet *p)
+{
+    enum { MOST_DEPTH = 4, LEAST_PART = 256 * 1024 };
+    size_t kept = 0;
+    for (size_t i = 0; i < p->footer.leaf_count; i++)
+        kept += !p->footer.leaves[i]->is_dropped;
+    int depth = kept <= 4 ? MOST_DEPTH : kept <= 16 ? 2 : 1;
+    size_t part = PARQUET_AHEAD_BYTES / ((kept ? kept : 1) * (size_t)depth);
+    part = part > STREAM_PART_BYTES ? STREAM_PART_BYTES : part < LEAST_PART ? LEAST_PART : part;
+    return p->knows_columns ? (struct stream_options){ part, depth }
+                            : (struct stream_options){ LEAST_PART, 1 };
+}
+
+static bool reads_ahead(const struct parquet *p)
+{
+    enum { MOST_STREAMS = 32 };
+    return p->file.object && p->footer.leaf_count <= MOST_STREAMS;
+}
+
+// Starts the requests for a group of an object.
 static enum err fetch_group(struct parquet *p, size_t group)
 {
-    enum { MOST_STREAMS = 32, MOST_DEPTH = 4, LEAST_PART = 256 * 1024 };
     size_t leaves = p->footer.leaf_count;
-    if (!p->file.object || leaves > MOST_STREAMS || group >= p->footer.group_count)
-        return OK;
-    int depth = leaves <= 4 ? MOST_DEPTH : leaves <= 16 ? 2 : 1;
-    size_t part = PARQUET_AHEAD_BYTES / (leaves * (size_t)depth);
-    part = part > STREAM_PART_BYTES ? STREAM_PART_BYTES : part < LEAST_PART ? LEAST_PART : part;
-    for (size_t i = 0; i < leaves; i++) {
+    struct stream_options options = read_ahead(p);
+    p->ahead_group = group + 1;
+    for (size_t i = 0; reads_ahead(p) && group < p->footer.group_count && i < leaves; i++) {
         const struct parquet_chunk *chunk = &p->footer.chunks[group * leaves + i];
         parquet_span_open(&p->ahead[i], &p->file, chunk);
         if (chunk->size && !p->footer.leaves[i]->is_dropped)
-            TRY(parquet_span_prefetch(&p->ahead[i], part, depth));
+            TRY(parquet_span_prefetch(&p->ahead[i], &options));
     }
     return OK;
 }
 
 static enum err open_group(struct parquet *p)
 {
-    size_t group = p->group++, leaves = p->footer.leaf_count;
-    if (!group)
-        TRY(fetch_group(p, 0));
+    size_t group = p->group, leaves = p->footer.leaf_count;
+    if (p->ahead_group != group + 1)
+        TRY(fetch_group(p, group));
+    p->group = group_in_range(p, group + 1);
     p->held = 0;
     for (size_t i = 0; i < leaves; i++) {
         struct parquet_column *c = &p->columns[i];
@@ -159,7 +197,7 @@ static enum err open_group(struct parquet *p)
         p->ahead[i] = (struct parquet_span){ 0 };
     }
     p->rows_left = p->footer.group_rows[group];
-    return fetch_group(p, p->group);
+    return p->knows_columns ? fetch_group(p, p->group) : OK;
 }
 
 static bool is_among(struct text name, const struct text *names, size_t count)
@@ -170,13 +208,10 @@ static bool is_among(struct text name, const struct text *names, size_t count)
     return false;
 }
 
-void parquet_keep(struct parquet *p, const struct text *names, size_t count)
+static void drop_columns(struct parquet *p, const struct text *names, size_t count)
 {
     struct parquet_node *root = &p->footer.root;
-    size_t kept = 0;
-    for (size_t i = 0; i < root->child_count; i++)
-        kept += is_among(root->children[i].name, names, count);
-    for (size_t i = 0; kept && i < root->child_count; i++) {
+    for (size_t i = 0; i < root->child_count; i++) {
         struct parquet_node *node = &root->children[i];
         node->is_dropped = node->is_dropped || !is_among(node->name, names, count);
         for (size_t k = node->leaf; node->is_dropped && k < node->leaf + node->leaf_count; k++) {
@@ -185,6 +220,29 @@ void parquet_keep(struct parquet *p, const struct text *names, size_t count)
             parquet_span_close(&p->ahead[k]);
         }
     }
+}
+
+// Reads on in large parts, now that it is known what is needed.
+static enum err read_on(struct parquet *p)
+{
+    struct stream_options options = read_ahead(p);
+    for (size_t i = 0; reads_ahead(p) && i < p->footer.leaf_count; i++)
+        if (p->columns[i].span.parts && p->columns[i].span.at < p->columns[i].span.end)
+            TRY(parquet_span_prefetch(&p->columns[i].span, &options));
+    return p->rows_left ? fetch_group(p, p->group) : OK;
+}
+
+enum err parquet_keep(struct parquet *p, const struct text *names, size_t count)
+{
+    const struct parquet_node *root = &p->footer.root;
+    size_t kept = 0;
+    for (size_t i = 0; i < root->child_count; i++)
+        kept += is_among(root->children[i].name, names, count);
+    if (kept)
+        drop_columns(p, names, count);
+    bool knew = p->knows_columns;
+    p->knows_columns = true;
+    return knew ? OK : read_on(p);
 }
 
 // --- values ------------------------------------------------------------------

@@ -19,7 +19,11 @@ enum err parquet_open(struct parquet **out, const char *path, const struct objec
 enum err parquet_next(struct parquet *parquet,
                       struct text *row); // .at NULL at the end; valid until next
 
+// Before the first row: only the row groups that begin in the bytes from … to-1 of the file.
+void parquet_rows(struct parquet *parquet, int64_t from, int64_t to);
+
 // From the next row on only these columns are read, and in the rows; names that the file does not
-// have are ignored, and so is the call where it has none of them.
-void parquet_keep(struct parquet *parquet, const struct text *names, size_t count);
+// have are ignored; where it has none of them, all are read. Until this is called, little is read
+// ahead of an object.
+enum err parquet_keep(struct parquet *parquet, const struct text *names, size_t count);
 void parquet_close(struct parquet *parquet); // accepts NULL

@@ -297,6 +297,16 @@ static const char *read_group(struct parquet_footer *out, struct parquet_thrift 
     return chunks == out->leaf_count && out->group_rows[group] >= 0 ? NULL : "";
 }
 
+// Where a group begins: the first of its chunks, and not before the group before it.
+static int64_t start_of(const struct parquet_footer *footer, size_t group)
+{
+    const struct parquet_chunk *chunks = &footer->chunks[group * footer->leaf_count];
+    int64_t start = chunks[0].first, before = group ? footer->group_starts[group - 1] : 0;
+    for (size_t i = 1; i < footer->leaf_count; i++)
+        start = chunks[i].first < start ? chunks[i].first : start;
+    return start > before ? start : before;
+}
+
 static const char *read_groups(struct parquet_footer *out, struct arena *arena,
                                struct parquet_thrift *t, int64_t file_bytes)
 {
@@ -307,10 +317,12 @@ static const char *read_groups(struct parquet_footer *out, struct arena *arena,
         return "";
     out->chunks = ARENA_NEW(arena, struct parquet_chunk, out->group_count * out->leaf_count);
     out->group_rows = ARENA_NEW(arena, int64_t, out->group_count);
+    out->group_starts = ARENA_NEW(arena, int64_t, out->group_count);
     for (size_t i = 0; i < out->group_count; i++) {
         const char *problem = read_group(out, t, i, file_bytes);
         if (problem)
             return problem;
+        out->group_starts[i] = start_of(out, i);
     }
     return NULL;
 }

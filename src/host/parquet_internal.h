@@ -64,6 +64,7 @@ struct parquet_footer {
     size_t leaf_count;
     struct parquet_chunk *chunks; // leaf_count for each group
     int64_t *group_rows;
+    int64_t *group_starts; // the first byte of each; never falls, whatever the order in the file
     size_t group_count;
 };
 
@@ -104,7 +105,9 @@ struct parquet_span {
 
 void parquet_span_open(struct parquet_span *span, const struct archive *file,
                        const struct parquet_chunk *chunk);
-enum err parquet_span_prefetch(struct parquet_span *span, size_t part_bytes, int depth);
+
+// Requests what is not in the buffer yet, of an object.
+enum err parquet_span_prefetch(struct parquet_span *span, const struct stream_options *options);
 void parquet_span_close(struct parquet_span *span);
 
 // Has `size` bytes at *at, or fewer where the chunk ends: *got. They stay until the next call.

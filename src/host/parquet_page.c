@@ -56,10 +56,11 @@ void parquet_span_open(struct parquet_span *span, const struct archive *file,
     span->used = span->filled = 0;
 }
 
-enum err parquet_span_prefetch(struct parquet_span *span, size_t part_bytes, int depth)
+enum err parquet_span_prefetch(struct parquet_span *span, const struct stream_options *options)
 {
-    return stream_open(&span->parts, span->file->object, span->at, span->end - span->at,
-                       &(struct stream_options){ part_bytes, depth });
+    stream_close(span->parts);
+    span->parts = NULL;
+    return stream_open(&span->parts, span->file->object, span->at, span->end - span->at, options);
 }
 
 void parquet_span_close(struct parquet_span *span)

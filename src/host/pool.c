@@ -12,6 +12,7 @@
 struct slot {
     void *item;
     bool ready; // done or failed; waits until the items before it are given
+    int64_t weight;
     enum err err;
     char message[1024]; // of err: error_text() belongs to a thread, so it is copied
 };
@@ -24,6 +25,7 @@ struct pool {
     struct slot *slots;
     int64_t slot_count;
     int64_t taken, given; // items so far
+    int64_t weight;       // of those in flight
     bool no_more;         // no item is left to take
     bool giving;          // a thread is in give()
     enum err err;
@@ -48,6 +50,15 @@ static void set_error(struct slot *slot, enum err err)
         snprintf(slot->message, sizeof slot->message, "%s", error_text());
 }
 
+// Waits until an item may join those in flight.
+static void wait_for_weight(struct pool *pool, const struct slot *slot, int64_t number)
+{
+    while (slot->weight && pool->given < number && !pool->err &&
+           pool->weight + slot->weight > pool->job->most_weight)
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    pool->weight += slot->weight;
+}
+
 // Takes the next item, once its slot in the ring is free; NULL when there are no more.
 static struct slot *take(struct pool *pool)
 {
@@ -62,9 +73,12 @@ static struct slot *take(struct pool *pool)
     if (!over) {
         slot = &pool->slots[number % pool->slot_count];
         bool more = true;
-        set_error(slot, pool->job->take(pool->job->context, slot->item, &more));
+        const struct pool_job *job = pool->job;
+        set_error(slot, job->take(job->context, slot->item, &more));
+        slot->weight = job->weigh && more && !slot->err ? job->weigh(job->context, slot->item) : 0;
         pthread_mutex_lock(&pool->lock);
         pool->no_more = pool->no_more || !more || slot->err;
+        wait_for_weight(pool, slot, number);
         if (more || slot->err)
             pool->taken++;
         else
@@ -89,6 +103,7 @@ static void give(struct pool *pool, struct slot *done)
         pthread_mutex_lock(&pool->lock);
         pool->giving = false;
         slot->ready = false;
+        pool->weight -= slot->weight;
         pool->given++;
         if (slot->err) {
             pool->err = slot->err;

@@ -11,7 +11,8 @@
 //
 // An item's memory is zeroed once and then reused for later items, so that its buffers can be kept;
 // drop() is called for each at the end and accepts a zeroed one. At most POOL_AHEAD items per
-// worker are in flight: memory is bounded.
+// worker are in flight, and where weigh() is there, no more than weigh together as much as
+// most_weight: memory is bounded. One item may be heavier; it is then alone.
 //
 // An error stops the run. All items before the one that failed are given first, so that the same
 // input gives the same error message with any number of threads.
@@ -22,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { POOL_AHEAD = 4, POOL_MOST_WORKERS = 256 };
 
@@ -32,6 +34,8 @@ struct pool_job {
     enum err (*work)(void *context, void *item, int worker); // worker: 0 … workers-1
     enum err (*give)(void *context, void *item);             // may be NULL
     void (*drop)(void *context, void *item);                 // may be NULL; accepts zeros
+    int64_t (*weigh)(void *context, const void *item);       // after take(); may be NULL
+    int64_t most_weight;
 };
 
 int pool_workers(int requested); // 0: as many as there are cores online

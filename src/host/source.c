@@ -79,6 +79,8 @@ static enum err open_table(struct source *s, const char *path, const struct obje
     s->archive.size_bytes = size_bytes;
     s->reading = true;
     s->cutter = (struct lines_cutter){ .format = LINES_JSON };
+    if (s->options.to)
+        table_rows(s->table, s->options.from, s->options.to);
     return OK;
 }
 
@@ -341,42 +343,40 @@ enum err source_next(struct source *s, struct block *b, bool *more)
     }
 }
 
-void source_keep(struct source *s, const struct text *names, size_t count)
+enum err source_keep(struct source *s, const struct text *names, size_t count)
 {
-    if (s->table)
-        table_keep(s->table, names, count);
+    return s->table ? table_keep(s->table, names, count) : OK;
 }
 
 // --- ranges of a file --------------------------------------------------------
 
-bool source_has_lines(const char *path)
+bool source_has_ranges(const char *path)
 {
     struct arena arena = { 0 };
-    struct source source;
-    struct block block = { 0 };
-    bool more = false;
-    enum err err = source_open(&source, &arena, &path, 1, &(struct source_options){ 0 });
-    if (!err)
-        err = source_next(&source, &block, &more);
-    enum lines_format format = block.rows.cutter.format;
-    bool lines = !err && more && !block.is_table && source.archive.kind == ARCHIVE_PLAIN &&
-                 source.archive.size_bytes && (format == LINES_JSON || format == LINES_TEXT);
-    source_block_release(&block);
-    source_close(&source);
+    struct source s;
+    enum err err = source_open(&s, &arena, &path, 1, &(struct source_options){ 0 });
+    if (!err && s.inputs.count)
+        err = open_file(&s);
+    bool lines = s.archive.kind == ARCHIVE_PLAIN && s.archive.size_bytes &&
+                 (s.cutter.format == LINES_JSON || s.cutter.format == LINES_TEXT);
+    bool ranges = !err && s.reading && (s.table ? table_has_ranges(s.table) : lines);
+    source_close(&s);
     arena_release(&arena);
-    return lines;
+    return ranges;
 }
 
 int64_t source_lines_before(const char *path, int64_t from)
 {
-    struct archive archive;
-    char buffer[4096];
+    struct arena arena = { 0 };
+    struct source s;
+    struct block block = { 0 };
     int64_t lines = 0;
-    if (archive_open(&archive, path, 0))
-        return 0;
-    if (!archive_rows(&archive, 0, from))
-        for (size_t got; !archive_read(&archive, buffer, sizeof buffer, &got) && got;)
-            lines += lines_count((struct text){ buffer, got });
-    archive_close(&archive);
+    bool more = true;
+    enum err err = source_open(&s, &arena, &path, 1, &(struct source_options){ .to = from });
+    while (!err && more && !(err = source_next(&s, &block, &more)))
+        lines = s.line - 1;
+    source_block_release(&block);
+    source_close(&s);
+    arena_release(&arena);
     return lines;
 }

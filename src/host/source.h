@@ -33,8 +33,9 @@ struct source_options {
     size_t block_bytes;        // 0: SOURCE_BLOCK_BYTES
     size_t row_limit_bytes;    // 0: SOURCE_ROW_LIMIT_BYTES; at least 64 KiB
     double unpack_ratio_limit; // 0: ARCHIVE_RATIO_LIMIT
-    int64_t from, to; // of one file whose rows are lines: those that begin there; 0, 0: all. Lines
-                      // are counted from the first of them
+    // Of one file: the lines that begin in these bytes, or the row groups of a table; 0, 0: all.
+    // Lines are counted from the first of them.
+    int64_t from, to;
 };
 
 enum { SOURCE_BLOCK_BYTES = 1 << 20, SOURCE_ROW_LIMIT_BYTES = 64 << 20 };
@@ -82,12 +83,12 @@ enum err source_next(struct source *source, struct block *block, bool *more);
 void source_close(struct source *source);
 
 // Says which columns of the open file the next blocks need; of a table, others are not read.
-void source_keep(struct source *source, const struct text *names, size_t count);
+enum err source_keep(struct source *source, const struct text *names, size_t count);
 
-// Whether the rows of a file are its lines, so that it can be read from any place on.
-bool source_has_lines(const char *path);
+// Whether a file can be read in ranges: its rows are lines, or it is a table of many row groups.
+bool source_has_ranges(const char *path);
 
-// How many lines of the file end before those of a range. For error messages: it reads them all.
+// How many lines or rows of the file come before a range. For error messages: it reads them all.
 int64_t source_lines_before(const char *path, int64_t from);
 
 void source_block_release(struct block *block); // accepts a zeroed one

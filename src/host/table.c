@@ -48,10 +48,25 @@ enum err table_next(struct table *t, struct text *row)
     return t->arrow ? arrow_next(t->arrow, row) : parquet_next(t->parquet, row);
 }
 
-void table_keep(struct table *t, const struct text *names, size_t count)
+void table_rows(struct table *t, int64_t from, int64_t to)
+{
+    if (t->arrow)
+        arrow_rows(t->arrow, from, to);
+    else
+        parquet_rows(t->parquet, from, to);
+}
+
+bool table_has_ranges(const struct table *t)
+{
+    return t->parquet || arrow_has_ranges(t->arrow);
+}
+
+enum err table_keep(struct table *t, const struct text *names, size_t count)
 {
     if (t->parquet)
-        parquet_keep(t->parquet, names, count);
+        return parquet_keep(t->parquet, names, count);
+    arrow_keep(t->arrow, names, count);
+    return OK;
 }
 
 void table_close(struct table *t)

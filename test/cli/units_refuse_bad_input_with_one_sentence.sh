@@ -22,6 +22,7 @@ try profile a.jsonl --units u --shard auto
 export JOB_COMPLETION_INDEX=1
 try profile a.jsonl --units u --shard auto
 try profile a.jsonl --units u --unit-size 5KB --shard auto/2
+unset JOB_COMPLETION_INDEX
 try profile --merge u
 echo "{{ strftime_now('%Y') }}{% for m in messages %}{{ m['content'] }}{% endfor %}" >dated.jinja
 try profile a.jsonl --units dated --template dated.jinja

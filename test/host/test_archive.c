@@ -121,6 +121,9 @@ TEST(archive_reads_bzip2_and_xz_and_refuses_what_is_cut_or_damaged)
 TEST(archive_says_how_to_unpack_what_it_does_not_read)
 {
     CHECK(refuses(files_write("a.zip", TEXT("PK\3\4........")), "unzip"));
+    CHECK(refuses(files_write("a.jsonl", TEXT("{\0\"\0a\0")), "iconv -f utf-16le"));
+    CHECK(refuses(files_write("a.jsonl", TEXT("\0{\0\"\0a")), "iconv -f utf-16be"));
+    CHECK(refuses(files_write("a.jsonl", TEXT("\xFF\xFE\0\0{\0\0\0")), "iconv -f utf-32"));
     CHECK(refuses(files_folder(), "is a folder"));
 }
 

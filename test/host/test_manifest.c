@@ -94,3 +94,25 @@ TEST(ranges_of_a_file_give_each_row_once)
         CHECK(text_equal(out_view(&whole), out_view(&parts)));
     }
 }
+
+TEST(ranges_of_a_table_give_each_row_once)
+{
+    static const char *const files[] = { "test/data/rows.arrow", "test/data/rows.feather",
+                                         "test/data/rows.parquet",
+                                         "test/data/parquet/snappy_v1.parquet" };
+    struct rng rng = rng_seeded(5);
+    for (size_t i = 0; i < 4 * sizeof files / sizeof *files; i++) {
+        const char *path = files[i / 4];
+        struct out whole = { .arena = &test_arena }, parts = whole;
+        struct manifest manifest;
+        CHECK(!manifest_make(&manifest, &test_arena, &path, 1, 1 << 20));
+        put_rows(&whole, path, 0, 0);
+        for (int64_t from = 0, to, size = manifest.files[0].bytes; from < size; from = to) {
+            to = from + 1 + (int64_t)rng_below(&rng, 2000);
+            to = to < size ? to : size;
+            put_rows(&parts, path, from, to);
+        }
+        CHECK(whole.size > 0 && text_equal(out_view(&whole), out_view(&parts)));
+    }
+    CHECK(!strncmp(spelled(files, 1, 2000), "0+1@0-", 6)); // cut, not whole
+}

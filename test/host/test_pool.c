@@ -20,6 +20,7 @@ struct run {
     bool in_order;
     int items_in_flight, most_in_flight;
     int dropped;
+    int64_t most_weight, weight, heaviest; // most_weight 0: items have none
     pthread_mutex_t lock;
 };
 
@@ -40,14 +41,35 @@ static enum err take(void *context, void *item_, bool *more)
     return item->number == run->fail_take ? fail(ERR_INPUT, "take %d", item->number) : OK;
 }
 
+// Item 10, 20, … weigh more than all may together.
+static int64_t weigh(void *context, const void *item_)
+{
+    struct run *run = context;
+    int number = ((const struct item *)item_)->number;
+    return number % 10 ? 1 + number % 3 : 2 * run->most_weight;
+}
+
+// The weight of the items that are worked on; an item that is too heavy has to be alone.
+static void note_weight(struct run *run, const struct item *item, int sign)
+{
+    pthread_mutex_lock(&run->lock);
+    int64_t own = weigh(run, item);
+    run->weight += sign * own;
+    int64_t counted = run->weight == own ? 0 : run->weight;
+    run->heaviest = counted > run->heaviest ? counted : run->heaviest;
+    pthread_mutex_unlock(&run->lock);
+}
+
 static enum err work(void *context, void *item_, int worker)
 {
     struct run *run = context;
     struct item *item = item_;
     struct rng rng = rng_seeded((unsigned long)item->number);
     item->result = 0;
+    note_weight(run, item, 1);
     for (int i = 0, n = item->number % 7 * 1000; i < n; i++) // some take longer than others
         item->result += rng_next(&rng);
+    note_weight(run, item, -1);
     (void)worker;
     return item->number >= run->fail_work && run->fail_work >= 0
                ? fail(ERR_INPUT, "work %d", item->number)
@@ -76,7 +98,14 @@ static enum err run_with(struct run *run, int workers)
 {
     run->in_order = true;
     pthread_mutex_init(&run->lock, NULL);
-    struct pool_job job = { run, sizeof(struct item), take, work, give, drop };
+    struct pool_job job = { .context = run,
+                            .item_size = sizeof(struct item),
+                            .take = take,
+                            .work = work,
+                            .give = give,
+                            .drop = drop,
+                            .weigh = run->most_weight ? weigh : NULL,
+                            .most_weight = run->most_weight };
     return pool_run(&job, workers);
 }
 
@@ -88,6 +117,21 @@ TEST(pool_gives_items_in_order_and_bounds_what_is_in_flight)
         CHECK(run.in_order && run.given == 500 && run.taken == 500);
         CHECK(run.most_in_flight <= POOL_AHEAD * workers && run.dropped > 0);
     }
+}
+
+TEST(pool_holds_no_more_weight_at_once_than_told)
+{
+    for (int workers = 1; workers <= 8; workers++) {
+        struct run run = {
+            .count = 300, .fail_take = -1, .fail_work = -1, .fail_give = -1, .most_weight = 6
+        };
+        CHECK(!run_with(&run, workers) && run.in_order && run.given == 300);
+        CHECK(run.heaviest <= 6);
+    }
+    struct run failing = {
+        .count = 300, .fail_take = -1, .fail_work = 50, .fail_give = -1, .most_weight = 6
+    };
+    CHECK(run_with(&failing, 8) == ERR_INPUT && failing.given == 50);
 }
 
 TEST(pool_runs_without_items_and_with_fewer_items_than_workers)

@@ -26,10 +26,14 @@ static const char *const variables[] = {
     "PMI_SIZE",
     "RANK",
     "WORLD_SIZE",
+    "MPI_LOCALRANKID",
     "SLURM_PROCID",
     "SLURM_STEP_NUM_TASKS",
     "SKYPILOT_NODE_RANK",
     "SKYPILOT_NUM_NODES",
+    "DSTACK_NODE_RANK",
+    "DSTACK_NODES_NUM",
+    "SLURM_NTASKS",
     "AWS_BATCH_JOB_ARRAY_SIZE",
 };
 
@@ -68,7 +72,7 @@ static bool refused(const char *environment, const char *word, const char *reaso
 
 TEST(shard_is_read_as_k_of_n)
 {
-    CHECK(is("", NULL, 0, 1) && is("", "1/1", 0, 1) && is("", "3/8", 2, 8));
+    CHECK(is("", NULL, 0, 1) && is("", "all", 0, 1) && is("", "1/1", 0, 1) && is("", "3/8", 2, 8));
     CHECK(refused("", "0/8", "K from 1") && refused("", "9/8", "K from 1"));
     CHECK(refused("", "3", "K/N") && refused("", "3/", "at least 1"));
     CHECK(refused("", "-1/8", "K/N") && refused("", "1/8x", "at least 1"));
@@ -111,12 +115,46 @@ TEST(shard_auto_gives_ranks_their_part_of_a_task)
              "auto", 1, 2)); // the batch script itself
 }
 
+TEST(shard_without_a_word_is_that_of_the_rank_or_task)
+{
+    CHECK(is("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3", NULL, 1, 3));
+    CHECK(is("SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=4 SLURM_ARRAY_TASK_MIN=3 "
+             "SLURM_ARRAY_TASK_MAX=6 SLURM_ARRAY_TASK_STEP=1",
+             NULL, 2, 4));
+    CHECK(is("DSTACK_NODE_RANK=1 DSTACK_NODES_NUM=2", NULL, 1, 2));
+    CHECK(is("SLURM_PROCID=0 SLURM_NTASKS=4", NULL, 0, 1)); // a batch script
+    CHECK(is("SGE_TASK_ID=undefined", NULL, 0, 1));         // a job without an array
+    CHECK(is("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3", "all", 0, 1));
+    CHECK(refused("JOB_COMPLETION_INDEX=2", NULL, "auto/N"));
+}
+
+TEST(shard_is_a_part_unless_one_process_does_everything)
+{
+    struct shard shard;
+    set("");
+    CHECK(!shard_read(&shard, NULL) && !shard.is_part);
+    CHECK(!shard_read(&shard, "1/1") && shard.is_part);
+    set("RANK=0 WORLD_SIZE=1");
+    CHECK(!shard_read(&shard, NULL) && !shard.is_part);
+    set("RANK=0 WORLD_SIZE=2");
+    CHECK(!shard_read(&shard, NULL) && shard.is_part);
+    CHECK(!shard_read(&shard, "all") && !shard.is_part);
+    set("");
+}
+
+TEST(shard_counts_ranks_of_mpiexec_not_the_hosts_that_it_reaches_through_srun)
+{
+    CHECK(is("PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
+             "auto", 5, 8));
+    CHECK(is("RANK=3 WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "auto", 3, 4));
+}
+
 TEST(shards_have_every_unit_once)
 {
     int times[100] = { 0 };
     for (int64_t k = 0; k < 7; k++)
         for (size_t i = 0; i < 100; i++)
-            times[i] += shard_has(&(struct shard){ k, 7 }, i);
+            times[i] += shard_has(&(struct shard){ k, 7, true }, i);
     for (size_t i = 0; i < 100; i++)
         CHECK(times[i] == 1);
 }

@@ -293,7 +293,12 @@ static void drop(void *context, void *item)
 static enum err sum_files(const char *const *paths, size_t count, int workers, uint64_t *sum)
 {
     struct summing run = { 0 };
-    struct pool_job job = { &run, sizeof(struct summed), take, work, give, drop };
+    struct pool_job job = { .context = &run,
+                            .item_size = sizeof(struct summed),
+                            .take = take,
+                            .work = work,
+                            .give = give,
+                            .drop = drop };
     CHECK(!source_open(&run.source, &test_arena, paths, count,
                        &(struct source_options){ .block_bytes = 500 }));
     enum err err = pool_run(&job, workers);

@@ -15,7 +15,7 @@ What it does wrong is the first part of a path before the bucket, as an endpoint
     /elsewhere   301 with the region of the bucket
     /pages       lists have three keys a page
 /web/... serves files without signatures, as a web server; "?key=KEY-OF-A-LINK" is needed for names that hold "private";
-/moved/... redirects to /web/....
+/moved/... redirects to /web/....; /served tells how many bytes of objects were sent, and starts again.
 """
 import hashlib
 import hmac
@@ -34,9 +34,9 @@ counts = {}
 lock = threading.Lock()
 
 
-def count(what):
+def count(what, by=1):
     with lock:
-        counts[what] = counts.get(what, 0) + 1
+        counts[what] = counts.get(what, 0) + by
         return counts[what]
 
 
@@ -136,6 +136,7 @@ class Store(http.server.BaseHTTPRequestHandler):
         with open(path, "rb") as file:
             file.seek(first)
             body = file.read(last - first + 1)
+        count("served", len(body))
         if mode == "cut" and len(body) > 10000 and count("cut") % 2:
             self.wfile.write(body[:len(body) // 2])
             self.close_connection = True
@@ -153,6 +154,13 @@ class Store(http.server.BaseHTTPRequestHandler):
         mode = words[0] if words[0] in ("storm", "down", "cut", "whole", "mute", "changing", "elsewhere", "pages") else ""
         if mode:
             words = words[1:]
+        if words[0] == "served":
+            body = str(count("served", 0)).encode()
+            count("served", -int(body))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            return self.wfile.write(body)
         if words[0] == "moved":
             return self.refuse(302, "Moved", Location="/web/" + "/".join(words[1:]))
         if mode == "down" or (mode == "storm" and count("storm") % 3):

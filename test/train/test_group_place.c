@@ -100,6 +100,17 @@ TEST(group_place_reads_skypilot_and_dstack_by_host)
     CHECK(place.is_per_host && !strcmp(place.address, "10.1.0.2") && place.size == 3);
 }
 
+TEST(group_place_reads_mpich_and_other_pmi_launchers)
+{
+    struct group_place place = found((const char *const[]){
+        "PMI_RANK", "3", "PMI_SIZE", "4", "MPI_LOCALRANKID", "3", "MPI_LOCALNRANKS", "4", NULL });
+    CHECK(!strcmp(place.launcher, "MPICH") && place.rank == 3 && place.local_size == 4);
+    CHECK(!strcmp(place.address, "127.0.0.1"));
+    place = found((const char *const[]){ "PMI_RANK", "5", "PMI_SIZE", "8", "PMI_LOCAL_RANK", "1",
+                                         "PMI_LOCAL_SIZE", "4", "MASTER_ADDR", "node7", NULL });
+    CHECK(!strcmp(place.launcher, "PMI") && place.rank == 5 && place.local_rank == 1);
+}
+
 TEST(group_place_refuses_numbers_that_cannot_be)
 {
     static const char *const bad[][5] = { { "RANK", "4", "WORLD_SIZE", "4" },

@@ -55,7 +55,7 @@ struct dataset_reading {
     enum err (*give)(void *context, const struct example *example); // in order
     bool wants_ids;
     bool quiet;
-    int64_t from, to; // bytes of a single file whose rows are lines (host/source); 0, 0: all
+    int64_t from, to;           // bytes of a single file that can be cut (host/source); 0, 0: all
     struct progress *progress;  // shown instead of a bar of its own; NULL: it has one
     int64_t before_bytes;       // of that bar, done before
     struct profile_file *files; // filled, in the dataset's arena

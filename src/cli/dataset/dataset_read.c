@@ -15,7 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 1 << 18 }; // that a worker gets at a time
+enum {
+    BLOCK_BYTES = 1 << 18,        // that a worker gets at a time
+    IN_FLIGHT_BYTES = 64 << 20,   // of blocks and results; a row of the longest kind is alone
+    KEPT_BYTES = 4 << 20,         // that a worker or a block keeps for the next one
+    TOKEN_BYTES = 12,             // its id and place
+    LONGEST_PACKED_ROW = 32 << 20 // where ids are wanted: each of its bytes may be a token
+};
 
 // --- a block of rows ---------------------------------------------------------
 
@@ -78,6 +84,26 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
+// Room for the tokens of a long text, in one piece: growing would leave the smaller ones behind.
+static void reserve(struct run *run, struct item *item, struct worker *worker,
+                    const struct chat_text *text)
+{
+    struct tokens *tokens = &item->tokens;
+    if (text->text.size < KEPT_BYTES)
+        return;
+    size_t room =
+        tokens->count + (size_t)tokenizer_count(run->dataset->rule.tokenizer,
+                                                worker->examples.cache, text->text,
+                                                text->wants_special_tokens ? TOKENIZER_SPECIAL : 0);
+    if (room <= tokens->room)
+        return;
+    size_t had = tokens->room * sizeof *tokens->ids, bytes = room * sizeof *tokens->ids;
+    tokens->ids = arena_grow(tokens->arena, tokens->ids, had, bytes);
+    tokens->starts = arena_grow(tokens->arena, tokens->starts, had, bytes);
+    tokens->ends = arena_grow(tokens->arena, tokens->ends, had, bytes);
+    tokens->room = room;
+}
+
 // Computes ids only on request; counting is much faster. Images, video and sound have no ids: a row
 // that has some would be trained without them.
 static enum err tokenise(struct run *run, struct item *item, struct worker *worker,
@@ -89,6 +115,7 @@ static enum err tokenise(struct run *run, struct item *item, struct worker *work
                                "trainer that reads them");
     if (run->reading->wants_ids) {
         size_t first = item->tokens.count;
+        reserve(run, item, worker, text);
         tokenizer_encode(run->dataset->rule.tokenizer, worker->examples.cache, text->text,
                          text->wants_special_tokens ? TOKENIZER_SPECIAL : 0, &item->tokens);
         example.tokens = (int64_t)(item->tokens.count - first);
@@ -153,6 +180,12 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
         add_result(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
 }
 
+static void release_worker(struct worker *worker)
+{
+    example_worker_release(&worker->examples);
+    arena_release(&worker->rows);
+}
+
 static enum err work(void *context, void *at, int number)
 {
     struct run *run = context;
@@ -175,6 +208,8 @@ static enum err work(void *context, void *at, int number)
         work_row(run, item, worker, &rows, row);
     if (item->block.problem)
         add_result(item, item->block.rows.next_line)->problem = item->block.problem;
+    if (item->block.room > KEPT_BYTES)
+        release_worker(worker);
     return OK;
 }
 
@@ -263,6 +298,21 @@ static const char *image_folder(struct run *run, const struct block *block)
     return text_format(&run->source_arena, "%.*s", (int)(slash - block->name + 1), block->name);
 }
 
+// Has only the columns read that the rows need. "answers.text" is in the column answers, if it is
+// not a column's name.
+static enum err keep_columns(struct run *run)
+{
+    struct text names[2 * RECORD_FIELDS];
+    for (size_t i = 0; i < RECORD_FIELDS; i++) {
+        struct text name = run->schema->columns[i];
+        const char *dot = name.at ? memchr(name.at, '.', name.size) : NULL;
+        names[2 * i] = name;
+        names[2 * i + 1] =
+            dot ? (struct text){ name.at, (size_t)(dot - name.at) } : (struct text){ 0 };
+    }
+    return source_keep(&run->source, names, 2 * RECORD_FIELDS);
+}
+
 static enum err take(void *context, void *at, bool *more)
 {
     struct run *run = context;
@@ -279,8 +329,8 @@ static enum err take(void *context, void *at, bool *more)
         if (!is_plain)
             TRY(run->reading->to ? detect_from_start(run, &item->block)
                                  : detect(run, &item->block));
-        if (!is_plain && !run->schema->nested)
-            source_keep(&run->source, run->schema->columns, RECORD_FIELDS);
+        if (!is_plain)
+            TRY(keep_columns(run));
         add_shape(run, file, is_plain ? NULL : run->schema);
     }
     item->schema = is_plain ? NULL : run->schema;
@@ -295,10 +345,8 @@ static enum err refuse(const struct run *run, const struct example *bad)
                 bad->file, (long long)line, bad->problem);
 }
 
-static enum err give(void *context, void *at)
+static enum err give_examples(struct run *run, const struct item *item)
 {
-    struct run *run = context;
-    const struct item *item = at;
     size_t first = 0;
     for (size_t i = 0; i < item->count; i++) {
         const struct result *result = &item->results[i];
@@ -327,14 +375,44 @@ static enum err give(void *context, void *at)
     return OK;
 }
 
-static void drop(void *context, void *at)
+static void release(struct item *item)
 {
-    (void)context;
-    struct item *item = at;
     source_block_release(&item->block);
     arena_release(&item->kept);
     arena_release(&item->scratch);
     free(item->results);
+    *item = (struct item){ 0 };
+}
+
+// What an item keeps for its next block. Long rows and very many short ones leave nothing.
+static size_t kept_bytes(const struct item *item)
+{
+    return item->block.room + item->room * sizeof *item->results + item->tokens.room * TOKEN_BYTES;
+}
+
+static enum err give(void *context, void *at)
+{
+    struct item *item = at;
+    TRY(give_examples(context, item));
+    if (kept_bytes(item) > KEPT_BYTES)
+        release(item);
+    return OK;
+}
+
+static void drop(void *context, void *at)
+{
+    (void)context;
+    release(at);
+}
+
+// Bytes of a block and of what becomes of it.
+static int64_t weigh(void *context, const void *at)
+{
+    const struct run *run = context;
+    const struct lines *rows = &((const struct item *)at)->block.rows;
+    struct text text = { rows->at, (size_t)(rows->end - rows->at) };
+    size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * text.size / 4 : 0; // of about 4 bytes
+    return (int64_t)(text.size + tokens + (size_t)lines_count(text) * sizeof(struct result));
 }
 
 // "example" is the built-in dataset, unless a file has that name.
@@ -387,14 +465,18 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                             .take = take,
                             .work = work,
                             .give = give,
-                            .drop = drop };
+                            .drop = drop,
+                            .weigh = weigh,
+                            .most_weight = IN_FLIGHT_BYTES };
     enum err err = run.workers ? OK : fail(ERR_UNAVAILABLE, "out of memory");
     run.example = find_example(words, count);
     if (!err)
-        err =
-            source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
-                        &(struct source_options){
-                            .block_bytes = BLOCK_BYTES, .from = reading->from, .to = reading->to });
+        err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
+                          &(struct source_options){ .block_bytes = BLOCK_BYTES,
+                                                    .row_limit_bytes =
+                                                        reading->wants_ids ? LONGEST_PACKED_ROW : 0,
+                                                    .from = reading->from,
+                                                    .to = reading->to });
     if (!err) {
         list_files(&run);
         const struct inputs *inputs = &run.source.inputs;
@@ -409,11 +491,8 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         reading->lines = run.source.line - 1;
         source_close(&run.source);
     }
-    for (int i = 0; run.workers && i < workers; i++) {
-        struct worker *worker = &run.workers[i];
-        example_worker_release(&worker->examples);
-        arena_release(&worker->rows);
-    }
+    for (int i = 0; run.workers && i < workers; i++)
+        release_worker(&run.workers[i]);
     free(run.workers);
     keep_shapes(reading, dataset->arena);
     arena_release(&run.source_arena);

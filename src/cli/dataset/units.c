@@ -9,9 +9,11 @@
 #include "core/data/packing.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include "host/launcher.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,11 +22,27 @@
 const struct field units_fields[] = {
     FIELD(units_options, units, TEXT, "folder for results of work units, used again",
           .value = "DIR", .fallback = "none"),
-    FIELD(units_options, shard, TEXT, "share of the units: K/N, auto, or auto/N", .value = "SHARE",
-          .fallback = "all of them"),
+    FIELD(units_options, shard, TEXT, "share of the units: K/N, auto, auto/N or all",
+          .value = "SHARE", .fallback = "this rank's or array task's, else all"),
     FIELD(units_options, unit_size, BYTES, "size of a unit"),
     { 0 },
 };
+
+enum err units_share(struct shard *out, const struct units_options *options)
+{
+    if (options->units)
+        return shard_read(out, options->shard);
+    if (options->shard)
+        return fail(ERR_USAGE, "--shard needs --units: the folder for the results");
+    const struct launcher *launcher = launcher_find(getenv);
+    bool is_first_of_many = launcher && !strcmp(getenv(launcher->rank), "0") &&
+                            strcmp(getenv(launcher->size), "1") != 0;
+    if (is_first_of_many)
+        print_note("each of the %s ranks of %s reads all the data; with --units DIR each reads its "
+                   "share",
+                   getenv(launcher->size), launcher->name);
+    return shard_read(out, "all");
+}
 
 // --- names -------------------------------------------------------------------
 

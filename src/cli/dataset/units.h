@@ -28,6 +28,9 @@ struct units_options {
 };
 extern const struct field units_fields[];
 
+// The share of this process. Without units: all, with a note where other ranks read the same.
+enum err units_share(struct shard *out, const struct units_options *options);
+
 enum { UNITS_BYTES = 256 << 20 }; // of a unit, unless told
 
 struct units {

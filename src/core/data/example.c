@@ -87,7 +87,7 @@ enum err example_read(struct record *out, struct arena *arena, const struct exam
                       const struct lines *rows, struct text row)
 {
     if (rows->cutter.format == LINES_TEXT) {
-        *out = (struct record){ .count = 1 };
+        *out = (struct record){ ARENA_NEW(arena, struct record_sequence, 1), 1 };
         out->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
         return OK;
     }

@@ -56,7 +56,7 @@ struct example {
     int64_t text_bytes;
     uint64_t hash;             // of the text
     const char *problem;       // NULL, or why the row cannot be used
-    bool is_second;            // the rejected answer of a row
+    bool is_second;            // not the first of its row: the rejected answer, another thread
     bool is_empty;             // no text except what template and tokenizer add
     int adapted, left_out;     // enum chat_part: written as text; not rendered
     bool has_media;            // images, video or sound, whose tokens are not counted

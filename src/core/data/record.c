@@ -261,6 +261,76 @@ static enum err read_prompt(struct record *out, const struct row *row)
     return sequence->messages.list->count ? OK : fail(ERR_INPUT, "has no messages");
 }
 
+// --- trees -------------------------------------------------------------------
+
+enum { DEEPEST_TREE = 256 };
+
+struct tree { // while it is walked
+    const struct row *row;
+    struct record *out;
+    size_t room; // of out's sequences
+    struct template_value path[DEEPEST_TREE];
+    size_t depth;
+};
+
+// The first so many messages of the path become a conversation.
+static void add_thread(struct tree *tree, size_t messages)
+{
+    struct record *out = tree->out;
+    struct arena *arena = tree->row->arena;
+    if ((size_t)out->count == tree->room) {
+        size_t room = tree->room * 2;
+        out->sequences = arena_grow(arena, out->sequences, tree->room * sizeof *out->sequences,
+                                    room * sizeof *out->sequences);
+        tree->room = room;
+    }
+    struct record_sequence *sequence = &out->sequences[out->count++];
+    *sequence = (struct record_sequence){ .kind = RECORD_CHAT, .tools = none };
+    sequence->messages = template_value_list(arena, TEMPLATE_PLAIN, messages);
+    for (size_t i = 0; i < messages; i++)
+        template_value_append(arena, sequence->messages.list, tree->path[i]);
+}
+
+static bool is_true(const struct template_dict *node, const char *key)
+{
+    const struct template_value *value = template_value_find(node, text_of(key));
+    return value && value->kind == TEMPLATE_BOOL && value->flag;
+}
+
+// Open-Assistant's own trainer makes a conversation of each way down to a message without replies.
+// A last question is left out, and its way is taken once; what was deleted is not followed.
+static enum err walk(struct tree *tree, struct template_value node, bool is_first_reply)
+{
+    struct template_value message;
+    if (node.kind != TEMPLATE_DICT || tree->depth == DEEPEST_TREE)
+        return fail(ERR_INPUT, "a message of the tree is not an object, or lies too deep");
+    if (is_true(node.dict, "deleted"))
+        return OK;
+    TRY(record_messages(&message, tree->row->arena, node, NULL));
+    tree->path[tree->depth++] = message.list->items[0];
+    const struct template_value *replies = template_value_find(node.dict, TEXT("replies"));
+    size_t count = replies && is_list(*replies) ? replies->list->count : 0;
+    bool asks = has_role(message.list, "user");
+    if (!count && tree->depth > 1 && (!asks || is_first_reply))
+        add_thread(tree, tree->depth - asks);
+    for (size_t i = 0; i < count; i++)
+        TRY(walk(tree, replies->list->items[i], i == 0));
+    tree->depth--;
+    return OK;
+}
+
+static enum err read_tree(struct record *out, const struct row *row)
+{
+    struct tree *tree = ARENA_NEW(row->arena, struct tree, 1);
+    *tree = (struct tree){ .row = row, .out = out, .room = 2 };
+    TRY(walk(tree, row->fields[RECORD_F_PROMPT], true));
+    for (int i = 0; i < out->count; i++)
+        TRY(text_field(&out->sequences[i].system, row, RECORD_F_SYSTEM, false));
+    return out->count ? OK : fail(ERR_INPUT, "is a tree without an answer");
+}
+
+// --- pairs -------------------------------------------------------------------
+
 // The number of leading messages that two conversations share: the prompt of a preference pair that
 // does not give one.
 static size_t shared_start(const struct template_list *a, const struct template_list *b)
@@ -322,13 +392,14 @@ static enum err read_format(struct record *out, const struct row *row)
     case RECORD_TEXT: return read_text(out, row);
     case RECORD_PREFERENCE: return read_preference(out, row);
     case RECORD_PROMPT: return read_prompt(out, row);
+    case RECORD_TREE: return read_tree(out, row);
     default: return fail(ERR_BUG, "a row was read before its format was known");
     }
 }
 
 static enum err assemble(struct record *out, const struct row *row)
 {
-    *out = (struct record){ 0 };
+    *out = (struct record){ .sequences = ARENA_NEW(row->arena, struct record_sequence, 2) };
     for (int i = 0; i < 2; i++)
         out->sequences[i].tools = none;
     TRY(read_format(out, row));

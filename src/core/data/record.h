@@ -4,7 +4,7 @@
 //     struct record_schema schema;
 //     TRY(record_detect(&schema, arena, rows, count));     // schema.sentence describes it
 //     struct record record;
-//     TRY(record_read(&record, &schema, arena, line));     // one or two sequences
+//     TRY(record_read(&record, &schema, arena, line));     // its sequences
 //
 // A row is a JSON object, or named columns of text in which nested values are JSON text. A row that
 // does not match its schema is ERR_INPUT with the reason; the caller adds file and line. Strings
@@ -25,6 +25,7 @@ enum record_format {
     RECORD_TEXT,       // text
     RECORD_PREFERENCE, // chosen and rejected, with or without prompt: two sequences
     RECORD_PROMPT,     // prompt alone, to which a policy answers (RL)
+    RECORD_TREE,       // prompt: a message with its replies, and so on; a sequence for each thread
     RECORD_FORMATS,
 };
 extern const char *const record_format_names[]; // by format, ended by NULL
@@ -101,7 +102,7 @@ struct record_sequence {
 };
 
 struct record {
-    struct record_sequence sequences[2]; // the second is the rejected answer of a pair
+    struct record_sequence *sequences; // of a pair, the second is the rejected answer
     int count;
 };
 

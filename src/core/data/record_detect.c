@@ -8,10 +8,10 @@
 
 enum { COLUMNS = 96, ROWS = 64 };
 
-const char *const record_format_names[] = { "auto",   "messages",          "sharegpt",
-                                            "alpaca", "prompt-completion", "question-answer",
-                                            "text",   "preference",        "prompt",
-                                            NULL };
+const char *const record_format_names[] = {
+    "auto",       "messages", "sharegpt", "alpaca", "prompt-completion", "question-answer", "text",
+    "preference", "prompt",   "tree",     NULL
+};
 
 static const char *const field_names[RECORD_FIELDS] = {
     "messages", "tools",      "system", "instruction", "input",    "output", "history",
@@ -288,6 +288,7 @@ static const struct {
     [RECORD_PROMPT] = { 1,
                         4,
                         { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_TREE] = { 1, 2, { RECORD_F_PROMPT, RECORD_F_SYSTEM } },
 };
 
 static const char *list_columns(struct arena *arena, const struct columns *columns)
@@ -432,7 +433,7 @@ static enum err decide(struct record_schema *out, struct arena *arena,
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
                     "messages, sharegpt, alpaca, prompt-completion, question-answer, text, "
-                    "preference or prompt, and --fields PART=COLUMN",
+                    "preference, prompt or tree, and --fields PART=COLUMN",
                     list_columns(arena, columns));
     for (int i = 0; i < RECORD_FIELDS; i++)
         if (named[i].at)

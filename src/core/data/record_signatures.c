@@ -10,6 +10,9 @@
 #include "core/data/record_internal.h"
 
 const struct record_signature record_signatures[] = {
+    // Conversations that branch.
+    { RECORD_TREE, "message_tree_id prompt", "OpenAssistant/oasst1 (trees.jsonl.gz)" },
+
     // Two answers to one prompt.
     { RECORD_PREFERENCE, "prompt chosen rejected", "HuggingFaceH4/ultrafeedback_binarized" },
     { RECORD_PREFERENCE, "prompt=instruction chosen rejected",
@@ -88,11 +91,9 @@ const struct record_signature record_signatures[] = {
 // Shapes that no trainer reads without a choice of the user's.
 const struct record_refusal record_refusals[] = {
     { "message_id parent_id text role", "single messages of OpenAssistant's trees (oasst1, oasst2)",
-      "which of the answers to train on is your choice: write each chosen thread as one row of "
-      "\"messages\", or count each message by itself with --format text" },
-    { "message_tree_id prompt", "conversation trees of OpenAssistant",
-      "which of the branches to train on is your choice: write each chosen thread as one row of "
-      "\"messages\"" },
+      "read its file of whole trees (trees.jsonl.gz), of which each thread is a conversation; or "
+      "write threads of your choice as rows of \"messages\"; or count each message by itself with "
+      "--format text" },
     { 0 },
 };
 

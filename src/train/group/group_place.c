@@ -4,31 +4,10 @@
 #include "train/group/group_place.h"
 
 #include "base/text.h"
+#include "host/launcher.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-// The first row whose rank and size are both set is taken. A size of hosts, not of processes, is
-// marked: SkyPilot and dstack run a command once per host.
-static const struct launcher {
-    const char *name;
-    const char *rank, *size, *local_rank, *local_size;
-    bool is_per_host;
-    const char *address, *port, *job;
-} launchers[] = {
-    // torchrun's own store listens on MASTER_PORT.
-    { "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false, "MASTER_ADDR",
-      "MASTER_PORT", "TORCHELASTIC_RUN_ID" },
-    { "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-      "OMPI_COMM_WORLD_LOCAL_SIZE", false, "MASTER_ADDR", "MASTER_PORT", "PMIX_NAMESPACE" },
-    // Not SLURM_NTASKS: a batch script has it too, which is a single process.
-    { "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
-      false, "SLURM_STEP_NODELIST", "MASTER_PORT", "SLURM_JOB_ID" },
-    { "SkyPilot", "SKYPILOT_NODE_RANK", "SKYPILOT_NUM_NODES", NULL, NULL, true, "SKYPILOT_NODE_IPS",
-      "MASTER_PORT", "SKYPILOT_TASK_ID" },
-    { "dstack", "DSTACK_NODE_RANK", "DSTACK_NODES_NUM", NULL, NULL, true, "DSTACK_MASTER_NODE_IP",
-      "MASTER_PORT", "DSTACK_RUN_NAME" },
-};
 
 struct reading {
     struct arena *arena;
@@ -66,14 +45,6 @@ const char *group_place_first_host(struct arena *arena, const char *list)
     const char *after = digits[close] ? digits + close + 1 : digits + close;
     return text_format(arena, "%.*s%.*s%.*s", (int)stem, list, (int)strcspn(digits, "-,]"), digits,
                        (int)strcspn(after, "[,\n "), after);
-}
-
-static const struct launcher *find_launcher(const struct reading *in)
-{
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (value_of(in, launchers[i].rank) && value_of(in, launchers[i].size))
-            return &launchers[i];
-    return NULL;
 }
 
 // Jobs on one host must not share a port: those with a number get one of their own.
@@ -146,6 +117,6 @@ enum err group_place_find(struct group_place *out, struct arena *arena,
     TRY(number_of(&patience, &in, GROUP_PLACE_PATIENCE, 1, 86400));
     out->patience_seconds = patience;
     out->secret = value_of(&in, GROUP_PLACE_SECRET);
-    const struct launcher *from = find_launcher(&in);
+    const struct launcher *from = launcher_find(variable);
     return from ? read_row(out, &in, from) : OK;
 }

@@ -6,8 +6,9 @@
 //     TRY(group_place_find(&place, arena, getenv));
 //     TRY(group_open(&group, &place));
 //
-// The launchers are rows of a table (group_place.c): torchrun, Open MPI, Slurm's srun, SkyPilot,
-// dstack. The last two start one process per host; --ranks N then makes N of it.
+// The launchers are rows of a table (host/launcher). SkyPilot and dstack start one process per
+// host;
+// --ranks N then makes N of it.
 
 #pragma once
 

@@ -109,6 +109,15 @@ static const struct {
       "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'q'}, {'type': "
       "'image_url', 'image_url': {'url': 'u'}}]}]}",
       RECORD_MESSAGES, "[user]q" },
+    { "OpenAssistant/oasst1 (trees.jsonl.gz)",
+      "{'message_tree_id': '1', 'tree_state': 'ready_for_export', 'prompt': {'message_id': '1', "
+      "'text': 'q', 'role': 'prompter', 'replies': [{'text': 'a', 'role': 'assistant', 'replies': "
+      "[{'text': 'r', 'role': 'prompter', 'replies': [{'text': 'b', 'role': 'assistant', "
+      "'replies': "
+      "[]}]}]}, {'text': 'c', 'role': 'assistant', 'replies': [{'text': 's', 'role': 'prompter', "
+      "'replies': []}, {'text': 't', 'role': 'prompter', 'replies': []}]}, {'text': 'd', 'role': "
+      "'assistant', 'deleted': true, 'replies': []}]}}",
+      RECORD_TREE, "[user]q[assistant]a[user]r[assistant]b | [user]q[assistant]c" },
     // instructions
     { "tatsu-lab/alpaca", "{'instruction': 'i', 'input': 'x', 'output': 'o', 'text': 'long'}",
       RECORD_ALPACA, "[user]i\nx[assistant]o" },
@@ -284,7 +293,6 @@ TEST(shapes_that_need_a_choice_are_refused_by_name)
 {
     static const char *const refused[] = {
         "{'message_id': '1', 'parent_id': null, 'text': 't', 'role': 'prompter', 'lang': 'en'}",
-        "{'message_tree_id': '1', 'prompt': {'text': 't', 'role': 'prompter', 'replies': []}}",
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct text row = as_json(refused[i]);
@@ -295,6 +303,21 @@ TEST(shapes_that_need_a_choice_are_refused_by_name)
     CHECK(!record_detect(&schema, &test_arena, &row, 1, RECORD_TEXT, TEXT("")));
 }
 
+TEST(a_tree_without_an_answer_is_an_unusable_row)
+{
+    static const char *const rows_without[] = {
+        "{'message_tree_id': '1', 'prompt': {'text': 't', 'role': 'prompter', 'replies': []}}",
+        "{'message_tree_id': '1', 'prompt': {'text': 't', 'role': 'prompter', 'replies': ['a']}}",
+        "{'message_tree_id': '1', 'prompt': 'a string'}",
+    };
+    for (size_t i = 0; i < sizeof rows_without / sizeof *rows_without; i++) {
+        struct text row = as_json(rows_without[i]);
+        struct record record;
+        CHECK(!record_detect(&schema, &test_arena, &row, 1, RECORD_AUTO, TEXT("")));
+        CHECK(record_read(&record, &schema, &test_arena, row) == ERR_INPUT);
+    }
+}
+
 TEST(unused_columns_are_listed_with_their_share_of_the_text)
 {
     struct text row = as_json("{'instruction': 'i', 'output': 'o', 'essay': 'a long text that "
@@ -303,6 +326,28 @@ TEST(unused_columns_are_listed_with_their_share_of_the_text)
     CHECK(schema.count == 4 && schema.all[0].part && !strcmp(schema.all[1].part, "output"));
     CHECK(!schema.all[2].part && schema.all[2].is_text && schema.all[2].share > 0.8);
     CHECK(!schema.all[3].part && !schema.all[3].is_text && schema.all[3].share == 0);
+}
+
+TEST(every_column_of_every_shape_is_read_or_listed_as_unused)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct out row = { .arena = &test_arena };
+        out_put(
+            &row, "{'a column nobody reads': '%s', %s",
+            "a text that is longer than one in twenty bytes of any of the rows above, so that it "
+            "has to be a warning where it is left out",
+            rows[i].row + 1);
+        struct text json = as_json(out_string(&row));
+        CHECK(!record_detect(&schema, &test_arena, &json, 1, RECORD_AUTO, TEXT("")));
+        struct json document;
+        CHECK(!json_read(&document, &test_arena, json, "row"));
+        double share = 0;
+        for (size_t k = 0; k < schema.count; k++)
+            share += schema.all[k].share;
+        CHECK(schema.count == document.count && share > 0.999 && share < 1.001);
+        CHECK(!schema.all[0].part && schema.all[0].is_text && schema.all[0].share > 0.05);
+        CHECK(schema.format == rows[i].format);
+    }
 }
 
 TEST(media_is_noticed_in_columns_and_in_content)
