@@ -65,22 +65,21 @@ enum err transformer_save_adapter(struct transformer *t, struct arena *arena, co
 {
     const struct recipe *recipe = t->setup.recipe;
     struct adapter_file_factors *factors =
-        ARENA_NEW(arena, struct adapter_file_factors, t->decoder->model.layers * LINEARS);
+        ARENA_NEW(arena, struct adapter_file_factors, t->parameter_count);
     struct adapter_file_config config = { .base = base,
                                           .rank = recipe->rank,
                                           .alpha = t->adapter_scale * (double)recipe->rank,
                                           .dropout = recipe->dropout > 0 ? recipe->dropout : 0 };
     size_t count = 0;
-    for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
-        for (int i = 0; i < LINEARS; i++) {
-            const struct linear *linear = &t->layers[layer].linears[i];
-            if (!linear->a)
-                continue;
-            factors[count++] =
-                (struct adapter_file_factors){ module_of(arena, linear->a), linear->in, linear->out,
-                                               values_of(t, arena, linear->a->master),
-                                               values_of(t, arena, linear->b->master) };
-        }
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        const struct parameter *a = &t->parameters[i], *b = a + 1; // listed one after the other
+        if (!a->is_adapter || a->start != PARAMETER_KAIMING)
+            continue;
+        factors[count++] =
+            (struct adapter_file_factors){ module_of(arena, a), a->value.columns, b->value.rows,
+                                           values_of(t, arena, a->master),
+                                           values_of(t, arena, b->master) };
+    }
     return adapter_file_write(
         folder, arena, &config,
         &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
