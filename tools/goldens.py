@@ -261,7 +261,7 @@ class ExpertAdapters:
         a, b = (self.adapters.get(self.name_of(path, f)) for f in "AB")
         return weight if a is None else weight + ALPHA / RANK * b @ a
 
-    def __call__(self, input_ids):
+    def weights_with_adapters(self):
         weights = {}
         for name, weight in self.weights.items():
             parts = [self.adapted(path, w) for path, w in in_files(self.kind, name, weight)]
@@ -272,6 +272,10 @@ class ExpertAdapters:
             else:
                 pairs = zip(parts[::2], parts[1::2])
                 weights[name] = torch.stack([torch.cat(pair) for pair in pairs])
+        return weights
+
+    def __call__(self, input_ids):
+        weights = self.weights_with_adapters()
         return torch.func.functional_call(self.model, weights, kwargs=dict(input_ids=input_ids))
 
 
@@ -397,4 +401,5 @@ def main():
     sys.exit(failed > 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
