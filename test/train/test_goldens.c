@@ -4,9 +4,10 @@
 // experts hold the first step alone; tools/goldens_plain.py made them and says what vouches for it.
 
 #include "host/file.h"
+#include "test/files.h"
 #include "test/train/gradient.h"
 #include "train/safetensors.h"
-#include "train/transformer.h"
+#include "train/transformer_files.h"
 
 #include <string.h>
 
@@ -287,9 +288,8 @@ TEST(golden_adapters_on_experts_are_saved_under_the_names_that_peft_reads)
                            .losses = "experts_losses" };
     if (!open_golden(&g, "mixtral", &how, DTYPE_F32))
         return;
-    const char *folder = "build/test-expert-adapters";
+    const char *folder = files_folder();
     struct safetensors written;
-    CHECK(!folder_make(folder));
     CHECK(!transformer_save_adapter(&g.t, &test_arena, folder, "base"));
     CHECK(!safetensors_open(&written, &test_arena,
                             text_format(&test_arena, "%s/adapter_model.safetensors", folder)));
