@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""goldens.py FOLDER [KIND...]: what transformers and PEFT compute on tiny models, for test/train/test_goldens.c.
+"""goldens.py FOLDER|FILE.tar.gz [KIND...]: what transformers and PEFT compute on tiny models, for test/train/test_goldens.c.
 
 Needs torch, transformers, peft and safetensors; a CPU is enough. For each kind of model FOLDER gets
 NAME.json (config, documents, losses) and NAME.safetensors: weights, logits and every gradient, of
 Llama, Qwen 2 and Qwen 3 also the weights after three AdamW steps, trained in full and with adapters, all in fp32. Weights have the names
-that they have in weight files, where an expert's matrices are apart. Some 1 MB in all.
+that they have in weight files, where an expert's matrices are apart. Some 1 MB in all; in one archive for machines from
+which few files come back.
 """
 
 import importlib
@@ -13,6 +14,8 @@ import json
 import os
 import re
 import sys
+import tarfile
+import tempfile
 import traceback
 
 import peft
@@ -386,8 +389,8 @@ def make(kind, folder):
     print(kind, losses)
 
 
-def main():
-    folder, kinds = sys.argv[1], sys.argv[2:] or KINDS
+def make_all(folder, kinds):
+    """How many of them failed; one that fails does not stop the others."""
     os.makedirs(folder, exist_ok=True)
     torch.use_deterministic_algorithms(True)
     failed = 0
@@ -398,6 +401,17 @@ def main():
             failed += 1
             traceback.print_exc()
             print(kind, "failed")
+    return failed
+
+
+def main():
+    target, kinds = sys.argv[1], sys.argv[2:] or KINDS
+    if not target.endswith(".tar.gz"):
+        sys.exit(make_all(target, kinds) > 0)
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(target, "w:gz") as archive:
+        failed = make_all(folder, kinds)
+        for name in sorted(os.listdir(folder)):
+            archive.add(os.path.join(folder, name), name)
     sys.exit(failed > 0)
 
 

@@ -223,6 +223,7 @@ struct transformer {
     struct blocks blocks;
     struct parameter *parameters;
     size_t parameter_count, parameter_room;
+    size_t found; // the parameter that transformer_find() gave last
     struct parameter_group *groups;
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "train/adapter_file.h"
 #include "train/transformer.h"
 
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
@@ -11,6 +12,8 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
 // Lists the parameters and layers of a model, without memory; gives them addresses in the blocks.
 enum err transformer_list(struct transformer *t, struct arena *arena);
 void transformer_place(struct transformer *t);
+
+struct adapter_file_config transformer_adapter_config(const struct recipe *recipe);
 
 void transformer_note(struct transformer *t, const char *name, double flops);
 

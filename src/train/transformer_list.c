@@ -230,6 +230,19 @@ static void group_parameters(struct transformer *t, struct arena *arena)
             (t->groups[i].parts[0]->is_adapter || t->setup.recipe->method == RECIPE_FULL);
 }
 
+// --- adapters ----------------------------------------------------------------
+
+struct adapter_file_config transformer_adapter_config(const struct recipe *recipe)
+{
+    bool given = recipe->alpha == recipe->alpha;
+    return (struct adapter_file_config){
+        .rank = recipe->rank,
+        .alpha = given ? recipe->alpha : 2 * (double)recipe->rank,
+        .dropout = recipe->dropout > 0 ? recipe->dropout : 0,
+        .rank_stabilized = recipe->rslora,
+    };
+}
+
 // --- all ---------------------------------------------------------------------
 
 static enum err check(const struct transformer *t)
@@ -275,7 +288,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
                   ? t->embedding
                   : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     group_parameters(t, arena);
-    double rank = (double)recipe->rank, alpha = recipe->alpha;
-    t->adapter_scale = (alpha == alpha ? alpha : 2 * rank) / (rank > 0 ? rank : 1);
+    struct adapter_file_config adapters = transformer_adapter_config(recipe);
+    t->adapter_scale = recipe->rank > 0 ? adapter_file_scale(&adapters) : 1;
     return OK;
 }

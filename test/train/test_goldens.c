@@ -27,6 +27,7 @@ struct trained {
     const char *prefix, *losses;
     const char *targets; // NULL: all linears
     bool balances;       // with the auxiliary loss of the router
+    bool rslora;
 };
 
 static const struct trained whole = { .method = RECIPE_FULL, .prefix = "", .losses = "losses" };
@@ -95,6 +96,7 @@ static bool open_golden(struct golden *g, const char *kind, const struct trained
     }
     CHECK(!decoder_read(&g->decoder, &test_arena, config, kind));
     g->recipe.method = how->method;
+    g->recipe.rslora = how->rslora;
     g->recipe.targets = how->targets ? how->targets : g->recipe.targets;
     if (how->balances)
         g->decoder.balance =
@@ -232,6 +234,19 @@ TEST(golden_llama_is_as_transformers_computes_it)
 TEST(golden_llama_adapters_are_as_peft_computes_them)
 {
     check_golden("llama", &lora);
+}
+
+// The loss that PEFT 0.21 gave with use_rslora and the factors of the file.
+TEST(golden_llama_adapters_of_rslora_are_as_peft_computes_them)
+{
+    struct golden g;
+    struct trained how = lora;
+    how.rslora = true;
+    if (!open_golden(&g, "llama", &how, DTYPE_F64))
+        return;
+    CHECK_NEAR(pass(&g), 4.422523021697998, 1e-6);
+    transformer_release(&g.t);
+    safetensors_release(&g.file);
 }
 
 TEST(golden_qwen2_is_as_transformers_computes_it)
