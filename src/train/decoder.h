@@ -24,8 +24,8 @@ struct decoder {
     double norm_epsilon;
     double rope_theta;
     struct decoder_scaling scaling;
-    double *frequencies;     // head_size / 2
-    const char *kind;        // model_type: one of decoder_kinds
+    double *frequencies; // head_size / 2
+    const char *kind;    // model_type: "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"
     bool normalises_experts; // the weights of a token's experts add up to 1
     double balance;          // weight of the auxiliary loss that spreads tokens over experts
 };

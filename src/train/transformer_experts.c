@@ -13,16 +13,6 @@
 
 #include "train/transformer_internal.h"
 
-static const struct backend *ops(const struct transformer *t)
-{
-    return t->device->backend;
-}
-
-static struct tensor first_rows(struct tensor tensor, int64_t rows)
-{
-    return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
-}
-
 int64_t transformer_expert_rows(const struct transformer *t)
 {
     return t->setup.tokens * t->decoder->model.experts_active;

@@ -6,6 +6,17 @@
 #include "train/adapter_file.h"
 #include "train/transformer.h"
 
+static inline const struct backend *ops(const struct transformer *t)
+{
+    return t->device->backend;
+}
+
+// The rows of this micro-batch; tensors have room for the largest one.
+static inline struct tensor first_rows(struct tensor tensor, int64_t rows)
+{
+    return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
+}
+
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch);
 

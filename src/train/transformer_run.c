@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-static const struct backend *ops(const struct transformer *t)
-{
-    return t->device->backend;
-}
-
-// The rows of this micro-batch; tensors have room for the largest one.
-static struct tensor first_rows(struct tensor tensor, int64_t rows)
-{
-    return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
-}
-
 static struct tensor none(void)
 {
     return (struct tensor){ 0 };

@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct backend *ops(const struct transformer *t)
-{
-    return t->device->backend;
-}
-
 // Files hold the weights in about the order of the list, and a mixture of experts has tens of
 // thousands of them: the search goes on from where the last one ended.
 struct parameter *transformer_find(struct transformer *t, const char *name)

@@ -113,9 +113,6 @@ static struct tiny *smooth_mixture(const char *kind, int method)
 TEST(transformer_gradients_of_experts_are_those_of_the_loss)
 {
     check_model(smooth_mixture("qwen3_moe", RECIPE_FULL), 0);
-    struct tiny *attention = smooth_mixture("mixtral", RECIPE_LORA);
-    attention->recipe.targets = "attention";
-    check_model(attention, 0);
     struct tiny *dropping = smooth_mixture("qwen3_moe", RECIPE_LORA);
     dropping->recipe.dropout = 0.2;
     check_model(dropping, 9);
@@ -277,6 +274,19 @@ TEST(transformer_allocates_what_it_predicts)
 {
     check_plan("qwen3");
     check_plan("qwen3_moe");
+}
+
+TEST(transformer_refuses_experts_where_the_device_has_no_router)
+{
+    struct backend without = backend_cpu;
+    struct device device = *gradient_device();
+    struct tiny *tiny = tiny_make("mixtral");
+    struct blocks plan;
+    enum recompute level;
+    without.route_forward = NULL;
+    device.backend = &without;
+    CHECK(transformer_plan(&plan, &level, &test_arena, &device, &tiny->setup) == ERR_UNAVAILABLE);
+    CHECK(strstr(error_text(), "mixtral: has experts"));
 }
 
 TEST(transformer_meets_a_budget_layer_by_layer)
