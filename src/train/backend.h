@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 3 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 4 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -77,6 +77,17 @@ struct quantized {
 struct adapter_part {
     int64_t first, first_z; // its first column in the output and in z
     struct tensor db;       // (its columns of the output, its rank)
+};
+
+// The experts that a router chose for each token, and the rows that experts compute: a copy of the
+// token for each of its experts, sorted by expert, and by token within an expert.
+struct routing {
+    int64_t chosen;   // experts of a token, k
+    int32_t *experts; // (T · k) of token t: from t · k
+    int32_t *slots;   // (T · k) the row of each choice
+    int32_t *rows;    // (T · k) the token of each row
+    int32_t *counts;  // (E) rows of each expert
+    bool normalises;  // the weights of a token's experts add up to 1
 };
 
 // What ranks share to find each other, drawn by one of them.
@@ -146,11 +157,32 @@ struct backend {
                                struct tensor lse, struct tensor q, struct tensor k, struct tensor v,
                                const struct attention *, void *workspace);
 
-    // out = gate · sigmoid(gate) · up, (T, F). dgate and dup may be gate and up, or dout.
-    void (*swiglu_forward)(struct device *, struct tensor out, struct tensor gate,
-                           struct tensor up);
+    // out = weight · gate · sigmoid(gate) · up, (T, F); weight (T, 1) may be none: 1. dgate and dup
+    // may be gate and up, or dout; dweight is none where weight is.
+    void (*swiglu_forward)(struct device *, struct tensor out, struct tensor gate, struct tensor up,
+                           struct tensor weight);
     void (*swiglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
-                            struct tensor dout, struct tensor gate, struct tensor up);
+                            struct tensor dweight, struct tensor dout, struct tensor gate,
+                            struct tensor up, struct tensor weight);
+
+    // The router of a mixture of experts; all are NULL where a device cannot run one.
+    // probabilities = softmax(logits), (T, E); the k largest are chosen, of equal ones the first,
+    // and are the weights of the rows, (T · k, 1). load (2, E) in fp64, which may be none, adds up
+    // rows and probabilities per expert.
+    void (*route_forward)(struct device *, struct tensor probabilities, struct tensor weights,
+                          const struct routing *, struct tensor load /* += */,
+                          struct tensor logits);
+    // dprobabilities (1, E) in fp64 is added to the gradient of each token's; it may be none.
+    void (*route_backward)(struct device *, struct tensor dlogits, struct tensor dweights,
+                           struct tensor probabilities, struct tensor weights,
+                           const struct routing *, struct tensor dprobabilities);
+    // out[t] = Σ in[row] over the rows of token t, in the order of its experts' choice.
+    void (*combine)(struct device *, struct tensor out /* (T, C) */, struct tensor in,
+                    const struct routing *);
+    // loss += scale · E · Σ share of rows · mean probability, over experts; and its gradient by one
+    // token's probability, times gradient_scale. load as above, of so many router decisions.
+    void (*balance)(struct device *, struct tensor loss /* += */, struct tensor dprobabilities,
+                    struct tensor load, double decisions, double scale, double gradient_scale);
 
     // c = alpha · a × b + beta · c. Element types may differ; sums are fp32, or fp64 of fp64.
     void (*matmul_nt)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (M, K) */,

@@ -6,8 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const kinds[] = { "llama", "mistral", "qwen2", "qwen3" };
+static const struct {
+    const char *model_type, *class;
+} kinds[] = {
+    { "llama", "LlamaForCausalLM" },     { "mistral", "MistralForCausalLM" },
+    { "qwen2", "Qwen2ForCausalLM" },     { "qwen3", "Qwen3ForCausalLM" },
+    { "mixtral", "MixtralForCausalLM" }, { "qwen3_moe", "Qwen3MoeForCausalLM" },
+};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+#define TRAINED "llama, mistral, qwen2, qwen3, mixtral and qwen3_moe"
 
 // --- what can be run ---------------------------------------------------------
 
@@ -17,7 +25,8 @@ static enum err check(const struct model *m, const char *name)
         bool is;
         const char *what;
     } others[] = {
-        { m->experts > 0, "has experts" },
+        { m->shared_experts > 0 || m->shared_width > 0, "has shared experts" },
+        { m->router_bias, "has a bias on its router" },
         { m->kv_lora_rank > 0, "has latent attention" },
         { !m->gated, "has no gate in its feed-forward network" },
         { m->norm != MODEL_RMS_NORM || m->norms_per_layer != 2, "has other norms than Llama" },
@@ -31,19 +40,19 @@ static enum err check(const struct model *m, const char *name)
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].is)
-            return fail(ERR_INPUT,
-                        "%s: the model %s; the engine trains the Llama family: llama, mistral, "
-                        "qwen2 and qwen3",
+            return fail(ERR_INPUT, "%s: the model %s; the engine trains the Llama family: " TRAINED,
                         name, others[i].what);
     return OK;
 }
 
 static const char *kind_of(const struct model *m)
 {
-    return m->qk_norm == MODEL_QK_HEAD ? "qwen3"
-           : m->qkv_bias               ? "qwen2"
-           : m->sliding_window         ? "mistral"
-                                       : "llama";
+    bool is_qwen3 = m->qk_norm == MODEL_QK_HEAD;
+    return m->experts          ? is_qwen3 ? "qwen3_moe" : "mixtral"
+           : is_qwen3          ? "qwen3"
+           : m->qkv_bias       ? "qwen2"
+           : m->sliding_window ? "mistral"
+                               : "llama";
 }
 
 // --- positions ---------------------------------------------------------------
@@ -103,6 +112,17 @@ static enum err scale(struct decoder *d, const struct json *scaling, const char 
 
 // --- reading -----------------------------------------------------------------
 
+// As transformers does: Mixtral always normalises the weights of a token's experts, Qwen 3 MoE
+// where its config says so; the auxiliary loss counts where the router's logits are to be given
+// out.
+static void read_experts(struct decoder *d, const struct json *config)
+{
+    d->normalises_experts =
+        !strcmp(d->kind, "mixtral") || json_get_bool(config, "norm_topk_prob", false);
+    if (d->model.experts && json_get_bool(config, "output_router_logits", false))
+        d->balance = json_get_number(config, "router_aux_loss_coef", 0.001);
+}
+
 enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name)
 {
     *out = (struct decoder){ 0 };
@@ -111,13 +131,12 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
     TRY(json_read(&config, arena, json, name));
     struct text type = json_get_text(&config, "model_type");
     for (int i = 0; i < KINDS; i++)
-        if (type.at && text_is(type, kinds[i]))
-            out->kind = kinds[i];
+        if (type.at && text_is(type, kinds[i].model_type))
+            out->kind = kinds[i].model_type;
     if (!out->kind)
         return fail(ERR_INPUT,
-                    "%s: the engine cannot train model_type \"%.*s\"; it trains llama, mistral, "
-                    "qwen2 and qwen3",
-                    name, TEXT_BRIEF(type));
+                    "%s: the engine cannot train model_type \"%.*s\"; it trains " TRAINED, name,
+                    TEXT_BRIEF(type));
     TRY(check(&out->model, name));
     const struct json *positions = json_get(&config, "rope_parameters");
     const struct json *scaling = positions ? positions : json_get(&config, "rope_scaling");
@@ -127,15 +146,18 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
         out->rope_theta = json_get_number(positions, "rope_theta", out->rope_theta);
     if (!(out->rope_theta > 0) || !(out->norm_epsilon >= 0))
         return fail(ERR_INPUT, "%s: rope_theta and rms_norm_eps must not be negative", name);
+    read_experts(out, &config);
     plain_frequencies(out, arena);
     return scaling ? scale(out, scaling, name) : OK;
 }
 
 enum err decoder_of(struct decoder *out, struct arena *arena, const struct model *model)
 {
-    *out = (struct decoder){
-        .model = *model, .norm_epsilon = 1e-5, .rope_theta = 10000, .kind = kind_of(model)
-    };
+    *out = (struct decoder){ .model = *model,
+                             .norm_epsilon = 1e-5,
+                             .rope_theta = 10000,
+                             .kind = kind_of(model),
+                             .normalises_experts = true };
     TRY(check(model, model->name ? model->name : "the model"));
     plain_frequencies(out, arena);
     return OK;
@@ -160,21 +182,39 @@ static void write_scaling(const struct decoder_scaling *s, struct json_writer *w
     json_close(w, '}');
 }
 
+static void write_experts(const struct decoder *d, struct json_writer *w)
+{
+    const struct model *m = &d->model;
+    bool is_mixtral = !strcmp(d->kind, "mixtral");
+    json_put_count(w, is_mixtral ? "num_local_experts" : "num_experts", m->experts);
+    json_put_count(w, "num_experts_per_tok", m->experts_active);
+    if (!is_mixtral) {
+        json_put_count(w, "moe_intermediate_size", m->expert_width);
+        json_put_bool(w, "norm_topk_prob", d->normalises_experts);
+        json_put_count(w, "decoder_sparse_step", m->sparse_every ? m->sparse_every : 1);
+        json_open(w, "mlp_only_layers", '[');
+        for (int64_t i = 0; i < m->dense_layers; i++)
+            json_put_count(w, NULL, i);
+        json_close(w, ']');
+    }
+    json_put_bool(w, "output_router_logits", d->balance > 0);
+    if (d->balance > 0)
+        json_put_number(w, "router_aux_loss_coef", d->balance);
+}
+
 void decoder_write(const struct decoder *d, struct json_writer *w, const char *torch_dtype)
 {
-    static const char *const classes[] = { "LlamaForCausalLM", "MistralForCausalLM",
-                                           "Qwen2ForCausalLM", "Qwen3ForCausalLM" };
     const struct model *m = &d->model;
     json_open(w, NULL, '{');
     json_open(w, "architectures", '[');
     for (int i = 0; i < KINDS; i++)
-        if (!strcmp(d->kind, kinds[i]))
-            json_put_string(w, NULL, classes[i]);
+        if (!strcmp(d->kind, kinds[i].model_type))
+            json_put_string(w, NULL, kinds[i].class);
     json_close(w, ']');
     json_put_string(w, "model_type", d->kind);
     json_put_string(w, "torch_dtype", torch_dtype);
     json_put_count(w, "hidden_size", m->width);
-    json_put_count(w, "intermediate_size", m->ffn_width);
+    json_put_count(w, "intermediate_size", m->ffn_width ? m->ffn_width : m->expert_width);
     json_put_count(w, "num_hidden_layers", m->layers);
     json_put_count(w, "num_attention_heads", m->heads);
     json_put_count(w, "num_key_value_heads", m->kv_heads);
@@ -186,6 +226,8 @@ void decoder_write(const struct decoder *d, struct json_writer *w, const char *t
     json_put_number(w, "rope_theta", d->rope_theta);
     if (d->scaling.type)
         write_scaling(&d->scaling, w);
+    if (m->experts)
+        write_experts(d, w);
     json_put_bool(w, "tie_word_embeddings", m->tied_embeddings);
     json_put_bool(w, "attention_bias", false);
     if (m->sliding_window)

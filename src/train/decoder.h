@@ -7,7 +7,8 @@
 //
 // The engine runs Llama 2 and 3, Mistral, Qwen 2, 2.5 and 3 and models of the same shape: RMSNorm,
 // RoPE (plain, linear or llama3 scaling), grouped-query attention, SwiGLU, optional bias on q, k
-// and v, optional norm on q and k. Anything else is refused.
+// and v, optional norm on q and k; and mixtures of experts of the same parts: Mixtral and Qwen 3
+// MoE. Anything else is refused.
 
 #pragma once
 
@@ -24,7 +25,9 @@ struct decoder {
     double rope_theta;
     struct decoder_scaling scaling;
     double *frequencies; // head_size / 2
-    const char *kind;    // model_type: "llama", "mistral", "qwen2", "qwen3"
+    const char *kind;    // model_type: "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"
+    bool normalises_experts; // the weights of a token's experts add up to 1
+    double balance;          // weight of the auxiliary loss that spreads tokens over experts
 };
 
 enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name);

@@ -179,6 +179,8 @@ void transformer_loss(struct transformer *t, const struct micro_batch *batch, do
     transformer_run_forward(t, batch);
     if (!batch->labelled)
         return;
+    if (t->decoder->balance > 0)
+        transformer_balance(t, batch, scale);
     backend->gather(t->device, tensor_rows(t->scratch.picked, 0, batch->labelled), t->hidden,
                     t->scratch.rows);
     for (int64_t first = 0; first < batch->labelled; first += t->scratch.logits.rows) {

@@ -122,6 +122,26 @@ struct projection {
     struct tensor z; // (T, rank): a copy of z for layers that recompute their input
 };
 
+// A feed-forward network of its own for the tokens that a router sends to it.
+enum expert_linear { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_LINEARS };
+struct expert {
+    struct linear linears[EXPERT_LINEARS];
+    struct projection gate, down;
+};
+
+// The mixture of experts of a layer (transformer_experts.c). N: T · k rows, a token's k copies.
+struct mixture {
+    struct expert *experts;      // E; NULL: the layer has one feed-forward network for all
+    struct parameter *router;    // (E, C)
+    struct routing routing;      // on the device, kept from forward to backward
+    int32_t *counts;             // the rows of each expert, on the host
+    struct tensor probabilities; // (T, E)
+    struct tensor weights;       // (N, 1) of the rows, which sum to their tokens
+    struct tensor rows;          // (N, C + rank): copies of the tokens, sorted by expert
+    struct tensor gate_up;       // (N, 2 F + rank)
+    struct tensor activated;     // (N, F + rank), times the weight of the row
+};
+
 struct transformer_layer {
     struct linear linears[LINEARS];
     struct projection projections[PROJECTIONS];
@@ -137,6 +157,7 @@ struct transformer_layer {
     struct tensor attended, lse;         // (T, Q + rank), (T, H)
     struct tensor gate_up;               // (T, 2 F + rank): the last columns take dz
     struct tensor activated;             // (T, F + rank)
+    struct mixture mixture;              // in place of the last two; may have no experts
 };
 
 // A micro-batch: documents end to end. The arrays are on the host and belong to the caller.
@@ -174,6 +195,12 @@ struct transformer_scratch {
     struct tensor losses;            // (labelled, 1)
     struct tensor unpacked;          // the largest projection, dequantised, with dense rows
     struct scaled input;             // in fp8: (T, widest)
+    struct tensor expert_rows;       // (N, C + rank): what experts give, or its gradient
+    struct tensor dexpert_activated; // (N, F)
+    struct tensor dexpert_weights;   // (N, 1)
+    struct tensor router_logits;     // (T, E), or their gradient
+    struct tensor load;              // (2, E) in fp64: rows and probabilities of all routers
+    struct tensor dprobabilities;    // (1, E) in fp64: of the auxiliary loss
     void *attention;
     int32_t *ids, *positions, *rows, *targets; // of the micro-batch, on the device
     struct span *spans;
@@ -196,6 +223,7 @@ struct transformer {
     struct blocks blocks;
     struct parameter *parameters;
     size_t parameter_count, parameter_room;
+    size_t found; // the parameter that transformer_find() gave last
     struct parameter_group *groups;
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding

@@ -4,6 +4,7 @@
 #include "train/transformer_files.h"
 
 #include "host/file.h"
+#include "train/transformer_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -63,24 +64,20 @@ static const float *values_of(struct transformer *t, struct arena *arena, struct
 enum err transformer_save_adapter(struct transformer *t, struct arena *arena, const char *folder,
                                   const char *base)
 {
-    const struct recipe *recipe = t->setup.recipe;
     struct adapter_file_factors *factors =
-        ARENA_NEW(arena, struct adapter_file_factors, t->decoder->model.layers * LINEARS);
-    struct adapter_file_config config = { .base = base,
-                                          .rank = recipe->rank,
-                                          .alpha = t->adapter_scale * (double)recipe->rank,
-                                          .dropout = recipe->dropout > 0 ? recipe->dropout : 0 };
+        ARENA_NEW(arena, struct adapter_file_factors, t->parameter_count);
+    struct adapter_file_config config = transformer_adapter_config(t->setup.recipe);
+    config.base = base;
     size_t count = 0;
-    for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
-        for (int i = 0; i < LINEARS; i++) {
-            const struct linear *linear = &t->layers[layer].linears[i];
-            if (!linear->a)
-                continue;
-            factors[count++] =
-                (struct adapter_file_factors){ module_of(arena, linear->a), linear->in, linear->out,
-                                               values_of(t, arena, linear->a->master),
-                                               values_of(t, arena, linear->b->master) };
-        }
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        const struct parameter *a = &t->parameters[i], *b = a + 1; // listed one after the other
+        if (!a->is_adapter || a->start != PARAMETER_KAIMING)
+            continue;
+        factors[count++] =
+            (struct adapter_file_factors){ module_of(arena, a), a->value.columns, b->value.rows,
+                                           values_of(t, arena, a->master),
+                                           values_of(t, arena, b->master) };
+    }
     return adapter_file_write(
         folder, arena, &config,
         &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
@@ -104,7 +101,7 @@ static enum err set_adapter(struct transformer *t, struct arena *arena,
         return fail(
             ERR_INPUT,
             "%s: has rank %lld and scale %g, this run has %lld and %g; give the same --rank "
-            "and --alpha",
+            "and --alpha, and --rslora if it was trained with it",
             in->folder, (long long)in->config.rank, adapter_file_scale(&in->config),
             (long long)t->setup.recipe->rank, t->adapter_scale);
     for (size_t i = 0; i < in->module_count; i++) {

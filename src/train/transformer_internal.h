@@ -3,7 +3,19 @@
 
 #pragma once
 
+#include "train/adapter_file.h"
 #include "train/transformer.h"
+
+static inline const struct backend *ops(const struct transformer *t)
+{
+    return t->device->backend;
+}
+
+// The rows of this micro-batch; tensors have room for the largest one.
+static inline struct tensor first_rows(struct tensor tensor, int64_t rows)
+{
+    return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
+}
 
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch);
@@ -12,7 +24,51 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
 enum err transformer_list(struct transformer *t, struct arena *arena);
 void transformer_place(struct transformer *t);
 
+struct adapter_file_config transformer_adapter_config(const struct recipe *recipe);
+
 void transformer_note(struct transformer *t, const char *name, double flops);
 
 // The stacked block [W B; A 0] of a projection; assembled in the workspace if W is in NF4.
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p);
+
+// --- projections (transformer_run.c) -----------------------------------------
+
+// y = x Wᵀ + z Bᵀ + bias. x is (rows, in + rank); its last columns become z.
+void transformer_project(struct transformer *t, const struct micro_batch *batch,
+                         struct projection *p, struct tensor y, struct tensor x);
+
+// z alone, where x was recomputed and y was not.
+void transformer_low_rank(struct transformer *t, const struct micro_batch *batch,
+                          struct projection *p, struct tensor x);
+
+// dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained.
+void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
+                                  struct projection *p, struct tensor dx, struct tensor dy,
+                                  struct tensor x);
+
+// --- mixtures of experts (transformer_experts.c) -----------------------------
+
+int64_t transformer_expert_rows(const struct transformer *t); // T · k
+
+// The feed-forward network of a layer with experts, from middle_normed: route, then gate and up,
+// activation, and down into the branch. Recomputation leaves out the route, which is kept.
+void transformer_route(struct transformer *t, const struct micro_batch *batch,
+                       struct transformer_layer *l);
+void transformer_experts_gate(struct transformer *t, const struct micro_batch *batch,
+                              struct transformer_layer *l);
+void transformer_experts_activate(struct transformer *t, const struct micro_batch *batch,
+                                  struct transformer_layer *l);
+void transformer_experts_down(struct transformer *t, const struct micro_batch *batch,
+                              struct transformer_layer *l);
+
+// Recomputes what a layer below RECOMPUTE_BLOCK did not keep.
+void transformer_experts_recompute(struct transformer *t, const struct micro_batch *batch,
+                                   struct transformer_layer *l);
+
+// From the gradient of the residual stream to that of middle_normed, in the branch.
+void transformer_experts_backward(struct transformer *t, const struct micro_batch *batch,
+                                  struct transformer_layer *l);
+
+// Adds the auxiliary loss of a micro-batch, once all its routers have run, and prepares its
+// gradient.
+void transformer_balance(struct transformer *t, const struct micro_batch *batch, double scale);

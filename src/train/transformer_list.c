@@ -3,6 +3,7 @@
 // together.
 
 #include "train/transformer_internal.h"
+#include "train/weights.h"
 
 #include <assert.h>
 #include <string.h>
@@ -30,56 +31,98 @@ static struct parameter *add_adapter(struct transformer *t, const char *name, in
 }
 
 static const struct {
-    const char *name, *module; // in the step list; in weight files
+    const char *name; // in the step list
     enum transformer_projection projection;
 } linears[LINEARS] = {
-    { "q", "self_attn.q_proj", PROJECTION_QKV },  { "k", "self_attn.k_proj", PROJECTION_QKV },
-    { "v", "self_attn.v_proj", PROJECTION_QKV },  { "o", "self_attn.o_proj", PROJECTION_O },
-    { "gate", "mlp.gate_proj", PROJECTION_GATE }, { "up", "mlp.up_proj", PROJECTION_GATE },
-    { "down", "mlp.down_proj", PROJECTION_DOWN },
+    { "q", PROJECTION_QKV },     { "k", PROJECTION_QKV },     { "v", PROJECTION_QKV },
+    { "o", PROJECTION_O },       { "gate", PROJECTION_GATE }, { "up", PROJECTION_GATE },
+    { "down", PROJECTION_DOWN },
 };
 
-static void list_linear(struct transformer *t, struct arena *arena, int64_t layer, int which,
-                        const struct model_linear *shape)
+static struct linear list_linear(struct transformer *t, struct arena *arena, int64_t layer,
+                                 int64_t expert, const struct model_linear *shape)
 {
-    struct linear *linear = &t->layers[layer].linears[which];
-    const char *path =
-        text_format(arena, "model.layers.%lld.%s", (long long)layer, linears[which].module);
-    *linear = (struct linear){ .name = linears[which].name,
-                               .in = shape->in,
-                               .out = shape->out,
-                               .index = (int)(layer * LINEARS + which) };
-    linear->weight =
+    const char *path = weights_path(arena, &t->decoder->model, shape->name, layer, expert);
+    struct linear linear = { .name = shape->name, .in = shape->in, .out = shape->out };
+    linear.weight =
         add(t, text_format(arena, "%s.weight", path), shape->out, shape->in, PARAMETER_NORMAL);
     if (shape->bias)
-        linear->bias = add(t, text_format(arena, "%s.bias", path), 1, shape->out, PARAMETER_ZERO);
+        linear.bias = add(t, text_format(arena, "%s.bias", path), 1, shape->out, PARAMETER_ZERO);
     const struct recipe *recipe = t->setup.recipe;
     if (recipe->method == RECIPE_FULL || !recipe_targets(recipe, shape))
-        return;
-    linear->a = add_adapter(t, text_format(arena, "base_model.model.%s.lora_A.weight", path),
-                            recipe->rank, shape->in, PARAMETER_KAIMING);
-    linear->b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
-                            shape->out, recipe->rank, PARAMETER_ZERO);
+        return linear;
+    linear.a = add_adapter(t, text_format(arena, "base_model.model.%s.lora_A.weight", path),
+                           recipe->rank, shape->in, PARAMETER_KAIMING);
+    linear.b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
+                           shape->out, recipe->rank, PARAMETER_ZERO);
+    return linear;
+}
+
+static void join(struct transformer *t, struct projection *p, struct linear *linear)
+{
+    linear->first = p->out;
+    linear->first_z = p->rank;
+    p->linears[p->count++] = linear;
+    p->in = linear->in;
+    p->out += linear->out;
+    p->rank += linear->a ? t->setup.recipe->rank : 0;
+}
+
+static void pad_rank(const struct transformer *t, struct projection *p)
+{
+    int64_t padding = t->device->padding;
+    p->rank = (p->rank + padding - 1) / padding * padding;
 }
 
 static void list_projections(struct transformer *t, struct transformer_layer *layer)
 {
-    for (int i = 0; i < LINEARS; i++) {
-        struct projection *p = &layer->projections[linears[i].projection];
-        struct linear *linear = &layer->linears[i];
-        linear->first = p->out;
-        linear->first_z = p->rank;
-        p->linears[p->count++] = linear;
-        p->in = linear->in;
-        p->out += linear->out;
-        p->rank += linear->a ? t->setup.recipe->rank : 0;
-    }
-    int64_t padding = t->device->padding;
-    for (int i = 0; i < PROJECTIONS; i++) {
-        struct projection *p = &layer->projections[i];
-        p->rank = (p->rank + padding - 1) / padding * padding;
-    }
+    for (int i = 0; i < LINEARS; i++)
+        if (layer->linears[i].weight)
+            join(t, &layer->projections[linears[i].projection], &layer->linears[i]);
+    for (int i = 0; i < PROJECTIONS; i++)
+        pad_rank(t, &layer->projections[i]);
 }
+
+// --- experts -----------------------------------------------------------------
+
+static void list_expert(struct transformer *t, struct arena *arena, int64_t layer, int64_t index,
+                        const struct model_linear shapes[EXPERT_LINEARS])
+{
+    const struct model *m = &t->decoder->model;
+    struct expert *expert = &t->layers[layer].mixture.experts[index];
+    for (int i = 0; i < EXPERT_LINEARS; i++) {
+        struct linear *linear = &expert->linears[i];
+        *linear = list_linear(t, arena, layer, index, &shapes[i]);
+        linear->index =
+            (int)(m->layers * LINEARS + (layer * m->experts + index) * EXPERT_LINEARS + i);
+        join(t, i == EXPERT_DOWN ? &expert->down : &expert->gate, linear);
+    }
+    pad_rank(t, &expert->gate);
+    pad_rank(t, &expert->down);
+}
+
+static void list_mixture(struct transformer *t, struct arena *arena, int64_t layer,
+                         const struct model_linear *shapes, size_t count)
+{
+    const struct model *m = &t->decoder->model;
+    struct mixture *mixture = &t->layers[layer].mixture;
+    struct model_linear of_expert[EXPERT_LINEARS];
+    int found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (shapes[i].role == MODEL_ROUTER)
+            mixture->router =
+                add(t, text_format(arena, "%s.weight", weights_path(arena, m, "router", layer, -1)),
+                    shapes[i].out, shapes[i].in, PARAMETER_NORMAL);
+        else if (shapes[i].role == MODEL_EXPERT && found < EXPERT_LINEARS)
+            of_expert[found++] = shapes[i];
+    assert(mixture->router && found == EXPERT_LINEARS); // gate, up, down: decoder.c checked it
+    mixture->experts = ARENA_NEW(arena, struct expert, m->experts);
+    mixture->counts = ARENA_NEW(arena, int32_t, m->experts);
+    for (int64_t i = 0; i < m->experts; i++)
+        list_expert(t, arena, layer, i, of_expert);
+}
+
+// --- layers ------------------------------------------------------------------
 
 static struct parameter *add_norm(struct transformer *t, struct arena *arena, int64_t layer,
                                   const char *name, int64_t size)
@@ -93,7 +136,8 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
     const struct model *m = &t->decoder->model;
     struct transformer_layer *layer = &t->layers[index];
     struct model_linear shapes[MODEL_LINEARS];
-    size_t count = model_linears(m, MODEL_DENSE, shapes);
+    enum model_layer kind = model_layer(m, index);
+    size_t count = model_linears(m, kind, shapes);
     layer->window = decoder_window(t->decoder, index);
     layer->level = t->setup.level;
     layer->attention_norm = add_norm(t, arena, index, "input_layernorm", m->width);
@@ -104,9 +148,13 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
     }
     for (size_t i = 0; i < count; i++)
         for (int which = 0; which < LINEARS; which++)
-            if (!strcmp(shapes[i].name, linears[which].name))
-                list_linear(t, arena, index, which, &shapes[i]);
+            if (!strcmp(shapes[i].name, linears[which].name)) {
+                layer->linears[which] = list_linear(t, arena, index, -1, &shapes[i]);
+                layer->linears[which].index = (int)(index * LINEARS + which);
+            }
     list_projections(t, layer);
+    if (kind == MODEL_SPARSE)
+        list_mixture(t, arena, index, shapes, count);
 }
 
 // --- parameter groups --------------------------------------------------------
@@ -134,9 +182,11 @@ static void group_single(struct transformer *t, const char *label, struct parame
         append(add_group(t, label, NULL), p);
 }
 
-static void group_projection(struct transformer *t, struct projection *p)
+static void group_projection(struct transformer *t, const char *label, struct projection *p)
 {
-    struct parameter_group *weights = add_group(t, "linears", p);
+    if (!p->count)
+        return;
+    struct parameter_group *weights = add_group(t, label, p);
     for (int i = 0; i < p->count; i++)
         append(weights, p->linears[i]->weight);
     for (int i = 0; i < p->count; i++)
@@ -164,7 +214,12 @@ static void group_parameters(struct transformer *t, struct arena *arena)
         for (int j = 0; j < 4; j++)
             group_single(t, "norms", norms[j]);
         for (int j = 0; j < PROJECTIONS; j++)
-            group_projection(t, &l->projections[j]);
+            group_projection(t, "linears", &l->projections[j]);
+        group_single(t, "router", l->mixture.router);
+        for (int64_t j = 0; l->mixture.experts && j < t->decoder->model.experts; j++) {
+            group_projection(t, "experts", &l->mixture.experts[j].gate);
+            group_projection(t, "experts", &l->mixture.experts[j].down);
+        }
     }
     group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)
@@ -173,6 +228,19 @@ static void group_parameters(struct transformer *t, struct arena *arena)
         t->groups[i].is_trained =
             !t->setup.only_forward &&
             (t->groups[i].parts[0]->is_adapter || t->setup.recipe->method == RECIPE_FULL);
+}
+
+// --- adapters ----------------------------------------------------------------
+
+struct adapter_file_config transformer_adapter_config(const struct recipe *recipe)
+{
+    bool given = recipe->alpha == recipe->alpha;
+    return (struct adapter_file_config){
+        .rank = recipe->rank,
+        .alpha = given ? recipe->alpha : 2 * (double)recipe->rank,
+        .dropout = recipe->dropout > 0 ? recipe->dropout : 0,
+        .rank_stabilized = recipe->rslora,
+    };
 }
 
 // --- all ---------------------------------------------------------------------
@@ -186,6 +254,14 @@ static enum err check(const struct transformer *t)
         return fail(ERR_USAGE,
                     "the engine trains neither adapters on the head nor embeddings beside "
                     "adapters; leave head out of --targets");
+    struct model_linear router = { .name = "router", .role = MODEL_ROUTER };
+    if (!full && t->decoder->model.experts && recipe_targets(s->recipe, &router))
+        return fail(ERR_USAGE,
+                    "the engine trains no adapter on a router; leave it out of --targets");
+    if (t->decoder->model.experts && !t->device->backend->route_forward)
+        return fail(ERR_UNAVAILABLE,
+                    "%s: has experts, which the engine trains only on the CPU so far: --device cpu",
+                    t->decoder->kind);
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE,
                     "--states bf16 needs --method full and --precision bf16; adapters are "
@@ -200,7 +276,8 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     const struct model *m = &t->decoder->model;
     const struct recipe *recipe = t->setup.recipe;
     TRY(check(t));
-    t->parameter_room = (size_t)(m->layers * (4 + 4 * LINEARS) + 3);
+    t->parameter_room =
+        (size_t)(m->layers * (5 + 4 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
     t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
@@ -211,7 +288,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
                   ? t->embedding
                   : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     group_parameters(t, arena);
-    double rank = (double)recipe->rank, alpha = recipe->alpha;
-    t->adapter_scale = (alpha == alpha ? alpha : 2 * rank) / (rank > 0 ? rank : 1);
+    struct adapter_file_config adapters = transformer_adapter_config(recipe);
+    t->adapter_scale = recipe->rank > 0 ? adapter_file_scale(&adapters) : 1;
     return OK;
 }

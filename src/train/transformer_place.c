@@ -38,6 +38,11 @@ static enum dtype exact_type(const struct transformer *t)
     return t->setup.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 // --- weights -----------------------------------------------------------------
 
 static bool is_adapter(const struct parameter_group *group)
@@ -266,10 +271,13 @@ struct slot {
     int64_t rows, columns;
 };
 
-// Places a tensor for the layer if it is kept, otherwise uses the one that all layers share.
+// Places a tensor for the layer if it is kept, otherwise uses the one that all layers share. A
+// tensor without columns is one that the layer does not have.
 static void place_slot(struct transformer *t, bool kept, struct slot slot)
 {
     bool placed = slot.common->rows > 0;
+    if (!slot.columns)
+        return;
     if (kept)
         *slot.own = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, slot.name, slot.dtype, slot.rows,
                                   slot.columns);
@@ -300,15 +308,69 @@ static void place_low_rank(struct transformer *t, struct transformer_layer *l)
     }
 }
 
+static int64_t most_rank(const struct transformer *t, enum transformer_projection which)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < t->decoder->model.layers; i++)
+        most = larger(most, t->layers[i].projections[which].rank);
+    return most;
+}
+
+// What backward needs of a router's choice is small and always kept.
+static void place_routing(struct transformer *t, struct mixture *m)
+{
+    int64_t choices = transformer_expert_rows(t), experts = t->decoder->model.experts;
+    bool kept = !t->setup.only_forward;
+    struct routing *common = &t->common.mixture.routing;
+    if (kept || !common->chosen) {
+        int32_t *at = blocks_take(&t->blocks, kept ? BLOCKS_ACTIVATIONS : BLOCKS_WORKSPACE,
+                                  "expert choices", (3 * choices + experts) * (int64_t)sizeof *at);
+        *common = (struct routing){ .chosen = t->decoder->model.experts_active,
+                                    .normalises = t->decoder->normalises_experts };
+        if (at) {
+            common->experts = at;
+            common->slots = at + choices;
+            common->rows = at + 2 * choices;
+            common->counts = at + 3 * choices;
+        }
+    }
+    m->routing = *common;
+}
+
+static void place_mixture(struct transformer *t, struct transformer_layer *l)
+{
+    const struct model *model = &t->decoder->model;
+    struct mixture *m = &l->mixture, *c = &t->common.mixture;
+    enum dtype type = t->setup.compute, exact = exact_type(t);
+    int64_t N = transformer_expert_rows(t), F = model->expert_width;
+    int64_t gate_rank = m->experts[0].gate.rank, down_rank = m->experts[0].down.rank;
+    bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
+    bool gate = trains && l->level < RECOMPUTE_GATE;
+    place_routing(t, m);
+    place_slot(t, trains,
+               (struct slot){ &m->probabilities, &c->probabilities, "expert probabilities", exact,
+                              t->setup.tokens, model->experts });
+    place_slot(t, trains, (struct slot){ &m->weights, &c->weights, "expert weights", exact, N, 1 });
+    place_slot(
+        t, norms,
+        (struct slot){ &m->rows, &c->rows, "expert inputs", type, N, model->width + gate_rank });
+    place_slot(t, gate,
+               (struct slot){ &m->gate_up, &c->gate_up, "expert gate and up", type, N,
+                              2 * F + gate_rank });
+    place_slot(t, norms,
+               (struct slot){ &m->activated, &c->activated, "expert activations", type, N,
+                              F + down_rank });
+}
+
 static void place_layer(struct transformer *t, struct transformer_layer *l)
 {
     struct transformer_layer *c = &t->common;
     const struct model *m = &t->decoder->model;
     const struct projection *p = l->projections;
     enum dtype type = t->setup.compute, exact = exact_type(t);
-    int64_t T = t->setup.tokens, C = m->width, F = m->ffn_width;
+    int64_t T = t->setup.tokens, C = m->width, F = l->mixture.experts ? 0 : m->ffn_width;
     int64_t Q = model_query_width(m), K = model_key_width(m);
-    int64_t to_qkv = C + p[PROJECTION_QKV].rank, to_gate = C + p[PROJECTION_GATE].rank;
+    int64_t to_qkv = C + p[PROJECTION_QKV].rank, to_gate = C + most_rank(t, PROJECTION_GATE);
     int64_t to_down = F + p[PROJECTION_DOWN].rank, to_o = Q + p[PROJECTION_O].rank;
     bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
     bool gate = trains && l->level < RECOMPUTE_GATE, block = trains && l->level < RECOMPUTE_BLOCK;
@@ -331,6 +393,8 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
     };
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         place_slot(t, slots[i].kept, slots[i].slot);
+    if (l->mixture.experts)
+        place_mixture(t, l);
     l->rotated = tensor_columns(l->qkv, 0, Q + K);
     if (l->q_norm) {
         place_slot(t, norms,
@@ -344,11 +408,6 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
 }
 
 // --- workspace ---------------------------------------------------------------
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t head_rows(const struct transformer *t)
 {
@@ -369,37 +428,80 @@ static struct tensor work(struct transformer *t, const char *name, enum dtype dt
 static void place_backward(struct transformer *t)
 {
     const struct model *m = &t->decoder->model;
-    const struct projection *p = t->layers[0].projections;
     struct transformer_scratch *s = &t->scratch;
     enum dtype type = t->setup.compute;
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
     s->dx = work(t, "residual gradient", type, T,
-                 m->width + larger(p[PROJECTION_O].rank, p[PROJECTION_DOWN].rank));
-    s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + p[PROJECTION_QKV].rank);
+                 m->width + larger(most_rank(t, PROJECTION_O), most_rank(t, PROJECTION_DOWN)));
+    s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + most_rank(t, PROJECTION_QKV));
     s->dattended = work(t, "attention gradient", type, T, Q);
-    s->dactivated = work(t, "activation gradient", type, T, m->ffn_width);
+    if (model_layers(m, MODEL_DENSE))
+        s->dactivated = work(t, "activation gradient", type, T, m->ffn_width);
     s->dpicked = work(t, "labelled rows", type, t->setup.labelled, m->width);
+}
+
+static const struct mixture *first_mixture(const struct transformer *t)
+{
+    for (int64_t i = 0; i < t->decoder->model.layers; i++)
+        if (t->layers[i].mixture.experts)
+            return &t->layers[i].mixture;
+    return NULL;
+}
+
+static void place_expert_scratch(struct transformer *t)
+{
+    const struct mixture *mixture = first_mixture(t);
+    const struct model *m = &t->decoder->model;
+    struct transformer_scratch *s = &t->scratch;
+    enum dtype type = t->setup.compute;
+    int64_t N = transformer_expert_rows(t);
+    if (!mixture)
+        return;
+    s->router_logits = work(t, "router logits", type, t->setup.tokens, m->experts);
+    s->expert_rows = work(t, "expert outputs", type, N, m->width + mixture->experts[0].down.rank);
+    if (t->decoder->balance > 0) {
+        s->load = work(t, "expert loads", DTYPE_F64, 2, m->experts);
+        s->dprobabilities = work(t, "expert loads", DTYPE_F64, 1, m->experts);
+    }
+    if (t->setup.only_forward)
+        return;
+    s->dexpert_activated = work(t, "expert activation gradient", type, N, m->expert_width);
+    s->dexpert_weights = work(t, "expert weight gradient", exact_type(t), N, 1);
+}
+
+struct widest {
+    int64_t in, in_or_out, elements; // of any projection; elements: of its stacked block
+};
+
+static void widen(struct widest *widest, const struct projection *p)
+{
+    widest->in = larger(widest->in, p->in);
+    widest->in_or_out = larger(widest->in_or_out, larger(p->in, p->out));
+    widest->elements = larger(widest->elements, (p->in + p->rank) * (p->out + p->rank));
 }
 
 static void place_widest(struct transformer *t)
 {
     const struct recipe *recipe = t->setup.recipe;
     struct transformer_scratch *s = &t->scratch;
-    int64_t widest_in = 0, widest = 0, largest = 0;
-    for (int i = 0; i < PROJECTIONS; i++) {
-        const struct projection *p = &t->layers[0].projections[i];
-        widest_in = larger(widest_in, p->in);
-        widest = larger(widest, larger(p->in, p->out));
-        largest = larger(largest, (p->in + p->rank) * (p->out + p->rank));
+    struct widest widest = { 0 };
+    const struct mixture *mixture = first_mixture(t);
+    for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
+        for (int i = 0; i < PROJECTIONS; i++)
+            widen(&widest, &t->layers[layer].projections[i]);
+    if (mixture) {
+        widen(&widest, &mixture->experts[0].gate);
+        widen(&widest, &mixture->experts[0].down);
     }
     if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
-        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
-        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest_in);
+        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest.in);
+        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest.in);
     }
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
-        s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, largest);
+        s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);
     if (t->setup.fp8)
-        s->input = place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest);
+        s->input =
+            place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest.in_or_out);
 }
 
 static void place_batch(struct transformer *t)
@@ -430,6 +532,7 @@ static void place_scratch(struct transformer *t)
     s->losses = work(t, "losses", exact_type(t), larger(t->setup.labelled, 1), 1);
     if (!t->setup.only_forward)
         place_backward(t);
+    place_expert_scratch(t);
     place_widest(t);
     place_batch(t);
     s->attention = blocks_take(&t->blocks, BLOCKS_WORKSPACE, "attention", t->attention_bytes);

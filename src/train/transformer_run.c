@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-static const struct backend *ops(const struct transformer *t)
-{
-    return t->device->backend;
-}
-
-// The rows of this micro-batch; tensors have room for the largest one.
-static struct tensor first_rows(struct tensor tensor, int64_t rows)
-{
-    return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
-}
-
 static struct tensor none(void)
 {
     return (struct tensor){ 0 };
@@ -104,13 +93,22 @@ static struct scaled in_fp8(struct transformer *t, struct tensor x)
     return out;
 }
 
-// y = x Wᵀ + z Bᵀ + bias. x is (T, in + rank); its last columns become z.
-static void project(struct transformer *t, const struct micro_batch *batch, struct projection *p,
-                    struct tensor y, struct tensor x)
+static struct tensor first_factors(const struct projection *p, struct tensor block)
 {
-    struct tensor block = transformer_stacked(t, p);
-    struct tensor a =
-        block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
+    return block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
+}
+
+void transformer_low_rank(struct transformer *t, const struct micro_batch *batch,
+                          struct projection *p, struct tensor x)
+{
+    if (p->rank)
+        compute_low_rank(t, batch, p, first_factors(p, transformer_stacked(t, p)), x);
+}
+
+void transformer_project(struct transformer *t, const struct micro_batch *batch,
+                         struct projection *p, struct tensor y, struct tensor x)
+{
+    struct tensor block = transformer_stacked(t, p), a = first_factors(p, block);
     if (p->rank)
         compute_low_rank(t, batch, p, a, x);
     note_linears(t, p, x.rows);
@@ -198,9 +196,9 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
 }
 
 // Gradients of the input and of the trained weights. dy is (T, out + rank), x (T, in + rank).
-static void project_backward(struct transformer *t, const struct micro_batch *batch,
-                             struct projection *p, struct tensor dx, struct tensor dy,
-                             struct tensor x)
+void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
+                                  struct projection *p, struct tensor dx, struct tensor dy,
+                                  struct tensor x)
 {
     struct tensor block = transformer_stacked(t, p), dy_only = tensor_columns(dy, 0, p->out);
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
@@ -298,14 +296,15 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
     int64_t n = batch->tokens, Q = model_query_width(&t->decoder->model);
     struct attention shape = attention_shape(t, batch, l->window);
     struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
-    project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
+    transformer_project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
     rotate(t, batch, l);
     struct heads rotated = heads_of(t, first_rows(l->rotated, n));
     transformer_note(t, "attention", attention_flops(t, batch, l->window));
     ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
                               rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
                               t->scratch.attention);
-    project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n), attended);
+    transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n),
+                        attended);
 }
 
 // --- forward -----------------------------------------------------------------
@@ -328,19 +327,39 @@ static struct tensor input_of(const struct transformer *t, struct tensor x)
 static void gate(struct transformer *t, const struct micro_batch *batch,
                  struct transformer_layer *l)
 {
+    if (l->mixture.experts) {
+        transformer_experts_gate(t, batch, l);
+        return;
+    }
     int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
-    project(t, batch, &l->projections[PROJECTION_GATE],
-            tensor_columns(first_rows(l->gate_up, n), 0, 2 * F), first_rows(l->middle_normed, n));
+    transformer_project(t, batch, &l->projections[PROJECTION_GATE],
+                        tensor_columns(first_rows(l->gate_up, n), 0, 2 * F),
+                        first_rows(l->middle_normed, n));
 }
 
 static void activate(struct transformer *t, const struct micro_batch *batch,
                      struct transformer_layer *l)
 {
+    if (l->mixture.experts) {
+        transformer_experts_activate(t, batch, l);
+        return;
+    }
     int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
     struct tensor gate_up = first_rows(l->gate_up, n);
     transformer_note(t, "activation", 0);
     ops(t)->swiglu_forward(t->device, tensor_columns(first_rows(l->activated, n), 0, F),
-                           tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F));
+                           tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F), none());
+}
+
+static void down(struct transformer *t, const struct micro_batch *batch,
+                 struct transformer_layer *l)
+{
+    if (l->mixture.experts)
+        transformer_experts_down(t, batch, l);
+    else
+        transformer_project(t, batch, &l->projections[PROJECTION_DOWN],
+                            first_rows(t->scratch.branch, batch->tokens),
+                            first_rows(l->activated, batch->tokens));
 }
 
 // From the layer's normalised input to its activation: everything but the down projection.
@@ -352,6 +371,8 @@ static void run_block(struct transformer *t, const struct micro_batch *batch,
     norm(t, "mlp_norm", l->mlp_norm, first_rows(l->middle, n),
          input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
          first_rows(l->input, n), first_rows(t->scratch.branch, n));
+    if (l->mixture.experts && t->phase != STEP_RECOMPUTE)
+        transformer_route(t, batch, l);
     gate(t, batch, l);
     activate(t, batch, l);
 }
@@ -379,6 +400,8 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     struct tensor branch = first_rows(t->scratch.branch, n);
     struct tensor residual = first_rows(t->layers[0].input, n), added = none();
     upload_batch(t, batch);
+    if (t->scratch.load.at)
+        ops(t)->zero(t->device, t->scratch.load);
     t->phase = STEP_FORWARD;
     transformer_note(t, "embedding", 0);
     ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
@@ -387,7 +410,7 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
         norm(t, "attention_norm", l->attention_norm, first_rows(l->input, n),
              input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n), residual, added);
         run_block(t, batch, l);
-        project(t, batch, &l->projections[PROJECTION_DOWN], branch, first_rows(l->activated, n));
+        down(t, batch, l);
         residual = first_rows(l->middle, n);
         added = branch;
     }
@@ -414,9 +437,13 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
             rotate(t, batch, l);
         norm(t, "mlp_norm", l->mlp_norm, none(), input_of(t, first_rows(l->middle_normed, n)),
              first_rows(l->middle_rms, n), first_rows(l->middle, n), none());
-        if (l->level == RECOMPUTE_GATE)
-            gate(t, batch, l);
-        activate(t, batch, l);
+        if (l->mixture.experts) {
+            transformer_experts_recompute(t, batch, l);
+        } else {
+            if (l->level == RECOMPUTE_GATE)
+                gate(t, batch, l);
+            activate(t, batch, l);
+        }
     }
     t->phase = STEP_BACKWARD;
 }
@@ -431,24 +458,36 @@ static void norm_backward(struct transformer *t, const char *name, struct parame
     ops(t)->norm_backward(t->device, dx, weight->gradient, residual, dout, x, rms, weight->value);
 }
 
-static void feed_forward_backward(struct transformer *t, const struct micro_batch *batch,
-                                  struct transformer_layer *l)
+// From the gradient of the residual stream to that of middle_normed, in the branch.
+static void dense_backward(struct transformer *t, const struct micro_batch *batch,
+                           struct transformer_layer *l)
 {
     int64_t n = batch->tokens, C = t->decoder->model.width, F = t->decoder->model.ffn_width;
     struct projection *down = &l->projections[PROJECTION_DOWN];
-    struct tensor dx = first_rows(t->scratch.dx, n), back = first_rows(t->scratch.branch, n);
     struct tensor gate_up = first_rows(l->gate_up, n);
     struct tensor gate_ = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
     struct tensor dactivated = first_rows(t->scratch.dactivated, n);
-    project_backward(t, batch, down, dactivated, tensor_columns(dx, 0, C + down->rank),
-                     first_rows(l->activated, n));
+    transformer_project_backward(t, batch, down, dactivated,
+                                 tensor_columns(first_rows(t->scratch.dx, n), 0, C + down->rank),
+                                 first_rows(l->activated, n));
     transformer_note(t, "activation", 0);
-    ops(t)->swiglu_backward(t->device, gate_, up, dactivated, gate_, up);
-    project_backward(t, batch, &l->projections[PROJECTION_GATE], back, gate_up,
-                     first_rows(l->middle_normed, n));
-    dx = input_of(t, dx);
-    norm_backward(t, "mlp_norm", l->mlp_norm, dx, dx, back, first_rows(l->middle, n),
-                  first_rows(l->middle_rms, n));
+    ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none());
+    transformer_project_backward(t, batch, &l->projections[PROJECTION_GATE],
+                                 first_rows(t->scratch.branch, n), gate_up,
+                                 first_rows(l->middle_normed, n));
+}
+
+static void feed_forward_backward(struct transformer *t, const struct micro_batch *batch,
+                                  struct transformer_layer *l)
+{
+    int64_t n = batch->tokens;
+    struct tensor dx = input_of(t, first_rows(t->scratch.dx, n));
+    if (l->mixture.experts)
+        transformer_experts_backward(t, batch, l);
+    else
+        dense_backward(t, batch, l);
+    norm_backward(t, "mlp_norm", l->mlp_norm, dx, dx, first_rows(t->scratch.branch, n),
+                  first_rows(l->middle, n), first_rows(l->middle_rms, n));
 }
 
 static void rotate_backward(struct transformer *t, const struct micro_batch *batch,
@@ -477,14 +516,15 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     struct tensor attended = first_rows(l->attended, n);
     struct attention shape = attention_shape(t, batch, l->window);
     struct heads d = heads_of(t, dqkv), rotated = heads_of(t, first_rows(l->rotated, n));
-    project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank), attended);
+    transformer_project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank),
+                                 attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
     ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
                                first_rows(l->lse, n), rotated.q, rotated.k,
                                heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
     rotate_backward(t, batch, l, d);
-    project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
-                     first_rows(l->normed, n));
+    transformer_project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
+                                 first_rows(l->normed, n));
     dx = input_of(t, dx);
     norm_backward(t, "attention_norm", l->attention_norm, dx, dx, back, first_rows(l->input, n),
                   first_rows(l->input_rms, n));

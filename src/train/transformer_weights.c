@@ -7,16 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-static const struct backend *ops(const struct transformer *t)
-{
-    return t->device->backend;
-}
-
+// Files hold the weights in about the order of the list, and a mixture of experts has tens of
+// thousands of them: the search goes on from where the last one ended.
 struct parameter *transformer_find(struct transformer *t, const char *name)
 {
-    for (size_t i = 0; i < t->parameter_count; i++)
-        if (!strcmp(t->parameters[i].name, name))
-            return &t->parameters[i];
+    for (size_t i = 0; i < t->parameter_count; i++) {
+        size_t at = (t->found + i) % t->parameter_count;
+        if (!strcmp(t->parameters[at].name, name)) {
+            t->found = at;
+            return &t->parameters[at];
+        }
+    }
     return NULL;
 }
 

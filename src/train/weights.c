@@ -26,14 +26,45 @@ static const struct spelling spellings[] = {
     { "mlp_norm", "post_attention_layernorm" },
     { "q_norm", "self_attn.q_norm" },
     { "k_norm", "self_attn.k_norm" },
+    { "router", "mlp.gate" },
+    { "expert_gate", "mlp.experts.%lld.gate_proj" },
+    { "expert_up", "mlp.experts.%lld.up_proj" },
+    { "expert_down", "mlp.experts.%lld.down_proj" },
 };
 
-static const char *spelled(const char *ours)
+static const struct spelling mixtral_spellings[] = {
+    { "router", "block_sparse_moe.gate" },
+    { "expert_gate", "block_sparse_moe.experts.%lld.w1" },
+    { "expert_up", "block_sparse_moe.experts.%lld.w3" },
+    { "expert_down", "block_sparse_moe.experts.%lld.w2" },
+};
+
+static const char *find_spelling(const struct spelling *list, size_t count, const char *ours)
 {
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
-        if (!strcmp(spellings[i].ours, ours))
-            return spellings[i].theirs;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(list[i].ours, ours))
+            return list[i].theirs;
     return NULL;
+}
+
+// Of the two mixtures of experts that are trained here, Mixtral is the one without norms on q and
+// k (foreign_part() refuses the others).
+const char *weights_path(struct arena *arena, const struct model *model, const char *part,
+                         int64_t layer, int64_t expert)
+{
+    enum { COUNT = sizeof spellings / sizeof *spellings };
+    enum { MIXTRAL_COUNT = sizeof mixtral_spellings / sizeof *mixtral_spellings };
+    const char *theirs = model->qk_norm == MODEL_QK_NONE
+                             ? find_spelling(mixtral_spellings, MIXTRAL_COUNT, part)
+                             : NULL;
+    theirs = theirs ? theirs : find_spelling(spellings, COUNT, part);
+    if (!theirs)
+        return NULL;
+    const char *number = strstr(theirs, "%lld"); // of the expert
+    return number ? text_format(arena, "model.layers.%lld.%.*s%lld%s", (long long)layer,
+                                (int)(number - theirs), theirs, (long long)expert,
+                                number + strlen("%lld"))
+                  : text_format(arena, "model.layers.%lld.%s", (long long)layer, theirs);
 }
 
 int64_t weights_elements(const struct weights_slot *slot)
@@ -61,44 +92,55 @@ static void add(struct list *list, const char *name, const char *file_name, cons
         .file_name = file_name,
         .part = part,
         .layer = layer,
+        .expert = -1,
         .rank = columns ? 2 : 1,
         .shape = { rows, columns },
         .type = list->type,
     };
 }
 
-static void add_of_layer(struct list *list, const char *part, int64_t layer, int64_t rows,
-                         int64_t columns, bool bias)
+static void add_of_layer(struct list *list, const struct model *model, const char *part,
+                         int64_t layer, int64_t expert, int64_t rows, int64_t columns, bool bias)
 {
-    const char *theirs = spelled(part);
+    const char *number = expert < 0 ? "" : text_format(list->arena, ".%lld", (long long)expert);
     add(list,
-        text_format(list->arena, "layers.%lld.%s%s", (long long)layer, part, bias ? ".bias" : ""),
-        text_format(list->arena, "model.layers.%lld.%s.%s", (long long)layer, theirs,
+        text_format(list->arena, "layers.%lld.%s%s%s", (long long)layer, part, number,
+                    bias ? ".bias" : ""),
+        text_format(list->arena, "%s.%s", weights_path(list->arena, model, part, layer, expert),
                     bias ? "bias" : "weight"),
         part, layer, rows, columns);
     list->slots[list->count - 1].bias = bias;
+    list->slots[list->count - 1].expert = expert;
 }
 
 static void add_layer(struct list *list, const struct model *model, int64_t layer)
 {
     struct model_linear linears[MODEL_LINEARS];
     struct model_norm norms[MODEL_NORMS];
-    size_t linear_count = model_linears(model, MODEL_DENSE, linears);
+    size_t linear_count = model_linears(model, model_layer(model, layer), linears);
     size_t norm_count = model_norms(model, norms);
     for (size_t i = 0; i < norm_count; i++)
-        add_of_layer(list, norms[i].name, layer, norms[i].size, 0, false);
+        add_of_layer(list, model, norms[i].name, layer, -1, norms[i].size, 0, false);
     for (size_t i = 0; i < linear_count; i++) {
         const struct model_linear *l = &linears[i];
-        add_of_layer(list, l->name, layer, l->out, l->in, false);
+        bool routed = l->role == MODEL_EXPERT;
+        for (int64_t j = 0; j < l->count; j++)
+            add_of_layer(list, model, l->name, layer, routed ? j : -1, l->out, l->in, false);
         if (l->bias)
-            add_of_layer(list, l->name, layer, l->out, 0, true);
+            add_of_layer(list, model, l->name, layer, -1, l->out, 0, true);
     }
 }
 
-// What a model has that Llama, Mistral, Qwen 2 and Qwen 3 have not; NULL: nothing.
+static size_t most_in_layer(const struct model *model)
+{
+    return MODEL_NORMS + 2 * MODEL_LINEARS + 3 * (size_t)model->experts;
+}
+
+// What a model has that the engine's models have not; NULL: nothing.
 static const char *foreign_part(const struct model *m)
 {
-    return m->experts                     ? "experts"
+    return m->shared_width                ? "shared experts"
+           : m->router_bias               ? "a bias on its router"
            : m->kv_lora_rank              ? "latent attention"
            : m->norm != MODEL_RMS_NORM    ? "norms other than RMS"
            : m->norms_per_layer != 2      ? "other than two norms in a layer"
@@ -120,10 +162,12 @@ enum err weights_list(struct weights_slot **out, size_t *count, struct arena *ar
 {
     const char *foreign = foreign_part(model);
     if (foreign)
-        return fail(ERR_UNAVAILABLE,
-                    "%s: has %s; the engine trains Llama, Mistral, Qwen 2 and Qwen 3 shapes",
-                    model->name, foreign);
-    size_t room = 3 + (size_t)model->layers * (MODEL_NORMS + 2 * MODEL_LINEARS);
+        return fail(
+            ERR_UNAVAILABLE,
+            "%s: has %s; the engine trains shapes of Llama, Mistral, Mixtral, Qwen 2, Qwen 3 and "
+            "Qwen 3 MoE",
+            model->name, foreign);
+    size_t room = 3 + (size_t)model->layers * most_in_layer(model);
     struct list list = { arena, ARENA_NEW(arena, struct weights_slot, room), 0, type };
     add(&list, "embedding", "model.embed_tokens.weight", "embedding", -1, model->vocabulary,
         model->width);
@@ -180,7 +224,8 @@ static enum err map_item(struct weights *w, struct arena *arena, struct weights_
 
 static enum err read_config(struct weights *w, struct arena *arena)
 {
-    static const char *const families[] = { "llama", "mistral", "qwen2", "qwen3" };
+    static const char *const families[] = { "llama", "mistral", "qwen2",
+                                            "qwen3", "mixtral", "qwen3_moe" };
     const char *path = text_format(arena, "%s/config.json", w->folder);
     struct text json;
     // A copy: texts of the model point into it.
@@ -190,8 +235,8 @@ static enum err read_config(struct weights *w, struct arena *arena)
         if (!strcmp(w->model.family, families[i]))
             return OK;
     return fail(ERR_UNAVAILABLE,
-                "%s: the engine cannot train model_type \"%s\"; it trains llama, mistral, qwen2 "
-                "and qwen3",
+                "%s: the engine cannot train model_type \"%s\"; it trains llama, mistral, qwen2, "
+                "qwen3, mixtral and qwen3_moe",
                 path, w->model.family);
 }
 

@@ -21,10 +21,12 @@
 #include "train/nf4.h"
 
 struct weights_slot {
-    const char *name;      // "embedding", "layers.3.q", "layers.3.q.bias", "final_norm", "head"
+    const char *name;      // "embedding", "layers.3.q", "layers.3.q.bias", "final_norm", "head",
+                           // "layers.3.expert_up.5" of expert 5
     const char *file_name; // "model.layers.3.self_attn.q_proj.weight"
     const char *part;      // of model_linears() or model_norms(), "embedding", "final_norm", "head"
     int64_t layer;         // -1: of no layer
+    int64_t expert;        // -1: of no expert
     bool bias;
     int rank; // 2, or 1 for norms and biases
     int64_t shape[2];
@@ -32,6 +34,11 @@ struct weights_slot {
 };
 
 int64_t weights_elements(const struct weights_slot *slot);
+
+// The path of a linear or norm of a layer in files: "model.layers.3.self_attn.q_proj". part is of
+// model_linears() or model_norms(); an expert's linears have its number, others -1.
+const char *weights_path(struct arena *arena, const struct model *model, const char *part,
+                         int64_t layer, int64_t expert);
 
 // What PEFT calls the module: the file's name without ".weight".
 const char *weights_module(struct arena *arena, const struct weights_slot *slot);

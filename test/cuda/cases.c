@@ -225,9 +225,10 @@ static void swiglu(struct parity *p)
 {
     struct tensor gate = random_like(p), up = random_like(p), out = room_like(p);
     struct tensor dout = random_like(p), dgate = room_like(p), dup = room_like(p);
-    p->op->swiglu_forward(p->device, out, gate, up);
-    p->op->swiglu_backward(p->device, dgate, dup, dout, gate, up);
-    p->op->swiglu_backward(p->device, gate, up, dout, gate, up); // in place
+    struct tensor none = { 0 };
+    p->op->swiglu_forward(p->device, out, gate, up, none);
+    p->op->swiglu_backward(p->device, dgate, dup, none, dout, gate, up, none);
+    p->op->swiglu_backward(p->device, gate, up, none, dout, gate, up, none); // in place
     parity_output(p, out);
     parity_output(p, dgate);
     parity_output(p, dup);

@@ -151,14 +151,16 @@ static void norm_weight(struct bench *b)
 static void swiglu_forward(struct bench *b)
 {
     struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
-    b->op->swiglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up);
+    b->op->swiglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up,
+                          (struct tensor){ 0 });
 }
 
 static void swiglu_backward(struct bench *b)
 {
     struct tensor gate = tensor_columns(b->t[1], 0, FORWARD);
     struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
-    b->op->swiglu_backward(b->gpu, gate, up, b->t[0], gate, up);
+    struct tensor none = { 0 };
+    b->op->swiglu_backward(b->gpu, gate, up, none, b->t[0], gate, up, none);
 }
 
 static void rotary(struct bench *b)

@@ -189,24 +189,120 @@ TEST(attention_sees_its_document_up_to_itself_within_the_window)
 // --- activation --------------------------------------------------------------
 
 struct swiglu_case {
-    struct tensor out, gate, up, cotangent;
+    struct tensor out, gate, up, cotangent, weight;
 };
 
 static double swiglu_loss(void *context)
 {
     struct swiglu_case *s = context;
-    OP(swiglu_forward)(gradient_device(), s->out, s->gate, s->up);
+    OP(swiglu_forward)(gradient_device(), s->out, s->gate, s->up, s->weight);
     return gradient_dot(s->out, s->cotangent);
 }
 
 TEST(swiglu_backward_is_the_gradient_in_place)
 {
-    struct swiglu_case s = { gradient_random(3, 100, 0), gradient_random(3, 100, 1),
-                             gradient_random(3, 100, 2), gradient_random(3, 100, 3) };
+    struct swiglu_case s = { .out = gradient_random(3, 100, 0),
+                             .gate = gradient_random(3, 100, 1),
+                             .up = gradient_random(3, 100, 2),
+                             .cotangent = gradient_random(3, 100, 3) };
     struct tensor dgate = gradient_random(3, 100, 1), dup = gradient_random(3, 100, 2);
-    OP(swiglu_backward)(gradient_device(), dgate, dup, s.cotangent, dgate, dup);
+    struct tensor dweight = { 0 };
+    OP(swiglu_backward)(gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight);
     gradient_check(s.gate, dgate, swiglu_loss, &s);
     gradient_check(s.up, dup, swiglu_loss, &s);
+}
+
+TEST(swiglu_backward_of_weighted_rows_is_the_gradient)
+{
+    struct swiglu_case s = { gradient_random(3, 300, 0), gradient_random(3, 300, 1),
+                             gradient_random(3, 300, 2), gradient_random(3, 300, 3),
+                             gradient_random(3, 1, 4) };
+    struct tensor dgate = gradient_random(3, 300, 1), dup = gradient_random(3, 300, 2);
+    struct tensor dweight = gradient_random(3, 1, 5);
+    OP(swiglu_backward)(gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight);
+    gradient_check(s.gate, dgate, swiglu_loss, &s);
+    gradient_check(s.up, dup, swiglu_loss, &s);
+    gradient_check(s.weight, dweight, swiglu_loss, &s);
+}
+
+// --- routers -----------------------------------------------------------------
+
+enum { ROUTED_TOKENS = 7, ROUTED_EXPERTS = 5, ROUTED_CHOSEN = 2 };
+enum { ROUTED_ROWS = ROUTED_TOKENS * ROUTED_CHOSEN };
+
+struct routed_case {
+    struct tensor logits, probabilities, weights, cotangent, load, dprobabilities;
+    struct routing routing;
+    double balance; // scale of the auxiliary loss
+};
+
+static struct routed_case routed_case(bool normalises)
+{
+    int32_t *at = ARENA_NEW(&test_arena, int32_t, 3 * ROUTED_ROWS + ROUTED_EXPERTS);
+    return (struct routed_case){
+        .logits = gradient_random(ROUTED_TOKENS, ROUTED_EXPERTS, 1),
+        .probabilities = gradient_tensor(DTYPE_F64, ROUTED_TOKENS, ROUTED_EXPERTS),
+        .weights = gradient_tensor(DTYPE_F64, ROUTED_ROWS, 1),
+        .cotangent = gradient_random(ROUTED_ROWS, 1, 2),
+        .load = gradient_tensor(DTYPE_F64, 2, ROUTED_EXPERTS),
+        .dprobabilities = gradient_tensor(DTYPE_F64, 1, ROUTED_EXPERTS),
+        .routing = { .chosen = ROUTED_CHOSEN,
+                     .experts = at,
+                     .slots = at + ROUTED_ROWS,
+                     .rows = at + 2 * ROUTED_ROWS,
+                     .counts = at + 3 * ROUTED_ROWS,
+                     .normalises = normalises },
+        .balance = 0.5,
+    };
+}
+
+static double routed_loss(void *context)
+{
+    struct routed_case *c = context;
+    double balance = 0;
+    OP(zero)(gradient_device(), c->load);
+    OP(route_forward)
+    (gradient_device(), c->probabilities, c->weights, &c->routing, c->load, c->logits);
+    OP(balance)
+    (gradient_device(), tensor_of(&balance, DTYPE_F64, 1, 1), c->dprobabilities, c->load,
+     ROUTED_TOKENS, c->balance, c->balance);
+    return gradient_dot(c->weights, c->cotangent) + balance;
+}
+
+TEST(router_backward_is_the_gradient_of_weights_and_of_the_auxiliary_loss)
+{
+    for (int normalises = 0; normalises < 2; normalises++) {
+        struct routed_case c = routed_case(normalises);
+        struct tensor dlogits = gradient_tensor(DTYPE_F64, ROUTED_TOKENS, ROUTED_EXPERTS);
+        routed_loss(&c);
+        OP(route_backward)
+        (gradient_device(), dlogits, c.cotangent, c.probabilities, c.weights, &c.routing,
+         c.dprobabilities);
+        gradient_check(c.logits, dlogits, routed_loss, &c);
+    }
+}
+
+TEST(router_sorts_the_copies_of_tokens_by_expert_and_adds_them_up)
+{
+    struct routed_case c = routed_case(true);
+    struct tensor x = gradient_random(ROUTED_TOKENS, 3, 3),
+                  y = gradient_random(ROUTED_TOKENS, 3, 4);
+    struct tensor rows = gradient_tensor(DTYPE_F64, ROUTED_ROWS, 3);
+    const struct routing *r = &c.routing;
+    routed_loss(&c);
+    int32_t row = 0;
+    for (int32_t e = 0; e < ROUTED_EXPERTS; e++)
+        for (int32_t i = 0, before = -1; i < r->counts[e]; i++, row++) {
+            const int32_t *choices = r->experts + r->rows[row] * ROUTED_CHOSEN;
+            CHECK(choices[0] == e || choices[1] == e);
+            CHECK(r->rows[row] > before);
+            before = r->rows[row];
+        }
+    CHECK(row == ROUTED_ROWS);
+    OP(gather)(gradient_device(), rows, x, r->rows);
+    OP(combine)(gradient_device(), y, rows, r);
+    for (int64_t i = 0; i < tensor_count(x); i++)
+        CHECK_NEAR(*gradient_at(y, i), ROUTED_CHOSEN * *gradient_at(x, i), 1e-12);
 }
 
 // --- products ----------------------------------------------------------------

@@ -74,6 +74,42 @@ TEST(decoder_written_reads_back)
         CHECK(back.frequencies[i] == d.frequencies[i]);
 }
 
+#define EXPERTS                                                                    \
+    ", \"num_experts\": 6, \"num_local_experts\": 6, \"num_experts_per_tok\": 3, " \
+    "\"moe_intermediate_size\": 20, \"mlp_only_layers\": [0], \"decoder_sparse_step\": 1"
+
+TEST(decoder_weighs_experts_as_its_config_says)
+{
+    struct decoder d;
+    CHECK(!read_with(&d, "mixtral", EXPERTS));
+    CHECK(d.normalises_experts && d.balance == 0);
+    CHECK(!read_with(&d, "qwen3_moe", EXPERTS));
+    CHECK(!d.normalises_experts); // what transformers assumes; published configs set it
+    CHECK(!read_with(&d, "qwen3_moe", EXPERTS ", \"norm_topk_prob\": true"));
+    CHECK(d.normalises_experts);
+    CHECK(!read_with(&d, "mixtral", EXPERTS ", \"output_router_logits\": true"));
+    CHECK(d.balance == 0.001);
+}
+
+TEST(decoder_with_experts_written_reads_back)
+{
+    static const char *const kinds[] = { "mixtral", "qwen3_moe" };
+    for (int i = 0; i < 2; i++) {
+        struct decoder d, back;
+        CHECK(!read_with(&d, kinds[i],
+                         EXPERTS ", \"norm_topk_prob\": true, \"output_router_logits\": true, "
+                                 "\"router_aux_loss_coef\": 0.02"));
+        struct out out = { .arena = &test_arena };
+        struct json_writer w = { .out = &out };
+        decoder_write(&d, &w, "float32");
+        CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
+        CHECK(!strcmp(back.kind, kinds[i]) && back.model.experts == 6);
+        CHECK(back.model.experts_active == 3 && back.model.expert_width == d.model.expert_width);
+        CHECK(back.model.dense_layers == d.model.dense_layers && back.balance == 0.02);
+        CHECK(back.normalises_experts);
+    }
+}
+
 TEST(decoder_gives_windows_to_the_later_layers)
 {
     struct decoder d;

@@ -100,6 +100,25 @@ TEST(transformer_adapter_gradients_are_those_of_the_loss)
     check_model(quantized, 0);
 }
 
+// Every expert computes every token: no difference changes a choice, which has no gradient. What is
+// chosen, and with which weight, is held against transformers (test_goldens.c).
+static struct tiny *smooth_mixture(const char *kind, int method)
+{
+    struct tiny *tiny = tiny_make(kind);
+    tiny->recipe.method = method;
+    tiny->decoder.model.experts_active = tiny->decoder.model.experts;
+    return tiny;
+}
+
+TEST(transformer_gradients_of_experts_are_those_of_the_loss)
+{
+    check_model(smooth_mixture("qwen3_moe", RECIPE_FULL), 0);
+    struct tiny *dropping = smooth_mixture("qwen3_moe", RECIPE_LORA);
+    dropping->recipe.dropout = 0.2;
+    check_model(dropping, 9);
+    check_model(smooth_mixture("mixtral", RECIPE_QLORA), 0);
+}
+
 // --- bitwise -----------------------------------------------------------------
 
 static struct tensor gradients_at(const char *kind, int method, enum dtype compute,
@@ -138,6 +157,9 @@ TEST(transformer_recomputation_changes_no_bit)
     check_levels("qwen3", RECIPE_FULL, DTYPE_F32);
     check_levels("qwen2", RECIPE_FULL, DTYPE_BF16);
     check_levels("qwen3", RECIPE_QLORA, DTYPE_BF16);
+    check_levels("qwen3_moe", RECIPE_FULL, DTYPE_F32);
+    check_levels("qwen3_moe", RECIPE_QLORA, DTYPE_BF16);
+    check_levels("mixtral", RECIPE_LORA, DTYPE_BF16);
 }
 
 static double sum_of(const struct transformer *t, int from, int to)
@@ -225,11 +247,11 @@ TEST(transformer_in_bf16_is_near_fp32)
 
 // --- the plan ----------------------------------------------------------------
 
-TEST(transformer_allocates_what_it_predicts)
+static void check_plan(const char *model)
 {
     for (int method = RECIPE_FULL; method <= RECIPE_QLORA; method++)
         for (int level = 0; level < RECOMPUTE_LEVELS; level++) {
-            struct tiny *tiny = tiny_make("qwen3");
+            struct tiny *tiny = tiny_make(model);
             tiny->recipe.method = method;
             tiny->setup.compute = DTYPE_BF16;
             tiny->setup.level = (enum recompute)level;
@@ -246,6 +268,25 @@ TEST(transformer_allocates_what_it_predicts)
             transformer_release(t);
             CHECK(gradient_device()->allocated_bytes == before);
         }
+}
+
+TEST(transformer_allocates_what_it_predicts)
+{
+    check_plan("qwen3");
+    check_plan("qwen3_moe");
+}
+
+TEST(transformer_refuses_experts_where_the_device_has_no_router)
+{
+    struct backend without = backend_cpu;
+    struct device device = *gradient_device();
+    struct tiny *tiny = tiny_make("mixtral");
+    struct blocks plan;
+    enum recompute level;
+    without.route_forward = NULL;
+    device.backend = &without;
+    CHECK(transformer_plan(&plan, &level, &test_arena, &device, &tiny->setup) == ERR_UNAVAILABLE);
+    CHECK(strstr(error_text(), "mixtral: has experts"));
 }
 
 TEST(transformer_meets_a_budget_layer_by_layer)
@@ -313,10 +354,12 @@ static void compare_steps(const struct step *step, const struct transformer_trac
         // recomputed norm is kept.
         bool fused = !strcmp(op->name, "adapter sum") || !strcmp(op->name, "adapter input") ||
                      (op->phase == STEP_RECOMPUTE && !strcmp(op->name, "residual"));
+        bool of_choice = !strcmp(op->name, "router") || !strcmp(op->name, "top-k") ||
+                         !strcmp(op->name, "combine"); // the choice of experts is kept
         bool elsewhere =
             op->phase == STEP_UPDATE || (op->phase == STEP_RECOMPUTE && level == RECOMPUTE_NORMS &&
                                          !strcmp(op->name, "rotary"));
-        if (!fused && !elsewhere)
+        if (!fused && !elsewhere && !(op->phase == STEP_RECOMPUTE && of_choice))
             test_check(find_traced(trace, op->name, op->phase), "what is listed runs", op->name,
                        (int)op->phase);
     }
@@ -360,4 +403,7 @@ TEST(transformer_runs_the_operations_of_the_step_list)
     check_step("qwen3", RECIPE_LORA, RECOMPUTE_NORMS);
     check_step("llama", RECIPE_FULL, RECOMPUTE_BLOCK);
     check_step("qwen3", RECIPE_LORA, RECOMPUTE_BLOCK);
+    check_step("qwen3_moe", RECIPE_FULL, RECOMPUTE_NONE);
+    check_step("mixtral", RECIPE_LORA, RECOMPUTE_NONE);
+    check_step("qwen3_moe", RECIPE_FULL, RECOMPUTE_BLOCK);
 }

@@ -30,8 +30,9 @@ static int64_t count_parameters(const char *config)
 
 TEST(the_slots_of_each_architecture_are_all_its_parameters)
 {
-    static const char *const configs[] = { tiny_llama, tiny_mistral, tiny_qwen2, tiny_qwen3 };
-    for (int i = 0; i < 4; i++)
+    static const char *const configs[] = { tiny_llama, tiny_mistral, tiny_qwen2,
+                                           tiny_qwen3, tiny_mixtral, tiny_qwen3_moe };
+    for (int i = 0; i < 6; i++)
         CHECK(count_parameters(configs[i]) > 4000);
 }
 
@@ -72,6 +73,12 @@ TEST(weights_have_the_names_of_published_checkpoints)
     CHECK(named(tiny_qwen2, "layers.0.v.bias", "model.layers.0.self_attn.v_proj.bias", 8, 0));
     CHECK(!find_slot(tiny_qwen2, "head") && !find_slot(tiny_llama, "layers.0.v.bias"));
     CHECK(named(tiny_qwen3, "layers.1.k_norm", "model.layers.1.self_attn.k_norm.weight", 8, 0));
+    CHECK(named(tiny_mixtral, "layers.0.expert_up.2",
+                "model.layers.0.block_sparse_moe.experts.2.w3.weight", 24, 16));
+    CHECK(named(tiny_qwen3_moe, "layers.0.up", "model.layers.0.mlp.up_proj.weight", 24, 16));
+    CHECK(named(tiny_qwen3_moe, "layers.1.router", "model.layers.1.mlp.gate.weight", 3, 16));
+    CHECK(named(tiny_qwen3_moe, "layers.1.expert_down.0",
+                "model.layers.1.mlp.experts.0.down_proj.weight", 16, 12));
     CHECK(named(tiny_qwen3, "layers.1.q", "model.layers.1.self_attn.q_proj.weight", 32, 16));
     const char *module = weights_module(&test_arena, find_slot(tiny_llama, "layers.1.q"));
     CHECK(!strcmp(module, "model.layers.1.self_attn.q_proj"));
@@ -188,9 +195,9 @@ TEST(unknown_architectures_are_refused_by_name)
     struct model model = read_model(tiny_llama);
     struct weights_slot *slots;
     size_t count;
-    model.experts = 8;
+    model.shared_width = 8;
     CHECK(weights_list(&slots, &count, &test_arena, &model, STORAGE_F32) == ERR_UNAVAILABLE);
-    CHECK(strstr(error_text(), "has experts"));
+    CHECK(strstr(error_text(), "has shared experts"));
 }
 
 // --- writing -----------------------------------------------------------------

@@ -13,7 +13,9 @@ struct tiny {
     struct transformer transformer;
 };
 
-// 2 layers, width 32, 4 and 2 heads of 8, feed-forward 48, vocabulary 61.
+// 2 layers, width 32, 4 and 2 heads of 8, feed-forward 48, vocabulary 61. Mixtures of experts:
+// each token to 2 of 5, of width 24 in a second layer of Qwen 3's, whose first is dense, or 48 in
+// all of Mixtral's.
 static inline struct tiny *tiny_make(const char *kind)
 {
     struct tiny *tiny = ARENA_NEW(&test_arena, struct tiny, 1);
@@ -23,7 +25,9 @@ static inline struct tiny *tiny_make(const char *kind)
         "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "
         "\"intermediate_size\": 48, \"vocab_size\": 61, \"max_position_embeddings\": 64, "
         "\"sliding_window\": 5, \"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, "
-        "\"tie_word_embeddings\": %s}",
+        "\"num_experts_per_tok\": 2, \"num_experts\": 5, \"moe_intermediate_size\": 24, "
+        "\"mlp_only_layers\": [0], \"norm_topk_prob\": true, \"output_router_logits\": true, "
+        "\"router_aux_loss_coef\": 0.5, \"tie_word_embeddings\": %s}",
         kind, !strcmp(kind, "qwen3") ? "true" : "false");
     enum err err = decoder_read(&tiny->decoder, &test_arena, text_of(json), "tiny");
     test_check(!err, err ? error_text() : "", "tiny", 0);

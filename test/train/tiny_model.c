@@ -19,6 +19,11 @@ const char tiny_llama[] = "{\"architectures\": [\"LlamaForCausalLM\"], \"model_t
                           "\"tie_word_embeddings\": false, " SHAPE "}";
 const char tiny_mistral[] = "{\"model_type\": \"mistral\", \"sliding_window\": 8, " SHAPE "}";
 const char tiny_qwen2[] = "{\"model_type\": \"qwen2\", \"tie_word_embeddings\": true, " SHAPE "}";
+const char tiny_mixtral[] = "{\"model_type\": \"mixtral\", \"num_local_experts\": 3, " SHAPE "}";
+const char tiny_qwen3_moe[] =
+    "{\"model_type\": \"qwen3_moe\", \"head_dim\": 8, \"num_experts\": 3, "
+    "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 12, \"mlp_only_layers\": [0], " SHAPE
+    "}";
 const char tiny_qwen3[] = "{\"model_type\": \"qwen3\", \"head_dim\": 8, " SHAPE "}";
 
 static uint64_t seed_of(const char *name)

@@ -5,7 +5,8 @@
 
 #include "train/weights.h"
 
-extern const char tiny_llama[], tiny_mistral[], tiny_qwen2[], tiny_qwen3[]; // config.json
+extern const char tiny_llama[], tiny_mistral[], tiny_qwen2[], tiny_qwen3[], tiny_mixtral[],
+    tiny_qwen3_moe[]; // config.json
 
 struct tiny_model {
     const char *config;

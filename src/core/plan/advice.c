@@ -303,6 +303,16 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
     return "fp32 adapters cost extra memory and time for casts; --adapter-dtype bf16 avoids that";
 }
 
+static const char *engine_lacks_experts(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (strcmp(plan->stack->name, "native") || !plan->model->experts)
+        return NULL;
+    return "the engine trains mixtures of experts only on the CPU so far; on a GPU this forecast "
+           "is "
+           "of what it could do, and another --stack is needed";
+}
+
 static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
 {
     const struct plan_alternative *lora = alternative(plan, "lora");
@@ -552,6 +562,7 @@ static const struct {
     { "worst_batch", worst_batch },
     { "host_memory", host_memory },
     { "wide_adapters", wide_adapters },
+    { "engine_lacks_experts", engine_lacks_experts },
     { "qlora_where_lora_fits", qlora_where_lora_fits },
     { "full_under_pressure", full_under_pressure },
     { "launch_bound", launch_bound },

@@ -55,6 +55,7 @@ struct recipe {
     int method, precision;
     int64_t rank;
     double alpha;        // NAN: twice the rank
+    bool rslora;         // adapters are scaled by alpha / √rank instead of alpha / rank
     const char *targets; // "all-linear", "attention", "mlp", or names: "q,v"
     double dropout;      // on the adapters' input; NAN: as the stack does
     int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does

@@ -56,9 +56,19 @@ void cpu_attention_backward(struct device *, struct tensor dq, struct tensor dk,
                             struct tensor dout, struct tensor out, struct tensor lse,
                             struct tensor q, struct tensor k, struct tensor v,
                             const struct attention *, void *workspace);
-void cpu_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+void cpu_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up,
+                        struct tensor weight);
 void cpu_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
-                         struct tensor dout, struct tensor gate, struct tensor up);
+                         struct tensor dweight, struct tensor dout, struct tensor gate,
+                         struct tensor up, struct tensor weight);
+void cpu_route_forward(struct device *, struct tensor probabilities, struct tensor weights,
+                       const struct routing *, struct tensor load, struct tensor logits);
+void cpu_route_backward(struct device *, struct tensor dlogits, struct tensor dweights,
+                        struct tensor probabilities, struct tensor weights, const struct routing *,
+                        struct tensor dprobabilities);
+void cpu_combine(struct device *, struct tensor out, struct tensor in, const struct routing *);
+void cpu_balance(struct device *, struct tensor loss, struct tensor dprobabilities,
+                 struct tensor load, double decisions, double scale, double gradient_scale);
 void cpu_matmul_nt(struct device *, struct tensor c, struct tensor a, struct tensor b, double alpha,
                    double beta);
 void cpu_matmul_nn(struct device *, struct tensor c, struct tensor a, struct tensor b, double alpha,

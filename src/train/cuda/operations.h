@@ -35,9 +35,11 @@ void cuda_rotary(struct device *, struct tensor x, const int32_t *positions,
                  struct tensor frequencies, int64_t head_size, int direction);
 
 // swiglu.cu
-void cuda_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+void cuda_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up,
+                         struct tensor weight);
 void cuda_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
-                          struct tensor dout, struct tensor gate, struct tensor up);
+                          struct tensor dweight, struct tensor dout, struct tensor gate,
+                          struct tensor up, struct tensor weight);
 
 // product.cu
 void cuda_tune(struct device *, bool on);

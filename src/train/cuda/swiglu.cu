@@ -63,11 +63,19 @@ static bool have_one_type(struct cuda *cuda, enum dtype dtype,
     return true;
 }
 
+// Rows have weights in mixtures of experts, which run on the CPU alone so far.
+static bool has_no_weight(struct cuda *cuda, struct tensor weight)
+{
+    if (weight.at)
+        cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU gives every row the weight 1");
+    return !weight.at;
+}
+
 void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor gate,
-                         struct tensor up)
+                         struct tensor up, struct tensor weight)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!have_one_type(cuda, out.dtype, { gate, up }))
+    if (!have_one_type(cuda, out.dtype, { gate, up }) || !has_no_weight(cuda, weight))
         return;
     flatten({ &out, &gate, &up });
     with_type(cuda, out.dtype, [&](auto t) {
@@ -82,10 +90,12 @@ void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor
 }
 
 void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct tensor dup,
-                          struct tensor dout, struct tensor gate, struct tensor up)
+                          struct tensor dweight, struct tensor dout, struct tensor gate,
+                          struct tensor up, struct tensor weight)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!have_one_type(cuda, dout.dtype, { dgate, dup, gate, up }))
+    if (!have_one_type(cuda, dout.dtype, { dgate, dup, gate, up }) ||
+        !has_no_weight(cuda, weight) || !has_no_weight(cuda, dweight))
         return;
     flatten({ &dgate, &dup, &dout, &gate, &up });
     with_type(cuda, dout.dtype, [&](auto t) {
