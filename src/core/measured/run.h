@@ -41,6 +41,7 @@ struct run {
     int rate_covers, counts;
     double tflops_per_gpu, mfu, peak_mem_gib_per_gpu;
     const char *mem_kind;
+    double held_gib;
     int outcome;
     double wall_hours;
     int wall_covers;
