@@ -19,6 +19,7 @@ static const struct unsaid {
 } columns[] = {
     { offsetof(struct run, lora_rank), true, { "8", "16", "64" }, { 0 } },
     { offsetof(struct run, lora_targets), true, { "q,v", "all-linear" }, { 0 } },
+    { offsetof(struct run, precision), true, { "bf16", "fp32" }, { 0 } },
     { offsetof(struct run, micro_batch), false, { NULL }, { 1, 2, 4, 8, 16 } },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
