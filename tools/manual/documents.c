@@ -95,7 +95,7 @@ static const struct documents_key memory_keys[] = {
     KEY("device_bytes", "number", "memory of the GPU"),
     KEY("host_bytes", "number", "host memory needed, per GPU"),
     RANGE("total_range_bytes", "total_bytes as a range"),
-    KEY("moment", "string", "part of the step with the peak"),
+    KEY("moment", "string", "part of the step with the peak: loss, backward, update; start: all of it"),
     KEY("parts", "array", "what the peak consists of"),
     KEY("parts[].name", "string", "weights, gradients, activations, …"),
     KEY("parts[].bytes", "number", "bytes of this part"),

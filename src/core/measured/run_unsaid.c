@@ -10,7 +10,8 @@
 enum { MOST_VALUES = 5 };
 
 // Columns in which a blank cell does not mean the stack's default: publications leave them out
-// whatever they were. (Of checkpointing, the default held in all rows that leave it out.)
+// whatever they were. (Of checkpointing, the default held in all rows that leave it out.) Of
+// adapters' precision: transformers' Trainer computes in fp32 unless told otherwise.
 static const struct unsaid {
     size_t column; // of struct run
     bool of_adapters;
