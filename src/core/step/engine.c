@@ -10,6 +10,7 @@ const struct engine_device engine_cuda = { .padding = 64, .chunk_bytes = (int64_
 
 enum { ALIGNMENT = 256, PART_ALIGNMENT = 128 }; // bytes of a tensor; elements of a rank's part
 enum { EXACT = 4 };                             // bytes of fp32
+static const double MOST_TOKENS = 1e8;          // no card has room for more; the sums stay exact
 enum { QKV, O, GATE, DOWN, PRODUCTS };
 enum { KEEP_ALL, AGAIN_NORMS, AGAIN_GATE, AGAIN_BLOCK }; // levels of recomputation
 
@@ -89,7 +90,7 @@ static struct layout_of layout_for(const struct step_request *r, const struct en
         .r = r,
         .device = *device,
         .compute = wide ? EXACT : 2,
-        .tokens = (int64_t)ceil(r->batch.tokens),
+        .tokens = (int64_t)fmin(ceil(r->batch.tokens), MOST_TOKENS),
         .rank = recipe->rank,
         .level = recipe->checkpointing == RECIPE_RECOMPUTE   ? AGAIN_BLOCK
                  : recipe->checkpointing == RECIPE_SELECTIVE ? AGAIN_NORMS
