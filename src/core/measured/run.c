@@ -112,6 +112,7 @@ const struct field run_fields[] = {
     FIELD(run, mfu, NUMBER, "as the source states it"),
     FIELD(run, peak_mem_gib_per_gpu, NUMBER, "measured"),
     FIELD(run, mem_kind, TEXT, "allocated, reserved, device or unknown"),
+    FIELD(run, held_gib, NUMBER, "memory of the card that its driver counted as held"),
     FIELD_OF(run, outcome, outcomes, "of a test whether it fits"),
     FIELD(run, wall_hours, NUMBER, "measured"),
     FIELD_OF(run, wall_covers, covers,

@@ -41,6 +41,7 @@ struct run {
     int rate_covers, counts;
     double tflops_per_gpu, mfu, peak_mem_gib_per_gpu;
     const char *mem_kind;
+    double held_gib;
     int outcome;
     double wall_hours;
     int wall_covers;
@@ -66,8 +67,8 @@ struct run_lengths {
 };
 enum err run_lengths(struct run_lengths *out, const char *cell);
 
-// The runs that a row may mean: itself where it says rank, targets and micro-batch, otherwise one
-// for each usual value of what it leaves out. Returns how many.
+// The runs that a row may mean: itself where it says rank, targets, precision and micro-batch,
+// otherwise one for each usual value of what it leaves out. Returns how many.
 size_t run_unsaid(struct run **out, struct arena *arena, const struct run *run);
 
 // Tokens per second of training steps over all GPUs, padding included, as an estimate states them:

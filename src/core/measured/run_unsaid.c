@@ -10,7 +10,8 @@
 enum { MOST_VALUES = 5 };
 
 // Columns in which a blank cell does not mean the stack's default: publications leave them out
-// whatever they were. (Of checkpointing, the default held in all rows that leave it out.)
+// whatever they were. (Of checkpointing, the default held in all rows that leave it out.) Of
+// adapters' precision: transformers' Trainer computes in fp32 unless told otherwise.
 static const struct unsaid {
     size_t column; // of struct run
     bool of_adapters;
@@ -19,6 +20,7 @@ static const struct unsaid {
 } columns[] = {
     { offsetof(struct run, lora_rank), true, { "8", "16", "64" }, { 0 } },
     { offsetof(struct run, lora_targets), true, { "q,v", "all-linear" }, { 0 } },
+    { offsetof(struct run, precision), true, { "bf16", "fp32" }, { 0 } },
     { offsetof(struct run, micro_batch), false, { NULL }, { 1, 2, 4, 8, 16 } },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };

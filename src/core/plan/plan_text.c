@@ -152,7 +152,8 @@ const char *plan_moment_words(const struct memory *memory)
         const char *moment, *words;
     } moments[] = { { "loss", "at the loss" },
                     { "backward", "in the backward pass" },
-                    { "update", "in the optimizer step" } };
+                    { "update", "in the optimizer step" },
+                    { "start", "from the start on" } };
     for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
         if (!strcmp(memory->moment, moments[i].moment))
             return moments[i].words;

@@ -80,6 +80,7 @@ static const char *moment_words(const char *moment)
     return !strcmp(moment, "loss")       ? "at the loss"
            : !strcmp(moment, "backward") ? "in the backward pass"
            : !strcmp(moment, "update")   ? "in the optimizer step"
+           : !strcmp(moment, "start")    ? "from the start on"
                                          : moment;
 }
 

@@ -15,12 +15,14 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.experts = setup->model ? stack_experts(stack, setup->model) : stack->experts;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
-    // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron).
-    bool as_full = recipe.method == RECIPE_FULL || stack->copies_weights;
+    // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron, our engine).
+    bool as_full = recipe.method == RECIPE_FULL || stack->copies_weights || stack->exact_gradients;
     if (recipe.weights == RECIPE_DTYPE_AUTO)
         recipe.weights = as_full ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
         recipe.states = as_full ? stack->states : recipe.adapter_dtype;
+    if (stack->exact_gradients && recipe.states == RECIPE_BF16)
+        recipe.weights = RECIPE_BF16; // our engine has no masters then
     if (isnan(recipe.dropout))
         recipe.dropout = stack->dropout;
     if (recipe.precision == RECIPE_FP32)

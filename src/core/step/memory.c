@@ -28,6 +28,7 @@
 #include "core/step/memory.h"
 
 #include "base/attention_workspace.h"
+#include "core/step/engine.h"
 #include "core/step/moe.h"
 
 #include <assert.h>
@@ -66,7 +67,8 @@ static struct rates rates_of(const struct step_request *r)
     const struct recipe *recipe = r->recipe;
     bool full = recipe->method == RECIPE_FULL;
     bool fp32 = recipe->precision == RECIPE_FP32;
-    bool copies = r->stack->copies_weights;
+    bool masters = r->stack->exact_gradients && recipe->weights == RECIPE_FP32;
+    bool copies = r->stack->copies_weights || masters;
     struct rates rates = {
         .weight = recipe_dtype_bytes(fp32             ? RECIPE_FP32
                                      : full || copies ? recipe->weights
@@ -323,6 +325,38 @@ static const char *take_peak(double *parts, const struct step *step, const struc
     return peak->name;
 }
 
+// The host has a copy of the weights while they load.
+static double loaded_bytes(const double *parts)
+{
+    return fmax(parts[MEMORY_WEIGHTS] + parts[MEMORY_QUANTIZED], least_host_bytes);
+}
+
+static void take_framework(struct memory *out, const struct step *step,
+                           const struct step_request *r)
+{
+    plan_states(out->parts, step, r);
+    out->host_bytes = loaded_bytes(out->parts);
+    out->host_bytes += offload(out->parts, r);
+    out->moment = take_peak(out->parts, step, r);
+}
+
+// Our engine allocates all of it before the first step.
+static void take_engine(struct memory *out, const struct step_request *r)
+{
+    struct engine_bytes bytes = engine_bytes(r, &engine_cuda);
+    bool full = r->recipe->method == RECIPE_FULL;
+    out->parts[MEMORY_WEIGHTS] = (double)(bytes.frozen + bytes.trained);
+    out->parts[MEMORY_QUANTIZED] = (double)bytes.quantized;
+    out->parts[MEMORY_GRADIENTS] = (double)bytes.gradients;
+    out->parts[MEMORY_OPTIMIZER] = (double)bytes.moments;
+    out->parts[full ? MEMORY_OPTIMIZER : MEMORY_ADAPTERS] += (double)bytes.masters;
+    out->parts[MEMORY_ACTIVATIONS] = (double)bytes.activations;
+    out->parts[MEMORY_LOGITS] = (double)bytes.logits;
+    out->parts[MEMORY_TEMPORARIES] = (double)bytes.scratch;
+    out->host_bytes = loaded_bytes(out->parts);
+    out->moment = "start";
+}
+
 // What comes and goes within a step.
 static double dynamic_bytes(const double *parts)
 {
@@ -419,13 +453,13 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
 {
     *out = (struct memory){ .device_bytes = device->bytes };
     double *parts = out->parts;
-    plan_states(parts, step, request);
-    // The host has a copy of the weights while they load, and what is offloaded to it.
-    double weights = parts[MEMORY_WEIGHTS] + parts[MEMORY_QUANTIZED];
-    out->host_bytes = offload(parts, request) + fmax(weights, least_host_bytes);
-    out->moment = take_peak(parts, step, request);
+    bool engine = engine_runs(request), varied = device->varied_widths;
+    if (engine)
+        take_engine(out, request);
+    else
+        take_framework(out, step, request);
     out->allocated_bytes = sum(parts);
-    parts[MEMORY_SLACK] = slack(parts, step, request, device->varied_widths);
+    parts[MEMORY_SLACK] = engine ? 0 : slack(parts, step, request, varied);
     double context = request->stack->context_bytes + backward_workspace(request, device) +
                      (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
     double room = device->bytes - context - out->allocated_bytes;
@@ -434,7 +468,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
-    out->lost_share = 1 + fragmented(out, request, device->varied_widths) / out->allocated_bytes;
+    out->lost_share = 1 + (engine ? 0 : fragmented(out, request, varied) / out->allocated_bytes);
     out->spread = request->recipe->method == RECIPE_QLORA ? request->stack->quantized_spread
                                                           : request->stack->memory_spread;
     if (request->model->experts)

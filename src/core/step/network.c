@@ -78,6 +78,17 @@ static double ring(double bytes, double group, double rounds, const struct links
     return rounds * (bytes * (group - 1) / group / rate + latency * hops);
 }
 
+// Pieces that travel from neighbour to neighbour until each GPU has seen all, as keys and values do
+// under context parallelism. Each GPU sends to one other: in a mesh, over the one wire between
+// them.
+static double passed_around(double bytes, double group, const struct links *links)
+{
+    struct links wire = *links;
+    if (links->pair_bytes_per_s > 0)
+        wire.node_bytes_per_s = links->pair_bytes_per_s;
+    return ring(bytes * group, group, 1, &wire);
+}
+
 static double hierarchical(double bytes, double group, double stride, double rounds,
                            const struct links *links)
 {
@@ -241,8 +252,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     // Context: keys and values pass around the ring, their gradients too.
     double keys =
         element * tokens * (double)(model_key_width(r->model) + model_value_width(r->model));
-    double context = layers * (passes + 1) *
-                     ring(keys * (double)layout->context, (double)layout->context, 1, links);
+    double context = layers * (passes + 1) * passed_around(keys, (double)layout->context, links);
     double expert = exchange_seconds(step, r, hidden / (double)layout->tensor, passes, links);
     double pipeline = pipeline_seconds(hidden / (double)layout->tensor, layout, links);
     double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);

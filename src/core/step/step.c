@@ -568,8 +568,9 @@ static void add_update(struct build *b)
     double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
     double weights =
         moe_held(b->step->trained_weights, b->step->expert_trained_weights, shards, r->layout);
-    double gradient = recipe->method == RECIPE_FULL ? recipe_dtype_bytes(r->stack->gradients)
-                                                    : recipe_dtype_bytes(recipe->adapter_dtype);
+    double gradient = recipe_dtype_bytes(r->stack->exact_gradients       ? recipe->states
+                                         : recipe->method == RECIPE_FULL ? r->stack->gradients
+                                                                         : recipe->adapter_dtype);
     double states = recipe_state_bytes(recipe, recipe->states);
     double weight = recipe_dtype_bytes(recipe->weights);
     b->repeats = 1;

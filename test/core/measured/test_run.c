@@ -255,11 +255,15 @@ TEST(run_that_leaves_facts_out_may_mean_each_usual_value_of_them)
 {
     struct run *runs, said = { .method = "qlora", .lora_rank = "16", .micro_batch = 2 };
     said.lora_targets = "q,v";
+    said.precision = "bf16";
     CHECK(run_unsaid(&runs, &test_arena, &said) == 1 && runs[0].lora_rank == said.lora_rank);
     struct run run = said;
     run.lora_rank = NULL;
     CHECK(run_unsaid(&runs, &test_arena, &run) == 3);
     CHECK(!strcmp(runs[0].lora_rank, "8") && !strcmp(runs[2].lora_rank, "64"));
+    run.precision = NULL;
+    CHECK(run_unsaid(&runs, &test_arena, &run) == 3 * 2 && !strcmp(runs[5].precision, "fp32"));
+    run.precision = "bf16";
     run.lora_targets = "unknown";
     run.micro_batch = NAN;
     CHECK(run_unsaid(&runs, &test_arena, &run) == 3 * 2 * 5);

@@ -262,6 +262,27 @@ TEST(validate_series_hold_one_job_whose_layout_alone_differs)
     }
 }
 
+TEST(validate_series_leave_out_a_run_that_fills_its_card)
+{
+    static const struct {
+        const char *held; // GiB of the first run, on a card of 80
+        size_t series;
+    } trials[] = { { "", 1 }, { "78.0", 1 }, { "79.24", 0 } };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const char *csv =
+            text_format(&test_arena,
+                        "id,source,model,method,series,n_gpus,gpu,tokens_per_s_total,held_gib\n"
+                        "A,us,llama-3.1-8b,lora,job,2,a100-sxm-80gb,1000,%s\n"
+                        "B,us,llama-3.1-8b,lora,job,4,a100-sxm-80gb,2700,65.42\n",
+                        trials[i].held);
+        struct validate_row *rows;
+        struct validate_series *series;
+        size_t count;
+        validate_text(&rows, &count, csv);
+        CHECK(validate_series(&series, &test_arena, rows, count) == trials[i].series);
+    }
+}
+
 TEST(validate_takes_a_file_of_the_few_columns_that_runs_have_always_had)
 {
     struct validate_row *rows;

@@ -220,6 +220,26 @@ TEST(compute_waits_for_the_slowest_of_more_gpus)
     CHECK_NEAR(of_64.step_seconds / of_512.step_seconds, 0.92, 0.03);
 }
 
+TEST(compute_on_cdna_3_hides_a_fifth_of_what_runs_beside_it)
+{
+    // MLPerf 5.0, Llama-2-70B LoRA in fp8 on MI300X (MangoBoost), steps of its logs: 0.92 of the
+    // rate of 8 GPUs on 16, 0.70 on 32.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
+    setup.gpu = card(&k, "mi300x");
+    setup.node = catalog_node_of(&k.catalog, setup.gpu);
+    setup.recipe.targets = "attention";
+    setup.recipe.precision = RECIPE_FP8;
+    setup.layout.data = 8;
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        setup.layout.context = 1 << i;
+        seconds[i] = knowledge_estimate(&setup).timing.step_seconds;
+    }
+    CHECK_NEAR(seconds[0] / 2 / seconds[1], 0.92, 0.03);
+    CHECK(fabs(seconds[0] / 4 / seconds[2] - 0.70) <= 0.10);
+}
+
 TEST(compute_hides_a_reduction_only_behind_what_backward_leaves)
 {
     struct knowledge k = knowledge_open();

@@ -67,6 +67,18 @@ TEST(network_of_a_mesh_gives_a_pair_one_wire)
     CHECK_NEAR(timed_over(&setup, &mesh).per_layer, timed(&setup).per_layer, 1e-9);
 }
 
+TEST(network_context_parallelism_sends_to_one_neighbour_over_one_wire_of_a_mesh)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 4096);
+    struct links mesh = plain;
+    mesh.pair_bytes_per_s = 100e9 / 7;
+    setup.layout.context = 4;
+    double own = 4096.0 / 4 * 2 * 1024 * 2; // keys and values of a GPU's tokens
+    CHECK_NEAR(timed(&setup).per_layer, 32 * 3 * 3 * own / 100e9, 1e-9);
+    CHECK_NEAR(timed_over(&setup, &mesh).per_layer, 32 * 3 * 3 * own / (100e9 / 7), 1e-9);
+}
+
 TEST(network_pipeline_leaves_the_node_where_a_stage_fills_it)
 {
     // Llama-3-70B LoRA, tensor 2, 4 stages of 20 each (dgxc-benchmarking): 0.97 of the rate of 8

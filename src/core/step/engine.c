@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the tensors that our own engine places, in its order and with its alignment.
+
+#include "core/step/engine.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct engine_device engine_cuda = { .padding = 64, .chunk_bytes = (int64_t)1 << 30 };
+
+enum { ALIGNMENT = 256, PART_ALIGNMENT = 128 }; // bytes of a tensor; elements of a rank's part
+enum { EXACT = 4 };                             // bytes of fp32
+static const double MOST_TOKENS = 1e8;          // no card has room for more; the sums stay exact
+enum { QKV, O, GATE, DOWN, PRODUCTS };
+enum { KEEP_ALL, AGAIN_NORMS, AGAIN_GATE, AGAIN_BLOCK }; // levels of recomputation
+
+// Linears that read the same input, and so are one product with their adapters.
+struct product {
+    int64_t in, out;
+    int64_t adapters; // linears that have one
+    int64_t columns;  // of all their ranks, rounded up
+    int64_t outs[3];  // of each linear
+    bool adapted[3], biased[3];
+    int count;
+};
+
+struct layout_of {
+    const struct step_request *r;
+    struct engine_device device;
+    struct product products[PRODUCTS];
+    int64_t compute, state; // bytes of a value; of a gradient or moment
+    int64_t tokens, rank;
+    int level;
+    bool full, quantized, fp8, bf16_states;
+    bool sharded; // masters and moments of full training, over ranks
+    bool has_masters;
+};
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t tensor(int64_t rows, int64_t columns, int64_t element)
+{
+    return round_up(rows * columns * element, ALIGNMENT);
+}
+
+// Shared states begin at the same element of the values and of the gradients.
+static int64_t placed(const struct layout_of *l, int64_t rows, int64_t columns, int64_t element)
+{
+    return tensor(1, round_up(rows * columns, l->sharded ? PART_ALIGNMENT : 1), element);
+}
+
+static void list_products(struct layout_of *l)
+{
+    static const char *const names[PRODUCTS][3] = {
+        { "q", "k", "v" }, { "o" }, { "gate", "up" }, { "down" }
+    };
+    struct model_linear linears[MODEL_LINEARS];
+    size_t count = model_linears(l->r->model, MODEL_DENSE, linears);
+    for (int p = 0; p < PRODUCTS; p++) {
+        struct product *product = &l->products[p];
+        for (int n = 0; n < 3 && names[p][n]; n++)
+            for (size_t i = 0; i < count; i++) {
+                if (strcmp(linears[i].name, names[p][n]))
+                    continue;
+                bool adapted = !l->full && recipe_targets(l->r->recipe, &linears[i]);
+                product->in = linears[i].in;
+                product->out += linears[i].out;
+                product->outs[product->count] = linears[i].out;
+                product->biased[product->count] = linears[i].bias;
+                product->adapted[product->count++] = adapted;
+                product->adapters += adapted;
+            }
+        product->columns = round_up(product->adapters * l->rank, l->device.padding);
+    }
+}
+
+static struct layout_of layout_for(const struct step_request *r, const struct engine_device *device)
+{
+    const struct recipe *recipe = r->recipe;
+    bool wide = recipe->precision == RECIPE_FP32;
+    struct layout_of l = {
+        .r = r,
+        .device = *device,
+        .compute = wide ? EXACT : 2,
+        .tokens = (int64_t)fmin(ceil(r->batch.tokens), MOST_TOKENS),
+        .rank = recipe->rank,
+        .level = recipe->checkpointing == RECIPE_RECOMPUTE   ? AGAIN_BLOCK
+                 : recipe->checkpointing == RECIPE_SELECTIVE ? AGAIN_NORMS
+                                                             : KEEP_ALL,
+        .full = recipe->method == RECIPE_FULL,
+        .quantized = recipe->method == RECIPE_QLORA,
+        .fp8 = recipe->method == RECIPE_LORA && recipe->precision == RECIPE_FP8,
+        .sharded = recipe->method == RECIPE_FULL && r->layout->data > 1,
+    };
+    l.bf16_states = l.full && !wide && recipe->states == RECIPE_BF16;
+    l.state = l.bf16_states ? 2 : EXACT;
+    l.has_masters = !l.full || (!wide && !l.bf16_states);
+    list_products(&l);
+    return l;
+}
+
+// --- weights and states ------------------------------------------------------
+
+// Codes of 4 bits; a scale for 64 weights; a scale for 256 scales; 256 levels and an offset.
+static int64_t nf4_bytes(int64_t weights)
+{
+    int64_t blocks = (weights + 63) / 64;
+    return tensor(1, (weights + 1) / 2, 1) + tensor(1, blocks, 1) +
+           tensor(1, (blocks + 255) / 256, 4) + tensor(1, 256, 4) + tensor(1, 1, 4);
+}
+
+static int64_t fp8_bytes(int64_t rows, int64_t columns)
+{
+    return tensor(rows, columns, 1) + tensor(rows, 1, 4);
+}
+
+static int64_t linear_bytes(const struct layout_of *l, const struct product *p)
+{
+    int64_t bytes = 0;
+    if (l->quantized) {
+        for (int i = 0; i < p->count; i++)
+            bytes += nf4_bytes(p->outs[i] * p->in);
+        return bytes;
+    }
+    if (l->fp8)
+        return fp8_bytes(p->out, p->in) + fp8_bytes(p->in, p->out) +
+               tensor(p->columns, p->in, l->compute) + tensor(p->out, p->columns, l->compute);
+    return placed(l, p->out + p->columns, p->in + p->columns, l->compute);
+}
+
+// Adapters of a product: all first factors together, each second factor by itself.
+static int64_t adapter_bytes(const struct layout_of *l, const struct product *p, int64_t element)
+{
+    int64_t bytes = tensor(p->columns, p->in, element);
+    for (int i = 0; i < p->count; i++)
+        bytes += p->adapted[i] ? tensor(p->outs[i], l->rank, element) : 0;
+    return bytes;
+}
+
+// Embedding, head, norms and biases.
+static int64_t other_bytes(const struct layout_of *l, int64_t element)
+{
+    const struct model *m = l->r->model;
+    int64_t layer = 2 * placed(l, 1, m->width, element);
+    if (m->qk_norm == MODEL_QK_HEAD)
+        layer += 2 * placed(l, 1, m->head_size, element);
+    for (int p = 0; p < PRODUCTS; p++)
+        for (int i = 0; i < l->products[p].count; i++)
+            if (l->products[p].biased[i])
+                layer += placed(l, 1, l->products[p].outs[i], element);
+    int64_t ends = (m->tied_embeddings ? 1 : 2) * placed(l, m->vocabulary, m->width, element);
+    return ends + m->layers * layer + placed(l, 1, m->width, element);
+}
+
+// Of everything that is trained, in values of this size.
+static int64_t trained_bytes(const struct layout_of *l, int64_t element)
+{
+    int64_t layer = 0;
+    for (int i = 0; i < PRODUCTS; i++) {
+        const struct product *p = &l->products[i];
+        layer += l->full ? placed(l, p->out, p->in, element) : adapter_bytes(l, p, element);
+    }
+    return l->r->model->layers * layer + (l->full ? other_bytes(l, element) : 0);
+}
+
+// A rank's part of what all of them share, or all.
+static int64_t state_bytes(const struct layout_of *l)
+{
+    if (!l->sharded)
+        return trained_bytes(l, l->state);
+    int64_t all = trained_bytes(l, l->state) / l->state;
+    int64_t each = (all + l->r->layout->data - 1) / l->r->layout->data;
+    return tensor(1, round_up(each, PART_ALIGNMENT), l->state);
+}
+
+static void count_weights(struct engine_bytes *out, const struct layout_of *l)
+{
+    int64_t linears = 0;
+    for (int i = 0; i < PRODUCTS; i++)
+        linears += l->r->model->layers * linear_bytes(l, &l->products[i]);
+    *(l->full ? &out->trained : l->quantized ? &out->quantized : &out->frozen) += linears;
+    *(l->full ? &out->trained : &out->frozen) += other_bytes(l, l->compute);
+    out->masters = l->has_masters ? state_bytes(l) : 0;
+    out->gradients = trained_bytes(l, l->state);
+    out->moments = (l->r->recipe->optimizer == RECIPE_SGD ? 0 : 2) * state_bytes(l);
+}
+
+// --- activations and workspace -----------------------------------------------
+
+// A tensor of one layer: kept for backward up to a level, beyond it shared by all layers.
+struct slot {
+    int most_level;
+    int64_t columns, element;
+};
+enum { ALWAYS = AGAIN_BLOCK, SLOTS = 14 };
+
+static int list_slots(struct slot *out, const struct layout_of *l)
+{
+    const struct model *m = l->r->model;
+    int64_t C = m->width, F = m->ffn_width, value = l->compute;
+    int64_t Q = model_query_width(m), K = model_key_width(m);
+    const struct product *p = l->products;
+    bool normed = m->qk_norm == MODEL_QK_HEAD;
+    const struct slot slots[SLOTS] = {
+        { ALWAYS, C, value },                            // the layer's input
+        { ALWAYS, 1, EXACT },                            // statistics of both norms
+        { ALWAYS, 1, EXACT },                            //
+        { KEEP_ALL, C + p[QKV].columns, value },         // outputs of the norms
+        { KEEP_ALL, C + p[GATE].columns, value },        //
+        { KEEP_ALL, F + p[DOWN].columns, value },        // the activation function's
+        { AGAIN_NORMS, 2 * F + p[GATE].columns, value }, // gate and up
+        { AGAIN_GATE, Q + 2 * K, value },                // q, k, v
+        { AGAIN_GATE, Q + p[O].columns, value },         // attention's output
+        { AGAIN_GATE, m->heads, EXACT },                 // its logarithms of sums
+        { AGAIN_GATE, C, value },                        // the residual stream in the middle
+        { KEEP_ALL, normed ? Q + K : 0, value },         // normalised q and k
+        { ALWAYS, normed ? m->heads : 0, EXACT },        // statistics of their norms
+        { ALWAYS, normed ? m->kv_heads : 0, EXACT },     //
+    };
+    memcpy(out, slots, sizeof slots);
+    return SLOTS;
+}
+
+// Low-rank activations lie beside the input of their product; a layer that recomputes this input
+// and not them keeps a copy.
+static int64_t low_rank_bytes(const struct layout_of *l)
+{
+    static const int until[PRODUCTS] = {
+        [QKV] = AGAIN_BLOCK, [O] = AGAIN_NORMS, [GATE] = AGAIN_GATE, [DOWN] = AGAIN_BLOCK + 1
+    };
+    int64_t bytes = 0;
+    for (int i = 0; i < PRODUCTS; i++)
+        if (l->level >= AGAIN_NORMS && l->level < until[i])
+            bytes += tensor(l->tokens, l->products[i].columns, l->compute);
+    return bytes;
+}
+
+static void count_activations(struct engine_bytes *out, const struct layout_of *l)
+{
+    struct slot slots[SLOTS];
+    int64_t layers = l->r->model->layers;
+    for (int i = list_slots(slots, l); i-- > 0;) {
+        int64_t bytes = tensor(l->tokens, slots[i].columns, slots[i].element);
+        if (l->level <= slots[i].most_level)
+            out->activations += layers * bytes;
+        else
+            out->scratch += bytes;
+    }
+    out->activations += layers * low_rank_bytes(l) +
+                        tensor(l->tokens, l->r->model->width, l->compute) +
+                        tensor(l->tokens, 1, EXACT);
+}
+
+static int64_t logit_bytes(const struct layout_of *l)
+{
+    enum { LEAST = 64, STEP = 128 };
+    int64_t vocabulary = l->r->model->vocabulary;
+    int64_t rows = l->device.chunk_bytes / (vocabulary * l->compute);
+    rows = larger(rows > STEP ? rows - rows % STEP : rows, LEAST);
+    return tensor(rows < l->tokens ? rows : larger(l->tokens, 1), vocabulary, l->compute);
+}
+
+static int64_t widest_bytes(const struct layout_of *l)
+{
+    int64_t widest_in = 0, widest = 0, largest = 0, bytes = 0;
+    for (int i = 0; i < PRODUCTS; i++) {
+        const struct product *p = &l->products[i];
+        widest_in = larger(widest_in, p->in);
+        widest = larger(widest, larger(p->in, p->out));
+        largest = larger(largest, (p->in + p->columns) * (p->out + p->columns));
+    }
+    if (!l->full && l->r->recipe->dropout > 0)
+        bytes += 2 * tensor(l->tokens, widest_in, l->compute);
+    if (l->quantized || l->fp8)
+        bytes += tensor(1, largest, l->compute); // a product's block, unpacked
+    return bytes + (l->fp8 ? fp8_bytes(l->tokens, widest) : 0);
+}
+
+static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
+{
+    const struct model *m = l->r->model;
+    const struct product *p = l->products;
+    int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
+    const int64_t columns[] = {
+        C,                                         // the last norm's output
+        C,                                         // a branch
+        C,                                         // rows that have a label
+        C,                                         // their gradients
+        C + larger(p[O].columns, p[DOWN].columns), // gradients of the residual stream,
+        Q + 2 * K + p[QKV].columns,                // of q, k, v,
+        Q,                                         // of attention,
+        m->ffn_width,                              // of the activation function
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        out->scratch += tensor(T, columns[i], l->compute);
+    out->scratch += tensor(T, 1, EXACT) + widest_bytes(l); // losses
+    out->scratch += 4 * tensor(T, 1, 4) + tensor(T, 2, 4); // ids, positions, rows, targets; spans
+    out->scratch += tensor(1, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
+    out->logits = logit_bytes(l);
+}
+
+struct engine_bytes engine_bytes(const struct step_request *request,
+                                 const struct engine_device *device)
+{
+    struct layout_of l = layout_for(request, device);
+    struct engine_bytes out = { 0 };
+    count_weights(&out, &l);
+    count_activations(&out, &l);
+    count_scratch(&out, &l);
+    return out;
+}
+
+bool engine_runs(const struct step_request *r)
+{
+    const struct model *m = r->model;
+    const struct layout *layout = r->layout;
+    const struct recipe *recipe = r->recipe;
+    bool llama = !m->experts && !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
+                 m->norms_per_layer == 2 && m->qk_norm != MODEL_QK_WIDTH && !m->parallel &&
+                 !m->fused_qkv && !m->fused_gate_up;
+    bool alone = layout->tensor == 1 && layout->context == 1 && layout->pipeline == 1 &&
+                 !layout->offload_optimizer && !layout->offload_weights;
+    bool supervised =
+        !(r->passes.frozen_copies > 0) && !(r->passes.critic > 0) && !(r->batch.images.tokens > 0);
+    bool typed = recipe->precision == RECIPE_BF16 || recipe->precision == RECIPE_FP32 ||
+                 (recipe->precision == RECIPE_FP8 && recipe->method == RECIPE_LORA);
+    bool optimized = recipe->optimizer == RECIPE_ADAMW || recipe->optimizer == RECIPE_SGD;
+    return r->stack->exact_gradients && llama && alone && supervised && typed && optimized;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine: the bytes that our own engine allocates, to the byte.
+//
+// The engine allocates everything once, before the first step (train/blocks.h): nothing comes and
+// goes, so its peak is the sum. This counts the tensors that train/transformer_place.c places; the
+// test holds the two against each other.
+//
+//     if (engine_runs(request))
+//         bytes = engine_bytes(request, &engine_cuda);
+
+#pragma once
+
+#include "core/step/step.h"
+
+// What a device does to the plan.
+struct engine_device {
+    int64_t padding;     // adapters of a product take a multiple of so many columns together
+    int64_t chunk_bytes; // of logits that exist at once
+};
+extern const struct engine_device engine_cuda;
+
+struct engine_bytes {
+    int64_t frozen;    // weights, and adapters in the compute type beside them
+    int64_t quantized; // linears in NF4 with their scales
+    int64_t trained;   // weights in the compute type, of full training
+    int64_t masters;   // of what is trained, in fp32
+    int64_t gradients, moments, activations, logits;
+    int64_t scratch; // the rest of the workspace, without that of attention
+};
+
+// Whether the stack is our engine, and the engine can train this model in this layout.
+bool engine_runs(const struct step_request *request);
+
+// Of the first rank, whose part of shared states is the largest.
+struct engine_bytes engine_bytes(const struct step_request *request,
+                                 const struct engine_device *device);
