@@ -32,7 +32,7 @@ static void read_failures(struct outlook_plan *out, const struct json *list)
     }
 }
 
-static void read_width_seconds(struct outlook_plan *out, const struct json *list)
+static void read_assumptions(struct outlook_plan *out, const struct json *list)
 {
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         struct text name = json_get_text(&list->items[i], "name");
@@ -40,6 +40,8 @@ static void read_width_seconds(struct outlook_plan *out, const struct json *list
             out->width_seconds = (struct range){ json_get_number(&list->items[i], "low", 0),
                                                  json_get_number(&list->items[i], "value", 0),
                                                  json_get_number(&list->items[i], "high", 0) };
+        if (name.at && text_is(name, "evaluation share"))
+            out->evaluation_share = json_get_number(&list->items[i], "value", 0);
     }
 }
 
@@ -73,7 +75,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
     workload_read_widths(&out->sights, workload, 1);
-    read_width_seconds(out, json_get(&tree, "assumptions"));
+    read_assumptions(out, json_get(&tree, "assumptions"));
     return OK;
 }
 

@@ -29,6 +29,7 @@ struct outlook_plan {
     double usd_per_gpu_hour;        // NAN without prices
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
     struct range width_seconds;     // of the first sight of a width, as assumed; mid 0: unknown
+    double evaluation_share;        // of the data; 0: unknown
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
     double failures_high_seconds;   // beyond the expected ones, at P90
     struct pilot_configuration configuration;

@@ -204,14 +204,29 @@ static size_t find_warmup(struct series *s)
     return warmup;
 }
 
-static void note_slow(struct steady *out, const struct report *report, double ordinary_seconds)
+// What the steps of a report would have taken by themselves.
+static double ordinary_seconds(const struct steady *out, const struct report *report)
+{
+    double seconds = out->spread.mid * report->count;
+    if (!(out->seconds_per_token > 0) || !out->ordinary_steps)
+        return seconds;
+    double mean = out->ordinary_tokens / (double)out->ordinary_steps * report->count;
+    return fmax(seconds + out->seconds_per_token * (report->tokens - mean), 0.2 * seconds);
+}
+
+static void note_slow(struct steady *out, const struct report *report)
 {
     struct steady_slow *slow = &out->slow[report->flags & STEADY_EVALUATED ? STEADY_EVALUATION
                                           : report->flags & STEADY_SAVED   ? STEADY_SAVE
                                                                            : STEADY_STALL];
-    slow->count++;
+    double extra = fmax(0, report->seconds - ordinary_seconds(out, report));
+    bool alone = report->flags != (STEADY_EVALUATED | STEADY_SAVED);
+    if (!slow->count++)
+        slow->first_seconds = extra;
+    else if (alone)
+        slow->later_seconds += extra, slow->later++;
     slow->seconds += report->seconds;
-    slow->extra_seconds += fmax(0, report->seconds - ordinary_seconds * report->count);
+    slow->extra_seconds += extra;
     slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
 }
 
@@ -565,6 +580,6 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                                               (double)out->ordinary_steps);
     for (size_t i = warmup; i < s.count; i++)
         if (s.reports[i].slow)
-            note_slow(out, &s.reports[i], out->spread.mid);
+            note_slow(out, &s.reports[i]);
     out->reason = reason_of(out, arena);
 }

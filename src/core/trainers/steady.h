@@ -57,6 +57,9 @@ struct steady_slow { // cost of the slow steps of one cause
     double seconds;       // total
     double extra_seconds; // beyond the time of ordinary steps
     double longest_seconds;
+    double first_seconds; // beyond ordinary steps, of the first
+    double later_seconds; // likewise of the others that have no second cause, together
+    int64_t later;        // their number
 };
 
 struct steady_rule {            // 0 means the default
