@@ -68,6 +68,7 @@ static enum err read_pilot(struct watch *watch)
     watch->prior.step_seconds =
         (struct range){ tokens / pilot.tokens_per_s.high, tokens / pilot.tokens_per_s.mean,
                         tokens / pilot.tokens_per_s.low };
+    watch->prior.seconds_per_width = pilot.transient.seconds_per_width;
     watch->has_prior = true;
     return OK;
 }
@@ -291,6 +292,7 @@ static enum err run(struct command_line *line)
         .json = line->common.json,
         .quiet = line->common.quiet,
     };
+    settings.rule.rest = true;
     TRY(wrapped_start(&watch->run, line->arena, &settings));
     loop(watch);
     int code = watch->run.child.code;

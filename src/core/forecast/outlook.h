@@ -8,9 +8,10 @@
 //     struct outlook now = outlook_make(&plan, &progress);
 //     now.gpu_hours.low, .mid, .high …
 //
-// The remaining steps take as long as the measured ones. Evaluations, saves and stalls keep their
-// frequency; before the first has happened, the plan's is used. Failures are the plan's. Until the
-// rate is known, the plan's range is used for the rest. Repeated runs are in the plan's range, not
+// The remaining steps take as long as the measured ones, by their tokens, and with the new widths
+// that are left. Evaluations, saves and stalls keep their frequency; before the first has happened,
+// the plan's is used. Failures are the plan's. Until the rate is known, the plan's range is used
+// for the rest. Repeated runs are in the plan's range, not
 // in this one. Formulas: docs/formulas.md.
 
 #pragma once

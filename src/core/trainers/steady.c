@@ -423,17 +423,31 @@ static struct range widened(struct range range, double factor, double log_half)
     return (struct range){ range.mid * exp(-half), range.mid, range.mid * exp(half) };
 }
 
-// What first sights leave open of the run, as a half-width of its steady step: their cost and their
-// number. A first sight that is believed too dear makes the steady step too short; in the forecast
-// of the run the two errors cancel, as far as the run has as many new widths a step.
+// The steps and first sights that are forecast from the measured ones; 0: unknown.
+struct span {
+    double steps, widths;
+};
+
+static struct span span_of(const struct series *s, const struct steady_rule *rule)
+{
+    struct span span = { rule->total_steps, rule->total_widths };
+    for (size_t i = 0; rule->rest && span.steps > 0 && i < s->count; i++) {
+        span.steps = fmax(span.steps - s->reports[i].count, 1);
+        span.widths = fmax(span.widths - s->reports[i].widths, 0);
+    }
+    return span;
+}
+
+// What first sights leave open of a forecast, as a half-width of its steady step: their cost and
+// their number. A first sight that is believed too dear makes the steady step too short; in the
+// forecast the two errors cancel, as far as it has as many new widths a step.
 static double width_half(const struct steady *out, const struct steady_rule *rule,
-                         const struct transient *fit, double widths, double level)
+                         const struct transient *fit, double widths, double level, struct span span)
 {
     double z = stats_normal_quantile(0.5 + level / 2), run = 0, number = 0;
-    if (rule->total_steps > 0) {
-        run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
-        number = fit->seconds_per_width * rule->widths_error /
-                 (rule->total_steps * out->step_seconds.mid);
+    if (span.steps > 0) {
+        run = span.widths * (double)out->ordinary_steps / span.steps;
+        number = fit->seconds_per_width * rule->widths_error / (span.steps * out->step_seconds.mid);
     }
     double cost = fit->width_error * fabs(widths - run) / out->ordinary_seconds;
     return z * fmin(hypot(cost, number), 1);
@@ -526,9 +540,10 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     }
     out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (fit->width_error >= 0) {
-        double half = width_half(out, rule, fit, widths, level), factor = fit->blur;
-        if (rule->total_steps > 0) // the run's own steps scatter too
-            factor *= sqrt(1 + (double)out->ordinary_steps / rule->total_steps);
+        struct span span = span_of(s, rule);
+        double half = width_half(out, rule, fit, widths, level, span), factor = fit->blur;
+        if (span.steps > 0) // the forecast's own steps scatter too
+            factor *= sqrt(1 + (double)out->ordinary_steps / span.steps);
         out->step_seconds = widened(out->step_seconds, factor, half);
         out->tokens_per_s = widened(out->tokens_per_s, factor, half);
         pace = widened(pace, factor, half);

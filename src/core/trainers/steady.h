@@ -71,6 +71,7 @@ struct steady_rule {            // 0 means the default
     double total_widths;        // that the run meets
     double widths_error;        // standard deviation of total_widths: batches are drawn at random
     double clock_seconds;       // what the times are rounded to; 0: exact
+    bool rest;                  // the forecast is of the steps that are left, not of the whole run
 };
 
 struct steady {
