@@ -261,7 +261,9 @@ static enum err record(struct watch *watch)
     wrapped_end(&watch->run);
     print_error(out_string(&remarks));
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
-    if (is_complete(watch, &end))
+    if (is_complete(watch, &end) && pilot.doubts)
+        print_note("not added to the ledger: %s", pilot.doubts);
+    else if (is_complete(watch, &end))
         ledger_entry_answer(watch->line, out_view(&document), watch->plan.document);
     if (!watch->line->common.json)
         print_text(&text);

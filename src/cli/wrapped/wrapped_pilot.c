@@ -241,6 +241,20 @@ static void fill_phases(struct pilot *out, const struct wrapped *run,
     }
 }
 
+// What the trainer printed against itself, and its steps against the plan's.
+static const char *find_doubts(const struct wrapped *run, const struct pilot *pilot,
+                               const struct outlook_plan *plan, struct arena *arena)
+{
+    const char *own = step_series_doubts(&run->source->series, arena, pilot->tokens_per_s.mean);
+    double seen = pilot->composition.tokens, planned = plan ? outlook_step_tokens(plan) : NAN;
+    const double most = 1.5; // batches of random rows differ by less
+    if (!(seen > most * planned || planned > most * seen))
+        return own;
+    return text_format(arena, "%s%sits steps have %s tokens, and the plan's %s", own ? own : "",
+                       own ? "; " : "", text_commas(arena, llround(seen)),
+                       text_commas(arena, llround(planned)));
+}
+
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
                         const struct outlook_plan *plan)
 {
@@ -264,6 +278,7 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
     fill_transient(out, run, plan);
     fill_phases(out, run, plan);
     out->not_seen = not_seen(run, plan, &out->transient, arena);
+    out->doubts = find_doubts(run, out, plan, arena);
     if (steady->seconds_per_token >= 0)
         move_rate(out, steady, plan);
     wrapped_pilot_gpus(out, arena, run);

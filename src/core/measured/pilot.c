@@ -13,6 +13,7 @@ static const struct field head_fields[] = {
     FIELD(pilot, steady, FLAG, "whether the rate held"),
     FIELD(pilot, verdict, TEXT, "why the rate is not steady"),
     FIELD(pilot, not_seen, TEXT, "parts of the run that did not occur in the pilot"),
+    FIELD(pilot, doubts, TEXT, "what in the log contradicts itself or the plan"),
     FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
     FIELD(pilot, trainer, TEXT, "trainer that ran"),
@@ -314,6 +315,11 @@ static enum err check_rate(const struct pilot *pilot, const char *name)
         return fail(ERR_INPUT,
                     "%s: tokens_per_second.mean is %g, outside its own interval %g to %g", name,
                     rate->mean, rate->low, rate->high);
+    if (pilot->composition.tokens < 1)
+        return fail(ERR_INPUT,
+                    "%s: composition.tokens is %g: a step has at least one; check the numbers of "
+                    "the steps in the log",
+                    name, pilot->composition.tokens);
     const double coefficients[] = { pilot->fit.constant_seconds, pilot->fit.seconds_per_token,
                                     pilot->fit.seconds_per_square, pilot->fit.seconds_per_labelled,
                                     pilot->fit.spread };

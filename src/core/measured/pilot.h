@@ -98,6 +98,7 @@ struct pilot {
     bool steady;
     const char *verdict;  // a sentence: why the rate is not steady; NULL if it is
     const char *not_seen; // parts of the run that did not occur; NULL: none
+    const char *doubts;   // what contradicts itself or the plan; NULL: nothing
     struct pilot_seconds step_seconds;
     struct pilot_fit fit;
     struct pilot_composition composition;

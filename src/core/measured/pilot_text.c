@@ -34,6 +34,12 @@ static void put_rate(const struct pilot *pilot, struct arena *arena, struct out 
         out_labelled(out, "NOT STEADY", "the rate did not settle; run the pilot longer");
 }
 
+static void put_doubts(const struct pilot *pilot, struct out *out)
+{
+    if (pilot->doubts)
+        out_labelled(out, "DOUBTFUL", pilot->doubts);
+}
+
 static void put_steps(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_seconds *s = &pilot->step_seconds;
@@ -141,6 +147,7 @@ static void put_transient(const struct pilot *pilot, struct arena *arena, struct
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     put_rate(pilot, arena, out);
+    put_doubts(pilot, out);
     put_steps(pilot, arena, out);
     put_phases(pilot, arena, out);
     put_transient(pilot, arena, out);
