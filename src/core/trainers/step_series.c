@@ -209,8 +209,8 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
                                                      .end_seconds = now,
                                                      .seconds = now - s->last_seconds,
                                                      .flags = s->flags };
-    } else if (now < s->last_seconds) {
-        s->times_back++;
+    } else if (now < s->last_seconds) { // the bar of a new epoch counts from 0 again
+        s->times_back += isnan(event->elapsed_seconds);
         s->left_out = event->tokens;
     }
     s->flags = 0;
