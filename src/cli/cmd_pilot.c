@@ -154,7 +154,9 @@ static enum err write_result(const struct pilot *pilot, const struct outlook_pla
     struct out document = { .arena = line->arena };
     pilot_write(pilot, &document);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
-    if (pilot->tokens_per_s.mean > 0)
+    if (pilot->doubts)
+        print_note("not added to the ledger: %s", pilot->doubts);
+    else if (pilot->tokens_per_s.mean > 0)
         ledger_entry_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
         print_data(out_view(&document));

@@ -68,6 +68,7 @@ static enum err read_pilot(struct watch *watch)
     watch->prior.step_seconds =
         (struct range){ tokens / pilot.tokens_per_s.high, tokens / pilot.tokens_per_s.mean,
                         tokens / pilot.tokens_per_s.low };
+    watch->prior.seconds_per_width = pilot.transient.seconds_per_width;
     watch->has_prior = true;
     return OK;
 }
@@ -260,7 +261,9 @@ static enum err record(struct watch *watch)
     wrapped_end(&watch->run);
     print_error(out_string(&remarks));
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
-    if (is_complete(watch, &end))
+    if (is_complete(watch, &end) && pilot.doubts)
+        print_note("not added to the ledger: %s", pilot.doubts);
+    else if (is_complete(watch, &end))
         ledger_entry_answer(watch->line, out_view(&document), watch->plan.document);
     if (!watch->line->common.json)
         print_text(&text);
@@ -291,6 +294,7 @@ static enum err run(struct command_line *line)
         .json = line->common.json,
         .quiet = line->common.quiet,
     };
+    settings.rule.rest = true;
     TRY(wrapped_start(&watch->run, line->arena, &settings));
     loop(watch);
     int code = watch->run.child.code;

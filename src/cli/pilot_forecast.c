@@ -82,6 +82,9 @@ static enum err put(struct out *out, struct command_line *line, const char *plan
     out_labelled(out, "after",
                  spell(&after->forecast.gpu_hours, &after->forecast.wall_hours, arena));
     out_labelled(out, "", plan_pilot_words(after, arena));
+    for (size_t i = 0; i < after->advice.count; i++)
+        if (!strcmp(after->advice.items[i].code, "pilot_contradicts"))
+            out_labelled(out, "DOUBTFUL", after->advice.items[i].text);
     if (planned && pilot->stack && strcmp(planned, pilot->stack))
         out_labelled(out, "",
                      text_format(arena, "The plan used %s; this forecast is for %s.", planned,

@@ -120,6 +120,23 @@ static bool idle_in_stalls(const struct wrapped *run)
     return all > 0 && idle > all / 2;
 }
 
+// Evaluations and saves as the run will pay for them.
+static void fill_apart(struct pilot_apart *out, const struct steady_slow *slow,
+                       const struct outlook_plan *plan)
+{
+    const struct steady_slow *evaluation = &slow[STEADY_EVALUATION], *save = &slow[STEADY_SAVE];
+    out->evaluations = evaluation->count;
+    out->saves = save->count;
+    if (evaluation->count)
+        out->first_evaluation_seconds = evaluation->first_seconds;
+    if (evaluation->later)
+        out->evaluation_seconds = evaluation->later_seconds / (double)evaluation->later;
+    if (evaluation->count && plan && plan->evaluation_share > 0)
+        out->evaluation_share = plan->evaluation_share;
+    if (save->count)
+        out->save_seconds = save->extra_seconds / (double)save->count;
+}
+
 static void fill_stalls(struct pilot *out, const struct wrapped *run)
 {
     const struct steady_slow *slow = run->steady.slow;
@@ -131,8 +148,6 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
                                .evaluation_seconds = slow[STEADY_EVALUATION].extra_seconds,
                                .save_seconds = slow[STEADY_SAVE].extra_seconds,
                                .other_seconds = data ? 0 : stalled };
-    if (slow[STEADY_SAVE].count)
-        out->apart.save_seconds = slow[STEADY_SAVE].extra_seconds / (double)slow[STEADY_SAVE].count;
     const struct wrapped_source *source = run->source;
     double first = !isnan(source->begin_seconds) ? source->begin_seconds
                    : source->series.count        ? source->series.steps[0].end_seconds
@@ -146,6 +161,7 @@ static void fill_transient(struct pilot *out, const struct wrapped *run,
                            const struct outlook_plan *plan)
 {
     const struct steady *steady = &run->steady;
+    out->transient.first_steps_seconds = steady->first_seconds;
     if (!plan || !(steady->seconds_per_width >= 0) || !(steady->widths_seen > 0))
         return;
     double stalled = out->stalls.other_seconds > 0 ? out->stalls.other_seconds : 0;
@@ -225,6 +241,20 @@ static void fill_phases(struct pilot *out, const struct wrapped *run,
     }
 }
 
+// What the trainer printed against itself, and its steps against the plan's.
+static const char *find_doubts(const struct wrapped *run, const struct pilot *pilot,
+                               const struct outlook_plan *plan, struct arena *arena)
+{
+    const char *own = step_series_doubts(&run->source->series, arena, pilot->tokens_per_s.mean);
+    double seen = pilot->composition.tokens, planned = plan ? outlook_step_tokens(plan) : NAN;
+    const double most = 1.5; // batches of random rows differ by less
+    if (!(seen > most * planned || planned > most * seen))
+        return own;
+    return text_format(arena, "%s%sits steps have %s tokens, and the plan's %s", own ? own : "",
+                       own ? "; " : "", text_commas(arena, llround(seen)),
+                       text_commas(arena, llround(planned)));
+}
+
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
                         const struct outlook_plan *plan)
 {
@@ -244,9 +274,11 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
     if (series->origin != STEP_SERIES_NONE && steady->ordinary_steps > 0)
         out->composition.tokens = steady->ordinary_tokens / (double)steady->ordinary_steps;
     fill_stalls(out, run);
+    fill_apart(&out->apart, steady->slow, plan);
     fill_transient(out, run, plan);
     fill_phases(out, run, plan);
     out->not_seen = not_seen(run, plan, &out->transient, arena);
+    out->doubts = find_doubts(run, out, plan, arena);
     if (steady->seconds_per_token >= 0)
         move_rate(out, steady, plan);
     wrapped_pilot_gpus(out, arena, run);

@@ -7,6 +7,9 @@
 #include <string.h>
 
 static const double Z90 = 1.6448536269514722; // half a 90 % interval, in standard deviations
+// The same steps minutes apart differ by 2 % with the GPU's clocks and by 6 % where they wait for
+// the host (transfer.c); a plan's document does not say which: half of both.
+static const double later_spread = 0.04;
 
 // --- the plan ----------------------------------------------------------------
 
@@ -32,7 +35,7 @@ static void read_failures(struct outlook_plan *out, const struct json *list)
     }
 }
 
-static void read_width_seconds(struct outlook_plan *out, const struct json *list)
+static void read_assumptions(struct outlook_plan *out, const struct json *list)
 {
     for (size_t i = 0; list && list->kind == JSON_ARRAY && i < list->count; i++) {
         struct text name = json_get_text(&list->items[i], "name");
@@ -40,6 +43,8 @@ static void read_width_seconds(struct outlook_plan *out, const struct json *list
             out->width_seconds = (struct range){ json_get_number(&list->items[i], "low", 0),
                                                  json_get_number(&list->items[i], "value", 0),
                                                  json_get_number(&list->items[i], "high", 0) };
+        if (name.at && text_is(name, "evaluation share"))
+            out->evaluation_share = json_get_number(&list->items[i], "value", 0);
     }
 }
 
@@ -73,7 +78,7 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
     workload_read_widths(&out->sights, workload, 1);
-    read_width_seconds(out, json_get(&tree, "assumptions"));
+    read_assumptions(out, json_get(&tree, "assumptions"));
     return OK;
 }
 
@@ -134,19 +139,72 @@ static void add_slow(struct rest *rest, const struct outlook_plan *plan,
     }
 }
 
+// The first evaluation loads kernels: those after it tell what the next ones take. Until there is
+// one, the plan does, and no more than the first.
+static void add_evaluations(struct rest *rest, const struct outlook_plan *plan,
+                            const struct outlook_progress *now, double steps)
+{
+    const struct steady_slow *slow = &now->steady->slow[STEADY_EVALUATION];
+    double done = (double)now->steady->ordinary_steps + (double)slow->count;
+    double count = (double)slow->count * steps / done;
+    if (!slow->first_seconds || !slow->count) {
+        add_slow(rest, plan, now, STEADY_EVALUATION, OVERHEAD_EVALUATION, steps);
+    } else if (slow->later) {
+        double seconds = count * slow->later_seconds / (double)slow->later;
+        add(rest, seconds, seconds / sqrt((double)slow->later));
+    } else {
+        double planned = plan->seconds[OVERHEAD_EVALUATION] * steps / plan->steps;
+        double most = count * slow->first_seconds,
+               seconds = planned > 0 ? fmin(planned, most) : most / 2;
+        add(rest, seconds, fmax(seconds, (most - seconds) / 2));
+    }
+}
+
+// Where widths vary, the stalls that nothing else explains load kernels, as new widths do: they
+// come as often as these.
+static void add_stalls(struct rest *rest, const struct outlook_plan *plan,
+                       const struct outlook_progress *now, double steps, double new_widths)
+{
+    const struct steady *steady = now->steady;
+    if (!(steady->seconds_per_width >= 0) || !(steady->widths_seen > 0)) {
+        add_slow(rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
+        return;
+    }
+    double seconds = steady->slow[STEADY_STALL].extra_seconds * new_widths / steady->widths_seen;
+    add(rest, seconds, seconds);
+}
+
+// Tokens that the steps left have more than as many measured ones: grouped rows begin with the
+// longest.
+static double more_tokens(const struct outlook_plan *plan, const struct outlook_progress *now,
+                          double steps)
+{
+    const struct steady *steady = now->steady;
+    double left = packing_tokens_seen(&plan->sights, now->steps + steps) -
+                  packing_tokens_seen(&plan->sights, now->steps);
+    if (!(left > 0))
+        left = steps * outlook_step_tokens(plan);
+    return left - steps * steady->ordinary_tokens / (double)steady->ordinary_steps;
+}
+
 static struct range measured_rest(const struct outlook_plan *plan,
                                   const struct outlook_progress *now, double steps, double share)
 {
     struct rest rest = { 0 };
     const struct range *step = &now->steady->step_seconds;
-    add(&rest, steps * step->mid, steps * (step->high - step->low) / (2 * Z90));
-    add_slow(&rest, plan, now, STEADY_EVALUATION, OVERHEAD_EVALUATION, steps);
+    double deviation = hypot((step->high - step->low) / (2 * Z90), later_spread * step->mid);
+    add(&rest, steps * step->mid, steps * deviation);
+    double new_widths = fmax(0, packing_widths_seen(&plan->sights, now->steps + steps) -
+                                    packing_widths_seen(&plan->sights, now->steps));
+    double more = now->steady->seconds_per_token > 0 && now->steady->ordinary_tokens > 0
+                      ? now->steady->seconds_per_token * more_tokens(plan, now, steps)
+                      : 0;
+    add(&rest, fmax(more, -0.5 * rest.seconds), 0.3 * more);
+    add_evaluations(&rest, plan, now, steps);
     add_slow(&rest, plan, now, STEADY_SAVE, OVERHEAD_SAVES, steps);
-    add_slow(&rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
+    add_stalls(&rest, plan, now, steps, new_widths);
     if (now->steady->seconds_per_width > 0) { // the steps above are without first sights
-        double left = packing_widths_seen(&plan->sights, now->steps + steps) -
-                      packing_widths_seen(&plan->sights, now->steps);
-        double seconds = fmax(left, 0) * now->steady->seconds_per_width;
+        double seconds = new_widths * now->steady->seconds_per_width;
         add(&rest, seconds, 0.3 * seconds);
     }
     double failures = share * plan->seconds[OVERHEAD_FAILURES];

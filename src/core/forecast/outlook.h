@@ -8,9 +8,10 @@
 //     struct outlook now = outlook_make(&plan, &progress);
 //     now.gpu_hours.low, .mid, .high …
 //
-// The remaining steps take as long as the measured ones. Evaluations, saves and stalls keep their
-// frequency; before the first has happened, the plan's is used. Failures are the plan's. Until the
-// rate is known, the plan's range is used for the rest. Repeated runs are in the plan's range, not
+// The remaining steps take as long as the measured ones, by their tokens, and with the new widths
+// that are left. Evaluations, saves and stalls keep their frequency; before the first has happened,
+// the plan's is used. Failures are the plan's. Until the rate is known, the plan's range is used
+// for the rest. Repeated runs are in the plan's range, not
 // in this one. Formulas: docs/formulas.md.
 
 #pragma once
@@ -29,6 +30,7 @@ struct outlook_plan {
     double usd_per_gpu_hour;        // NAN without prices
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
     struct range width_seconds;     // of the first sight of a width, as assumed; mid 0: unknown
+    double evaluation_share;        // of the data; 0: unknown
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
     double failures_high_seconds;   // beyond the expected ones, at P90
     struct pilot_configuration configuration;

@@ -209,6 +209,7 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
     const struct range share =
         warm ? (struct range){ 0.05, 0.1, 0.2 } : (struct range){ 0.1, 1, measured ? 1.5 : 2.2 };
     double evaluation = stack->first_steps_seconds > 0 ? fmax(1, alignments) : 0;
+    out->evaluation_load_seconds = evaluation;
     out->first_evaluation_seconds =
         spread_over("first evaluation", evaluation * share.low, evaluation * share.mid,
                     evaluation * share.high, measured, "its kernels are loaded");
@@ -279,7 +280,8 @@ struct overhead_draw overhead_middle(const struct overheads *overheads)
         .startup_seconds = overheads->startup_seconds.value.mid,
         .compile_seconds = overheads->compile_seconds.value.mid,
         .storage_bytes_per_s = overheads->storage_bytes_per_s.value.mid,
-        .eval_share = overheads->eval_share.value.mid,
+        .evaluation = overhead_evaluation(overheads)->value.mid,
+        .save_seconds = overheads->save_seconds.value.mid,
         .failures_per_gpu_hour = overheads->failures_per_gpu_hour.value.mid,
         .failed_runs = overheads->failed_runs.value.mid,
         .failure_chance = NAN,
@@ -297,8 +299,10 @@ static const double SAVE_SECONDS = 0.25;
 static void add_saves(struct overhead_times *out, const struct overheads *o,
                       const struct overhead_draw *draw, double working_seconds)
 {
-    double save_seconds =
-        o->save_bytes > 0 ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s : 0;
+    double save_seconds = draw->save_seconds > 0 ? draw->save_seconds
+                          : o->save_bytes > 0
+                              ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s
+                              : 0;
     double interval = o->save_interval_seconds.value.mid;
     if (isnan(interval)) {
         double failures_per_s = draw->failures_per_gpu_hour * o->gpus / 3600;
@@ -346,8 +350,10 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
         assumption_draw(&o->first_steps_seconds, draw->first_sights);
     double reading = tokens * o->data_bytes_per_token.value.mid / draw->storage_bytes_per_s;
     seconds[OVERHEAD_STALLS] = fmax(0, reading - train_seconds); // else it overlaps the steps
-    seconds[OVERHEAD_EVALUATION] =
-        train_seconds * draw->eval_share * o->evals_per_epoch.value.mid * o->eval_cost;
+    double evaluation = overhead_evaluation(o) == &o->evaluation_seconds
+                            ? o->epochs * draw->evaluation
+                            : train_seconds * draw->evaluation * o->eval_cost;
+    seconds[OVERHEAD_EVALUATION] = o->evals_per_epoch.value.mid * evaluation;
     if (seconds[OVERHEAD_EVALUATION] > 0)
         seconds[OVERHEAD_EVALUATION] +=
             assumption_draw(&o->first_evaluation_seconds, draw->first_sights);
@@ -383,7 +389,7 @@ void overhead_walls(double *wall_seconds, const struct overheads *o,
             .startup_seconds = columns->startup_seconds[i],
             .compile_seconds = columns->compile_seconds[i],
             .storage_bytes_per_s = columns->storage_bytes_per_s[i],
-            .eval_share = columns->eval_share[i],
+            .evaluation = columns->eval_share[i],
             .failures_per_gpu_hour = columns->failures_per_gpu_hour[i],
             .failed_runs = columns->failed_runs[i],
             .failure_chance = columns->failure_chance[i],

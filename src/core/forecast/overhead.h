@@ -36,6 +36,8 @@ struct overheads {
     struct assumption failed_runs;           // expected number of attempts that fail by an error
     struct assumption data_bytes_per_token;  // read while training
     enum overhead_cache file_cache;
+    struct assumption evaluation_seconds; // of one, as a pilot measured it; mid 0: by share
+    struct assumption save_seconds;       // likewise; mid 0: by bytes
     // Set by overhead_configure(), except epochs.
     double gpus, epochs;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
@@ -44,6 +46,7 @@ struct overheads {
                                                 // plans, memory
     struct assumption first_steps_seconds;      // of a process: kernels are loaded
     struct assumption first_evaluation_seconds; // likewise
+    double evaluation_load_seconds;             // of its kernels, on a machine that never did
     double new_widths;                          // that a rank meets in the run
     bool compiles;
     struct assumption compilations; // of stacks that compile: more than one where widths vary
@@ -66,7 +69,9 @@ extern const char *const overhead_names[];
 
 // One sample of the unknowns. Chances are uniform in [0, 1); NAN means the expected value.
 struct overhead_draw {
-    double startup_seconds, compile_seconds, storage_bytes_per_s, eval_share;
+    double startup_seconds, compile_seconds, storage_bytes_per_s;
+    double evaluation;   // of overhead_evaluation()
+    double save_seconds; // 0: by bytes
     double failures_per_gpu_hour, failed_runs;
     double first_sights; // a standard normal variable
     double failure_chance, lost_share, retry_chance, failed_chance;
@@ -87,6 +92,12 @@ static inline bool overhead_evaluates(const struct overheads *o)
     return o->eval_share.value.mid > 0 && o->evals_per_epoch.value.mid > 0;
 }
 
+// What is unknown of evaluations: the seconds of one where they were measured, else the share.
+static inline const struct assumption *overhead_evaluation(const struct overheads *o)
+{
+    return o->evaluation_seconds.value.mid > 0 ? &o->evaluation_seconds : &o->eval_share;
+}
+
 // What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
                            double layers, double alignments);
@@ -98,7 +109,8 @@ struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
                   const struct overhead_draw *draw, double train_seconds, double tokens);
 
-// Many outcomes, a column for each unknown; failed_runs has been counted.
+// Many outcomes, a column for each unknown; failed_runs has been counted, and nothing was measured
+// by a pilot.
 struct overhead_columns {
     const double *train_seconds, *tokens;
     const double *startup_seconds, *compile_seconds, *storage_bytes_per_s, *eval_share;

@@ -44,6 +44,8 @@ static const double run_spread = 0.02;
 static const double host_spread = 0.06;
 // Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;
+// And of one whose log contradicts itself: that of a stack's own figure, so that both count alike.
+static const double doubtful_spread = 0.2;
 
 // --- the pilot's own configuration -------------------------------------------
 
@@ -184,6 +186,8 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     out->log_interval = known ? log(rate->high / rate->low) / (2 * half) : unsteady_spread;
     if (!pilot->steady)
         out->log_interval = fmax(out->log_interval, unsteady_spread);
+    if (pilot->doubts)
+        out->log_interval = fmax(out->log_interval, doubtful_spread);
     return OK;
 }
 
@@ -369,6 +373,7 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
     e->log_mid = prior.log_mid + weight * (log_efficiency - prior.log_mid);
     e->log_spread = fmin(prior.log_spread, sqrt(left));
     e->is_piloted = true;
-    bool sure = transfer->pilot->steady && !(transfer->pilot->transient.seconds_per_width >= 0);
+    bool sure = transfer->pilot->steady && !transfer->pilot->doubts &&
+                !(transfer->pilot->transient.seconds_per_width >= 0);
     weigh(out, log_efficiency, near + alone, &prior, &transfer->prior, sure);
 }

@@ -13,6 +13,7 @@ static const struct field head_fields[] = {
     FIELD(pilot, steady, FLAG, "whether the rate held"),
     FIELD(pilot, verdict, TEXT, "why the rate is not steady"),
     FIELD(pilot, not_seen, TEXT, "parts of the run that did not occur in the pilot"),
+    FIELD(pilot, doubts, TEXT, "what in the log contradicts itself or the plan"),
     FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
     FIELD(pilot, trainer, TEXT, "trainer that ran"),
@@ -93,6 +94,14 @@ static const struct field apart_fields[] = {
     FIELD_AS("update_seconds", pilot, apart.update_seconds, SECONDS, "optimizer, per step"),
     FIELD_AS("evaluation_seconds_per_token", pilot, apart.evaluation_seconds_per_token, NUMBER,
              "forward pass only"),
+    FIELD_AS("evaluations", pilot, apart.evaluations, COUNT, "evaluations that were seen"),
+    FIELD_AS("first_evaluation_seconds", pilot, apart.first_evaluation_seconds, SECONDS,
+             "of the first evaluation, which loads its kernels"),
+    FIELD_AS("evaluation_seconds", pilot, apart.evaluation_seconds, SECONDS,
+             "of one evaluation after the first"),
+    FIELD_AS("evaluation_share", pilot, apart.evaluation_share, SHARE,
+             "of the data, as the plan that was measured has it"),
+    FIELD_AS("saves", pilot, apart.saves, COUNT, "saves that were seen"),
     FIELD_AS("save_seconds", pilot, apart.save_seconds, SECONDS, "of one checkpoint"),
     FIELD_AS("save_bytes", pilot, apart.save_bytes, BYTES, "of one checkpoint"),
     { 0 },
@@ -306,6 +315,11 @@ static enum err check_rate(const struct pilot *pilot, const char *name)
         return fail(ERR_INPUT,
                     "%s: tokens_per_second.mean is %g, outside its own interval %g to %g", name,
                     rate->mean, rate->low, rate->high);
+    if (pilot->composition.tokens < 1)
+        return fail(ERR_INPUT,
+                    "%s: composition.tokens is %g: a step has at least one; check the numbers of "
+                    "the steps in the log",
+                    name, pilot->composition.tokens);
     const double coefficients[] = { pilot->fit.constant_seconds, pilot->fit.seconds_per_token,
                                     pilot->fit.seconds_per_square, pilot->fit.seconds_per_labelled,
                                     pilot->fit.spread };

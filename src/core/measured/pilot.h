@@ -62,7 +62,11 @@ struct pilot_apart {
     double startup_seconds;              // from the start to the first step
     double update_seconds;               // of the optimizer, per step
     double evaluation_seconds_per_token; // forward alone
+    double first_evaluation_seconds;     // loads its kernels
+    double evaluation_seconds;           // of one after the first
+    double evaluation_share;             // of the data, as the plan that is measured has it
     double save_seconds, save_bytes;     // of one checkpoint
+    int64_t evaluations, saves;          // seen
 };
 
 // The cost of meeting widths for the first time, told apart from the steady steps.
@@ -94,6 +98,7 @@ struct pilot {
     bool steady;
     const char *verdict;  // a sentence: why the rate is not steady; NULL if it is
     const char *not_seen; // parts of the run that did not occur; NULL: none
+    const char *doubts;   // what contradicts itself or the plan; NULL: nothing
     struct pilot_seconds step_seconds;
     struct pilot_fit fit;
     struct pilot_composition composition;

@@ -34,6 +34,12 @@ static void put_rate(const struct pilot *pilot, struct arena *arena, struct out 
         out_labelled(out, "NOT STEADY", "the rate did not settle; run the pilot longer");
 }
 
+static void put_doubts(const struct pilot *pilot, struct out *out)
+{
+    if (pilot->doubts)
+        out_labelled(out, "DOUBTFUL", pilot->doubts);
+}
+
 static void put_steps(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_seconds *s = &pilot->step_seconds;
@@ -77,10 +83,12 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
                               pilot->stalls.save_seconds, pilot->stalls.other_seconds };
     const char *stalled = join_seconds(arena, names, values, 4);
     out_labelled(out, "stalled", stalled ? stalled : "not at all");
-    static const char *const apart_names[] = { "start-up", "optimizer step", "checkpoint" };
-    const double apart[] = { pilot->apart.startup_seconds, pilot->apart.update_seconds,
-                             pilot->apart.save_seconds };
-    const char *line = join_seconds(arena, apart_names, apart, 3);
+    static const char *const apart_names[] = { "start-up", "optimizer step", "first evaluation",
+                                               "evaluation", "checkpoint" };
+    const struct pilot_apart *a = &pilot->apart;
+    const double apart[] = { a->startup_seconds, a->update_seconds, a->first_evaluation_seconds,
+                             a->evaluation_seconds, a->save_seconds };
+    const char *line = join_seconds(arena, apart_names, apart, sizeof apart / sizeof *apart);
     if (line)
         out_labelled(out, "overheads", line);
 }
@@ -139,6 +147,7 @@ static void put_transient(const struct pilot *pilot, struct arena *arena, struct
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     put_rate(pilot, arena, out);
+    put_doubts(pilot, out);
     put_steps(pilot, arena, out);
     put_phases(pilot, arena, out);
     put_transient(pilot, arena, out);

@@ -469,6 +469,17 @@ static const char *pilot_not_steady(const struct plan *plan, struct arena *arena
                        pilot->verdict ? ": " : "", pilot->verdict ? pilot->verdict : "");
 }
 
+static const char *pilot_doubtful(const struct plan *plan, struct arena *arena)
+{
+    const struct pilot *pilot = plan->request->pilot;
+    return pilot && pilot->doubts
+               ? text_format(arena,
+                             "what the pilot read contradicts itself or its plan: %s; its "
+                             "speed counts less and the range is wider",
+                             pilot->doubts)
+               : NULL;
+}
+
 static const char *pilot_contradicts(const struct plan *plan, struct arena *arena)
 {
     const struct pilot *pilot = plan->request->pilot;
@@ -577,6 +588,7 @@ static const struct {
     { "ledger_changes_hours", ledger_changes_hours },
     { "pilot_not_steady", pilot_not_steady },
     { "pilot_contradicts", pilot_contradicts },
+    { "pilot_doubtful", pilot_doubtful },
     { "pilot_throttled", pilot_throttled },
     { "pilot_of_another_stack", pilot_of_another_stack },
     { "pilot_needs_more_memory", pilot_needs_more_memory },

@@ -173,30 +173,6 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     return to;
 }
 
-// Replaces what a first sight is assumed to cost by what the pilot measured. A pilot that did not
-// tell first sights from steady steps has them in its rate. Its kernels are in the machine's file
-// cache now: what loading them took does not come again, but for a little at the first step.
-static void take_transient(struct overheads *o, const struct plan *plan, const struct pilot *pilot)
-{
-    const struct pilot_transient *t = &pilot->transient;
-    const char *source = plan->request->pilot_name;
-    if (t->seconds_per_width >= 0)
-        o->first_width_seconds =
-            assumption_measured(o->first_width_seconds, t->seconds_per_width, source, pilot->as_of);
-    else if (plan->transfer.setup.varied_widths)
-        o->first_width_seconds =
-            assumption_measured(o->first_width_seconds, 0, "in the pilot's rate", pilot->as_of);
-    if (t->first_steps_seconds >= 0) {
-        double again = fmin(t->first_steps_seconds, o->first_steps_seconds.value.low);
-        o->first_steps_seconds =
-            assumption_measured(o->first_steps_seconds, again, source, pilot->as_of);
-        if (pilot->stalls.evaluation_seconds > 0)
-            o->first_evaluation_seconds.value.mid = o->first_evaluation_seconds.value.low;
-        if (o->file_cache == CACHE_COLD)
-            o->first_steps_seconds.value.high = t->first_steps_seconds; // on another machine
-    }
-}
-
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
                                  const struct search_result *result, const struct setup *setup,
                                  const struct estimate *estimate)
@@ -212,12 +188,7 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
     };
     input.overheads.epochs = result->workload.epochs;
     overhead_configure(&input.overheads, setup, &estimate->step);
-    const struct pilot *pilot = plan->request->pilot;
-    if (pilot && to.weight == 1 && pilot->apart.evaluation_seconds_per_token > 0)
-        input.overheads.eval_cost =
-            pilot->apart.evaluation_seconds_per_token * pilot->tokens_per_s.mean;
-    if (pilot && to.weight == 1)
-        take_transient(&input.overheads, plan, pilot);
+    plan_take_measured(&input.overheads, plan, &to);
     return input;
 }
 

@@ -277,6 +277,8 @@ void plan_assume(struct plan *plan)
         &o->first_steps_seconds,
         overhead_evaluates(o) ? &o->first_evaluation_seconds : NULL,
         o->compiles ? &o->compilations : NULL,
+        o->evaluation_seconds.value.mid > 0 ? &o->evaluation_seconds : NULL,
+        o->save_seconds.value.mid > 0 ? &o->save_seconds : NULL,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])

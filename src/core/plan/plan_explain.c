@@ -184,12 +184,21 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
             text_format(a, "%s of 16-bit weights at %s/s", text_bytes(a, o->load_bytes),
                         text_bytes(a, o->storage_bytes_per_s.value.mid)),
         [OVERHEAD_STALLS] = "storage is slower than training",
-        [OVERHEAD_EVALUATION] = text_format(
-            a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
-            text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid, o->eval_cost),
-        [OVERHEAD_SAVES] =
-            text_format(a, "%.0f of %s, every %s", t->saves, text_bytes(a, o->save_bytes),
-                        text_seconds(a, t->save_interval_seconds)),
+        [OVERHEAD_EVALUATION] =
+            o->evaluation_seconds.value.mid > 0
+                ? text_format(a, "%.3g times an epoch, %s each, as the pilot measured",
+                              o->evals_per_epoch.value.mid,
+                              text_seconds(a, o->evaluation_seconds.value.mid))
+                : text_format(
+                      a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
+                      text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid,
+                      o->eval_cost),
+        [OVERHEAD_SAVES] = text_format(a, "%.0f of %s, every %s", t->saves,
+                                       o->save_seconds.value.mid > 0
+                                           ? text_format(a, "%s, as the pilot measured",
+                                                         text_seconds(a, o->save_seconds.value.mid))
+                                           : text_bytes(a, o->save_bytes),
+                                       text_seconds(a, t->save_interval_seconds)),
         [OVERHEAD_FAILURES] =
             text_format(a, "%.2g expected: a restart and half a save interval each", t->failures),
         [OVERHEAD_RETRIES] =

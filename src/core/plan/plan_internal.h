@@ -80,6 +80,9 @@ bool plan_is_same(const struct search_result *a, const struct search_result *b);
 struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
                                  const struct search_result *result, const struct setup *setup,
                                  const struct estimate *estimate);
+// Puts what the pilot measured beside its speed in the place of assumptions (plan_measured.c).
+void plan_take_measured(struct overheads *o, const struct plan *plan, const struct transferred *to);
+
 struct price plan_price(const struct plan *plan, struct arena *arena,
                         const struct search_result *result);
 

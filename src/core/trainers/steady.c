@@ -204,14 +204,29 @@ static size_t find_warmup(struct series *s)
     return warmup;
 }
 
-static void note_slow(struct steady *out, const struct report *report, double ordinary_seconds)
+// What the steps of a report would have taken by themselves.
+static double ordinary_seconds(const struct steady *out, const struct report *report)
+{
+    double seconds = out->spread.mid * report->count;
+    if (!(out->seconds_per_token > 0) || !out->ordinary_steps)
+        return seconds;
+    double mean = out->ordinary_tokens / (double)out->ordinary_steps * report->count;
+    return fmax(seconds + out->seconds_per_token * (report->tokens - mean), 0.2 * seconds);
+}
+
+static void note_slow(struct steady *out, const struct report *report)
 {
     struct steady_slow *slow = &out->slow[report->flags & STEADY_EVALUATED ? STEADY_EVALUATION
                                           : report->flags & STEADY_SAVED   ? STEADY_SAVE
                                                                            : STEADY_STALL];
-    slow->count++;
+    double extra = fmax(0, report->seconds - ordinary_seconds(out, report));
+    bool alone = report->flags != (STEADY_EVALUATED | STEADY_SAVED);
+    if (!slow->count++)
+        slow->first_seconds = extra;
+    else if (alone)
+        slow->later_seconds += extra, slow->later++;
     slow->seconds += report->seconds;
-    slow->extra_seconds += fmax(0, report->seconds - ordinary_seconds * report->count);
+    slow->extra_seconds += extra;
     slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
 }
 
@@ -408,17 +423,31 @@ static struct range widened(struct range range, double factor, double log_half)
     return (struct range){ range.mid * exp(-half), range.mid, range.mid * exp(half) };
 }
 
-// What first sights leave open of the run, as a half-width of its steady step: their cost and their
-// number. A first sight that is believed too dear makes the steady step too short; in the forecast
-// of the run the two errors cancel, as far as the run has as many new widths a step.
+// The steps and first sights that are forecast from the measured ones; 0: unknown.
+struct span {
+    double steps, widths;
+};
+
+static struct span span_of(const struct series *s, const struct steady_rule *rule)
+{
+    struct span span = { rule->total_steps, rule->total_widths };
+    for (size_t i = 0; rule->rest && span.steps > 0 && i < s->count; i++) {
+        span.steps = fmax(span.steps - s->reports[i].count, 1);
+        span.widths = fmax(span.widths - s->reports[i].widths, 0);
+    }
+    return span;
+}
+
+// What first sights leave open of a forecast, as a half-width of its steady step: their cost and
+// their number. A first sight that is believed too dear makes the steady step too short; in the
+// forecast the two errors cancel, as far as it has as many new widths a step.
 static double width_half(const struct steady *out, const struct steady_rule *rule,
-                         const struct transient *fit, double widths, double level)
+                         const struct transient *fit, double widths, double level, struct span span)
 {
     double z = stats_normal_quantile(0.5 + level / 2), run = 0, number = 0;
-    if (rule->total_steps > 0) {
-        run = rule->total_widths * (double)out->ordinary_steps / rule->total_steps;
-        number = fit->seconds_per_width * rule->widths_error /
-                 (rule->total_steps * out->step_seconds.mid);
+    if (span.steps > 0) {
+        run = span.widths * (double)out->ordinary_steps / span.steps;
+        number = fit->seconds_per_width * rule->widths_error / (span.steps * out->step_seconds.mid);
     }
     double cost = fit->width_error * fabs(widths - run) / out->ordinary_seconds;
     return z * fmin(hypot(cost, number), 1);
@@ -511,9 +540,10 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     }
     out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
     if (fit->width_error >= 0) {
-        double half = width_half(out, rule, fit, widths, level), factor = fit->blur;
-        if (rule->total_steps > 0) // the run's own steps scatter too
-            factor *= sqrt(1 + (double)out->ordinary_steps / rule->total_steps);
+        struct span span = span_of(s, rule);
+        double half = width_half(out, rule, fit, widths, level, span), factor = fit->blur;
+        if (span.steps > 0) // the forecast's own steps scatter too
+            factor *= sqrt(1 + (double)out->ordinary_steps / span.steps);
         out->step_seconds = widened(out->step_seconds, factor, half);
         out->tokens_per_s = widened(out->tokens_per_s, factor, half);
         pace = widened(pace, factor, half);
@@ -565,6 +595,6 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                                               (double)out->ordinary_steps);
     for (size_t i = warmup; i < s.count; i++)
         if (s.reports[i].slow)
-            note_slow(out, &s.reports[i], out->spread.mid);
+            note_slow(out, &s.reports[i]);
     out->reason = reason_of(out, arena);
 }

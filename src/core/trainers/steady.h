@@ -57,6 +57,9 @@ struct steady_slow { // cost of the slow steps of one cause
     double seconds;       // total
     double extra_seconds; // beyond the time of ordinary steps
     double longest_seconds;
+    double first_seconds; // beyond ordinary steps, of the first
+    double later_seconds; // likewise of the others that have no second cause, together
+    int64_t later;        // their number
 };
 
 struct steady_rule {            // 0 means the default
@@ -68,6 +71,7 @@ struct steady_rule {            // 0 means the default
     double total_widths;        // that the run meets
     double widths_error;        // standard deviation of total_widths: batches are drawn at random
     double clock_seconds;       // what the times are rounded to; 0: exact
+    bool rest;                  // the forecast is of the steps that are left, not of the whole run
 };
 
 struct steady {

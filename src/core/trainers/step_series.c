@@ -9,9 +9,10 @@
 #define BURST 0.05 // of a step: what comes nearer came together
 
 struct step_series_note {
-    double counter;                               // tokens so far, counted by the trainer; NAN
-    double tokens;                                // of one step, reported by the trainer; NAN
-    double rate;                                  // tokens/s, reported by the trainer; NAN
+    double counter; // tokens so far, counted by the trainer; NAN
+    double tokens;  // of one step, reported by the trainer; NAN
+    double rate;    // tokens/s, reported by the trainer; NAN
+    double before;  // counter of a step that was left out just before; NAN
     double phases[TRAINER_PHASES], answer_tokens; // NAN: not reported
 };
 
@@ -24,7 +25,7 @@ const char *step_series_origin_name(enum step_series_origin origin)
 static struct step_series_note unknown_note(void)
 {
     struct step_series_note note = {
-        .counter = NAN, .tokens = NAN, .rate = NAN, .answer_tokens = NAN
+        .counter = NAN, .tokens = NAN, .rate = NAN, .before = NAN, .answer_tokens = NAN
     };
     for (int i = 0; i < TRAINER_PHASES; i++)
         note.phases[i] = NAN;
@@ -48,7 +49,9 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .tokens = NAN,
                                     .global_batch = NAN,
                                     .peak_bytes = NAN,
-                                    .run_seconds = NAN };
+                                    .run_seconds = NAN,
+                                    .left_out = NAN,
+                                    .counts = { NAN, NAN } };
     *series->first = unknown_note();
 }
 
@@ -71,8 +74,9 @@ static void keep_last(struct step_series *s, const struct trainer_log_event *eve
     s->total = event->total;
     double rate = event->tokens_per_s_gpu * (s->gpus > 0 ? s->gpus : 1);
     keep(&rate, event->tokens_per_s);
-    s->rate_sum += isnan(rate) ? 0 : rate;
-    s->rate_count += !isnan(rate);
+    s->rate_sum += rate > 0 ? rate : 0;
+    s->rate_count += rate > 0;
+    s->negatives += rate < 0 || event->tokens < 0 || event->step_tokens < 0;
 }
 
 // One evaluation or save may be reported by several lines.
@@ -103,9 +107,13 @@ static struct step_series_note note_of(const struct step_series *s,
     double gpus = s->gpus > 0 ? s->gpus : 1;
     struct step_series_note note = { .counter = event->tokens,
                                      .tokens = event->step_tokens,
+                                     .before = NAN,
                                      .rate = event->tokens_per_s_gpu * gpus,
                                      .answer_tokens = event->answer_tokens };
     keep(&note.rate, event->tokens_per_s);
+    double *const figures[] = { &note.counter, &note.tokens, &note.rate };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        *figures[i] = *figures[i] >= 0 ? *figures[i] : NAN;
     memcpy(note.phases, event->phases, sizeof note.phases);
     return note;
 }
@@ -159,6 +167,11 @@ static struct step_series_note *last_note(struct step_series *s)
 static void report(struct step_series *s, const struct trainer_log_event *event)
 {
     struct step_series_note note = note_of(s, event);
+    double known = last_note(s)->counter;
+    if (event->repeated && fabs(note.counter - known) > 0.01 * known) { // of another rank
+        s->counts[0] = known, s->counts[1] = note.counter;
+        note.counter = known;
+    }
     if (isnan(s->report_seconds)) {
         s->report_seconds = event->seconds;
         s->report[0] = *last_note(s);
@@ -186,6 +199,8 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
             note = s->report[1];
         }
         add_note(&note, &own);
+        note.before = s->left_out;
+        s->left_out = NAN;
         if (s->count == s->room)
             grow(s);
         s->notes[s->count] = note;
@@ -194,6 +209,9 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
                                                      .end_seconds = now,
                                                      .seconds = now - s->last_seconds,
                                                      .flags = s->flags };
+    } else if (now < s->last_seconds) { // the bar of a new epoch counts from 0 again
+        s->times_back += isnan(event->elapsed_seconds);
+        s->left_out = event->tokens;
     }
     s->flags = 0;
     s->report_seconds = NAN;
@@ -203,6 +221,7 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
 
 static void begin(struct step_series *s, const struct trainer_log_event *event)
 {
+    s->begins++;
     s->count = 0;
     s->flags = 0;
     s->evaluations = s->saves = 0;
@@ -274,6 +293,8 @@ static bool use_counters(struct step_series *s)
     double start = base, done = 0;
     for (size_t i = 0; i < s->count; i++) {
         double counter = s->notes[i].counter;
+        if (!isnan(s->notes[i].before) && from == i)
+            base = s->notes[i].before;
         if (isnan(counter))
             continue;
         if (isnan(base)) { // the first: known from here on
@@ -349,6 +370,30 @@ double step_series_mean_rate(const struct step_series *s)
     if (!(seconds > 0) && s->rate_count)
         return s->rate_sum / (double)s->rate_count;
     return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
+}
+
+const char *step_series_doubts(const struct step_series *s, struct arena *arena,
+                               double tokens_per_s)
+{
+    const double most = 1.5; // of the measured rate: trainers count in ways of their own
+    const int64_t few = 4;   // begins: a test run, a restart, a bar in the place of lines
+    struct out out = { .arena = arena };
+    double reported = s->rate_count ? s->rate_sum / (double)s->rate_count : NAN;
+    if (s->begins > few)
+        out_put(&out, "; training begins %lld times, as if several runs printed",
+                (long long)s->begins);
+    if (s->times_back)
+        out_put(&out, "; the clock goes back at %lld of its steps", (long long)s->times_back);
+    if (s->negatives)
+        out_put(&out, "; %lld of its lines have negative tokens", (long long)s->negatives);
+    if (!isnan(s->counts[0]))
+        out_put(&out, "; of one step, one line counts %s tokens and another %s",
+                text_commas(arena, llround(s->counts[0])),
+                text_commas(arena, llround(s->counts[1])));
+    if (reported > most * tokens_per_s)
+        out_put(&out, "; the trainer reports %s tokens/s, and its steps have %s",
+                text_commas(arena, llround(reported)), text_commas(arena, llround(tokens_per_s)));
+    return out.size ? out_string(&out) + 2 : NULL; // without the first "; "
 }
 
 double step_series_clock(const struct step_series *s)

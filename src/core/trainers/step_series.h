@@ -53,7 +53,12 @@ struct step_series {
     double rate_sum;     // of the tokens/s that it reports
     int64_t rate_count;
     int64_t evaluations, saves;
-    unsigned flags; // of the step in progress
+    int64_t begins;     // of training: more than a few are of several ranks or runs
+    int64_t times_back; // steps that came before the last one's time: not measured
+    int64_t negatives;  // lines with negative tokens or tokens/s: not used
+    double left_out;    // counter of the last of times_back; NAN
+    double counts[2];   // of one step, which two lines tell differently; NAN
+    unsigned flags;     // of the step in progress
     bool out_of_memory, failed, ended;
 };
 
@@ -74,5 +79,10 @@ struct step_series_phases {
     double seconds[TRAINER_PHASES], answer_tokens;
 };
 struct step_series_phases step_series_phases(const struct step_series *series, int64_t warmup);
+
+// What in the trainer's output contradicts itself or the rate that was measured from it, as a
+// sentence; NULL: nothing.
+const char *step_series_doubts(const struct step_series *series, struct arena *arena,
+                               double tokens_per_s);
 
 const char *step_series_origin_name(enum step_series_origin origin); // "counter", "rate", "given"

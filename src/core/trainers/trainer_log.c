@@ -107,7 +107,8 @@ static void count(struct trainer_log *log, struct trainer_log_found *found, enum
         end_evaluation(log, NULL);
         log->step = step;
         emit(log, TRAINER_LOG_STEP, found);
-    } else if (source != SOURCE_BAR) {
+    } else if (source != SOURCE_BAR && step == last) { // one before it is of a rank that is behind
+        found->event.repeated = true;
         report(log, found);
     }
 }

@@ -60,6 +60,7 @@ struct trainer_log_event {
     struct text line; // valid during the callback
 
     double step, total; // optimizer steps
+    bool repeated;      // a second line of the same step
     double epoch;       // completed, with fraction
     double loss, rate;  // learning rate
     double evaluation_loss;

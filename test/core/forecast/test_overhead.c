@@ -219,7 +219,7 @@ TEST(overhead_of_a_save_begins_before_its_first_byte)
     overheads.save_interval_seconds = assumption_given(overheads.save_interval_seconds, 25);
     struct overhead_draw draw = overhead_middle(&overheads);
     draw.storage_bytes_per_s = 2e9;
-    draw.eval_share = 0;
+    draw.evaluation = 0;
     struct overhead_times times;
     overhead_run(&times, &overheads, &draw, 100, 1e6);
     CHECK_NEAR(times.saves, 4, 1e-12);

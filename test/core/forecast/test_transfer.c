@@ -155,6 +155,22 @@ TEST(transfer_of_a_pilot_that_was_not_steady_is_wider_and_warns)
     CHECK(warned);
 }
 
+TEST(transfer_of_a_pilot_whose_log_contradicts_itself_counts_as_much_as_the_prior_and_warns)
+{
+    const struct plan *before = planning_make(one_gpu);
+    struct pilot *pilot = pilot_of(before, 0.8 * before->forecast.tokens_per_s.mid, 0.004);
+    pilot->doubts = "the clock goes back at 3 of its steps";
+    const struct plan *after = plan_with(one_gpu, pilot);
+    double share = after->forecast.tokens_per_s.mid / before->forecast.tokens_per_s.mid;
+    CHECK(share > 0.85 && share < 0.95);
+    CHECK(after->efficiency.log_spread > 0.1);
+    bool warned = false;
+    for (size_t i = 0; i < after->advice.count; i++)
+        warned |= !strcmp(after->advice.items[i].code, "pilot_doubtful") &&
+                  strstr(after->advice.items[i].text, pilot->doubts);
+    CHECK(warned);
+}
+
 TEST(transfer_to_more_epochs_scales_the_training_exactly)
 {
     const struct plan *before = planning_make(one_gpu);
@@ -208,6 +224,73 @@ TEST(transfer_of_a_pilot_that_evaluated_loads_no_kernels_for_it_again)
     double with = plan_with(padded, pilot)->forecast.middle.seconds[OVERHEAD_EVALUATION];
     CHECK(first->mid > 2 && first->mid < 5);
     CHECK_NEAR(without - with, first->mid - first->low, 1e-9);
+}
+
+// Four evaluations and one save an epoch.
+#define EVALUATED(rest)                                                                         \
+    JOB("\"context\":4096,\"gpus\":1,\"batching\":\"packed\",\"epochs\":2,\"evals_per_epoch\":" \
+        "4," rest)
+
+TEST(plan_takes_the_evaluations_and_saves_that_a_pilot_measured)
+{
+    const char *job = EVALUATED("\"eval_share\":0.05");
+    const struct plan *before = planning_make(job);
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    pilot->apart.evaluations = 3, pilot->apart.saves = 1;
+    pilot->apart.first_evaluation_seconds = 9, pilot->apart.evaluation_seconds = 6;
+    pilot->apart.save_seconds = 1.5, pilot->stalls.evaluation_seconds = 21;
+    pilot->apart.evaluation_share = 0.05;
+    pilot->step_seconds.p10 = 0.9, pilot->step_seconds.p90 = 1.1;
+    const struct plan *after = plan_with(job, pilot);
+    const struct overhead_times *times = &after->forecast.middle;
+    CHECK_NEAR(times->seconds[OVERHEAD_EVALUATION],
+               8 * 6 + before->overheads.first_evaluation_seconds.value.low, 1e-9);
+    CHECK_NEAR(times->seconds[OVERHEAD_SAVES], times->saves * 1.5, 1e-9);
+    CHECK(after->overheads.evaluation_seconds.origin == ASSUMPTION_MEASURED);
+    // More of them are known better.
+    double width = relative_width(&after->overheads.evaluation_seconds.value),
+           saves = relative_width(&after->overheads.save_seconds.value);
+    pilot->apart.evaluations = 30, pilot->apart.saves = 10;
+    after = plan_with(job, pilot);
+    CHECK(relative_width(&after->overheads.evaluation_seconds.value) < width);
+    CHECK(relative_width(&after->overheads.save_seconds.value) < saves / 2);
+    // Half as many rows held out take half as long; no evaluation takes none.
+    after = plan_with(EVALUATED("\"eval_share\":0.025"), pilot);
+    CHECK_NEAR(after->overheads.evaluation_seconds.value.mid, 3, 1e-9);
+    after = plan_with(EVALUATED("\"eval_share\":0"), pilot);
+    CHECK(after->forecast.middle.seconds[OVERHEAD_EVALUATION] == 0);
+    after = plan_with(eight_gpus, pilot); // another machine evaluates and saves otherwise
+    CHECK(!(after->overheads.evaluation_seconds.value.mid > 0));
+    CHECK(!(after->overheads.save_seconds.value.mid > 0));
+}
+
+TEST(plan_does_not_take_the_loading_of_kernels_for_the_time_of_an_evaluation)
+{
+    const char *job = JOB("\"context\":2048,\"gpus\":1,\"batching\":\"longest\","
+                          "\"mean_length\":400,\"eval_share\":0.05");
+    const struct plan *before = planning_make(job);
+    double load = before->overheads.evaluation_load_seconds;
+    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    pilot->apart.evaluations = 1, pilot->apart.first_evaluation_seconds = load + 1;
+    CHECK(!(plan_with(job, pilot)->overheads.evaluation_seconds.value.mid > 0));
+    // A long one holds it, but is not made of it.
+    pilot->apart.first_evaluation_seconds = load + 60;
+    const struct range *seconds = &plan_with(job, pilot)->overheads.evaluation_seconds.value;
+    CHECK_NEAR(seconds->mid, 60, 1e-9);
+    CHECK(load > 2 && seconds->low < 60 - load / 2 && seconds->high > 60 + load);
+}
+
+TEST(plan_takes_the_compilation_that_a_pilot_measured)
+{
+    const char *job =
+        "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"gpu\":\"h200\",\"gpus\":1,"
+        "\"stack\":\"hf-compile\",\"micro_batch\":\"2\",\"global_batch\":64,"
+        "\"context\":4096,\"batching\":\"packed\",\"search\":false}";
+    struct pilot *pilot = pilot_of(planning_make(job), 8000, 0.004);
+    pilot->apart.startup_seconds = 45, pilot->transient.first_steps_seconds = 33;
+    const struct plan *after = plan_with(job, pilot);
+    CHECK_NEAR(after->forecast.middle.seconds[OVERHEAD_COMPILATION], 33, 1e-9);
+    CHECK(after->overheads.compile_seconds.origin == ASSUMPTION_MEASURED);
 }
 
 TEST(plans_of_a_used_machine_leave_out_the_loading_of_kernels)

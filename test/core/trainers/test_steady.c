@@ -318,6 +318,26 @@ TEST(steady_separates_slow_steps_by_what_the_log_said)
     CHECK(steady.more_steps > 0);
 }
 
+// The first evaluation loads kernels; one that is saved after tells of both.
+TEST(steady_tells_the_first_evaluation_and_those_with_a_save_from_the_others)
+{
+    struct steady_step steps[100] = { 0 };
+    for (int i = 0; i < 100; i++) {
+        steps[i] = (struct steady_step){ .seconds = 1 + 0.01 * (i % 7), .tokens = 4096 };
+        if (i % 20 == 19)
+            steps[i].flags = STEADY_EVALUATED, steps[i].seconds += i == 19 ? 7 : 4;
+        if (i == 59)
+            steps[i].flags |= STEADY_SAVED, steps[i].seconds += 2;
+    }
+    struct steady steady;
+    steady_measure(&steady, &test_arena, steps, 100, &(struct steady_rule){ 0 });
+    const struct steady_slow *slow = &steady.slow[STEADY_EVALUATION];
+    CHECK(slow->count == 5 && slow->later == 3);
+    CHECK_NEAR(slow->first_seconds, 7, 0.01);
+    CHECK_NEAR(slow->later_seconds, 12, 0.01);
+    CHECK_NEAR(slow->extra_seconds, 25, 0.01);
+}
+
 // Grouped by length, the longest rows first; the host, not the tokens, sets the time.
 TEST(steady_steps_with_ever_fewer_tokens_do_not_get_slower)
 {
