@@ -91,8 +91,20 @@ static int32_t find_last(const struct tokenizer *t, struct text symbol)
                                      (struct text){ bytes, symbol.size + t->suffix.size });
 }
 
+static bool is_ascii(struct text word)
+{
+    char any = 0;
+    for (size_t i = 0; i < word.size; i++)
+        any |= word.at[i];
+    return !(any & 0x80);
+}
+
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
+    if (t->byte_level && t->cuts && t->merges.count && !is_ascii(word)) {
+        s->count = tokenizer_characters(t->cuts, t->byte_ids, word, s->ids, s->sizes);
+        return;
+    }
     struct pending unknown = { 0 };
     for (const char *at = word.at, *end = word.at + word.size; at < end;) {
         const char *start = at;

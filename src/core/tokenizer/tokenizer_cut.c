@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts long words where no merge can cross, so that their parts can be merged and cached alone.
+// Cuts long words where no merge can cross, so that their parts can be merged and cached alone, and
+// starts their merging from characters instead of bytes.
 //
 // Chinese, Japanese and Thai have no spaces: a whole clause is one word, hardly any occurs twice,
 // and a word cache is of no use. But byte-pair encoding only ever makes tokens of the vocabulary.
@@ -12,14 +13,23 @@
 // The pairs of characters inside tokens are bits of a hash table. A stray bit only means a part
 // that is longer than it need be. Tokens of a byte-level vocabulary may begin or end inside a
 // character: of those characters, the bytes that the token has are hashed.
+//
+// Bytes of a character merge first, and nothing else does with them before, if no token that
+// crosses the character's borders has half of a character there, and every token with the character
+// and more comes after it in the order of merges. Then a word may start as its characters: a third
+// of the symbols, and a fifth of the merges.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
 #include <string.h>
 
+enum { CODES = 1 << 16 };
+
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
+    int32_t *characters;      // by code: the token that a word may start with, or TOKENIZER_NONE;
+                              // NULL if tokens are made of characters
 };
 
 static uint32_t hash_pair(uint32_t left, uint32_t right)
@@ -57,6 +67,12 @@ static uint32_t bytes_at(const char *at, size_t size)
     for (size_t i = 0; i < size; i++)
         bytes = bytes << 8 | (unsigned char)at[i];
     return bytes;
+}
+
+static bool is_partial(const struct cuts *cuts, char left, char right)
+{
+    unsigned char a = (unsigned char)left, b = (unsigned char)right;
+    return cuts->partial[a][b >> 6] >> (b & 63) & 1;
 }
 
 static void add_token(struct cuts *cuts, struct text token)
@@ -121,13 +137,117 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
         if (!left.size || !right.size || left.size + right.size == 2 ||
             has_pair(cuts, left.bytes, right.bytes))
             continue;
-        unsigned char a = (unsigned char)at[-1], b = (unsigned char)*at;
-        bool partial = cuts->partial[a][b >> 6] >> (b & 63) & 1;
-        if (!partial || !joins_partly(cuts, (struct text){ at - left.size, left.size },
-                                      (struct text){ at, right.size }))
+        if (!is_partial(cuts, at[-1], *at) ||
+            !joins_partly(cuts, (struct text){ at - left.size, left.size },
+                          (struct text){ at, right.size }))
             return at;
     }
     return end;
+}
+
+// --- characters --------------------------------------------------------------
+
+// The code of a character of two or three bytes; 0 for others, and for codes in more bytes than
+// they need.
+static uint32_t code_of(const char *at, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)at;
+    if (size != 2 && size != 3)
+        return 0;
+    uint32_t code = size == 2
+                        ? (uint32_t)(s[0] & 31) << 6 | (s[1] & 63)
+                        : (uint32_t)(s[0] & 15) << 12 | (uint32_t)(s[1] & 63) << 6 | (s[2] & 63);
+    return code >= (size == 2 ? 0x80 : 0x800) ? code : 0;
+}
+
+size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
+                            int32_t *ids, uint32_t *sizes)
+{
+    const char *at = word.at, *end = at + word.size;
+    size_t count = 0;
+    bool after_character = true; // or at the start
+    for (struct character here = character_at(at, end), next; at < end; here = next) {
+        const char *stop = at + (here.size ? here.size : 1);
+        next = stop < end ? character_at(stop, end) : (struct character){ 0 };
+        int32_t id = here.size > 1 ? cuts->characters[code_of(at, here.size)] : TOKENIZER_NONE;
+        bool alone = after_character && (stop == end || next.size) &&
+                     (at == word.at || !is_partial(cuts, at[-1], *at)) &&
+                     (stop == end || !is_partial(cuts, stop[-1], *stop));
+        after_character = here.size;
+        if (id >= 0 && alone) {
+            ids[count] = id;
+            sizes[count++] = here.size;
+            at = stop;
+        }
+        for (; at < stop; at++) {
+            ids[count] = bytes[(unsigned char)*at];
+            sizes[count++] = 1;
+        }
+    }
+    return count;
+}
+
+static uint32_t rank_of(const struct merges *m, int32_t left, int32_t right)
+{
+    uint64_t pair = tokenizer_pair(left, right);
+    return tokenizer_merges_rank(m, tokenizer_merges_bucket(m, pair), pair);
+}
+
+// The highest rank of the merges that make one token of the bytes of a character;
+// TOKENIZER_NO_RANK if there are none.
+static uint32_t rank_of_character(const struct tokenizer *t, struct text token, int32_t id)
+{
+    const struct merges *m = &t->merges;
+    int32_t bytes[3] = { 0 };
+    for (size_t i = 0; i < token.size; i++)
+        bytes[i] = t->byte_ids[(unsigned char)token.at[i]];
+    uint32_t left = rank_of(m, bytes[0], bytes[1]);
+    uint32_t right = token.size == 3 ? rank_of(m, bytes[1], bytes[2]) : TOKENIZER_NO_RANK;
+    uint32_t first = left <= right ? left : right, last = first;
+    if (first != TOKENIZER_NO_RANK && token.size == 3)
+        last = left <= right ? rank_of(m, m->wholes[left], bytes[2])
+                             : rank_of(m, bytes[0], m->wholes[right]);
+    if (last == TOKENIZER_NO_RANK || m->wholes[last] != id)
+        return TOKENIZER_NO_RANK;
+    return last > first ? last : first;
+}
+
+// Drops characters of a token that merges before they do.
+static void drop_early(struct cuts *cuts, const uint32_t *ranks, struct text token, uint32_t rank)
+{
+    const char *end = token.at + token.size;
+    for (const char *at = token.at; at < end;) {
+        struct character here = character_at(at, end);
+        uint32_t code = code_of(at, here.size);
+        if (here.size < token.size && code && ranks[code] >= rank)
+            cuts->characters[code] = TOKENIZER_NONE;
+        at += here.size ? here.size : 1;
+    }
+}
+
+static void find_characters(const struct tokenizer *t, struct cuts *cuts, struct arena *arena)
+{
+    struct arena scratch = { 0 };
+    const struct vocabulary *v = &t->vocabulary;
+    uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, CODES);            // by code
+    uint32_t *lowest = ARENA_NEW(&scratch, uint32_t, (size_t)v->size); // by token
+    cuts->characters = ARENA_NEW(arena, int32_t, CODES);
+    memset(cuts->characters, 0xFF, CODES * sizeof *cuts->characters); // TOKENIZER_NONE
+    memset(lowest, 0xFF, (size_t)v->size * sizeof *lowest);           // TOKENIZER_NO_RANK
+    for (int32_t id = 0; id < v->size; id++) {
+        struct text token = v->tokens[id];
+        uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
+        uint32_t code = size == token.size ? code_of(token.at, size) : 0;
+        if (!code)
+            continue;
+        ranks[code] = rank_of_character(t, token, id);
+        cuts->characters[code] = ranks[code] == TOKENIZER_NO_RANK ? TOKENIZER_NONE : id;
+    }
+    for (uint32_t rank = t->merges.count; rank--;)
+        lowest[t->merges.wholes[rank]] = rank;
+    for (int32_t id = 0; id < v->size; id++)
+        drop_early(cuts, ranks, v->tokens[id], lowest[id]);
+    arena_release(&scratch);
 }
 
 void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
@@ -140,5 +260,7 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
     struct cuts *cuts = ARENA_NEW(arena, struct cuts, 1);
     for (int32_t id = 0; id < t->vocabulary.size; id++)
         add_token(cuts, t->vocabulary.tokens[id]);
+    if (t->byte_level && t->merges.count)
+        find_characters(t, cuts, arena);
     t->cuts = cuts;
 }

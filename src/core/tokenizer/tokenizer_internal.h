@@ -419,6 +419,10 @@ enum { BPE_BYTES = 62 };
 void tokenizer_bpe_count(const struct tokenizer *t, struct counted *words, size_t count);
 // The end of the part of a word that begins at `at`.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
+// Writes the symbols that the merging of a word may start with, characters or bytes, and returns
+// their number. For tokens made of bytes; bytes are their ids.
+size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
+                            int32_t *ids, uint32_t *sizes);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);
