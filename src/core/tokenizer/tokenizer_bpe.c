@@ -101,7 +101,7 @@ static bool is_ascii(struct text word)
 
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
-    if (t->byte_level && t->cuts && t->merges.count && !is_ascii(word)) {
+    if (t->byte_level && t->cuts && !is_ascii(word)) {
         s->count = tokenizer_characters(t->cuts, t->byte_ids, word, s->ids, s->sizes);
         return;
     }

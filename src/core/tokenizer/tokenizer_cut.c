@@ -14,10 +14,10 @@
 // that is longer than it need be. Tokens of a byte-level vocabulary may begin or end inside a
 // character: of those characters, the bytes that the token has are hashed.
 //
-// Bytes of a character merge first, and nothing else does with them before, if no token that
-// crosses the character's borders has half of a character there, and every token with the character
-// and more comes after it in the order of merges. Then a word may start as its characters: a third
-// of the symbols, and a fifth of the merges.
+// The bytes of a character become one token, whatever stands next to it, if all tokens that contain
+// it and more, and all that cross its borders with half of a character there, have higher ranks
+// than the merges that make it: while one of these is left, it comes first. Then a word may start
+// as its characters, with a third of the symbols and a fifth of the merges.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -25,11 +25,17 @@
 
 enum { CODES = 1 << 16 };
 
+// A character of two or three bytes as one token.
+struct made {
+    int32_t id;    // TOKENIZER_NONE if it is not made, or after others
+    uint32_t rank; // the highest of the merges that make it
+};
+
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
-    int32_t *characters;      // by code: the token that a word may start with, or TOKENIZER_NONE;
-                              // NULL if tokens are made of characters
+    uint32_t (*halves)[256];  // the lowest rank of these tokens
+    struct made *made;        // by code; NULL if tokens are made of characters
 };
 
 static uint32_t hash_pair(uint32_t left, uint32_t right)
@@ -75,7 +81,8 @@ static bool is_partial(const struct cuts *cuts, char left, char right)
     return cuts->partial[a][b >> 6] >> (b & 63) & 1;
 }
 
-static void add_token(struct cuts *cuts, struct text token)
+// rank: the lowest of the merges that make the token.
+static void add_token(struct cuts *cuts, struct text token, uint32_t rank)
 {
     for (size_t at = 1; at < token.size; at++) {
         if (continues(token.at[at]))
@@ -87,8 +94,10 @@ static void add_token(struct cuts *cuts, struct text token)
         right = at + right > token.size ? token.size - at : right;
         add_pair(cuts, bytes_at(token.at + at - left, left), bytes_at(token.at + at, right));
         unsigned char a = (unsigned char)token.at[at - 1], b = (unsigned char)token.at[at];
-        if (partial)
-            cuts->partial[a][b >> 6] |= UINT64_C(1) << (b & 63);
+        if (!partial)
+            continue;
+        cuts->partial[a][b >> 6] |= UINT64_C(1) << (b & 63);
+        cuts->halves[a][b] = rank < cuts->halves[a][b] ? rank : cuts->halves[a][b];
     }
 }
 
@@ -160,6 +169,13 @@ static uint32_t code_of(const char *at, size_t size)
     return code >= (size == 2 ? 0x80 : 0x800) ? code : 0;
 }
 
+// Whether no token with half a character takes a byte across the border before merges of the rank.
+static bool holds(const struct cuts *cuts, const char *border, uint32_t rank)
+{
+    return !is_partial(cuts, border[-1], *border) ||
+           cuts->halves[(unsigned char)border[-1]][(unsigned char)*border] > rank;
+}
+
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
                             int32_t *ids, uint32_t *sizes)
 {
@@ -169,13 +185,13 @@ size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struc
     for (struct character here = character_at(at, end), next; at < end; here = next) {
         const char *stop = at + (here.size ? here.size : 1);
         next = stop < end ? character_at(stop, end) : (struct character){ 0 };
-        int32_t id = here.size > 1 ? cuts->characters[code_of(at, here.size)] : TOKENIZER_NONE;
-        bool alone = after_character && (stop == end || next.size) &&
-                     (at == word.at || !is_partial(cuts, at[-1], *at)) &&
-                     (stop == end || !is_partial(cuts, stop[-1], *stop));
+        struct made made = cuts->made[code_of(at, here.size)];
+        bool alone = made.id >= 0 && after_character && (stop == end || next.size) &&
+                     (at == word.at || holds(cuts, at, made.rank)) &&
+                     (stop == end || holds(cuts, stop, made.rank));
         after_character = here.size;
-        if (id >= 0 && alone) {
-            ids[count] = id;
+        if (alone) {
+            ids[count] = made.id;
             sizes[count++] = here.size;
             at = stop;
         }
@@ -212,42 +228,30 @@ static uint32_t rank_of_character(const struct tokenizer *t, struct text token, 
     return last > first ? last : first;
 }
 
-// Drops characters of a token that merges before they do.
-static void drop_early(struct cuts *cuts, const uint32_t *ranks, struct text token, uint32_t rank)
+static void find_made(const struct tokenizer *t, struct cuts *cuts)
+{
+    memset(cuts->made, 0xFF, CODES * sizeof *cuts->made); // TOKENIZER_NONE
+    for (int32_t id = 0; id < t->vocabulary.size; id++) {
+        struct text token = t->vocabulary.tokens[id];
+        uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
+        uint32_t code = size == token.size ? code_of(token.at, size) : 0;
+        uint32_t rank = code ? rank_of_character(t, token, id) : TOKENIZER_NO_RANK;
+        if (rank != TOKENIZER_NO_RANK)
+            cuts->made[code] = (struct made){ id, rank };
+    }
+}
+
+// Drops the characters of a token that merges before they do.
+static void drop_late(struct cuts *cuts, struct text token, uint32_t rank)
 {
     const char *end = token.at + token.size;
     for (const char *at = token.at; at < end;) {
         struct character here = character_at(at, end);
-        uint32_t code = code_of(at, here.size);
-        if (here.size < token.size && code && ranks[code] >= rank)
-            cuts->characters[code] = TOKENIZER_NONE;
+        struct made *made = &cuts->made[code_of(at, here.size)];
+        if (here.size < token.size && made->id >= 0 && made->rank >= rank)
+            made->id = TOKENIZER_NONE;
         at += here.size ? here.size : 1;
     }
-}
-
-static void find_characters(const struct tokenizer *t, struct cuts *cuts, struct arena *arena)
-{
-    struct arena scratch = { 0 };
-    const struct vocabulary *v = &t->vocabulary;
-    uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, CODES);            // by code
-    uint32_t *lowest = ARENA_NEW(&scratch, uint32_t, (size_t)v->size); // by token
-    cuts->characters = ARENA_NEW(arena, int32_t, CODES);
-    memset(cuts->characters, 0xFF, CODES * sizeof *cuts->characters); // TOKENIZER_NONE
-    memset(lowest, 0xFF, (size_t)v->size * sizeof *lowest);           // TOKENIZER_NO_RANK
-    for (int32_t id = 0; id < v->size; id++) {
-        struct text token = v->tokens[id];
-        uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
-        uint32_t code = size == token.size ? code_of(token.at, size) : 0;
-        if (!code)
-            continue;
-        ranks[code] = rank_of_character(t, token, id);
-        cuts->characters[code] = ranks[code] == TOKENIZER_NO_RANK ? TOKENIZER_NONE : id;
-    }
-    for (uint32_t rank = t->merges.count; rank--;)
-        lowest[t->merges.wholes[rank]] = rank;
-    for (int32_t id = 0; id < v->size; id++)
-        drop_early(cuts, ranks, v->tokens[id], lowest[id]);
-    arena_release(&scratch);
 }
 
 void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
@@ -255,12 +259,26 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
     bool knows_all = t->byte_level || t->scan == SCAN_WHOLE;
     for (int byte = 0; t->byte_level && byte < 256; byte++)
         knows_all = knows_all && t->byte_ids[byte] >= 0;
-    if (t->model != MODEL_BPE || !knows_all || t->suffix.size || t->continuing.size)
+    if (t->model != MODEL_BPE || !t->merges.count || !knows_all || t->suffix.size ||
+        t->continuing.size)
         return;
+    struct arena scratch = { 0 };
     struct cuts *cuts = ARENA_NEW(arena, struct cuts, 1);
-    for (int32_t id = 0; id < t->vocabulary.size; id++)
-        add_token(cuts, t->vocabulary.tokens[id]);
-    if (t->byte_level && t->merges.count)
-        find_characters(t, cuts, arena);
+    int32_t size = t->vocabulary.size;
+    uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, (size_t)size); // the lowest that makes a token
+    memset(ranks, 0xFF, (size_t)size * sizeof *ranks);
+    for (uint32_t rank = t->merges.count; rank--;)
+        ranks[t->merges.wholes[rank]] = rank;
+    cuts->halves = arena_alloc(arena, 256 * sizeof *cuts->halves);
+    memset(cuts->halves, 0xFF, 256 * sizeof *cuts->halves);
+    for (int32_t id = 0; id < size; id++)
+        add_token(cuts, t->vocabulary.tokens[id], ranks[id]);
+    if (t->byte_level) {
+        cuts->made = ARENA_NEW(arena, struct made, CODES);
+        find_made(t, cuts);
+        for (int32_t id = 0; id < size; id++)
+            drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
+    }
     t->cuts = cuts;
+    arena_release(&scratch);
 }
