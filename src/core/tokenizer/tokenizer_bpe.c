@@ -10,9 +10,9 @@
 //     low er               low+er -                           done: 2 tokens
 //
 // A merge changes only the two pairs next to it. Short words scan all ranks for the lowest: they
-// fit into a few cache lines. That would be quadratic for long words (a line of a million "=" is
-// one word), so merge_long() keeps a list of the pairs of each rank, and four levels of bits that
-// tell which lists are not empty:
+// fit into a few cache lines, and several words take their steps side by side. That would be
+// quadratic for long words (a line of a million "=" is one word), so merge_long() keeps a list of
+// the pairs of each rank, and four levels of bits that tell which lists are not empty:
 //
 //     level 3   one word: which words of level 2 are not 0
 //     ...
@@ -127,12 +127,6 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
 }
 
 // --- short words -------------------------------------------------------------
-
-static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
-{
-    uint64_t pair = tokenizer_pair(left, right);
-    return tokenizer_merges_rank(&t->merges, tokenizer_merges_bucket(&t->merges, pair), pair);
-}
 
 // A pair is a number: its rank, then its place, so that the lowest number is the leftmost pair of
 // the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions.
@@ -350,7 +344,7 @@ static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, c
                            size_t i)
 {
     return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
-                : rank_of(t, s->ids[i], s->ids[i + 1]);
+                : tokenizer_rank(&t->merges, s->ids[i], s->ids[i + 1]);
 }
 
 static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s,
@@ -377,11 +371,11 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         q.nodes[left].next = next;
         if (next >= 0) {
             q.nodes[next].previous = left;
-            queue_add(&q, left, rank_of(t, s->ids[left], s->ids[next]));
+            queue_add(&q, left, tokenizer_rank(&t->merges, s->ids[left], s->ids[next]));
         }
         if (previous >= 0) {
             queue_remove(&q, previous);
-            queue_add(&q, previous, rank_of(t, s->ids[previous], s->ids[left]));
+            queue_add(&q, previous, tokenizer_rank(&t->merges, s->ids[previous], s->ids[left]));
         }
     }
     s->count = 0;

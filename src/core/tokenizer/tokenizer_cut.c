@@ -203,12 +203,6 @@ size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struc
     return count;
 }
 
-static uint32_t rank_of(const struct merges *m, int32_t left, int32_t right)
-{
-    uint64_t pair = tokenizer_pair(left, right);
-    return tokenizer_merges_rank(m, tokenizer_merges_bucket(m, pair), pair);
-}
-
 // The highest rank of the merges that make one token of the bytes of a character;
 // TOKENIZER_NO_RANK if there are none.
 static uint32_t rank_of_character(const struct tokenizer *t, struct text token, int32_t id)
@@ -217,12 +211,12 @@ static uint32_t rank_of_character(const struct tokenizer *t, struct text token, 
     int32_t bytes[3] = { 0 };
     for (size_t i = 0; i < token.size; i++)
         bytes[i] = t->byte_ids[(unsigned char)token.at[i]];
-    uint32_t left = rank_of(m, bytes[0], bytes[1]);
-    uint32_t right = token.size == 3 ? rank_of(m, bytes[1], bytes[2]) : TOKENIZER_NO_RANK;
+    uint32_t left = tokenizer_rank(m, bytes[0], bytes[1]);
+    uint32_t right = token.size == 3 ? tokenizer_rank(m, bytes[1], bytes[2]) : TOKENIZER_NO_RANK;
     uint32_t first = left <= right ? left : right, last = first;
     if (first != TOKENIZER_NO_RANK && token.size == 3)
-        last = left <= right ? rank_of(m, m->wholes[left], bytes[2])
-                             : rank_of(m, bytes[0], m->wholes[right]);
+        last = left <= right ? tokenizer_rank(m, m->wholes[left], bytes[2])
+                             : tokenizer_rank(m, bytes[0], m->wholes[right]);
     if (last == TOKENIZER_NO_RANK || m->wholes[last] != id)
         return TOKENIZER_NO_RANK;
     return last > first ? last : first;

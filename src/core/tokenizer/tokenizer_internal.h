@@ -149,6 +149,12 @@ static inline uint32_t tokenizer_merges_rank(const struct merges *m, const uint6
     }
 }
 
+static inline uint32_t tokenizer_rank(const struct merges *m, int32_t left, int32_t right)
+{
+    uint64_t pair = tokenizer_pair(left, right);
+    return tokenizer_merges_rank(m, tokenizer_merges_bucket(m, pair), pair);
+}
+
 // --- stages as read from the file --------------------------------------------
 
 struct added_token {

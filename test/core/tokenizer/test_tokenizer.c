@@ -193,7 +193,7 @@ TEST(scanners_cut_random_texts_as_the_patterns_do)
 
 TEST(long_words_merge_as_short_ones_do)
 {
-    // Words of more than 48 symbols use the queue; both must agree where a cut changes nothing.
+    // Words of more than 62 symbols use the queue; both must agree where a cut changes nothing.
     const struct tokenizer *t = read_fixture("gpt2");
     struct tokenizer_cache *cache = tokenizer_cache_init(t);
     char letters[4096];
