@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct arena_block {
 
 enum { BLOCK_BYTES = 64 * 1024, ALIGN = 16 };
 
-void (*arena_large)(void *at, size_t size);
+void *(*arena_large)(size_t size);
 
 // Under the address sanitizer everything in a block that was not handed out is poisoned: the rest
 // of the block, what a rewind gave back, and a gap after each piece. Overflows and uses after a
@@ -76,11 +77,14 @@ static void add_block(struct arena *arena, size_t at_least)
         size = (size_t)64 << 20;
     if (size < at_least)
         size = at_least;
-    struct arena_block *block = malloc(sizeof *block + size);
+    bool large = arena_large && size >= ARENA_LARGE;
+    if (large) // whole pages
+        size = (sizeof(struct arena_block) + size + ARENA_LARGE - 1) / ARENA_LARGE * ARENA_LARGE -
+               sizeof(struct arena_block);
+    struct arena_block *block =
+        large ? arena_large(sizeof *block + size) : malloc(sizeof *block + size);
     if (!block)
         arena_exhausted(size);
-    if (arena_large && size >= (size_t)1 << 20)
-        arena_large(block, sizeof *block + size);
     block->size = size;
     push(arena, block);
 }

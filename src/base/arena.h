@@ -30,9 +30,10 @@ struct arena_mark {
     size_t used;
 };
 
-// Called for each new block of a megabyte or more before it is first written; may be NULL. Native
-// programs use it to put large tables into huge pages (host/pages.h).
-extern void (*arena_large)(void *at, size_t size);
+// Allocates blocks of ARENA_LARGE bytes or more, of a multiple of it, for free(); NULL: malloc()
+// does. Native programs use it to put large tables into huge pages (host/pages.h).
+enum { ARENA_LARGE = 2 << 20 };
+extern void *(*arena_large)(size_t size);
 
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_grow(struct arena *arena, void *old, size_t old_size,

@@ -324,22 +324,49 @@ static bool is_unstable(uint32_t code)
     return compose_all(parts, count) != 1 || parts[0].code != code;
 }
 
+// Whether no character that begins in the first CALM_BYTES bytes is unstable or has an order, told
+// from their bytes: those below U+0300, Cyrillic, Arabic letters, Chinese, Korean, kana and the
+// punctuation around them. Two more bytes are read.
+enum { CALM_BYTES = 32 };
+
+static bool is_calm(const char *at)
+{
+    const uint8_t *s = (const uint8_t *)at;
+    uint8_t highest = 0, other = 0;
+    for (int i = 0; i < CALM_BYTES; i++) // compilers vectorize this
+        highest = s[i] > highest ? s[i] : highest;
+    if (highest < 0xCC) // U+0300
+        return true;
+    for (int i = 0; i < CALM_BYTES; i++) { // and this
+        uint8_t c = s[i], second = s[i + 1], third = s[i + 2];
+        uint8_t low = c < 0xCC, cyrillic = (c & 0xFE) == 0xD0;
+        uint8_t han = (uint8_t)(c - 0xE4) < 6, hangul = (uint8_t)(c - 0xEB) < 2;
+        uint8_t ea = c == 0xEA, from_ac00 = second >= 0xB0;
+        uint8_t ed = c == 0xED, to_d77f = second < 0x9E;
+        uint8_t d8 = c == 0xD8, honorific = (uint8_t)(second - 0x90) < 11;
+        uint8_t d9 = c == 0xD9, letter = second < 0x8B;
+        uint8_t e3 = c == 0xE3, to_30ff = second < 0x84, first = second == 0x80;
+        uint8_t kana = second == 0x82, tone = (uint8_t)(third - 0xAA) < 6;
+        uint8_t voice = (uint8_t)(third - 0x99) < 2;
+        uint8_t e2 = c == 0xE2, from_2010 = third >= 0x90;
+        uint8_t ef = c == 0xEF, wide = (uint8_t)(second - 0xBC) < 2;
+        uint8_t marks = (uint8_t)(first & tone) | (uint8_t)(kana & voice); // U+302A …, U+3099 …
+        uint8_t calm = low | cyrillic | han | hangul | (ea & from_ac00) | (ed & to_d77f);
+        calm |= (d8 & ~honorific) | (d9 & letter) | (e3 & to_30ff & ~marks);
+        calm |= (e2 & first & from_2010) | (ef & wide);
+        other |= (uint8_t)~calm & 1;
+    }
+    return !other;
+}
+
 bool unicode_is_nfc(const char *at, size_t size)
 {
-    const uint64_t tops = UINT64_C(0x8080808080808080);
     const char *end = at + size;
     int last = 0; // combining class of the character before
     while (at < end) {
-        // Below U+0300, whose first byte is CC, nothing combines or decomposes.
-        while (end - at >= 8) {
-            uint64_t word;
-            memcpy(&word, at, 8);
-            if (((word & ~tops) + UINT64_C(0x3434343434343434)) & word & tops)
-                break;
-            at += 8;
+        for (; end - at >= CALM_BYTES + 2 && is_calm(at); at += CALM_BYTES)
             last = 0;
-        }
-        for (const char *stop = end - at > 8 ? at + 8 : end; at < stop;) {
+        for (const char *stop = end - at > CALM_BYTES ? at + CALM_BYTES : end; at < stop;) {
             uint32_t code = unicode_next(&at, end);
             // Marks of Thai and vowels of Arabic do not compose, but have an order.
             bool ordered = (code >= 0xE00 && code < 0xE80) || (code >= 0x64B && code < 0x653);

@@ -2,6 +2,8 @@
 // Unicode properties against the standard's own examples (UAX 15) and tables.
 
 #include "base/unicode.h"
+
+#include "base/rng.h"
 #include "test/test.h"
 
 #include <string.h>
@@ -58,6 +60,36 @@ TEST(normal_forms_are_idempotent)
         if (code % 4096 == 0)
             arena_release(&test_arena);
     }
+}
+
+TEST(the_quick_check_of_nfc_is_right_for_long_texts_of_many_scripts)
+{
+    static const uint32_t starts[] = { 'a',    0xE0,   0x300,  0x410,  0x610,  0x630,  0x650,
+                                       0xE30,  0x1100, 0x2000, 0x3020, 0x3040, 0x3090, 0x3130,
+                                       0x4E00, 0x9FF0, 0xABE0, 0xAC00, 0xD7A0, 0xFF00, 0xFF90 };
+    struct rng rng = rng_seeded(3);
+    int calm = 0;
+    for (int round = 0; round < 3000; round++) {
+        struct unicode_point points[80];
+        char text[4 * 80];
+        size_t size = 0, rare = rng_below(&rng, 80); // one character of another script
+        uint32_t script = starts[rng_below(&rng, sizeof starts / sizeof *starts)];
+        for (size_t i = 0; i < 80; i++) {
+            uint32_t from =
+                i == rare ? starts[rng_below(&rng, sizeof starts / sizeof *starts)] : script;
+            points[i] = (struct unicode_point){ from + (uint32_t)rng_below(&rng, 24), 0 };
+            size += (size_t)unicode_put(text + size, points[i].code);
+        }
+        struct unicode_points nfc =
+            unicode_normalize(&test_arena, UNICODE_NFC, (struct unicode_points){ points, 80 });
+        bool same = nfc.count == 80;
+        for (size_t i = 0; same && i < 80; i++)
+            same = nfc.at[i].code == points[i].code;
+        CHECK(same || !unicode_is_nfc(text, size));
+        calm += unicode_is_nfc(text, size);
+        arena_release(&test_arena);
+    }
+    CHECK(calm > 1000);
 }
 
 TEST(classes_are_those_of_unicode_16)

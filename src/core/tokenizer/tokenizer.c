@@ -15,7 +15,9 @@ struct run {
     int64_t count;
     const struct tokenizer_span *spans; // bytes whose tokens are counted in `within`; the next ones
     size_t span_count;
-    int64_t within; // part of count
+    int64_t within;       // part of count
+    struct tokens *moved; // if spans are counted in normalized text: receives the tokens of which
+                          // places must be computed
 };
 
 // --- output ------------------------------------------------------------------
@@ -288,9 +290,86 @@ static void run_normal(struct run *run, struct stretch stretch)
     run_words(run, part_of(stretch, from, stretch.text.size));
 }
 
+static size_t spaces_in(const char *at, size_t size)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += at[i] == ' ';
+    return count;
+}
+
+// A walk along a stretch and along the same text with marks for spaces.
+struct marking {
+    const struct stretch *stretch;
+    size_t at, marked;
+};
+
+// The place of a border in the marked text. A mark before the first character belongs to it.
+static size_t mark_border(struct marking *m, size_t border)
+{
+    struct text text = m->stretch->text;
+    border = border < m->stretch->start ? 0 : border - m->stretch->start;
+    border = border > text.size ? text.size : border;
+    if (border > m->at) {
+        m->marked += border - m->at + 2 * spaces_in(text.at + m->at, border - m->at);
+        m->at = border;
+    }
+    return border ? m->marked : 0;
+}
+
+// The spans that reach a stretch, as bytes of the marked text.
+static struct tokenizer_span *mark_spans(struct run *run, const struct stretch *stretch,
+                                         size_t marked, size_t *count)
+{
+    struct text text = stretch->text;
+    struct marking m = { stretch, 0, marked - text.size - 2 * spaces_in(text.at, text.size) };
+    size_t used = 0;
+    while (used < run->span_count && run->spans[used].start < stretch->start + text.size)
+        used++;
+    struct tokenizer_span *spans = ARENA_NEW(&run->cache->scratch, struct tokenizer_span, used);
+    for (size_t i = 0; i < used; i++) {
+        spans[i].start = mark_border(&m, run->spans[i].start);
+        spans[i].end = mark_border(&m, run->spans[i].end);
+    }
+    *count = used;
+    return spans;
+}
+
+// Counts a normalized text as if it were the original one. If spans reach it, marks for spaces are
+// all that changed.
+static void run_normalized(struct run *run, const struct stretch *stretch, struct text text,
+                           bool reached)
+{
+    struct run inner = { .t = run->t, .cache = run->cache, .text = text };
+    if (reached)
+        inner.spans = mark_spans(run, stretch, text.size, &inner.span_count);
+    run_words(&inner, (struct stretch){ .text = text });
+    run->count += inner.count;
+    run->within += inner.within;
+}
+
+static void run_spans(struct run *run, struct stretch stretch)
+{
+    bool reached = reaches(run, stretch.start, stretch.start + stretch.text.size);
+    struct stretch normal = tokenizer_normalize(run->t, run->cache, stretch, false);
+    if (normal.text.at == stretch.text.at) {
+        run_words(run, stretch);
+    } else if (!reached || run->t->marks_spaces) {
+        run_normalized(run, &stretch, normal.text, reached);
+    } else {
+        run->out = run->moved;
+        run_words(run, tokenizer_normalize(run->t, run->cache, stretch, true));
+        run->out = NULL;
+    }
+}
+
 static void run_stretch(struct run *run, size_t start, size_t stop)
 {
     struct stretch stretch = { .text = { run->text.at + start, stop - start }, .start = start };
+    if (run->moved) {
+        run_spans(run, stretch);
+        return;
+    }
     if (run->t->normal_count)
         stretch = tokenizer_normalize(run->t, run->cache, stretch, keeps_places(run));
     if (run->t->normal.first_bytes)
@@ -334,10 +413,12 @@ int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenize
     struct run run = {
         .t = tokenizer, .cache = cache, .text = text, .spans = spans, .span_count = count
     };
-    // If words are not bytes of the original text, their places must be computed.
     struct tokens tokens = { .arena = &cache->scratch, .places = true };
-    if (count && (tokenizer->normal_count || !tokenizer->scan || tokenizer->normal.first_bytes))
+    if (count && (!tokenizer->scan || tokenizer->normal.first_bytes ||
+                  (tokenizer->normal_count && tokenizer->trims_places)))
         run.out = &tokens;
+    else if (count && tokenizer->normal_count)
+        run.moved = &tokens;
     run_text(&run, flags);
     *within = run.within;
     return run.count;

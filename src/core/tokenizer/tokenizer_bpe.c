@@ -10,9 +10,9 @@
 //     low er               low+er -                           done: 2 tokens
 //
 // A merge changes only the two pairs next to it. Short words scan all ranks for the lowest: they
-// fit into a few cache lines. That would be quadratic for long words (a line of a million "=" is
-// one word), so merge_long() keeps a list of the pairs of each rank, and four levels of bits that
-// tell which lists are not empty:
+// fit into a few cache lines, and several words take their steps side by side. That would be
+// quadratic for long words (a line of a million "=" is one word), so merge_long() keeps a list of
+// the pairs of each rank, and four levels of bits that tell which lists are not empty:
 //
 //     level 3   one word: which words of level 2 are not 0
 //     ...
@@ -30,8 +30,13 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SHORT_WORD = 64, NOWHERE = -1 };
+enum { NOWHERE = -1 };
 #define NO_RANK TOKENIZER_NO_RANK
+
+static int lowest_bit(uint64_t bits)
+{
+    return __builtin_ctzll(bits);
+}
 
 // --- first symbols -----------------------------------------------------------
 
@@ -86,8 +91,20 @@ static int32_t find_last(const struct tokenizer *t, struct text symbol)
                                      (struct text){ bytes, symbol.size + t->suffix.size });
 }
 
+static bool is_ascii(struct text word)
+{
+    char any = 0;
+    for (size_t i = 0; i < word.size; i++)
+        any |= word.at[i];
+    return !(any & 0x80);
+}
+
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
+    if (t->byte_level && t->cuts && !is_ascii(word)) {
+        s->count = tokenizer_characters(t->cuts, t->byte_ids, word, s->ids, s->sizes);
+        return;
+    }
     struct pending unknown = { 0 };
     for (const char *at = word.at, *end = word.at + word.size; at < end;) {
         const char *start = at;
@@ -111,105 +128,122 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
 
 // --- short words -------------------------------------------------------------
 
-static uint32_t rank_of(const struct tokenizer *t, int32_t left, int32_t right)
-{
-    return tokenizer_merges_rank(&t->merges, left, right);
-}
-
-// The rank of the pair at i before any merge. word is NULL unless every byte is a symbol.
-static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
-                           size_t i)
-{
-    return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
-                : rank_of(t, s->ids[i], s->ids[i + 1]);
-}
-
-// The pair may merge; its rank is not hot and was not looked up yet.
-#define LATER (NO_RANK - 1)
-
-// Pairs of low rank merge first, so most other pairs disappear before their rank is needed. Until
-// no hot pair is left, only the filter and the table of hot pairs are read: both fit into the
-// processor's cache, the full table does not.
-static uint32_t hot_rank(const struct tokenizer *t, int32_t left, int32_t right)
-{
-    if (!tokenizer_merges_may(&t->merges, left, right))
-        return NO_RANK;
-    uint32_t rank = tokenizer_merges_rank(&t->hot, left, right);
-    return rank == NO_RANK ? LATER : rank;
-}
-
 // A pair is a number: its rank, then its place, so that the lowest number is the leftmost pair of
 // the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions.
-enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
+enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS, BLOCK = 16 };
 #define PAIR_NONE UINT32_MAX
-#define PAIR_LATER (UINT32_C(1) << 31)
-static_assert((int)SHORT_WORD <= (int)PLACES && TOKENIZER_IDS << PLACE_BITS <= 1 << 30,
-              "a pair is a number");
 
-static uint32_t pair_of(uint32_t rank, uint32_t place)
+static inline uint32_t pair_of(uint32_t rank, size_t place)
 {
-    return rank == NO_RANK ? PAIR_NONE
-           : rank == LATER ? PAIR_LATER | place
-                           : rank << PLACE_BITS | place;
+    return rank == NO_RANK ? PAIR_NONE : rank << PLACE_BITS | (uint32_t)place;
 }
 
-struct pairs {
-    uint32_t at[PLACES]; // by the place of the left symbol
-    size_t count;        // a multiple of eight
-    uint8_t next[PLACES], previous[PLACES];
+// A pair whose rank is on its way from memory.
+struct asked {
+    const uint64_t *bucket;
+    uint64_t pair;
+    size_t place;
 };
 
-static uint32_t lowest(const struct pairs *p)
+// A word that is being merged. A symbol keeps the place where it begins; place 0 and the one after
+// the last symbol hold GUARD, which merges with nothing, so that every symbol has two neighbours.
+struct lane {
+    uint32_t pairs[PLACES]; // by the place of the left symbol
+    int32_t ids[PLACES];
+    uint64_t used;         // places with a symbol or a guard
+    size_t places;         // a multiple of BLOCK
+    struct asked asked[2]; // the pairs that the last merge made
+    uint32_t lowest;       // the pair that merges next
+    size_t word;           // its index
+};
+enum { GUARD = TOKENIZER_IDS, GUARDS = 2 };
+static_assert((int)BPE_BYTES + GUARDS <= (int)PLACES && TOKENIZER_IDS < 1 << (31 - PLACE_BITS),
+              "a pair is a number");
+
+static inline size_t place_after(const struct lane *lane, size_t place)
 {
-    uint32_t low = PAIR_NONE;
-    for (size_t i = 0; i < p->count; i += 8)
-        for (size_t k = 0; k < 8; k++)
-            low = p->at[i + k] < low ? p->at[i + k] : low;
-    return low;
+    return (size_t)lowest_bit(lane->used & ~UINT64_C(1) << place);
 }
 
-static uint32_t lowest_known(const struct tokenizer *t, const struct symbols *s, struct pairs *p)
+static inline struct asked ask(const struct tokenizer *t, struct lane *lane, size_t place)
 {
-    uint32_t low = lowest(p);
-    if (low < TOKENIZER_HOT << PLACE_BITS || low == PAIR_NONE)
-        return low;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (p->at[i] == (PAIR_LATER | i))
-            p->at[i] = pair_of(rank_of(t, s->ids[i], s->ids[p->next[i]]), i);
-    return lowest(p);
+    uint64_t pair = tokenizer_pair(lane->ids[place], lane->ids[place_after(lane, place)]);
+    const uint64_t *bucket = tokenizer_merges_bucket(&t->merges, pair);
+    __builtin_prefetch(bucket);
+    lane->pairs[place] = PAIR_NONE;
+    return (struct asked){ bucket, pair, place };
+}
+
+static inline uint32_t answer(const struct tokenizer *t, struct asked asked)
+{
+    return pair_of(tokenizer_merges_rank(&t->merges, asked.bucket, asked.pair), asked.place);
+}
+
+// The ids of the symbols are set, from place 1 on. word is NULL unless every byte is a symbol.
+static void begin(const struct tokenizer *t, struct lane *lane, size_t count, const char *word)
+{
+    struct asked all[PLACES];
+    lane->ids[0] = lane->ids[count + 1] = GUARD;
+    lane->used = UINT64_MAX >> (PLACES - GUARDS - count);
+    lane->places = (count + GUARDS + BLOCK - 1) / BLOCK * BLOCK;
+    memset(lane->pairs, 0xFF, lane->places * sizeof *lane->pairs);
+    for (size_t i = 1; word && i < count; i++)
+        lane->pairs[i] =
+            pair_of(t->byte_ranks[(unsigned char)word[i - 1] << 8 | (unsigned char)word[i]], i);
+    for (size_t i = 1; !word && i < count; i++)
+        all[i] = ask(t, lane, i);
+    for (size_t i = 1; !word && i < count; i++)
+        lane->pairs[i] = answer(t, all[i]);
+    lane->asked[0] = lane->asked[1] = ask(t, lane, 0);
+}
+
+// Finds the pair that merges next, and asks for the token that it makes. False if there is none.
+static inline bool choose(const struct tokenizer *t, struct lane *lane)
+{
+    uint32_t low = PAIR_NONE;
+    for (size_t i = 0; i < lane->places; i += BLOCK)
+        for (size_t k = 0; k < BLOCK; k++)
+            low = lane->pairs[i + k] < low ? lane->pairs[i + k] : low;
+    uint32_t first = answer(t, lane->asked[0]), second = answer(t, lane->asked[1]);
+    lane->pairs[lane->asked[0].place] = first;
+    lane->pairs[lane->asked[1].place] = second;
+    low = first < low ? first : low;
+    low = second < low ? second : low;
+    lane->lowest = low;
+    if (low == PAIR_NONE)
+        return false;
+    __builtin_prefetch(&t->merges.wholes[low >> PLACE_BITS]);
+    return true;
+}
+
+// Merges the pair, and asks for the ranks of the pairs that it makes with its neighbours.
+static inline void merge_lowest(const struct tokenizer *t, struct lane *lane)
+{
+    size_t left = lane->lowest % PLACES, right = place_after(lane, left);
+    size_t before = 63 - (size_t)__builtin_clzll(lane->used & ((UINT64_C(1) << left) - 1));
+    lane->ids[left] = t->merges.wholes[lane->lowest >> PLACE_BITS];
+    lane->used &= ~(UINT64_C(1) << right);
+    lane->pairs[right] = PAIR_NONE;
+    lane->asked[0] = ask(t, lane, left);
+    lane->asked[1] = ask(t, lane, before);
 }
 
 static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
 {
-    struct pairs p = { .count = (s->count + 7) / 8 * 8 };
-    size_t count = s->count;
-    int32_t *ids = s->ids;
-    memset(p.at, 0xFF, p.count * sizeof *p.at);
-    for (size_t i = 0; i < count; i++) {
-        p.next[i] = (uint8_t)(i + 1);
-        p.previous[i] = (uint8_t)(i - 1);
-        if (i + 1 < count)
-            p.at[i] = pair_of(word ? first_rank(t, s, word, i) : hot_rank(t, ids[i], ids[i + 1]),
-                              (uint32_t)i);
-    }
-    for (uint32_t pair; (pair = lowest_known(t, s, &p)) != PAIR_NONE;) {
-        uint32_t left = pair % PLACES, right = p.next[left], next = p.next[right];
-        ids[left] = t->merges.wholes[pair >> PLACE_BITS];
-        s->sizes[left] += s->sizes[right];
-        p.next[left] = (uint8_t)next;
-        p.at[left] = p.at[right] = PAIR_NONE;
-        if (next < count) {
-            p.previous[next] = (uint8_t)left;
-            p.at[left] = pair_of(hot_rank(t, ids[left], ids[next]), left);
-        }
-        if (left) {
-            uint32_t previous = p.previous[left];
-            p.at[previous] = pair_of(hot_rank(t, ids[previous], ids[left]), previous);
-        }
-    }
+    struct lane lane;
+    memcpy(lane.ids + 1, s->ids, s->count * sizeof *s->ids);
+    begin(t, &lane, s->count, word);
+    while (choose(t, &lane))
+        merge_lowest(t, &lane);
+    size_t count = s->count, next;
     s->count = 0;
-    for (size_t i = 0; i < count; i = p.next[i])
-        put(s, ids[i], s->sizes[i]);
+    for (size_t at = 1; at <= count; at = next) {
+        uint32_t size = 0;
+        next = place_after(&lane, at);
+        for (size_t k = at; k < next; k++)
+            size += s->sizes[k - 1];
+        put(s, lane.ids[at], size);
+    }
 }
 
 // --- long words --------------------------------------------------------------
@@ -227,11 +261,6 @@ struct queue {
     int32_t *heads, *tails;
     uint64_t *bits[4];
 };
-
-static int lowest_bit(uint64_t bits)
-{
-    return __builtin_ctzll(bits);
-}
 
 static void queue_init(struct queue *q, const struct tokenizer *t, struct tokenizer_cache *cache,
                        size_t count)
@@ -310,6 +339,14 @@ static int32_t queue_first(const struct queue *q)
     return q->heads[rank];
 }
 
+// The rank of the pair at i before any merge. word is NULL unless every byte is a symbol.
+static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
+                           size_t i)
+{
+    return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
+                : tokenizer_rank(&t->merges, s->ids[i], s->ids[i + 1]);
+}
+
 static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s,
                        const char *word)
 {
@@ -334,11 +371,11 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         q.nodes[left].next = next;
         if (next >= 0) {
             q.nodes[next].previous = left;
-            queue_add(&q, left, rank_of(t, s->ids[left], s->ids[next]));
+            queue_add(&q, left, tokenizer_rank(&t->merges, s->ids[left], s->ids[next]));
         }
         if (previous >= 0) {
             queue_remove(&q, previous);
-            queue_add(&q, previous, rank_of(t, s->ids[previous], s->ids[left]));
+            queue_add(&q, previous, tokenizer_rank(&t->merges, s->ids[previous], s->ids[left]));
         }
     }
     s->count = 0;
@@ -353,7 +390,7 @@ static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache
     put_characters(t, &s, part);
     bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
     const char *bytes = plain ? part.at : NULL;
-    if (t->merges.count && s.count > SHORT_WORD)
+    if (t->merges.count && s.count > BPE_BYTES)
         merge_long(t, cache, &s, bytes);
     else if (t->merges.count && s.count > 1)
         merge_short(t, &s, bytes);
@@ -377,5 +414,44 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
     for (const char *at = word.at, *end = at + word.size, *stop; at < end; at = stop) {
         stop = cuts ? tokenizer_cut(t->cuts, at, end) : end;
         encode_part(t, cache, (struct text){ at, (size_t)(stop - at) });
+    }
+}
+
+// --- many short words --------------------------------------------------------
+
+enum { LANES = 8 };
+
+static void load(const struct tokenizer *t, struct lane *lane, struct text word)
+{
+    uint32_t sizes[PLACES];
+    struct symbols s = { lane->ids + 1, sizes, 0 };
+    put_characters(t, &s, word);
+    bool plain = t->byte_ranks && s.count == word.size && !t->suffix.size;
+    begin(t, lane, s.count, plain ? word.at : NULL);
+}
+
+// A merge waits for memory several times, and longer than it computes. So words merge side by side:
+// each asks for its memory, and the others take a step in between.
+void tokenizer_bpe_count(const struct tokenizer *t, struct counted *words, size_t count)
+{
+    struct lane lanes[LANES];
+    for (size_t used = 0, next = 0;;) {
+        for (; used < LANES && next < count; used++, next++) {
+            lanes[used].word = next;
+            load(t, &lanes[used], words[next].word);
+        }
+        if (!used)
+            return;
+        for (size_t i = 0; i < used;) {
+            if (choose(t, &lanes[i])) {
+                i++;
+                continue;
+            }
+            words[lanes[i].word].tokens = (size_t)__builtin_popcountll(lanes[i].used) - GUARDS;
+            if (i != --used)
+                lanes[i] = lanes[used];
+        }
+        for (size_t i = 0; i < used; i++)
+            merge_lowest(t, &lanes[i]);
     }
 }

@@ -256,6 +256,39 @@ static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cach
 
 enum { BATCH_ROOM = 2 * TOKENIZER_BATCH };
 
+// Whether the word merges side by side with others.
+static bool merges_with_others(const struct tokenizer *t, const struct key *key)
+{
+    struct text word = word_of(key);
+    return t->model == MODEL_BPE && t->merges.count && word.size <= BPE_BYTES &&
+           (!t->ignores_merges || is_part(key) ||
+            tokenizer_vocabulary_find(&t->vocabulary, word) < 0);
+}
+
+static int64_t count_missing(const struct tokenizer *t, struct tokenizer_cache *cache,
+                             const struct key *keys, uint16_t *missing, size_t count)
+{
+    struct counted words[BATCH_ROOM];
+    size_t merging = 0;
+    int64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct key *key = &keys[missing[i]];
+        if (merges_with_others(t, key)) {
+            words[merging].word = word_of(key);
+            missing[merging++] = missing[i];
+        } else {
+            total += count_new(t, cache, key);
+        }
+    }
+    tokenizer_bpe_count(t, words, merging);
+    for (size_t i = 0; i < merging; i++) {
+        total += (int64_t)words[i].tokens;
+        if (count_known_word(cache, &keys[missing[i]]) < 0) // the batch may have it twice
+            keep(cache, &keys[missing[i]], words[i].tokens);
+    }
+    return total;
+}
+
 static int64_t count_batch(const struct tokenizer *t, struct tokenizer_cache *cache,
                            const struct key *keys, size_t count)
 {
@@ -271,9 +304,7 @@ static int64_t count_batch(const struct tokenizer *t, struct tokenizer_cache *ca
         if (known < 0 && t->ignores_merges)
             tokenizer_vocabulary_fetch(&t->vocabulary, word_of(&keys[i]));
     }
-    for (size_t i = 0; i < missing_count; i++)
-        total += count_new(t, cache, &keys[missing[i]]);
-    return total;
+    return total + count_missing(t, cache, keys, missing, missing_count);
 }
 
 int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts long words where no merge can cross, so that their parts can be merged and cached alone.
+// Cuts long words where no merge can cross, so that their parts can be merged and cached alone, and
+// starts their merging from characters instead of bytes.
 //
 // Chinese, Japanese and Thai have no spaces: a whole clause is one word, hardly any occurs twice,
 // and a word cache is of no use. But byte-pair encoding only ever makes tokens of the vocabulary.
@@ -12,14 +13,29 @@
 // The pairs of characters inside tokens are bits of a hash table. A stray bit only means a part
 // that is longer than it need be. Tokens of a byte-level vocabulary may begin or end inside a
 // character: of those characters, the bytes that the token has are hashed.
+//
+// The bytes of a character become one token, whatever stands next to it, if all tokens that contain
+// it and more, and all that cross its borders with half of a character there, have higher ranks
+// than the merges that make it: while one of these is left, it comes first. Then a word may start
+// as its characters, with a third of the symbols and a fifth of the merges.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
 #include <string.h>
 
+enum { CODES = 1 << 16 };
+
+// A character of two or three bytes as one token.
+struct made {
+    int32_t id;    // TOKENIZER_NONE if it is not made, or after others
+    uint32_t rank; // the highest of the merges that make it
+};
+
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
+    uint32_t (*halves)[256];  // the lowest rank of these tokens
+    struct made *made;        // by code; NULL if tokens are made of characters
 };
 
 static uint32_t hash_pair(uint32_t left, uint32_t right)
@@ -59,7 +75,14 @@ static uint32_t bytes_at(const char *at, size_t size)
     return bytes;
 }
 
-static void add_token(struct cuts *cuts, struct text token)
+static bool is_partial(const struct cuts *cuts, char left, char right)
+{
+    unsigned char a = (unsigned char)left, b = (unsigned char)right;
+    return cuts->partial[a][b >> 6] >> (b & 63) & 1;
+}
+
+// rank: the lowest of the merges that make the token.
+static void add_token(struct cuts *cuts, struct text token, uint32_t rank)
 {
     for (size_t at = 1; at < token.size; at++) {
         if (continues(token.at[at]))
@@ -71,8 +94,10 @@ static void add_token(struct cuts *cuts, struct text token)
         right = at + right > token.size ? token.size - at : right;
         add_pair(cuts, bytes_at(token.at + at - left, left), bytes_at(token.at + at, right));
         unsigned char a = (unsigned char)token.at[at - 1], b = (unsigned char)token.at[at];
-        if (partial)
-            cuts->partial[a][b >> 6] |= UINT64_C(1) << (b & 63);
+        if (!partial)
+            continue;
+        cuts->partial[a][b >> 6] |= UINT64_C(1) << (b & 63);
+        cuts->halves[a][b] = rank < cuts->halves[a][b] ? rank : cuts->halves[a][b];
     }
 }
 
@@ -121,13 +146,106 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
         if (!left.size || !right.size || left.size + right.size == 2 ||
             has_pair(cuts, left.bytes, right.bytes))
             continue;
-        unsigned char a = (unsigned char)at[-1], b = (unsigned char)*at;
-        bool partial = cuts->partial[a][b >> 6] >> (b & 63) & 1;
-        if (!partial || !joins_partly(cuts, (struct text){ at - left.size, left.size },
-                                      (struct text){ at, right.size }))
+        if (!is_partial(cuts, at[-1], *at) ||
+            !joins_partly(cuts, (struct text){ at - left.size, left.size },
+                          (struct text){ at, right.size }))
             return at;
     }
     return end;
+}
+
+// --- characters --------------------------------------------------------------
+
+// The code of a character of two or three bytes; 0 for others, and for codes in more bytes than
+// they need.
+static uint32_t code_of(const char *at, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)at;
+    if (size != 2 && size != 3)
+        return 0;
+    uint32_t code = size == 2
+                        ? (uint32_t)(s[0] & 31) << 6 | (s[1] & 63)
+                        : (uint32_t)(s[0] & 15) << 12 | (uint32_t)(s[1] & 63) << 6 | (s[2] & 63);
+    return code >= (size == 2 ? 0x80 : 0x800) ? code : 0;
+}
+
+// Whether no token with half a character takes a byte across the border before merges of the rank.
+static bool holds(const struct cuts *cuts, const char *border, uint32_t rank)
+{
+    return !is_partial(cuts, border[-1], *border) ||
+           cuts->halves[(unsigned char)border[-1]][(unsigned char)*border] > rank;
+}
+
+size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
+                            int32_t *ids, uint32_t *sizes)
+{
+    const char *at = word.at, *end = at + word.size;
+    size_t count = 0;
+    bool after_character = true; // or at the start
+    for (struct character here = character_at(at, end), next; at < end; here = next) {
+        const char *stop = at + (here.size ? here.size : 1);
+        next = stop < end ? character_at(stop, end) : (struct character){ 0 };
+        struct made made = cuts->made[code_of(at, here.size)];
+        bool alone = made.id >= 0 && after_character && (stop == end || next.size) &&
+                     (at == word.at || holds(cuts, at, made.rank)) &&
+                     (stop == end || holds(cuts, stop, made.rank));
+        after_character = here.size;
+        if (alone) {
+            ids[count] = made.id;
+            sizes[count++] = here.size;
+            at = stop;
+        }
+        for (; at < stop; at++) {
+            ids[count] = bytes[(unsigned char)*at];
+            sizes[count++] = 1;
+        }
+    }
+    return count;
+}
+
+// The highest rank of the merges that make one token of the bytes of a character;
+// TOKENIZER_NO_RANK if there are none.
+static uint32_t rank_of_character(const struct tokenizer *t, struct text token, int32_t id)
+{
+    const struct merges *m = &t->merges;
+    int32_t bytes[3] = { 0 };
+    for (size_t i = 0; i < token.size; i++)
+        bytes[i] = t->byte_ids[(unsigned char)token.at[i]];
+    uint32_t left = tokenizer_rank(m, bytes[0], bytes[1]);
+    uint32_t right = token.size == 3 ? tokenizer_rank(m, bytes[1], bytes[2]) : TOKENIZER_NO_RANK;
+    uint32_t first = left <= right ? left : right, last = first;
+    if (first != TOKENIZER_NO_RANK && token.size == 3)
+        last = left <= right ? tokenizer_rank(m, m->wholes[left], bytes[2])
+                             : tokenizer_rank(m, bytes[0], m->wholes[right]);
+    if (last == TOKENIZER_NO_RANK || m->wholes[last] != id)
+        return TOKENIZER_NO_RANK;
+    return last > first ? last : first;
+}
+
+static void find_made(const struct tokenizer *t, struct cuts *cuts)
+{
+    memset(cuts->made, 0xFF, CODES * sizeof *cuts->made); // TOKENIZER_NONE
+    for (int32_t id = 0; id < t->vocabulary.size; id++) {
+        struct text token = t->vocabulary.tokens[id];
+        uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
+        uint32_t code = size == token.size ? code_of(token.at, size) : 0;
+        uint32_t rank = code ? rank_of_character(t, token, id) : TOKENIZER_NO_RANK;
+        if (rank != TOKENIZER_NO_RANK)
+            cuts->made[code] = (struct made){ id, rank };
+    }
+}
+
+// Drops the characters of a token that merges before they do.
+static void drop_late(struct cuts *cuts, struct text token, uint32_t rank)
+{
+    const char *end = token.at + token.size;
+    for (const char *at = token.at; at < end;) {
+        struct character here = character_at(at, end);
+        struct made *made = &cuts->made[code_of(at, here.size)];
+        if (here.size < token.size && made->id >= 0 && made->rank >= rank)
+            made->id = TOKENIZER_NONE;
+        at += here.size ? here.size : 1;
+    }
 }
 
 void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
@@ -135,10 +253,26 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
     bool knows_all = t->byte_level || t->scan == SCAN_WHOLE;
     for (int byte = 0; t->byte_level && byte < 256; byte++)
         knows_all = knows_all && t->byte_ids[byte] >= 0;
-    if (t->model != MODEL_BPE || !knows_all || t->suffix.size || t->continuing.size)
+    if (t->model != MODEL_BPE || !t->merges.count || !knows_all || t->suffix.size ||
+        t->continuing.size)
         return;
+    struct arena scratch = { 0 };
     struct cuts *cuts = ARENA_NEW(arena, struct cuts, 1);
-    for (int32_t id = 0; id < t->vocabulary.size; id++)
-        add_token(cuts, t->vocabulary.tokens[id]);
+    int32_t size = t->vocabulary.size;
+    uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, (size_t)size); // the lowest that makes a token
+    memset(ranks, 0xFF, (size_t)size * sizeof *ranks);
+    for (uint32_t rank = t->merges.count; rank--;)
+        ranks[t->merges.wholes[rank]] = rank;
+    cuts->halves = arena_alloc(arena, 256 * sizeof *cuts->halves);
+    memset(cuts->halves, 0xFF, 256 * sizeof *cuts->halves);
+    for (int32_t id = 0; id < size; id++)
+        add_token(cuts, t->vocabulary.tokens[id], ranks[id]);
+    if (t->byte_level) {
+        cuts->made = ARENA_NEW(arena, struct made, CODES);
+        find_made(t, cuts);
+        for (int32_t id = 0; id < size; id++)
+            drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
+    }
     t->cuts = cuts;
+    arena_release(&scratch);
 }

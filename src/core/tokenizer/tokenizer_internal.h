@@ -27,10 +27,10 @@
 #include "base/unicode.h"
 
 enum {
-    TOKENIZER_IDS = 1 << 21, // ids and ranks are below this
-    TOKENIZER_BATCH = 256,   // words looked up together
-    TOKENIZER_STEPS = 16,    // of a normalizer or a pre-tokenizer
-    TOKENIZER_NONE = -1,     // no token
+    TOKENIZER_IDS = (1 << 21) - 1, // ids and ranks are below this
+    TOKENIZER_BATCH = 256,         // words looked up together
+    TOKENIZER_STEPS = 16,          // of a normalizer or a pre-tokenizer
+    TOKENIZER_NONE = -1,           // no token
 };
 
 struct span {
@@ -77,14 +77,13 @@ struct merge {
 struct merges {
     uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    uint64_t *filter; // Bloom filter of the pairs
+    uint64_t *filter; // bits, by hash: 0 if no pair of the hash merges
     int32_t *wholes;  // result of a merge, by rank
     size_t room;
     uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
 enum { SUFFIX_BYTES = 16 };
-enum { TOKENIZER_HOT = 8192 }; // ranks below it are hot
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
 // A pair added again replaces the first.
@@ -96,7 +95,8 @@ void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
 void tokenizer_merges_finish(struct merges *m, struct arena *arena); // builds the filter
 
-enum { MERGE_BITS = 21, FILTER_BITS = 4 }; // bits of the filter for each slot
+// A pair is in the first free slot from its bucket on. A bucket is part of a cache line.
+enum { MERGE_BITS = 21, MERGE_BUCKET = 4, FILTER_BITS = 4 }; // bits of the filter for each slot
 #define MERGE_EMPTY UINT64_MAX
 
 static inline uint64_t tokenizer_pair(int32_t left, int32_t right)
@@ -112,7 +112,7 @@ static inline uint64_t tokenizer_hash_pair(uint64_t pair)
 
 static inline size_t tokenizer_merge_slot(const struct merges *m, uint64_t hash)
 {
-    return (size_t)(hash >> 8) & m->mask;
+    return (size_t)(hash >> 8) & m->mask & ~(size_t)(MERGE_BUCKET - 1);
 }
 
 static inline size_t tokenizer_merge_filter(const struct merges *m, uint64_t hash)
@@ -120,24 +120,39 @@ static inline size_t tokenizer_merge_filter(const struct merges *m, uint64_t has
     return (size_t)(hash >> 6) & ((m->mask + 1) * FILTER_BITS - 1);
 }
 
-// False if the two do not merge; true means that they may.
-static inline bool tokenizer_merges_may(const struct merges *m, int32_t left, int32_t right)
+// The first bucket of a pair. Most pairs never merge, as the filter tells, which fits into the
+// processor's cache: theirs is an empty bucket there.
+static inline const uint64_t *tokenizer_merges_bucket(const struct merges *m, uint64_t pair)
 {
-    size_t bit = tokenizer_merge_filter(m, tokenizer_hash_pair(tokenizer_pair(left, right)));
-    return m->filter[bit / 64] >> bit % 64 & 1;
+    static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
+                                                  MERGE_EMPTY };
+    uint64_t hash = tokenizer_hash_pair(pair);
+    size_t bit = tokenizer_merge_filter(m, hash);
+    const uint64_t *bucket = &m->slots[tokenizer_merge_slot(m, hash)];
+    return m->filter[bit / 64] >> bit % 64 & 1 ? bucket : empty;
 }
 
-// TOKENIZER_NO_RANK if the two do not merge.
-static inline uint32_t tokenizer_merges_rank(const struct merges *m, int32_t left, int32_t right)
+// TOKENIZER_NO_RANK if the pair does not merge. A bucket is compared at once, without a branch that
+// depends on what it holds.
+static inline uint32_t tokenizer_merges_rank(const struct merges *m, const uint64_t *bucket,
+                                             uint64_t pair)
+{
+    for (;; bucket = &m->slots[(size_t)(bucket + MERGE_BUCKET - m->slots) & m->mask]) {
+        uint64_t rank = UINT64_MAX; // what is left of an equal slot without the pair
+        for (int i = 0; i < MERGE_BUCKET; i++) {
+            uint64_t rest = bucket[i] ^ pair << MERGE_BITS;
+            rank = rest < rank ? rest : rank;
+        }
+        bool found = rank <= TOKENIZER_IDS, last = bucket[MERGE_BUCKET - 1] == MERGE_EMPTY;
+        if (__builtin_expect(found | last, 1))
+            return found ? (uint32_t)rank : TOKENIZER_NO_RANK;
+    }
+}
+
+static inline uint32_t tokenizer_rank(const struct merges *m, int32_t left, int32_t right)
 {
     uint64_t pair = tokenizer_pair(left, right);
-    for (size_t at = tokenizer_merge_slot(m, tokenizer_hash_pair(pair));; at = (at + 1) & m->mask) {
-        uint64_t slot = m->slots[at];
-        if (slot >> MERGE_BITS == pair)
-            return (uint32_t)slot & (TOKENIZER_IDS - 1);
-        if (slot == MERGE_EMPTY)
-            return TOKENIZER_NO_RANK;
-    }
+    return tokenizer_merges_rank(m, tokenizer_merges_bucket(m, pair), pair);
 }
 
 // --- stages as read from the file --------------------------------------------
@@ -251,7 +266,6 @@ struct tokenizer {
     int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
     struct vocabulary vocabulary;
     struct merges merges;
-    struct merges hot;    // copy of the lowest ranks, small enough for the processor's cache
     uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"; BPE's, too
@@ -304,7 +318,6 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // after re
 // Adds a merge for every way to split a token into two others, with the rank of the token: its id
 // if ranks is NULL. A token with TOKENIZER_NO_RANK gets no merges.
 void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
-void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
 void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
@@ -402,8 +415,20 @@ void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, s
 // whole: the word is not a part of one. The library looks up only whole words in the vocabulary.
 void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
                    bool whole);
+
+struct counted { // a word, and its number of tokens
+    struct text word;
+    size_t tokens;
+};
+enum { BPE_BYTES = 62 };
+// Counts the tokens of words of up to BPE_BYTES bytes, which are not looked up in the vocabulary.
+void tokenizer_bpe_count(const struct tokenizer *t, struct counted *words, size_t count);
 // The end of the part of a word that begins at `at`.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
+// Writes the symbols that the merging of a word may start with, characters or bytes, and returns
+// their number. For tokens made of bytes; bytes are their ids.
+size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
+                            int32_t *ids, uint32_t *sizes);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);

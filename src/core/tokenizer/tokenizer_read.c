@@ -159,8 +159,6 @@ static void keep_merge(struct reading *r, struct merge_batch *batch, struct merg
     }
     batch->all[batch->all_count++] = merge;
     tokenizer_merges_whole(&r->t->merges, r->arena, merge);
-    if (merge.rank < TOKENIZER_HOT)
-        tokenizer_merges_add(&r->t->hot, r->arena, merge);
 }
 
 static enum err add_merges(struct reading *r, struct merge_batch *batch)
@@ -265,7 +263,6 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
 static enum err read_merges(struct reading *r, struct json_reader *in)
 {
     r->t->merges = (struct merges){ 0 };
-    tokenizer_merges_init(&r->t->hot, r->arena, TOKENIZER_HOT);
     if (r->t->byte_level) {
         r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
         memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);

@@ -145,19 +145,22 @@ bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct 
 
 // --- merges ------------------------------------------------------------------
 
-static_assert(TOKENIZER_IDS <= 1 << MERGE_BITS, "three numbers fit into a slot");
+static_assert(TOKENIZER_IDS < 1 << MERGE_BITS, "three numbers fit into a slot");
+
+enum { RANK_MASK = (1 << MERGE_BITS) - 1, LINE = 64 };
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected)
 {
     size_t slots = slots_for(expected * 2 / 3);
-    *m = (struct merges){ .slots = ARENA_NEW(arena, uint64_t, slots), .mask = slots - 1 };
+    char *room = arena_alloc(arena, slots * sizeof *m->slots + LINE);
+    room += LINE - (uintptr_t)room % LINE;
+    *m = (struct merges){ .slots = (uint64_t *)room, .mask = slots - 1 };
     memset(m->slots, 0xFF, slots * sizeof *m->slots);
 }
 
 static void put(struct merges *m, uint64_t key, uint32_t rank)
 {
-    uint64_t hash = tokenizer_hash_pair(key);
-    size_t at = tokenizer_merge_slot(m, hash);
+    size_t at = tokenizer_merge_slot(m, tokenizer_hash_pair(key));
     while (m->slots[at] != MERGE_EMPTY && m->slots[at] >> MERGE_BITS != key)
         at = (at + 1) & m->mask;
     m->used += m->slots[at] == MERGE_EMPTY;
@@ -186,7 +189,7 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
         tokenizer_merges_init(&larger, arena, (m->mask + 1) * 3 / 2);
         for (size_t i = 0; i <= m->mask; i++)
             if (m->slots[i] != MERGE_EMPTY)
-                put(&larger, m->slots[i] >> MERGE_BITS, m->slots[i] & (TOKENIZER_IDS - 1));
+                put(&larger, m->slots[i] >> MERGE_BITS, m->slots[i] & RANK_MASK);
         m->slots = larger.slots;
         m->mask = larger.mask;
     }
@@ -212,7 +215,7 @@ void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct
             key << MERGE_BITS | list[i].rank;
     }
     for (size_t i = 0; i < count; i++)
-        put(m, sorted[i] >> MERGE_BITS, sorted[i] & (TOKENIZER_IDS - 1));
+        put(m, sorted[i] >> MERGE_BITS, sorted[i] & RANK_MASK);
 }
 
 void tokenizer_merges_finish(struct merges *m, struct arena *arena)
@@ -225,11 +228,4 @@ void tokenizer_merges_finish(struct merges *m, struct arena *arena)
             size_t bit = tokenizer_merge_filter(m, tokenizer_hash_pair(m->slots[i] >> MERGE_BITS));
             m->filter[bit / 64] |= UINT64_C(1) << bit % 64;
         }
-}
-
-void tokenizer_add_merge(struct tokenizer *t, struct arena *arena, struct merge merge)
-{
-    tokenizer_merges_add(&t->merges, arena, merge);
-    if (merge.rank < TOKENIZER_HOT)
-        tokenizer_merges_add(&t->hot, arena, merge);
 }

@@ -193,7 +193,7 @@ TEST(scanners_cut_random_texts_as_the_patterns_do)
 
 TEST(long_words_merge_as_short_ones_do)
 {
-    // Words of more than 48 symbols use the queue; both must agree where a cut changes nothing.
+    // Words of more than 62 symbols use the queue; both must agree where a cut changes nothing.
     const struct tokenizer *t = read_fixture("gpt2");
     struct tokenizer_cache *cache = tokenizer_cache_init(t);
     char letters[4096];
@@ -248,6 +248,128 @@ TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
         tokenizer_cache_release(b);
     }
     CHECK(shorter > 1000); // words are cut at all
+}
+
+// Text of a few characters of one to three bytes, and of broken ones.
+static struct text few_characters(struct rng *rng, uint64_t least, uint64_t kinds)
+{
+    static const char *const characters[] = {
+        "a", "\xC3\xA9", "\xC3\xA8", "\xE0\xB8\x81", "\xE0\xB8\x82", "\xE0\xB9\x81", "\xE0", "\xB8"
+    };
+    struct out out = { .arena = &test_arena };
+    for (uint64_t left = least + rng_below(rng, 12); left; left--)
+        out_put(&out, "%s", characters[rng_below(rng, kinds)]);
+    return out_view(&out);
+}
+
+// A token of the list that the text begins with, or its first byte.
+static struct text some_token(struct rng *rng, const struct text *tokens, size_t count,
+                              struct text text)
+{
+    for (int tries = 0; count && tries < 20; tries++) {
+        struct text token = tokens[rng_below(rng, count)];
+        if (token.size <= text.size && !memcmp(token.at, text.at, token.size))
+            return token;
+    }
+    return (struct text){ text.at, 1 };
+}
+
+static void put_visible(struct out *out, struct text token)
+{
+    uint16_t codes[256];
+    tokenizer_alphabet(codes);
+    for (size_t i = 0; i < token.size; i++) {
+        char bytes[UNICODE_BYTES];
+        out_bytes(out, bytes, (size_t)unicode_put(bytes, codes[(unsigned char)token.at[i]]));
+    }
+}
+
+// Merges of random neighbours in such text; in some tokenizers a merge may come before those that
+// make its parts.
+static struct tokenizer *random_bytes(struct rng *rng)
+{
+    enum { MERGES = 40 };
+    struct text tokens[MERGES];
+    struct out merges[MERGES], file = { .arena = &test_arena };
+    size_t count = 0, shuffles = rng_below(rng, 3) ? rng_below(rng, 6) : 0;
+    out_put(&file, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\u0120\":255");
+    for (int byte = 0, id = 0; byte < 256; byte++)
+        if (byte != ' ') {
+            out_put(&file, ",\"%s", byte == '"' || byte == '\\' ? "\\" : "");
+            put_visible(&file, (struct text){ &(char){ (char)byte }, 1 });
+            out_put(&file, "\":%d", id++);
+        }
+    while (count < MERGES) {
+        struct text text = few_characters(rng, 6, 6);
+        size_t from = rng_below(rng, text.size - 1);
+        text = (struct text){ text.at + from, text.size - from };
+        struct text left = some_token(rng, tokens, count, text);
+        text = (struct text){ text.at + left.size, text.size - left.size };
+        if (!text.size)
+            continue;
+        struct text right = some_token(rng, tokens, count, text);
+        struct text both = { left.at, left.size + right.size };
+        both.at = memcpy(arena_alloc(&test_arena, both.size), left.at, left.size);
+        memcpy((char *)both.at + left.size, right.at, right.size);
+        bool known = false;
+        for (size_t i = 0; i < count; i++)
+            known = known || text_equal(tokens[i], both);
+        if (known)
+            continue;
+        merges[count] = (struct out){ .arena = &test_arena };
+        put_visible(&merges[count], left);
+        out_put(&merges[count], " ");
+        put_visible(&merges[count], right);
+        out_put(&file, ",\"");
+        put_visible(&file, both);
+        out_put(&file, "\":%zu", 256 + count);
+        tokens[count++] = both;
+    }
+    for (; shuffles; shuffles--) {
+        size_t a = rng_below(rng, MERGES), b = rng_below(rng, MERGES);
+        struct out swapped = merges[a];
+        merges[a] = merges[b];
+        merges[b] = swapped;
+    }
+    out_put(&file, "},\"merges\":[");
+    for (size_t i = 0; i < MERGES; i++)
+        out_put(&file, "%s\"%s\"", i ? "," : "", out_string(&merges[i]));
+    out_put(&file, "]},\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+                   "\"use_regex\":false}}");
+    struct tokenizer *t = NULL;
+    if (tokenizer_read(&t, &test_arena, out_view(&file), "random"))
+        printf("%s\n", error_text());
+    CHECK(t);
+    return t;
+}
+
+TEST(words_that_start_as_characters_have_the_tokens_of_their_bytes)
+{
+    struct rng rng = rng_seeded(11);
+    int shorter = 0;
+    for (int i = 0; i < 300; i++) {
+        struct tokenizer *t = random_bytes(&rng), bytes = *t;
+        bytes.cuts = NULL;
+        CHECK(t->cuts);
+        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&bytes);
+        for (int k = 0; k < 40; k++) {
+            struct text word = few_characters(&rng, 1, k % 4 ? 6 : 8);
+            tokenizer_bpe(t, a, word, false);
+            tokenizer_bpe(&bytes, b, word, false);
+            struct counted counted = { .word = word };
+            tokenizer_bpe_count(t, &counted, 1);
+            CHECK(counted.tokens == b->symbols.count && a->symbols.count == b->symbols.count);
+            for (size_t n = 0; n < b->symbols.count; n++)
+                CHECK(a->symbols.ids[n] == b->symbols.ids[n] &&
+                      a->symbols.sizes[n] == b->symbols.sizes[n]);
+            int32_t ids[BPE_BYTES];
+            uint32_t sizes[BPE_BYTES];
+            shorter += tokenizer_characters(t->cuts, t->byte_ids, word, ids, sizes) < word.size;
+        }
+        tokenizer_cache_release(a);
+        tokenizer_cache_release(b);
+    }
+    CHECK(shorter > 2000); // words start as characters at all
 }
 
 TEST(the_cache_changes_no_count)

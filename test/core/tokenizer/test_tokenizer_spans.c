@@ -9,16 +9,21 @@
 
 #include <string.h>
 
-static struct tokenizer *small_tokenizer(void)
+static struct tokenizer *read_tokenizer(const char *path)
 {
     struct tokenizer *tokenizer = NULL;
     struct file file;
-    if (file_open(&file, "test/data/small_tokenizer.json") == OK) {
-        tokenizer_read(&tokenizer, &test_arena, file.text, "small_tokenizer.json");
+    if (file_open(&file, path) == OK) {
+        tokenizer_read(&tokenizer, &test_arena, file.text, path);
         file_close(&file);
     }
     CHECK(tokenizer);
     return tokenizer;
+}
+
+static struct tokenizer *small_tokenizer(void)
+{
+    return read_tokenizer("test/data/small_tokenizer.json");
 }
 
 // Slow count: every token with its place.
@@ -37,20 +42,27 @@ static int64_t within_by_places(const struct tokenizer *tokenizer, struct tokeni
     return within;
 }
 
-TEST(tokenizer_counts_within_spans_as_places_do)
+// Texts of random parts, of which random ones are spans.
+static void check_spans(struct tokenizer *tokenizer, int rounds)
 {
-    struct tokenizer *tokenizer = small_tokenizer();
     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
-    static const char *const parts[] = {
-        "the chain",  " of my gravel bike", "\n\n", "  ", "<|im_end|>",
-        "Kraków, 42", "タイヤの空気圧は?",  "é",    " ",  "xyzzyq'll"
-    };
+    static const char *const parts[] = { "the chain",
+                                         " of my gravel bike",
+                                         "\n\n",
+                                         "  ",
+                                         "<|im_end|>",
+                                         "Kraków, 42",
+                                         "タイヤの空気圧は?",
+                                         "é",
+                                         " ",
+                                         "xyzzyq'll",
+                                         "re\xCC\x81sume\xCC\x81" };
     struct rng rng = rng_seeded(5);
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < rounds; round++) {
         char text[2048];
         size_t size = 0, starts[64], pieces = 1 + rng_below(&rng, 40);
         for (size_t i = 0; i < pieces; i++) { // boundaries between characters, anywhere in words
-            const char *part = parts[rng_below(&rng, 10)];
+            const char *part = parts[rng_below(&rng, sizeof parts / sizeof *parts)];
             starts[i] = size;
             memcpy(text + size, part, strlen(part));
             size += strlen(part);
@@ -70,6 +82,23 @@ TEST(tokenizer_counts_within_spans_as_places_do)
         CHECK(within == within_by_places(tokenizer, cache, whole, spans, count));
     }
     tokenizer_cache_release(cache);
+}
+
+TEST(tokenizer_counts_within_spans_as_places_do)
+{
+    check_spans(small_tokenizer(), 2000);
+}
+
+TEST(tokenizer_counts_within_spans_of_normalized_text_as_places_do)
+{
+    static const char *const paths[] = {
+        "test/data/tokenizers/llama2.json", // a mark before the text, and for each space
+        "test/data/tokenizers/gemma.json",  // for each space only
+        "test/data/tokenizers/qwen.json",   // NFC: changes some stretches
+        "test/data/tokenizers/bert.json",   // changes nearly all
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        check_spans(read_tokenizer(paths[i]), 500);
 }
 
 TEST(tokenizer_counts_no_token_within_no_span)
