@@ -8,6 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { families } from './rules.mjs';
 const require = createRequire(process.cwd() + '/build/oracles/');
 const { Tokenizer } = require('tokenizers');
 const encode = process.argv[2];
@@ -114,6 +115,13 @@ for (const [rank, name] of [['cl100k_base', 'gpt4'], ['o200k_base', 'gpt4o'], ['
         bad += await compare(rank + '.tiktoken', file, reference, plain, false);
         run++;
     }
+}
+for await (const { name, kind, vocabulary, file } of families(wanted)) {
+    const made = 'build/oracles/family.json';
+    fs.writeFileSync(made, JSON.stringify(file));
+    bad += await compare(`${name} (${kind === 'real' ? 'real vocabulary' : `rules only, vocabulary of ${vocabulary}`})`, made, made, texts,
+        !JSON.stringify(file.normalizer).includes('Precompiled')); // it takes characters apart, as NFKC does
+    run++;
 }
 if (!run) console.log('nothing to compare: build/oracles has no models');
 process.exit(bad || !run ? 1 : 0);
