@@ -186,6 +186,7 @@ struct normal_step {
     struct pattern *pattern;               // of REPLACE; NULL if from is a plain string
     struct text charsmap;                  // units of the trie
     struct text charsmap_pool;             // replacements
+    bool longest; // of CHARSMAP: replaces the longest key, not clusters of characters
 };
 
 enum split_kind {
@@ -291,8 +292,10 @@ enum err tokenizer_read_post(struct tokenizer *t, struct arena *arena, const str
 enum err tokenizer_read_unigram(struct tokenizer *t, struct arena *arena, struct json_reader *in,
                                 const char *name);
 struct unigram *tokenizer_new_unigram(struct arena *arena);
+void tokenizer_single_unigram(struct unigram *u); // sums scores in single precision
+// occurs: text can become the piece. A control piece has an id, and no text becomes it.
 enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct text piece,
-                               double score, const char *name);
+                               double score, bool occurs, const char *name);
 enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
                                  const char *name);
 enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name);
