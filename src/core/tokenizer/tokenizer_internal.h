@@ -199,6 +199,8 @@ enum split_kind {
     SPLIT_METASPACE,
     SPLIT_BYTE_LEVEL,
     SPLIT_DELIMITER,
+    SPLIT_SCRIPTS, // where the script changes
+    SPLIT_LENGTH,  // every so many characters
 };
 
 enum split_behavior {
@@ -220,6 +222,8 @@ struct split_step {
     int prepend;         // of METASPACE: 0 never, 1 to the first stretch, 2 to each
     struct text literal; // of PATTERN, if it is a plain string; METASPACE's replacement
     struct pattern *pattern;
+    size_t length;               // of LENGTH: characters
+    int han, hiragana, katakana; // of SCRIPTS
 };
 
 // The hand-written scanners of tokenizer_scan.c.
