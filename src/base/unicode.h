@@ -121,6 +121,7 @@ int unicode_combining(uint32_t code); // canonical combining class
 
 bool unicode_was(uint32_t code, uint32_t categories); // in Unicode 8
 bool unicode_was_mark(uint32_t code);                 // in Unicode 9
+bool unicode_was_assigned(uint32_t code);             // in Unicode 9
 
 // Alphabetic, upper and lower case although no letters by category.
 enum { UNICODE_ALPHABETIC = 1, UNICODE_UPPER = 2, UNICODE_LOWER = 4 };

@@ -185,6 +185,22 @@ const tokenizers = {
         model: { unk_token: '[UNK]', continuing_subword_prefix: '##', max_input_chars_per_word: 20, vocab: wordPieces } },
     first: { normalizer: prepend, pre_tokenizer: steps(split('_', 'Isolated'), { type: 'Metaspace', replacement: '▁', prepend_scheme: 'first', split: true }),
         model: bpe(chars, { unk_token: '<unk>' }) },
+    // Every piece is one unknown word: its place shows where the text is cut.
+    scripts: { pre_tokenizer: { type: 'UnicodeScripts' }, model: { type: 'WordLevel', unk_token: '<unk>', vocab: { '<unk>': 0 } } },
+    length: { pre_tokenizer: { type: 'FixedLength', length: 3 }, model: { type: 'WordLevel', unk_token: '<unk>', vocab: { '<unk>': 0 } } },
+    // GPT-NeoX and Phi-2: added tokens of blanks, trimmed from places
+    blanks: { normalizer: { type: 'NFC' }, pre_tokenizer: bytesStep(true), model: bpe(small), post_processor: bytesStep(true),
+        added_tokens: ['    ', '  ', '\t\t'].map((blanks, i) => added(smallSize + i, blanks, { special: false, normalized: true })) },
+    bloom: { pre_tokenizer: steps(split(' ?[^(\\s|[.,!?…。，、।۔،])]+'), bytesStep()), model: bpe(small) },
+    qwen35: { normalizer: { type: 'NFC' }, pre_tokenizer: steps(split(`${CONTRACTIONS}|${LEAD}[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|` +
+        '\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+'), bytesStep()), model: bpe(small) },
+    deepseek_llm: { normalizer: sequence(), pre_tokenizer: steps(split('[\r\n]'), split('\\s?[A-Za-zµÀ-ÖØ-öø-ƺ]+'), split('\\s?[!-/:-~！-／：-～‘-‟　-。]+'),
+        split('\\s+$'), split('[一-龥ࠀ-一가-퟿]+'), { type: 'Digits', individual_digits: true }, bytesStep()), model: bpe(small) },
+    super: { pre_tokenizer: steps(split('\\p{N}+'), split('(?=(\\d{3})+(?!\\d))'), bytesStep()), model: bpe(small) },
+    albert: { normalizer: sequence({ type: 'Replace', pattern: { String: '``' }, content: '"' }, { type: 'Replace', pattern: { String: "''" }, content: '"' },
+        { type: 'NFKD' }, { type: 'StripAccents' }, { type: 'Lowercase' }),
+        pre_tokenizer: steps({ type: 'WhitespaceSplit' }, { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always', split: true }),
+        model: { type: 'Unigram', unk_id: 0, vocab: unigram, byte_fallback: false } },
 };
 
 // --- what the library makes of them ---
@@ -207,3 +223,12 @@ for (const [name, parts] of Object.entries(tokenizers)) {
     lines.push(whole.getIds().join(' '));
     fs.writeFileSync(`test/data/tokenizers/${name}.ids`, lines.join('\n') + '\n');
 }
+
+// A SentencePiece model with user-defined symbols and pieces of equal score, for tokenize_reads_sentencepiece_models.sh.
+
+const varint = n => n < 128 ? [n] : [n & 127 | 128, ...varint(n >>> 7)];
+const field = (number, bytes) => [...varint(number << 3 | 2), ...varint(bytes.length), ...bytes];
+const piece = ([text, score, type = 1]) =>
+    field(1, [...field(1, [...Buffer.from(text)]), 2 << 3 | 5, ...Buffer.from(new Float32Array([score]).buffer), 3 << 3, type]);
+const pieces = [['<unk>', 0, 2], ['<s>', 0, 3], ['(', 0, 4], ['<tool>', 0, 4], ['l', -4.1], ['ll', -4.7], ...unigram.slice(3).filter(([text]) => text !== '(' && text !== 'l')];
+fs.writeFileSync('test/data/tokenizers/pieces_symbols.model', Buffer.from([...pieces.flatMap(piece), ...field(2, [3 << 3, 1])]));

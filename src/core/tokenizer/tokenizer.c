@@ -91,15 +91,16 @@ static size_t end_of(const struct run *run, const struct stretch *stretch, size_
     return stretch->origin || end > stretch->start + at ? end : stretch->start + at + 1;
 }
 
-// Removes the spaces at both ends of a token from its place; the first token keeps the prepended
+// Removes the blanks at both ends of a token from its place; the first token keeps the prepended
 // one.
-static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
+static void trim(const struct run *run, struct text token, const char *blanks, size_t *start,
+                 size_t *end)
 {
-    struct text token = run->t->vocabulary.tokens[id];
     size_t left = 0, right = 0;
-    while (left < token.size && token.at[left] == ' ')
+    while (left < token.size && token.at[left] && strchr(blanks, token.at[left]))
         left++;
-    while (right < token.size && token.at[token.size - 1 - right] == ' ')
+    while (right < token.size && token.at[token.size - 1 - right] &&
+           strchr(blanks, token.at[token.size - 1 - right]))
         right++;
     if (*start == 0 && left == 1 && run->t->keeps_first_space)
         left = 0;
@@ -112,6 +113,20 @@ static void trim(const struct run *run, int32_t id, size_t *start, size_t *end)
     }
     *start = (size_t)(at - run->text.at);
     *end = (size_t)(stop - run->text.at);
+}
+
+// Whether places are trimmed: not while tokens inside spans are counted, because a token of blanks
+// alone is inside, too.
+static bool trims(const struct run *run)
+{
+    return run->t->trims_places && !run->spans;
+}
+
+static void put_added(struct run *run, int32_t id, size_t start, size_t end)
+{
+    if (trims(run))
+        trim(run, run->t->special.tokens[id], " \t\n\v\f\r", &start, &end);
+    put_token(run, id, start, end);
 }
 
 // --- words -------------------------------------------------------------------
@@ -174,8 +189,8 @@ static void put_word(struct run *run, const struct stretch *stretch, struct text
         size_t start = start_of(run, stretch, at), end = start;
         if (size)
             end = end_of(run, stretch, at + size - 1);
-        if (run->t->trims_places)
-            trim(run, s->ids[i], &start, &end);
+        if (trims(run))
+            trim(run, run->t->vocabulary.tokens[s->ids[i]], " ", &start, &end);
         put_token(run, s->ids[i], start, end);
         at += size;
     }
@@ -281,7 +296,7 @@ static void run_normal(struct run *run, struct stretch stretch)
         if (match.start > from)
             run_words(run, part_of(stretch, from, match.start));
         if (run->out)
-            put_token(run, match.id, start_of(run, &stretch, match.start),
+            put_added(run, match.id, start_of(run, &stretch, match.start),
                       end_of(run, &stretch, match.stop - 1));
         else
             run->count++;
@@ -388,7 +403,7 @@ static void run_text(struct run *run, int flags)
     while (tokenizer_added_next(&t->raw, run->text, &at, from, &match)) {
         if (match.start > from)
             run_stretch(run, from, match.start);
-        put_token(run, match.id, match.start, match.stop);
+        put_added(run, match.id, match.start, match.stop);
         from = match.stop;
     }
     if (from < run->text.size)

@@ -15,8 +15,8 @@
 //
 // A step is one XOR and one comparison. The file may be hostile: every index is checked.
 //
-// A cluster, a character with its combining marks, is looked up as a whole if it is short, else
-// character by character.
+// The library looks up a cluster, a character with its combining marks, as a whole if it is short,
+// else character by character. SentencePiece replaces the longest key at each place.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -88,39 +88,54 @@ static size_t offset_of(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & 0x200) >> 6);
 }
 
-// The replacement of the shortest key that the text begins with; false if there is none.
-static bool look_up(const struct normal_step *step, struct text key, struct text *to)
+// The replacement at `at` of the trie; false if the file is damaged.
+static bool replacement(const struct normal_step *step, size_t at, struct text *to)
 {
-    size_t count = step->charsmap.size / 4, at = 0;
+    if (at >= step->charsmap.size / 4)
+        return false;
+    size_t start = unit_at(step->charsmap, at) & 0x7FFFFFFF;
+    if (start >= step->charsmap_pool.size)
+        return false;
+    to->at = step->charsmap_pool.at + start;
+    size_t left = step->charsmap_pool.size - start;
+    const char *stop = memchr(to->at, 0, left);
+    to->size = stop ? (size_t)(stop - to->at) : left;
+    return true;
+}
+
+// The size of the key that the text begins with, the longest or the shortest one, and its
+// replacement; 0 if there is none.
+static size_t look_up(const struct normal_step *step, struct text text, struct text *to)
+{
+    size_t count = step->charsmap.size / 4, at = 0, found = 0;
     uint32_t unit = unit_at(step->charsmap, 0);
     at ^= offset_of(unit);
-    for (size_t i = 0; i < key.size && key.at[i]; i++) {
-        at ^= (unsigned char)key.at[i];
+    for (size_t i = 0; i < text.size && text.at[i] && (step->longest || !found); i++) {
+        at ^= (unsigned char)text.at[i];
         if (at >= count)
-            return false;
+            break;
         unit = unit_at(step->charsmap, at);
-        if ((unit & 0x800000FF) != (unsigned char)key.at[i])
-            return false;
+        if ((unit & 0x800000FF) != (unsigned char)text.at[i])
+            break;
         at ^= offset_of(unit);
-        if (!(unit >> 8 & 1))
-            continue;
-        if (at >= count)
-            return false;
-        size_t start = unit_at(step->charsmap, at) & 0x7FFFFFFF;
-        if (start >= step->charsmap_pool.size)
-            return false;
-        to->at = step->charsmap_pool.at + start;
-        size_t left = step->charsmap_pool.size - start;
-        const char *stop = memchr(to->at, 0, left);
-        to->size = stop ? (size_t)(stop - to->at) : left;
-        return true;
+        if (unit >> 8 & 1 && replacement(step, at, to))
+            found = i + 1;
     }
-    return false;
+    return found;
 }
 
 size_t tokenizer_charsmap_cluster(const struct normal_step *step, const char *at, const char *end,
                                   struct text *to)
 {
+    if (step->longest) {
+        size_t found = look_up(step, (struct text){ at, (size_t)(end - at) }, to);
+        if (found)
+            return found;
+        to->at = NULL;
+        const char *next = at;
+        unicode_next(&next, end);
+        return (size_t)(next - at);
+    }
     size_t size = unicode_cluster(at, at, end);
     bool found = size < SHORT_CLUSTER && look_up(step, (struct text){ at, size }, to);
     if (!found)

@@ -201,6 +201,7 @@ struct normal_step {
     struct pattern *pattern;               // of REPLACE; NULL if from is a plain string
     struct text charsmap;                  // units of the trie
     struct text charsmap_pool;             // replacements
+    bool longest; // of CHARSMAP: replaces the longest key, not clusters of characters
 };
 
 enum split_kind {
@@ -213,6 +214,8 @@ enum split_kind {
     SPLIT_METASPACE,
     SPLIT_BYTE_LEVEL,
     SPLIT_DELIMITER,
+    SPLIT_SCRIPTS, // where the script changes
+    SPLIT_LENGTH,  // every so many characters
 };
 
 enum split_behavior {
@@ -234,6 +237,8 @@ struct split_step {
     int prepend;         // of METASPACE: 0 never, 1 to the first stretch, 2 to each
     struct text literal; // of PATTERN, if it is a plain string; METASPACE's replacement
     struct pattern *pattern;
+    size_t length;               // of LENGTH: characters
+    int han, hiragana, katakana; // of SCRIPTS
 };
 
 // The hand-written scanners of tokenizer_scan.c.
@@ -305,8 +310,10 @@ enum err tokenizer_read_post(struct tokenizer *t, struct arena *arena, const str
 enum err tokenizer_read_unigram(struct tokenizer *t, struct arena *arena, struct json_reader *in,
                                 const char *name);
 struct unigram *tokenizer_new_unigram(struct arena *arena);
+void tokenizer_single_unigram(struct unigram *u); // sums scores in single precision
+// occurs: text can become the piece. A control piece has an id, and no text becomes it.
 enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct text piece,
-                               double score, const char *name);
+                               double score, bool occurs, const char *name);
 enum err tokenizer_read_charsmap(struct normal_step *step, struct arena *arena, struct text base64,
                                  const char *name);
 enum err tokenizer_set_charsmap(struct normal_step *step, struct text map, const char *name);

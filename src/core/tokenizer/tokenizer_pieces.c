@@ -2,11 +2,13 @@
 // Reads SentencePiece models: a protocol buffer with pieces, training settings and normalization.
 //
 // In a BPE model, two pieces merge if their concatenation is a piece, best score first; in a CHAR
-// model none do. A Unigram model is used directly. Text is normalized as transformers does for such
-// models.
+// model none do. A Unigram model is used directly. Control pieces are cut out of the text as
+// transformers does; user-defined symbols keep their place in it as in SentencePiece: no new ▁ is
+// put after them.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,16 +212,37 @@ static enum err add_pieces(struct tokenizer *t, struct arena *arena, const struc
     return OK;
 }
 
+static float best_score(const struct model *model)
+{
+    float best = FLT_MIN; // as in SentencePiece: about 0 where all scores are below it, as most are
+    for (size_t i = 0; i < model->count; i++)
+        if (model->pieces[i].type == NORMAL && model->pieces[i].score > best)
+            best = model->pieces[i].score;
+    return best;
+}
+
+// A user-defined symbol scores as many of the best piece as it has bytes, less a little.
+static double symbol_score(struct text text, float best)
+{
+    const double little = 0.1;
+    return (double)((float)text.size * best) - little;
+}
+
 static enum err add_unigram(struct tokenizer *t, struct arena *arena, const struct model *model,
                             const char *name)
 {
     double unknown = -1;
+    float best = best_score(model);
     tokenizer_vocabulary_init(&t->vocabulary, arena, model->count);
     t->unigram = tokenizer_new_unigram(arena);
+    tokenizer_single_unigram(t->unigram);
     t->model = MODEL_UNIGRAM;
     for (size_t i = 0; i < model->count; i++) {
-        TRY(tokenizer_add_unigram(t, arena, model->pieces[i].text, model->pieces[i].score, name));
-        if (model->pieces[i].type == UNKNOWN)
+        const struct piece *piece = &model->pieces[i];
+        bool symbol = piece->type == USER_DEFINED, occurs = symbol || piece->type == NORMAL;
+        double score = symbol ? symbol_score(piece->text, best) : piece->score;
+        TRY(tokenizer_add_unigram(t, arena, piece->text, score, occurs, name));
+        if (piece->type == UNKNOWN)
             unknown = (double)i;
     }
     return tokenizer_finish_unigram(t, arena, unknown, name);
@@ -230,6 +253,7 @@ static void add_specials(struct tokenizer *t, struct arena *arena, const struct 
     static const char digits[] = "0123456789ABCDEF";
     tokenizer_vocabulary_init(&t->special, arena, 64);
     t->raw.tokens = ARENA_NEW(arena, struct added_token, model->count);
+    t->normal.tokens = ARENA_NEW(arena, struct added_token, model->count);
     for (int byte = 0; byte < 256; byte++) {
         char spelled[6] = { '<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>' };
         t->byte_ids[byte] = tokenizer_vocabulary_find(&t->vocabulary, (struct text){ spelled, 6 });
@@ -238,12 +262,14 @@ static void add_specials(struct tokenizer *t, struct arena *arena, const struct 
         int64_t type = model->pieces[i].type;
         if (type == UNKNOWN)
             t->unknown = (int32_t)i;
-        if (type != UNKNOWN && type != CONTROL && type != USER_DEFINED)
+        bool symbol = type == USER_DEFINED && t->model == MODEL_BPE; // Unigram has it as a piece
+        if (type != UNKNOWN && type != CONTROL && !symbol)
             continue;
         struct text text = model->pieces[i].text;
         text.at = arena_copy(arena, text.at, text.size);
-        t->raw.tokens[t->raw.count++] =
-            (struct added_token){ .text = text, .id = (int32_t)i, .special = type != USER_DEFINED };
+        struct added_set *set = symbol ? &t->normal : &t->raw;
+        set->tokens[set->count++] =
+            (struct added_token){ .text = text, .id = (int32_t)i, .special = !symbol };
         tokenizer_vocabulary_add(&t->special, arena, text, (int32_t)i);
     }
 }
@@ -258,6 +284,7 @@ static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct
     if (model->charsmap.size) {
         char *map = arena_copy(arena, model->charsmap.at, model->charsmap.size);
         TRY(tokenizer_set_charsmap(step, (struct text){ map, model->charsmap.size }, name));
+        step->longest = true;
         step++->kind = NORMAL_CHARSMAP;
     }
     if (model->collapses_spaces) {
@@ -268,17 +295,9 @@ static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct
         TRY(pattern_read(&step->pattern, arena, TEXT("\\A +| +\\z"), name));
         step++;
     }
-    if (t->model == MODEL_BPE) {
-        if (model->adds_prefix)
-            *step++ = (struct normal_step){ .kind = NORMAL_PREPEND, .to = mark };
-        *step++ = (struct normal_step){ .kind = NORMAL_REPLACE, .from = TEXT(" "), .to = mark };
-    } else {
-        t->split_steps[t->split_count++] =
-            (struct split_step){ .kind = SPLIT_METASPACE,
-                                 .literal = mark,
-                                 .splits = true,
-                                 .prepend = model->adds_prefix ? 2 : 0 };
-    }
+    if (model->adds_prefix)
+        *step++ = (struct normal_step){ .kind = NORMAL_PREPEND, .to = mark };
+    *step++ = (struct normal_step){ .kind = NORMAL_REPLACE, .from = TEXT(" "), .to = mark };
     t->normal_count = (int)(step - t->normal_steps);
     return OK;
 }

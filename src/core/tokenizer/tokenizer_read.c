@@ -523,6 +523,7 @@ static enum err read_file(struct reading *r, struct json_reader *in)
     TRY(tokenizer_read_normal(r->t, r->arena, &normal, r->name));
     TRY(read_added(r, added.kind == JSON_NULL || !added.kind ? NULL : &added));
     TRY(tokenizer_read_post(r->t, r->arena, &post, r->name));
+    normalize_added(r->t, r->arena);
     return tokenizer_finish(r->t, r->arena);
 }
 
@@ -543,7 +544,6 @@ enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct te
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
 {
     tokenizer_merges_finish(&t->merges, arena);
-    normalize_added(t, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
     tokenizer_choose_normal(t);

@@ -168,6 +168,46 @@ static void cut_by_word(struct cutter *c, struct text piece, size_t offset)
     }
 }
 
+// The script of a character; 0 for a space and where there is none: they go with any script. The
+// library's scripts are those of Unicode 9.
+static int script_of(const struct split_step *step, uint32_t code)
+{
+    const uint32_t long_vowel = 0x30FC; // used in Hiragana and Katakana
+    int script = code == ' ' || !unicode_was_assigned(code) ? 0 : unicode_script(code);
+    bool kana = script == step->hiragana || script == step->katakana || code == long_vowel;
+    return kana ? step->han : script;
+}
+
+// As the library does, leaves out what stands before the first character that has a script.
+static void cut_by_script(struct cutter *c, const struct split_step *step, struct text piece,
+                          size_t offset)
+{
+    int last = 0;
+    size_t from = 0;
+    for (const char *at = piece.at, *end = at + piece.size; at < end;) {
+        size_t start = (size_t)(at - piece.at);
+        int script = script_of(step, unicode_next(&at, end));
+        if (!script || script == last)
+            continue;
+        if (last)
+            hold(c, offset + from, offset + start);
+        from = start;
+        last = script;
+    }
+    if (last)
+        hold(c, offset + from, offset + piece.size);
+}
+
+static void cut_by_length(struct cutter *c, size_t length, struct text piece, size_t offset)
+{
+    for (const char *at = piece.at, *end = at + piece.size; at < end;) {
+        const char *start = at;
+        for (size_t i = 0; i < length && at < end; i++)
+            unicode_next(&at, end);
+        hold(c, offset + (size_t)(start - piece.at), offset + (size_t)(at - piece.at));
+    }
+}
+
 // --- rewriting ---------------------------------------------------------------
 
 struct rewriting {
@@ -254,6 +294,8 @@ static void cut_piece(struct cutter *c, struct pattern_stack *stack, const struc
     case SPLIT_METASPACE:
     case SPLIT_DELIMITER: cut_by_literal(c, step->literal, piece, offset); break;
     case SPLIT_BYTE_LEVEL: cut_by_pattern(c, stack, step, piece, offset); break;
+    case SPLIT_SCRIPTS: cut_by_script(c, step, piece, offset); break;
+    case SPLIT_LENGTH: cut_by_length(c, step->length, piece, offset); break;
     case SPLIT_BERT: break;
     }
     flush(c);

@@ -120,6 +120,8 @@ static const struct {
     { "BertPreTokenizer", SPLIT_BERT },
     { "Metaspace", SPLIT_METASPACE },
     { "CharDelimiterSplit", SPLIT_DELIMITER },
+    { "UnicodeScripts", SPLIT_SCRIPTS },
+    { "FixedLength", SPLIT_LENGTH },
 };
 
 static enum err read_behavior(struct split_step *step, const struct json *value, const char *name)
@@ -159,6 +161,16 @@ static enum err read_metaspace(struct split_step *step, struct arena *arena,
     return OK;
 }
 
+static enum err read_length(struct split_step *step, const struct json *value, const char *name)
+{
+    double length = json_get_number(value, "length", 5);
+    if (!(length >= 1 && length <= UINT32_MAX))
+        return fail(ERR_INPUT, "%s: the pre-tokenizer FixedLength has the length %.17g", name,
+                    length);
+    step->length = (size_t)length;
+    return OK;
+}
+
 static enum err fill_split(struct split_step *step, struct arena *arena, const struct json *value,
                            const char *name)
 {
@@ -175,6 +187,12 @@ static enum err fill_split(struct split_step *step, struct arena *arena, const s
     case SPLIT_PUNCTUATION: return read_behavior(step, value, name);
     case SPLIT_DELIMITER: step->literal = own(arena, json_get_text(value, "delimiter")); return OK;
     case SPLIT_METASPACE: return read_metaspace(step, arena, value, name);
+    case SPLIT_LENGTH: return read_length(step, value, name);
+    case SPLIT_SCRIPTS:
+        step->han = unicode_script_named("Han", 3);
+        step->hiragana = unicode_script_named("Hiragana", 8);
+        step->katakana = unicode_script_named("Katakana", 8);
+        return OK;
     case SPLIT_BYTE_LEVEL:
         step->prefix_space = json_get_bool(value, "add_prefix_space", true);
         step->splits = json_get_bool(value, "use_regex", true);

@@ -14,6 +14,7 @@ struct unigram {
     double *scores; // by id
     int32_t count;
     double unknown_score;
+    bool single; // sums are rounded to single precision, as SentencePiece does: it decides ties
     uint64_t *edges;
     size_t mask;
     uint32_t node_count;
@@ -92,8 +93,13 @@ struct unigram *tokenizer_new_unigram(struct arena *arena)
     return u;
 }
 
+void tokenizer_single_unigram(struct unigram *u)
+{
+    u->single = true;
+}
+
 enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct text piece,
-                               double score, const char *name)
+                               double score, bool occurs, const char *name)
 {
     struct unigram *u = t->unigram;
     if (u->count == TOKENIZER_IDS || u->node_count + piece.size >= NODES)
@@ -112,7 +118,7 @@ enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct 
         uint32_t next = child(u, node, byte);
         node = next ? next : add_child(u, arena, node, byte);
     }
-    if (piece.size)
+    if (piece.size && occurs)
         u->ids[node] = u->count;
     u->count++;
     t->size = u->count;
@@ -137,10 +143,15 @@ enum err tokenizer_read_unigram(struct tokenizer *t, struct arena *arena, struct
             json_failed(in, "expected a list of a token and its score");
         if (in->problem)
             break;
-        err = tokenizer_add_unigram(t, arena, piece, score, name);
+        err = tokenizer_add_unigram(t, arena, piece, score, true, name);
     }
     arena_release(&scratch);
     return err;
+}
+
+static double rounded(const struct unigram *u, double score)
+{
+    return u->single ? (float)score : score;
 }
 
 enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, double unknown,
@@ -155,6 +166,7 @@ enum err tokenizer_finish_unigram(struct tokenizer *t, struct arena *arena, doub
                     t->unigram->count);
     t->unknown = unknown >= 0 ? (int32_t)unknown : TOKENIZER_NONE;
     t->unigram->unknown_score -= penalty;
+    t->unigram->unknown_score = rounded(t->unigram, t->unigram->unknown_score);
     t->fuses_unknown = true;
     return OK;
 }
@@ -167,11 +179,13 @@ struct best { // segmentation up to a position
     int32_t id;
 };
 
-static void offer(struct best *place, double score, size_t from, int32_t id)
+// As in SentencePiece, a sum is rounded when it is kept, not when it is compared.
+static void offer(const struct unigram *u, struct best *place, double score, size_t from,
+                  int32_t id)
 {
     if (place->id != INT32_MIN && score <= place->score)
         return;
-    *place = (struct best){ score, (uint32_t)from, id };
+    *place = (struct best){ rounded(u, score), (uint32_t)from, id };
 }
 
 static void fill(const struct unigram *u, int32_t unknown, struct text word, struct best *best)
@@ -192,11 +206,11 @@ static void fill(const struct unigram *u, int32_t unknown, struct text word, str
             int32_t id = u->ids[node];
             if (id < 0)
                 continue;
-            offer(&best[c + 1 - word.at], score + u->scores[id], from, id);
+            offer(u, &best[c + 1 - word.at], score + u->scores[id], from, id);
             whole |= c + 1 == next;
         }
         if (!whole)
-            offer(&best[next - word.at], score + u->unknown_score, from, unknown);
+            offer(u, &best[next - word.at], rounded(u, score + u->unknown_score), from, unknown);
     }
 }
 

@@ -11,9 +11,10 @@
 #include <string.h>
 
 static const char *const fixtures[] = {
-    "gpt2",      "llama3",   "qwen",    "o200k",   "tekken",  "deepseek", "digits",  "prefix",
-    "llama2",    "gemma",    "unknown", "unfused", "unigram", "bert",     "words",   "added",
-    "behaviors", "patterns", "falcon",  "clip",    "kimi",    "classes",  "untyped", "first",
+    "gpt2",      "llama3",   "qwen",    "o200k",   "tekken",  "deepseek",     "digits",  "prefix",
+    "llama2",    "gemma",    "unknown", "unfused", "unigram", "bert",         "words",   "added",
+    "behaviors", "patterns", "falcon",  "clip",    "kimi",    "classes",      "untyped", "first",
+    "scripts",   "length",   "blanks",  "bloom",   "qwen35",  "deepseek_llm", "super",   "albert",
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 

@@ -51,8 +51,10 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
           "t.json: the normalizer Magic is not supported" },
         { BPE("{\"a\":0}", "[]", ",\"post_processor\":{\"type\":\"Magic\"}"),
           "t.json: the post-processor Magic is not supported" },
-        { "{\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}}",
-          "t.json: the pre-tokenizer UnicodeScripts is not supported" },
+        { "{\"pre_tokenizer\":{\"type\":\"Magic\"}}",
+          "t.json: the pre-tokenizer Magic is not supported" },
+        { "{\"pre_tokenizer\":{\"type\":\"FixedLength\",\"length\":0}}",
+          "t.json: the pre-tokenizer FixedLength has the length 0" },
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?<x>a)\"},"
           "\"behavior\":\"Isolated\"}}",
           "t.json: the pattern (?<x>a) has the group (?<, which is not supported" },
