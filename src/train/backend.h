@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 3 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 4 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -216,13 +216,14 @@ struct backend {
     // Between the devices of several ranks; all are NULL where the ranks must go through the host
     // (train/group). One rank draws the id, and every rank opens with it. Collectives run in place,
     // on a stream of their own, after what was queued before them; group_wait() lets operations
-    // that are queued later wait for them. All parts but the last ones have `part` elements.
+    // that are queued later wait for them. All parts but the last ones have `part` elements; own is
+    // the rank's part, in the tensor or elsewhere.
     enum err (*group_id)(struct device *, struct group_id *out);
     enum err (*group_open)(struct device *, const struct group_id *, int rank, int size);
     void (*group_close)(struct device *);
     void (*all_reduce)(struct device *, struct tensor);
     void (*reduce_scatter)(struct device *, struct tensor, int64_t part);
-    void (*all_gather)(struct device *, struct tensor, int64_t part);
+    void (*all_gather)(struct device *, struct tensor, const void *own, int64_t part);
     void (*broadcast)(struct device *, struct tensor, int root);
     void (*group_wait)(struct device *);
 };

@@ -53,6 +53,7 @@ enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
     int ranks = training->group->size;
+    transformer_join(training->transformer, training->group);
     if (s->accumulation < 1)
         return fail(ERR_USAGE, "--accumulation is %lld; it must be at least 1",
                     (long long)s->accumulation);
@@ -209,7 +210,8 @@ static enum err accumulate(struct training *training, const struct step_range *r
     transformer_begin(t);
     if (training->group->rank >= range->count)
         transformer_clear(t);
-    for (int64_t i = training->group->rank; i < range->count; i += training->group->size) {
+    int64_t i = training->group->rank, size = training->group->size;
+    for (; i < range->count; i += size) {
         struct micro_batch batch;
         loader_batch(training->loader, &batch, range->first + i);
         batch.key = dropout_key(training, range->first + i);
@@ -219,6 +221,8 @@ static enum err accumulate(struct training *training, const struct step_range *r
         if (is_stopped(training) && training->group->size == 1)
             return OK; // the step is incomplete and will be repeated
     }
+    if (i < (range->count + size - 1) / size * size)
+        transformer_attend(t, true);
     TRY(group_sum(training->group, processed, 1));
     if (transformer_is_sharded(t))
         group_reduce_scatter(training->group, transformer_gradients(t));
@@ -332,13 +336,17 @@ enum err training_evaluate(struct training *training, double *loss)
     double sums[2] = { 0 };
     t->trace = NULL;
     transformer_begin(t);
-    for (int64_t i = training->group->rank; i < loader->held_out.micro_batches;
-         i += training->group->size) {
+    int64_t i = training->group->rank, size = training->group->size;
+    int64_t count = loader->held_out.micro_batches;
+    for (; i < count; i += size) {
         struct micro_batch batch;
         loader_held_out(loader, &batch, i);
         transformer_loss(t, &batch, 0);
         sums[1] += (double)batch.labelled;
     }
+    if (i < (count + size - 1) / size * size)
+        transformer_attend(t, false);
+    TRY(group_wait(training->group));
     TRY(transformer_sums(t, &found));
     sums[0] = found.loss;
     TRY(group_sum(training->group, sums, 2));

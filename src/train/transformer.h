@@ -50,7 +50,8 @@ struct transformer_setup {
     bool only_forward;           // neither gradients nor optimizer
     bool fp8;                    // frozen linears of the layers, and their inputs, in fp8
     bool bf16_states;            // gradients and moments in bf16, and no fp32 masters
-    int rank, ranks; // that share masters and moments, of full training; 0 or 1: not shared
+    int rank, ranks;  // that share masters and moments, of full training; 0 or 1: not shared
+    bool shards_base; // ranks also share the frozen linears of the layers, of LoRA and QLoRA
 };
 
 // A weight. Trained ones have a gradient and optimizer states. The optimizer updates the master,
@@ -79,6 +80,7 @@ struct parameter_group {
     int64_t rows, columns; // of all parts together, with the padding of adapters
     bool is_trained;
     struct projection *projection; // that these linears or adapters belong to; NULL: none
+    int64_t layer;                 // that these linears belong to; −1: none
     struct tensor master, gradient, m, v;
 };
 
@@ -189,6 +191,16 @@ struct transformer_shard {
     struct tensor states[TRANSFORMER_STATES]; // (1, part.count); none: kept whole, or not at all
 };
 
+// The frozen linears of the layers, if ranks share them (transformer_base.c). Their bytes are
+// counted in words of fp32, and never computed with.
+struct transformer_base {
+    struct tensor own;         // (layers, part): this rank's part of each layer
+    struct tensor gathered[2]; // whole layers: this one, and the next
+    int64_t layers[2];         // that lie there; −1: none
+    int64_t held;              // the layer whose weights are being set; −1: none
+    struct group *group;       // NULL: what lies there is used as it is
+};
+
 struct transformer {
     struct device *device;
     struct transformer_setup setup;
@@ -200,6 +212,7 @@ struct transformer {
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding
     struct transformer_shard shard;
+    struct transformer_base base;
     struct transformer_layer *layers;
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
@@ -289,6 +302,17 @@ void transformer_gather_state(struct transformer *t, struct group *group,
                               enum transformer_state state);
 void transformer_keep_state(struct transformer *t, enum transformer_state state);
 
-// After the last weight was set, and before the first step: each rank keeps its part of the
-// masters, and the gradients are cleared.
+// After the last weight was set, and before the first step: each rank keeps its part of the base,
+// or of the masters, and the gradients are cleared.
 void transformer_loaded(struct transformer *t);
+
+// --- a shared base -----------------------------------------------------------
+
+bool transformer_shares_base(const struct transformer *t);
+
+// From now on, layers are gathered from these ranks. Before, the layers that were set last are used
+// for all: transformer_tune() needs no other ranks.
+void transformer_join(struct transformer *t, struct group *group);
+
+// Takes part in gathering the layers of a micro-batch that only other ranks have.
+void transformer_attend(struct transformer *t, bool backward);

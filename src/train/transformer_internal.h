@@ -12,6 +12,14 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
 enum err transformer_list(struct transformer *t, struct arena *arena);
 void transformer_place(struct transformer *t);
 
+// The linears of a layer, before they are used, and the layer after it, which is gathered meanwhile
+// (transformer_base.c); does nothing unless ranks share the base.
+void transformer_fetch(struct transformer *t, int64_t layer, int64_t next);
+// Before a weight is set: its layer gets a place that weights can be set in.
+void transformer_hold(struct transformer *t, int64_t layer); // −1: only ends the last one
+const struct parameter_group *transformer_group_of(const struct transformer *t,
+                                                   const struct parameter *p);
+
 void transformer_note(struct transformer *t, const char *name, double flops);
 
 // The stacked block [W B; A 0] of a projection; assembled in the workspace if W is in NF4.

@@ -115,7 +115,8 @@ static struct parameter_group *add_group(struct transformer *t, const char *labe
                                          struct projection *p)
 {
     assert(t->group_count < t->group_room);
-    t->groups[t->group_count] = (struct parameter_group){ .label = label, .projection = p };
+    t->groups[t->group_count] =
+        (struct parameter_group){ .label = label, .projection = p, .layer = -1 };
     return &t->groups[t->group_count++];
 }
 
@@ -134,9 +135,10 @@ static void group_single(struct transformer *t, const char *label, struct parame
         append(add_group(t, label, NULL), p);
 }
 
-static void group_projection(struct transformer *t, struct projection *p)
+static void group_projection(struct transformer *t, struct projection *p, int64_t layer)
 {
     struct parameter_group *weights = add_group(t, "linears", p);
+    weights->layer = layer;
     for (int i = 0; i < p->count; i++)
         append(weights, p->linears[i]->weight);
     for (int i = 0; i < p->count; i++)
@@ -164,7 +166,7 @@ static void group_parameters(struct transformer *t, struct arena *arena)
         for (int j = 0; j < 4; j++)
             group_single(t, "norms", norms[j]);
         for (int j = 0; j < PROJECTIONS; j++)
-            group_projection(t, &l->projections[j]);
+            group_projection(t, &l->projections[j], i);
     }
     group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)

@@ -62,6 +62,7 @@ void transformer_keep_state(struct transformer *t, enum transformer_state state)
 
 void transformer_loaded(struct transformer *t)
 {
+    transformer_hold(t, -1);
     if (!transformer_is_sharded(t))
         return;
     transformer_keep_state(t, TRANSFORMER_MASTER);

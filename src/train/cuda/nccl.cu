@@ -227,7 +227,7 @@ void cuda_reduce_scatter(struct device *device, struct tensor t, int64_t part)
     check(cuda, status ? status : ended, "reduce-scatter");
 }
 
-void cuda_all_gather(struct device *device, struct tensor t, int64_t part)
+void cuda_all_gather(struct device *device, struct tensor t, const void *own, int64_t part)
 {
     struct cuda *cuda = cuda_of(device);
     struct cuda_group *group = begin(cuda);
@@ -236,15 +236,15 @@ void cuda_all_gather(struct device *device, struct tensor t, int64_t part)
         return;
     if (part * group->size == t.columns) {
         check(cuda,
-              nccl.all_gather(part_at(t, part, group->rank), t.at, (size_t)part, type, group->comm,
-                              group->stream),
+              nccl.all_gather(own, t.at, (size_t)part, type, group->comm, group->stream),
               "all-gather");
         return;
     }
     int status = nccl.begin();
     for (int rank = 0; rank < group->size && !status; rank++)
         if (part_count(t.columns, part, rank))
-            status = nccl.broadcast(part_at(t, part, rank), part_at(t, part, rank),
+            status = nccl.broadcast(rank == group->rank ? own : part_at(t, part, rank),
+                                    part_at(t, part, rank),
                                     (size_t)part_count(t.columns, part, rank), type, rank,
                                     group->comm, group->stream);
     int ended = nccl.end();
