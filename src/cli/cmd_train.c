@@ -35,12 +35,14 @@ static const char *const precisions[] = { "auto", "fp32", "bf16", "fp8", NULL };
 enum { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 };
 static const char *const states[] = { "fp32", "bf16", NULL };
 static const char *const optimizers[] = { "adamw", "sgd", NULL };
+static const char *const layouts[] = { "auto", "ddp", "zero1", "fsdp", NULL };
+enum { PARALLEL_AUTO, PARALLEL_DDP, PARALLEL_ZERO1, PARALLEL_FSDP };
 
 static struct request {
     const char *data, *out, *adapter;
     int64_t context, micro_batch, ranks;
     double held_out, memory_limit;
-    int device, precision, states, optimizer, recompute;
+    int device, precision, states, optimizer, recompute, parallel;
     bool random_weights;
 } request;
 
@@ -67,8 +69,12 @@ static const struct field request_fields[] = {
     FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
              .value = "MODE"),
     FIELD(request, memory_limit, BYTES,
-          "memory to stay below: recompute, fewer rows, then NF4 weights",
+          "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
           .fallback = "all of the device"),
+    FIELD_OF(request, parallel, layouts,
+             "what ranks share: nothing (ddp), full training's states (zero1), LoRA's frozen base "
+             "(fsdp)",
+             .value = "LAYOUT", .fallback = "zero1 for full, ddp or what fits for LoRA"),
     { 0 },
 };
 
@@ -204,24 +210,40 @@ static enum err open_device(struct job *job)
     return OK;
 }
 
-// Ranks may have different free memory: all take the fewest rows and the smallest base of any. How
-// much is recomputed changes no bits and may differ.
+// Ranks may have different free memory: all take the fewest rows and the smallest base of any, and
+// share it if one must. How much is recomputed changes no bits and may differ.
 static enum err agree(struct job *job)
 {
     struct arrangement *a = &job->arrangement;
-    double least[] = { (double)a->micro_batch, a->was_quantized ? 0 : 1 };
-    TRY(group_least(&job->group, least, 2));
-    if ((double)a->micro_batch == least[0] && a->was_quantized == !least[1])
+    double least[] = { (double)a->micro_batch, !a->was_quantized, !a->setup.shards_base };
+    TRY(group_least(&job->group, least, 3));
+    if ((double)a->micro_batch == least[0] && a->was_quantized == !least[1] &&
+        a->setup.shards_base == !least[2])
         return OK;
     struct recipe smaller = *a->setup.recipe;
     bool was_quantized = a->was_quantized || !least[1];
     if (was_quantized)
         smaller.method = RECIPE_QLORA;
     a->setup.recipe = &smaller;
+    a->setup.shards_base = !least[2];
     a->micro_batch = (int64_t)least[0];
     enum err err = arrange(a, &job->device, request.memory_limit);
     a->was_quantized = was_quantized;
     return err;
+}
+
+static enum err check_layout(void)
+{
+    bool full = recipe.method == RECIPE_FULL;
+    if (full && (request.parallel == PARALLEL_DDP || request.parallel == PARALLEL_FSDP))
+        return fail(ERR_USAGE,
+                    "--parallel %s is for LoRA and QLoRA; in full training ranks always "
+                    "share the optimizer's states: --parallel zero1",
+                    layouts[request.parallel]);
+    if (!full && request.parallel == PARALLEL_ZERO1)
+        return fail(ERR_USAGE, "--parallel zero1 is for full training; LoRA and QLoRA take ddp, or "
+                               "fsdp to share the frozen base");
+    return OK;
 }
 
 static enum err fit(struct job *job)
@@ -238,17 +260,23 @@ static enum err fit(struct job *job)
                                        .fp8 = request.precision == PRECISION_FP8,
                                        .bf16_states = request.states != 0,
                                        .rank = job->group.rank,
-                                       .ranks = job->group.size };
-    job->arrangement = (struct arrangement){ .setup = setup,
-                                             .context = request.context,
-                                             .micro_batch = request.micro_batch,
-                                             .may_quantize = request.memory_limit > 0 };
+                                       .ranks = job->group.size,
+                                       .shards_base = request.parallel == PARALLEL_FSDP };
+    job->arrangement =
+        (struct arrangement){ .setup = setup,
+                              .context = request.context,
+                              .micro_batch = request.micro_batch,
+                              .may_shard = request.parallel == PARALLEL_AUTO && job->group.size > 1,
+                              .may_quantize = request.memory_limit > 0 };
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     TRY(agree(job));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
         print_note("to stay under --memory-limit the frozen base is stored in NF4, as with "
                    "--method qlora");
+    if (job->arrangement.setup.shards_base && request.parallel == PARALLEL_AUTO && !job->group.rank)
+        print_note("to fit into memory the %d ranks share the frozen base, as with --parallel fsdp",
+                   job->group.size);
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -474,6 +502,7 @@ static enum err run(struct command_line *line)
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
+    TRY(check_layout());
     struct job job = { .arena = line->arena, .line = line };
     struct group_place place;
     TRY(group_place_find(&place, line->arena, getenv));
