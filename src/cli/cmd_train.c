@@ -400,6 +400,10 @@ static struct text document_of(const struct job *job)
     json_put_number(&w, "wall_hours", hours);
     json_put_number(&w, "gpu_hours", hours * job->group.size);
     json_put_number(&w, "held_out_loss", state->best_loss);
+    if (job->group.size > 1) {
+        json_put_number(&w, "communication_seconds", job->progress.between.all);
+        json_put_number(&w, "waited_seconds", job->progress.between.waited);
+    }
     json_open(&w, "configuration", '{');
     json_put_string(&w, "model", data.model);
     json_put_string(&w, "stack", "native");

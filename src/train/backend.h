@@ -84,6 +84,11 @@ struct group_id {
     char bytes[128];
 };
 
+// What ranks spent with each other: `waited` of it while computation stood still.
+struct group_seconds {
+    double all, waited;
+};
+
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
@@ -226,6 +231,7 @@ struct backend {
     void (*all_gather)(struct device *, struct tensor, const void *own, int64_t part);
     void (*broadcast)(struct device *, struct tensor, int root);
     void (*group_wait)(struct device *);
+    struct group_seconds (*group_seconds)(struct device *); // since the last call; waits
 };
 
 extern const struct backend backend_cpu;

@@ -304,6 +304,9 @@ enum err training_step(struct training *training, struct training_report *report
         TRY(clip(training));
         TRY(update(training, report->rate));
         TRY(transformer_sums(t, &sums));
+        struct group_seconds spent = group_seconds(training->group);
+        report->communication_seconds = spent.all;
+        report->waited_seconds = spent.waited;
         TRY(group_sum(training->group, &sums.loss, 1));
         report->loss = sums.loss / (double)range.labelled;
         report->norm = sqrt(sums.squared_norm);

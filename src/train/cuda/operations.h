@@ -85,3 +85,4 @@ void cuda_reduce_scatter(struct device *, struct tensor, int64_t part);
 void cuda_all_gather(struct device *, struct tensor, const void *own, int64_t part);
 void cuda_broadcast(struct device *, struct tensor, int root);
 void cuda_group_wait(struct device *);
+struct group_seconds cuda_group_seconds(struct device *);

@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/half.h"
+#include "host/clock.h"
 #include "train/group/group_place.h"
 
 #include <assert.h>
@@ -84,7 +85,9 @@ enum err group_use(struct group *group, struct device *device)
     }
     for (size_t i = 0; i < sizeof id.bytes; i++)
         id.bytes[i] = (char)(unsigned char)numbers[i];
+    int64_t used = backend->used_bytes(device);
     TRY(backend->group_open(device, &id, group->rank, group->size));
+    device->overhead_bytes += backend->used_bytes(device) - used;
     group->is_on_device = true;
     return OK;
 }
@@ -280,6 +283,22 @@ static void keep(struct group *group, enum err err)
     snprintf(group->problem, sizeof group->problem, "%s", error_text());
 }
 
+// Through the host, computation waits for all of a collective.
+static void run_timed(struct group *group, struct tensor tensor, struct collective what)
+{
+    double began = clock_seconds();
+    keep(group, run_in_host(group, tensor, what));
+    group->seconds.all += clock_seconds() - began;
+    group->seconds.waited = group->seconds.all;
+}
+
+struct group_seconds group_seconds(struct group *group)
+{
+    struct group_seconds seconds = group->seconds;
+    group->seconds = (struct group_seconds){ 0 };
+    return group->is_on_device ? group->device->backend->group_seconds(group->device) : seconds;
+}
+
 // What a ring would send; NCCL chooses its own way.
 static void count(struct group *group, struct tensor tensor, int rounds)
 {
@@ -293,7 +312,7 @@ void group_all_reduce(struct group *group, struct tensor tensor)
     if (!begin(group, &tensor, GROUP_ALL_REDUCE))
         return;
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ true, true, NULL }));
+        return run_timed(group, tensor, (struct collective){ true, true, NULL });
     count(group, tensor, 2);
     group->device->backend->all_reduce(group->device, tensor);
 }
@@ -303,7 +322,7 @@ void group_reduce_scatter(struct group *group, struct tensor tensor)
     if (!begin(group, &tensor, GROUP_REDUCE_SCATTER))
         return;
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ true, false, NULL }));
+        return run_timed(group, tensor, (struct collective){ true, false, NULL });
     count(group, tensor, 1);
     group->device->backend->reduce_scatter(group->device, tensor,
                                            group_part(group, tensor.columns, 0).count);
@@ -322,7 +341,7 @@ void group_all_gather_from(struct group *group, struct tensor tensor, struct ten
         return;
     assert(own.columns == group_part(group, tensor.columns, group->rank).count);
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ false, true, own.at }));
+        return run_timed(group, tensor, (struct collective){ false, true, own.at });
     count(group, tensor, 1);
     group->device->backend->all_gather(group->device, tensor, own.at,
                                        group_part(group, tensor.columns, 0).count);
