@@ -57,7 +57,7 @@ eight() {
 seventy() {
     model=${SEVENTY:-llama-3.1-70b}
     ranks 1 whole --model "$model" --method qlora --accumulation 2 --max-steps 1
-    ranks 2 shared --model "$model" --method qlora --accumulation 2 --max-steps 1 --parallel fsdp --memory-limit 27GiB
+    ranks 2 shared --model "$model" --method qlora --accumulation 2 --max-steps 1 --parallel fsdp --recompute block
     verdict "$(below "$(planned)" 27)" "$model: $(planned) GiB for each of two ranks, at most 27"
     far=$(awk -v a="$(loss whole)" -v b="$(loss shared)" 'BEGIN { d = a - b; if (d < 0) d = -d; print (a > 0 ? d / a : 9) }')
     verdict "$(below "$far" 1e-2)" "$model: the loss differs by $far from that of one whole rank"
