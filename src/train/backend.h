@@ -205,7 +205,8 @@ struct backend {
 
     // Sums are (1, 1) in fp64 and always added in the same order.
     void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);
-    void (*sum_squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
+    void (*sum_squares)(struct device *, struct tensor sum /* += */,
+                        struct tensor in); // Σ x², dense
     // scale = limit / √squared_norm if that is below 1 and limit above 0, otherwise 1; both are
     // (1, 1).
     void (*clip)(struct device *, struct tensor scale, struct tensor squared_norm, double limit);

@@ -202,7 +202,7 @@ static bool is_stopped(const struct training *training)
     return training->stop && *training->stop;
 }
 
-// Queues this rank's micro-batches, then sums the gradients of all ranks at once.
+// Queues this rank's micro-batches, and sums the gradients of all ranks.
 static enum err accumulate(struct training *training, const struct step_range *range,
                            double *processed)
 {
@@ -216,6 +216,8 @@ static enum err accumulate(struct training *training, const struct step_range *r
         loader_batch(training->loader, &batch, range->first + i);
         batch.key = dropout_key(training, range->first + i);
         transformer_loss(t, &batch, 1 / (double)range->labelled);
+        if (i + size >= range->count)
+            transformer_reduce_in(t, training->group);
         transformer_backward(t, &batch);
         *processed += (double)batch.tokens;
         if (is_stopped(training) && training->group->size == 1)
@@ -223,12 +225,9 @@ static enum err accumulate(struct training *training, const struct step_range *r
     }
     if (i < (range->count + size - 1) / size * size)
         transformer_attend(t, true);
-    TRY(group_sum(training->group, processed, 1));
-    if (transformer_is_sharded(t))
-        group_reduce_scatter(training->group, transformer_gradients(t));
-    else
-        group_all_reduce(training->group, transformer_gradients(t));
-    return group_wait(training->group);
+    transformer_reduce(t, training->group);
+    TRY(group_wait(training->group));
+    return group_sum(training->group, processed, 1);
 }
 
 // The norm of all gradients, of which each rank may have summed only its part.
@@ -256,8 +255,7 @@ static enum err update(struct training *training, double rate)
                            .key =
                                (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
     transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
-    if (transformer_is_sharded(training->transformer))
-        group_all_gather(training->group, transformer_values(training->transformer));
+    transformer_gather_values(training->transformer, training->group);
     return group_wait(training->group);
 }
 

@@ -80,7 +80,7 @@ struct parameter_group {
     int64_t rows, columns; // of all parts together, with the padding of adapters
     bool is_trained;
     struct projection *projection; // that these linears or adapters belong to; NULL: none
-    int64_t layer;                 // that these linears belong to; −1: none
+    int64_t layer;                 // that it belongs to; −1: none
     struct tensor master, gradient, m, v;
 };
 
@@ -184,11 +184,20 @@ struct transformer_scratch {
 // What the optimizer keeps of a weight.
 enum transformer_state { TRANSFORMER_MASTER, TRANSFORMER_M, TRANSFORMER_V, TRANSFORMER_STATES };
 
+// A stretch of the row of all gradients: the embedding, a layer, or what comes after the layers.
+struct transformer_piece {
+    int64_t first, count;
+    struct group_part own; // this rank's part, in the row
+    int64_t kept;          // where it begins in the states
+};
+
 // The part of the masters and moments of all weights that this rank keeps, if ranks share them
 // (transformer_shard.c).
 struct transformer_shard {
-    struct group_part part;                   // of the elements of the gradients
-    struct tensor states[TRANSFORMER_STATES]; // (1, part.count); none: kept whole, or not at all
+    struct transformer_piece *pieces; // in the order of the row
+    int64_t piece_count;
+    struct tensor states[TRANSFORMER_STATES]; // all own parts; none: kept whole, or not at all
+    struct group *reducing; // sums each piece when the backward pass has completed it; NULL: none
 };
 
 // The frozen linears of the layers, if ranks share them (transformer_base.c). Their bytes are
@@ -269,6 +278,12 @@ void transformer_begin(struct transformer *t);
 void transformer_clear(struct transformer *t); // all gradients, for a step without a micro-batch
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
+// Sums the gradients over ranks. If transformer_reduce_in() was called before the last backward
+// pass, that pass has begun it: gradients that ranks share are summed layer by layer, as they are
+// done.
+void transformer_reduce_in(struct transformer *t, struct group *group);
+void transformer_reduce(struct transformer *t, struct group *group);
+
 // Sums the squares of the gradients, of this rank's part if ranks share the states: then the sum
 // over ranks is still to be made. Clip makes the scale of the update from it.
 void transformer_norm(struct transformer *t);
@@ -292,6 +307,7 @@ struct tensor transformer_gradients(const struct transformer *t); // all gradien
 
 bool transformer_is_sharded(const struct transformer *t);
 struct tensor transformer_values(const struct transformer *t); // all weights as one row, if sharded
+void transformer_gather_values(struct transformer *t, struct group *group); // after an update
 
 // A state of a weight: its own tensor, or, if ranks share the states, where the whole state lies
 // after transformer_gather_state() and before transformer_keep_state(): the memory of the

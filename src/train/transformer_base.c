@@ -29,6 +29,12 @@ static struct tensor own_part(const struct transformer *t, int64_t layer)
     return tensor_rows(t->base.own, layer, 1);
 }
 
+bool transformer_is_in_base(const struct transformer *t, const struct parameter_group *group)
+{
+    return transformer_shares_base(t) && group->layer >= 0 && group->projection &&
+           !group->parts[0]->is_adapter;
+}
+
 // --- setting weights ---------------------------------------------------------
 
 // Where the own part lies in the whole layer.

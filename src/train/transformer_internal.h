@@ -17,6 +17,12 @@ void transformer_place(struct transformer *t);
 void transformer_fetch(struct transformer *t, int64_t layer, int64_t next);
 // Before a weight is set: its layer gets a place that weights can be set in.
 void transformer_hold(struct transformer *t, int64_t layer); // −1: only ends the last one
+bool transformer_is_in_base(const struct transformer *t, const struct parameter_group *group);
+
+// The gradients of a piece (transformer_shard.c) are complete: the last micro-batch has passed it.
+enum { TRANSFORMER_EMBEDDING = -1 }; // beside the layers, and the number of layers for what follows
+void transformer_completed(struct transformer *t, int64_t layer);
+
 const struct parameter_group *transformer_group_of(const struct transformer *t,
                                                    const struct parameter *p);
 

@@ -135,10 +135,9 @@ static void group_single(struct transformer *t, const char *label, struct parame
         append(add_group(t, label, NULL), p);
 }
 
-static void group_projection(struct transformer *t, struct projection *p, int64_t layer)
+static void group_projection(struct transformer *t, struct projection *p)
 {
     struct parameter_group *weights = add_group(t, "linears", p);
-    weights->layer = layer;
     for (int i = 0; i < p->count; i++)
         append(weights, p->linears[i]->weight);
     for (int i = 0; i < p->count; i++)
@@ -161,12 +160,15 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     t->groups = ARENA_NEW(arena, struct parameter_group, t->group_room);
     group_single(t, "embedding", t->embedding);
     for (int64_t i = 0; i < layers; i++) {
+        size_t first = t->group_count;
         struct transformer_layer *l = &t->layers[i];
         struct parameter *norms[] = { l->attention_norm, l->mlp_norm, l->q_norm, l->k_norm };
         for (int j = 0; j < 4; j++)
             group_single(t, "norms", norms[j]);
         for (int j = 0; j < PROJECTIONS; j++)
-            group_projection(t, &l->projections[j], i);
+            group_projection(t, &l->projections[j]);
+        for (size_t j = first; j < t->group_count; j++)
+            t->groups[j].layer = i;
     }
     group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)
@@ -205,6 +207,8 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     t->parameter_room = (size_t)(m->layers * (4 + 4 * LINEARS) + 3);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
+    t->shard.piece_count = m->layers + 2;
+    t->shard.pieces = ARENA_NEW(arena, struct transformer_piece, t->shard.piece_count);
     t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     for (int64_t i = 0; i < m->layers; i++)
         list_layer(t, arena, i);

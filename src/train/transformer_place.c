@@ -231,6 +231,33 @@ static void place_second_moments(struct transformer *t, struct parameter_group *
                                t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), group);
 }
 
+// Cuts the row of all gradients into pieces, and each piece into parts of the ranks; returns how
+// many elements are this rank's.
+static int64_t cut_pieces(struct transformer *t)
+{
+    struct transformer_shard *shard = &t->shard;
+    int64_t end = 0, kept = 0, last = shard->piece_count - 1;
+    for (int64_t i = 0; i <= last; i++)
+        shard->pieces[i].count = 0;
+    for (size_t i = 0; i < t->group_count; i++) {
+        const struct parameter_group *group = &t->groups[i];
+        int64_t index = group->layer >= 0 ? group->layer + 1 : i ? last : 0;
+        int64_t count = tensor_count(group->gradient) + GROUP_ALIGNMENT - 1;
+        shard->pieces[index].count += count / GROUP_ALIGNMENT * GROUP_ALIGNMENT;
+    }
+    for (int64_t i = 0; i <= last; i++) {
+        struct transformer_piece *piece = &shard->pieces[i];
+        piece->first = end;
+        piece->own = group_part_of(piece->count, t->setup.rank, t->setup.ranks);
+        piece->own.first += end;
+        piece->kept = kept;
+        end += piece->count;
+        kept += piece->own.count;
+    }
+    assert(end * dtype_bytes(t->groups[0].gradient.dtype) == t->blocks.used[BLOCKS_GRADIENTS]);
+    return kept;
+}
+
 // This rank's part of the masters, if they are not the weights themselves, and of the moments.
 // While weights are loaded their masters lie in the gradients' memory.
 static void place_shard(struct transformer *t)
@@ -239,10 +266,9 @@ static void place_shard(struct transformer *t)
     enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
     bool separate = has_separate_masters(t, &t->groups[0]);
-    int64_t all = t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type);
-    shard->part = group_part_of(all, t->setup.rank, t->setup.ranks);
-    int64_t count = shard->part.count;
-    assert(t->blocks.used[BLOCKS_TRAINABLES] == all * dtype_bytes(t->setup.compute));
+    int64_t count = cut_pieces(t);
+    assert(t->blocks.used[BLOCKS_TRAINABLES] / dtype_bytes(t->setup.compute) ==
+           t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type));
     if (separate)
         shard->states[TRANSFORMER_MASTER] =
             place_aligned(t, BLOCKS_TRAINABLES, "masters, own part", type, 1, count);
@@ -271,11 +297,6 @@ static void share_with_parts(struct parameter_group *group)
     }
 }
 
-static bool is_in_base(const struct transformer *t, const struct parameter_group *group)
-{
-    return transformer_shares_base(t) && group->layer >= 0;
-}
-
 // The linears of the layers one below the other, each layer in the bytes that it is gathered in;
 // returns the bytes of the largest layer.
 static int64_t place_base_linears(struct transformer *t)
@@ -284,7 +305,7 @@ static int64_t place_base_linears(struct transformer *t)
     int64_t now = -1, most = 0;
     for (size_t i = 0; i < t->group_count; i++) {
         const struct parameter_group *group = &t->groups[i];
-        if (!is_in_base(t, group))
+        if (!transformer_is_in_base(t, group))
             continue;
         if (group->layer != now)
             layer = (struct layer_bytes){ t->base.gathered[group->layer % 2].at, 0 };
@@ -315,7 +336,7 @@ static void place_weights(struct transformer *t)
     if (transformer_shares_base(t))
         place_base(t);
     for (size_t i = 0; i < t->group_count; i++)
-        if (!is_in_base(t, &t->groups[i]))
+        if (!transformer_is_in_base(t, &t->groups[i]))
             place_values(t, &t->groups[i]);
     for (size_t i = 0; i < t->group_count; i++)
         place_masters(t, &t->groups[i]);

@@ -502,13 +502,16 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
                     t->scratch.rows);
     norm_backward(t, "final norm", t->final_norm, dx, none(), dhidden, first_rows(t->last, n),
                   first_rows(t->last_rms, n));
+    transformer_completed(t, t->decoder->model.layers);
     for (int64_t i = t->decoder->model.layers; i-- > 0;) {
         transformer_fetch(t, i, i - 1);
         recompute(t, batch, &t->layers[i]);
         feed_forward_backward(t, batch, &t->layers[i]);
         attention_backward(t, batch, &t->layers[i]);
+        transformer_completed(t, i);
     }
     transformer_note(t, "embedding", 0);
     if (t->embedding->gradient.at)
         ops(t)->embedding_backward(t->device, t->embedding->gradient, dx, t->scratch.ids);
+    transformer_completed(t, TRANSFORMER_EMBEDDING);
 }

@@ -77,8 +77,10 @@ static void pack(struct transformer *t, struct parameter *p)
 // A place that the weight can be set in, if ranks share the base.
 static void hold(struct transformer *t, const struct parameter *p)
 {
-    if (transformer_shares_base(t))
-        transformer_hold(t, transformer_group_of(t, p)->layer);
+    const struct parameter_group *group =
+        transformer_shares_base(t) ? transformer_group_of(t, p) : NULL;
+    if (group && transformer_is_in_base(t, group))
+        transformer_hold(t, group->layer);
 }
 
 // --- from the host -----------------------------------------------------------
