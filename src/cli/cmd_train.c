@@ -8,12 +8,12 @@
 #include "cli/dataset/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
+#include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
-#include "train/group/group_start.h"
 #include "train/transformer_files.h"
 #include "train/training.h"
 
@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -463,41 +462,6 @@ static enum err run_job(struct job *job, struct command_line *line)
     return train(job);
 }
 
-// --- one of several ranks ----------------------------------------------------
-
-static char **words_of(const struct command_line *line)
-{
-    char **words = ARENA_NEW(line->arena, char *, line->count + 3);
-    words[0] = "gpuhours";
-    words[1] = "train";
-    memcpy(words + 2, line->words, (size_t)line->count * sizeof *words);
-    return words;
-}
-
-// Another rank is lost: says so, if it is this rank's to say.
-static void end_process(void *context, enum err err, const char *text)
-{
-    (void)context;
-    if (text)
-        print_note("%s", text);
-    _exit(err);
-}
-
-// Tells a failure, and the other ranks to end. What fails on all ranks, such as a file that is not
-// there, is told by rank 0 alone: the others give it a moment to end them.
-static enum err report_rank(struct group *group, enum err err)
-{
-    if (!err || (err == ERR_ANSWER && !group->rank))
-        return err;
-    if (err != ERR_ANSWER) {
-        if (group->rank)
-            poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
-        print_note("rank %d: %s", group->rank, error_text());
-        group_abort(group, err);
-    }
-    return fail(err, "%s", ""); // it has been told
-}
-
 static enum err run(struct command_line *line)
 {
     TRY(command_read(line, list_options(line->arena)));
@@ -508,16 +472,12 @@ static enum err run(struct command_line *line)
                                "65536");
     TRY(check_layout());
     struct job job = { .arena = line->arena, .line = line };
-    struct group_place place;
-    TRY(group_place_find(&place, line->arena, getenv));
-    if (group_start_is_wanted(&place, request.ranks))
-        return group_start(line->arena, words_of(line), &place, request.ranks);
-    place.lost = end_process;
-    TRY(group_open(&job.group, &place));
+    bool is_over;
+    TRY(ranks_open(&job.group, line, "train", request.ranks, &is_over));
+    if (is_over)
+        return OK;
     stop_listen();
-    enum err err = run_job(&job, line);
-    if (job.group.size > 1)
-        err = report_rank(&job.group, err);
+    enum err err = ranks_report(&job.group, run_job(&job, line));
     train_progress_end(&job.progress);
     transformer_release(&job.transformer);
     group_close(&job.group);

@@ -294,6 +294,7 @@ enum err training_step(struct training *training, struct training_report *report
                                         .trained_tokens = range.labelled,
                                         .rate = schedule_rate(&schedule, training->state.step) };
     t->trace = &training->trace;
+    group_seconds(training->group); // of evaluations and probes since the last step
     if (range.labelled) {
         struct transformer_sums sums;
         TRY(accumulate(training, &range, &processed));

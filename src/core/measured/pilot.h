@@ -63,6 +63,8 @@ struct pilot_apart {
     double update_seconds;               // of the optimizer, per step
     double evaluation_seconds_per_token; // forward alone
     double save_seconds, save_bytes;     // of one checkpoint
+    // Of several ranks: in collectives, per step, and how much of it computation waited for.
+    double communication_seconds, waited_seconds;
 };
 
 // The cost of meeting widths for the first time, told apart from the steady steps.

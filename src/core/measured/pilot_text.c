@@ -77,10 +77,11 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
                               pilot->stalls.save_seconds, pilot->stalls.other_seconds };
     const char *stalled = join_seconds(arena, names, values, 4);
     out_labelled(out, "stalled", stalled ? stalled : "not at all");
-    static const char *const apart_names[] = { "start-up", "optimizer step", "checkpoint" };
+    static const char *const apart_names[] = { "start-up", "optimizer step", "checkpoint",
+                                               "between ranks, a step" };
     const double apart[] = { pilot->apart.startup_seconds, pilot->apart.update_seconds,
-                             pilot->apart.save_seconds };
-    const char *line = join_seconds(arena, apart_names, apart, 3);
+                             pilot->apart.save_seconds, pilot->apart.communication_seconds };
+    const char *line = join_seconds(arena, apart_names, apart, 4);
     if (line)
         out_labelled(out, "overheads", line);
 }
