@@ -1,20 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# group.sh [MODEL]: several ranks on one GPU over NCCL, which takes them for ranks of several hosts (NCCL_HOSTID).
+# group.sh [MODEL [SMALL]]: several ranks on one GPU over NCCL, which takes them for ranks of several hosts (NCCL_HOSTID).
 # Correctness only: speed is of sockets and of time slices.
 #
 #     GPUHOURS=build/gpuhours PARTS="equal shared" bench/gpu/group.sh       parts, with their seconds on an H200 (estimated):
 #
-#     equal      the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one                       50
-#     shared     LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base;
-#                memory of each rank against its plan; how much of the communication lay under computation           45
-#     kill       a rank that is killed ends the other within 10 s, and one rank goes on from the checkpoint           25
-#     sanitizer  compute-sanitizer on a small shape, two ranks with a shared base                                     40
+#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one               25
+#     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base   15
+#     memory     MODEL: QLoRA of two ranks that share the base: memory of each against its plan, and how much of
+#                the communication lay under computation                                                            10
+#     kill       SMALL: a rank that is killed ends the other within 10 s, and one rank goes on                      10
+#     sanitizer  compute-sanitizer on a tiny shape, two ranks with a shared base                                    40
 #
-# The default is a model of the shape of Llama 3.2 1B with random weights. DEVICE=cpu and a tiny MODEL try the script itself.
+# The last is left out unless PARTS names it. Shapes are of the catalog (1B and 135M), weights random. DEVICE=cpu and two tiny
+# models try the script itself.
 set -u
 program=${GPUHOURS:-build/gpuhours}
-model=${1:-llama-3.2-1b}
+large=${1:-llama-3.2-1b} model=${2:-smollm2-135m}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export NCCL_SOCKET_IFNAME=lo NCCL_MAX_CTAS=2 NCCL_NVLS_ENABLE=0 MASTER_ADDR=127.0.0.1
@@ -60,7 +62,7 @@ equal() {
     for kind in "lora fp32 1e-6" "full fp32 1e-6" "qlora bf16 1e-2"; do
         set -- $kind
         for size in 1 2 4; do
-            run $size "$1-$size" --method "$1" --precision "$2" --accumulation 8 --max-steps 5 --save-every 0
+            run $size "$1-$size" --method "$1" --precision "$2" --accumulation 8 --epochs 4 --max-steps 6 --save-every 0
             [ $size = 1 ] && continue
             far=$(losses "$1-1" "$1-$size")
             verdict "$(below "$far" "$3")" "$1 in $2, $size ranks: losses differ by $far of one rank's, at most $3"
@@ -87,26 +89,34 @@ bytes() { # WORD FILE: the line of the plan that begins with WORD, in MiB
 }
 
 shared() {
-    idle=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -1)
-    run 1 alone --method lora --precision bf16 --accumulation 2 --max-steps 1 --save-every 0 --explain
-    beside=$(awk -v m="$(bytes memory "$work/said-0")" -v t="$(bytes total "$work/said-0")" 'BEGIN { print m - t }')
-    for kind in "lora bf16 2" "lora fp8 2" "qlora bf16 2" "qlora bf16 4"; do
+    for kind in "lora bf16 2" "lora fp8 2" "qlora bf16 4"; do
         set -- $kind
         for layout in ddp fsdp; do
-            start "$3" "$layout" --method "$1" --precision "$2" --parallel $layout --accumulation "$3" --max-steps 3 \
-                --save-every 0 --explain
-            found=$(used "${idle:-0}")
-            wait
-            grep -h '^gpuhours: ' "$work"/said-* | grep -v 'random weights' | sort -u
-            plan=$(bytes total "$work/said-0")
-            echo "         $1 in $2, $3 ranks, $layout: plan $plan MiB, beside it $beside MiB alone; measured $found MiB a rank"
-            grep '^  ranks ' "$work/said-0" | sed 's/^ */         /'
+            run "$3" $layout --method "$1" --precision "$2" --parallel $layout --accumulation 4 --max-steps 3 --save-every 0
         done
         same=no
         cmp -s "$work/ddp/adapter_model.safetensors" "$work/fsdp/adapter_model.safetensors" && same=yes
         verdict $same "$1 in $2, $3 ranks: the adapter of a shared base is the file of a whole one"
         rm -rf "$work/ddp" "$work/fsdp"
     done
+}
+
+memory() {
+    small=$model model=$large
+    idle=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -1)
+    words="--method qlora --precision bf16 --accumulation 2 --save-every 0 --explain"
+    start 1 alone $words --max-steps 2
+    alone=$(used "${idle:-0}")
+    wait
+    beside=$(awk -v m="$alone" -v t="$(bytes total "$work/said-0")" 'BEGIN { print m - t }') # driver and libraries
+    start 2 parts $words --max-steps 3 --parallel fsdp
+    found=$(used "${idle:-0}")
+    wait
+    plan=$(awk -v b="$beside" -v t="$(bytes total "$work/said-0")" 'BEGIN { print t + b }')
+    far=$(awk -v a="$found" -v b="$plan" 'BEGIN { d = a / (b ? b : 1) - 1; print d < 0 ? -d : d }')
+    verdict "$(below "$far" 0.01)" "$model: each of two ranks has $found MiB, the plan and what one rank has beside it $plan MiB"
+    grep '^  ranks ' "$work/said-0" | sed 's/^ */         /'
+    model=$small
 }
 
 kill_one() {
@@ -142,7 +152,7 @@ sanitizer() {
     done
 }
 
-for part in ${PARTS:-equal shared kill sanitizer}; do
+for part in ${PARTS:-equal shared memory kill}; do
     began=$(date +%s)
     echo "$part"
     case $part in kill) kill_one ;; *) "$part" ;; esac

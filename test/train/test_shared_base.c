@@ -69,10 +69,11 @@ static bool have_same_losses(const struct whole *a, const struct whole *b)
            a->training.state.best_loss == b->training.state.best_loss;
 }
 
+// The first kind with every number of ranks, the others with one each.
 TEST(training_with_a_shared_base_gives_the_bits_of_a_whole_one)
 {
     for (int i = 0; i < KINDS; i++)
-        for (int size = 1; size <= 4; size++) {
+        for (int size = i ? 2 + i % 3 : 1; size <= (i ? 2 + i % 3 : 4); size++) {
             struct crew *whole = crew_of(&kinds[i], false, size);
             struct crew *shared = crew_of(&kinds[i], true, size);
             CHECK(ranks_run(size, crew_run_rank, whole) && ranks_run(size, crew_run_rank, shared));
@@ -111,7 +112,7 @@ TEST(training_with_a_shared_base_needs_its_part_of_the_memory)
 // two with a whole base, and by three with a shared one.
 TEST(training_with_a_shared_base_goes_on_with_any_number_of_ranks)
 {
-    for (int i = 1; i < KINDS; i += 2) {
+    for (int i = 3; i < KINDS; i += 2) { // QLoRA in fp32
         struct crew *straight = crew_of(&kinds[i], true, 3), *stopped = crew_of(&kinds[i], true, 3);
         CHECK(ranks_run(3, crew_run_rank, straight));
         int64_t all = straight->runs[0]->training.steps, half = all / 2;
