@@ -69,7 +69,7 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*/*.c)
 HOST  := $(wildcard src/remote/*.c src/host/*.c)
-ALL_TRAIN := $(wildcard src/train/*.c src/train/cpu/*.c src/train/group/*.c)
+ALL_TRAIN := $(wildcard src/train/*.c src/train/files/*.c src/train/cpu/*.c src/train/group/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_no_mpi.c,%/group_mpi.c),$(ALL_TRAIN))
 PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))

@@ -456,8 +456,9 @@ static enum err run(struct command_line *line)
     engine.minutes = asked.minutes;
     engine.wanted = asked.until_width;
     engine.at_least = asked.at_least;
-    TRY(pilot_engine_run(&pilot, line, &engine));
-    return show(&pilot, NULL, line);
+    bool is_told;
+    TRY(pilot_engine_run(&pilot, line, &engine, &is_told));
+    return is_told ? OK : show(&pilot, NULL, line);
 }
 
 static const char *const first[] = {

@@ -8,12 +8,12 @@
 #include "cli/dataset/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
+#include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
-#include "train/group/group_start.h"
 #include "train/transformer_files.h"
 #include "train/training.h"
 
@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +34,14 @@ static const char *const precisions[] = { "auto", "fp32", "bf16", "fp8", NULL };
 enum { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 };
 static const char *const states[] = { "fp32", "bf16", NULL };
 static const char *const optimizers[] = { "adamw", "sgd", NULL };
+static const char *const layouts[] = { "auto", "ddp", "zero1", "fsdp", NULL };
+enum { PARALLEL_AUTO, PARALLEL_DDP, PARALLEL_ZERO1, PARALLEL_FSDP };
 
 static struct request {
     const char *data, *out, *adapter;
     int64_t context, micro_batch, ranks;
     double held_out, memory_limit;
-    int device, precision, states, optimizer, recompute;
+    int device, precision, states, optimizer, recompute, parallel;
     bool random_weights;
 } request;
 
@@ -67,8 +68,12 @@ static const struct field request_fields[] = {
     FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
              .value = "MODE"),
     FIELD(request, memory_limit, BYTES,
-          "memory to stay below: recompute, fewer rows, then NF4 weights",
+          "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
           .fallback = "all of the device"),
+    FIELD_OF(request, parallel, layouts,
+             "what ranks share: nothing (ddp), full training's states (zero1), LoRA's frozen base "
+             "(fsdp)",
+             .value = "LAYOUT", .fallback = "zero1 for full, ddp or what fits for LoRA"),
     { 0 },
 };
 
@@ -205,24 +210,40 @@ static enum err open_device(struct job *job)
     return OK;
 }
 
-// Ranks may have different free memory: all take the fewest rows and the smallest base of any. How
-// much is recomputed changes no bits and may differ.
+// Ranks may have different free memory: all take the fewest rows and the smallest base of any, and
+// share it if one must. How much is recomputed changes no bits and may differ.
 static enum err agree(struct job *job)
 {
     struct arrangement *a = &job->arrangement;
-    double least[] = { (double)a->micro_batch, a->was_quantized ? 0 : 1 };
-    TRY(group_least(&job->group, least, 2));
-    if ((double)a->micro_batch == least[0] && a->was_quantized == !least[1])
+    double least[] = { (double)a->micro_batch, !a->was_quantized, !a->setup.shards_base };
+    TRY(group_least(&job->group, least, 3));
+    if ((double)a->micro_batch == least[0] && a->was_quantized == !least[1] &&
+        a->setup.shards_base == !least[2])
         return OK;
     struct recipe smaller = *a->setup.recipe;
     bool was_quantized = a->was_quantized || !least[1];
     if (was_quantized)
         smaller.method = RECIPE_QLORA;
     a->setup.recipe = &smaller;
+    a->setup.shards_base = !least[2];
     a->micro_batch = (int64_t)least[0];
     enum err err = arrange(a, &job->device, request.memory_limit);
     a->was_quantized = was_quantized;
     return err;
+}
+
+static enum err check_layout(void)
+{
+    bool full = recipe.method == RECIPE_FULL;
+    if (full && (request.parallel == PARALLEL_DDP || request.parallel == PARALLEL_FSDP))
+        return fail(ERR_USAGE,
+                    "--parallel %s is for LoRA and QLoRA; in full training ranks always "
+                    "share the optimizer's states: --parallel zero1",
+                    layouts[request.parallel]);
+    if (!full && request.parallel == PARALLEL_ZERO1)
+        return fail(ERR_USAGE, "--parallel zero1 is for full training; LoRA and QLoRA take ddp, or "
+                               "fsdp to share the frozen base");
+    return OK;
 }
 
 static enum err fit(struct job *job)
@@ -239,17 +260,23 @@ static enum err fit(struct job *job)
                                        .fp8 = request.precision == PRECISION_FP8,
                                        .bf16_states = request.states != 0,
                                        .rank = job->group.rank,
-                                       .ranks = job->group.size };
-    job->arrangement = (struct arrangement){ .setup = setup,
-                                             .context = request.context,
-                                             .micro_batch = request.micro_batch,
-                                             .may_quantize = request.memory_limit > 0 };
+                                       .ranks = job->group.size,
+                                       .shards_base = request.parallel == PARALLEL_FSDP };
+    job->arrangement =
+        (struct arrangement){ .setup = setup,
+                              .context = request.context,
+                              .micro_batch = request.micro_batch,
+                              .may_shard = request.parallel == PARALLEL_AUTO && job->group.size > 1,
+                              .may_quantize = request.memory_limit > 0 };
     TRY(arrange(&job->arrangement, &job->device, request.memory_limit));
     TRY(agree(job));
     recipe = job->arrangement.recipe;
     if (job->arrangement.was_quantized && !job->group.rank)
         print_note("to stay under --memory-limit the frozen base is stored in NF4, as with "
                    "--method qlora");
+    if (job->arrangement.setup.shards_base && request.parallel == PARALLEL_AUTO && !job->group.rank)
+        print_note("to fit into memory the %d ranks share the frozen base, as with --parallel fsdp",
+                   job->group.size);
     request.micro_batch = job->arrangement.micro_batch;
     return OK;
 }
@@ -373,6 +400,10 @@ static struct text document_of(const struct job *job)
     json_put_number(&w, "wall_hours", hours);
     json_put_number(&w, "gpu_hours", hours * job->group.size);
     json_put_number(&w, "held_out_loss", state->best_loss);
+    if (job->group.size > 1) {
+        json_put_number(&w, "communication_seconds", job->progress.between.all);
+        json_put_number(&w, "waited_seconds", job->progress.between.waited);
+    }
     json_open(&w, "configuration", '{');
     json_put_string(&w, "model", data.model);
     json_put_string(&w, "stack", "native");
@@ -432,41 +463,6 @@ static enum err run_job(struct job *job, struct command_line *line)
     return train(job);
 }
 
-// --- one of several ranks ----------------------------------------------------
-
-static char **words_of(const struct command_line *line)
-{
-    char **words = ARENA_NEW(line->arena, char *, line->count + 3);
-    words[0] = "gpuhours";
-    words[1] = "train";
-    memcpy(words + 2, line->words, (size_t)line->count * sizeof *words);
-    return words;
-}
-
-// Another rank is lost: says so, if it is this rank's to say.
-static void end_process(void *context, enum err err, const char *text)
-{
-    (void)context;
-    if (text)
-        print_note("%s", text);
-    _exit(err);
-}
-
-// Tells a failure, and the other ranks to end. What fails on all ranks, such as a file that is not
-// there, is told by rank 0 alone: the others give it a moment to end them.
-static enum err report_rank(struct group *group, enum err err)
-{
-    if (!err || (err == ERR_ANSWER && !group->rank))
-        return err;
-    if (err != ERR_ANSWER) {
-        if (group->rank)
-            poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
-        print_note("rank %d: %s", group->rank, error_text());
-        group_abort(group, err);
-    }
-    return fail(err, "%s", ""); // it has been told
-}
-
 static enum err run(struct command_line *line)
 {
     TRY(command_read(line, list_options(line->arena)));
@@ -475,17 +471,14 @@ static enum err run(struct command_line *line)
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
+    TRY(check_layout());
     struct job job = { .arena = line->arena, .line = line };
-    struct group_place place;
-    TRY(group_place_find(&place, line->arena, getenv));
-    if (group_start_is_wanted(&place, request.ranks))
-        return group_start(line->arena, words_of(line), &place, request.ranks);
-    place.lost = end_process;
-    TRY(group_open(&job.group, &place));
+    bool is_over;
+    TRY(ranks_open(&job.group, line, "train", request.ranks, &is_over));
+    if (is_over)
+        return OK;
     stop_listen();
-    enum err err = run_job(&job, line);
-    if (job.group.size > 1)
-        err = report_rank(&job.group, err);
+    enum err err = ranks_report(&job.group, run_job(&job, line));
     train_progress_end(&job.progress);
     transformer_release(&job.transformer);
     group_close(&job.group);

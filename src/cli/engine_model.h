@@ -13,7 +13,7 @@
 #pragma once
 
 #include "train/decoder.h"
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 struct engine_model {
     struct decoder decoder;

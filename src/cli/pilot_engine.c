@@ -8,6 +8,7 @@
 #include "cli/data.h"
 #include "cli/engine_model.h"
 #include "cli/pilot_rows.h"
+#include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
 #include "host/clock.h"
@@ -33,6 +34,8 @@ const struct field pilot_engine_fields[] = {
     FIELD(pilot_engine_request, profile, TEXT, "profile.json: lengths to use without DATA",
           .value = "FILE", .fallback = ""),
     FIELD(pilot_engine_request, seed, COUNT, "random seed of shuffling and random weights"),
+    FIELD(pilot_engine_request, ranks, COUNT, "processes to start on this host, one per GPU",
+          .fallback = "1, or those of torchrun, srun or mpirun"),
     { 0 },
 };
 
@@ -139,6 +142,8 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
         .compute = recipe->precision == RECIPE_FP32 ? DTYPE_F32 : DTYPE_BF16,
         .level = levels[recipe->checkpointing],
         .fp8 = fp8,
+        .rank = job->group.rank,
+        .ranks = job->group.size,
     };
     return OK;
 }
@@ -176,12 +181,13 @@ static enum err lay_out(struct job *job)
         transformer_random_adapters(t, (uint64_t)job->request->seed);
         TRY(transformer_load(t, &job->model.weights));
     } else {
-        if (!job->line->common.quiet)
+        if (!job->line->common.quiet && !job->group.rank)
             print_note("no weights of %s here: the pilot uses random weights, which does "
                        "not change its speed",
                        job->model_name);
         transformer_random_weights(t, (uint64_t)job->request->seed);
     }
+    transformer_loaded(t);
     transformer_tune(t);
     return job->device.backend->sync(&job->device);
 }
@@ -194,18 +200,35 @@ static enum err make_training(struct job *job)
                                    .transformer = &job->transformer,
                                    .loader = &job->loader,
                                    .stop = &stop_asked };
-    job->group = group_alone();
     training->group = &job->group;
     training->settings.rate = 0;
     training->settings.epochs = 1e9;
     training->settings.seed = job->request->seed;
     double accumulation = job->configuration.accumulation;
     training->settings.accumulation = accumulation >= 1 ? (int64_t)accumulation : 1;
+    training->settings.accumulation *= job->group.size; // the plan's are of each GPU
     if (training->settings.accumulation > job->loader.train.micro_batches)
-        training->settings.accumulation = job->loader.train.micro_batches;
+        training->settings.accumulation =
+            job->loader.train.micro_batches / job->group.size * job->group.size;
     TRY(training_plan(training));
     pilot_steps_init(&job->steps, job->arena, training);
     return OK;
+}
+
+static bool is_planned_fsdp(const struct job *job)
+{
+    return job->configuration.parallel && !strncmp(job->configuration.parallel, "fsdp", 4);
+}
+
+// Ranks may have different free memory: all share the base if one must.
+static enum err agree_on_base(struct job *job)
+{
+    double is_whole = !job->arrangement.setup.shards_base;
+    TRY(group_least(&job->group, &is_whole, 1));
+    if (job->arrangement.setup.shards_base == !is_whole)
+        return OK;
+    job->arrangement.setup.shards_base = true;
+    return arrange(&job->arrangement, &job->device, 0);
 }
 
 static enum err prepare(struct job *job)
@@ -214,14 +237,19 @@ static enum err prepare(struct job *job)
     TRY(read_plan(job));
     TRY(find_model(job));
     TRY(find_recipe(job, &setup));
-    TRY(device_open(&job->device, (enum device_kind)job->request->device, 0));
+    TRY(device_open(&job->device, (enum device_kind)job->request->device, job->group.local_rank));
+    TRY(group_use(&job->group, &job->device));
+    if (job->group.note && !job->group.rank)
+        print_note("%s", job->group.note);
     if (device_is_gpu(&job->device) && gpu_monitor_start(&job->monitor, 0.1))
         job->monitor = NULL; // the driver's figures stay unknown
-    job->arrangement =
-        (struct arrangement){ .setup = setup,
-                              .context = (int64_t)job->configuration.context,
-                              .micro_batch = (int64_t)job->configuration.micro_batch };
+    job->arrangement = (struct arrangement){ .setup = setup,
+                                             .context = (int64_t)job->configuration.context,
+                                             .micro_batch = (int64_t)job->configuration.micro_batch,
+                                             .may_shard = job->group.size > 1 };
+    job->arrangement.setup.shards_base = is_planned_fsdp(job);
     TRY(arrange(&job->arrangement, &job->device, 0));
+    TRY(agree_on_base(job));
     TRY(read_rows(job));
     TRY(lay_out(job));
     return make_training(job);
@@ -247,7 +275,7 @@ static bool is_enough(const struct job *job)
 
 static void show_progress(const struct job *job, bool ends)
 {
-    if (job->line->common.quiet || job->line->common.json || !print_redraws())
+    if (job->group.rank || job->line->common.quiet || job->line->common.json || !print_redraws())
         return;
     struct arena scratch = { 0 };
     const struct steady *steady = &job->steady;
@@ -279,16 +307,28 @@ static bool wants_probe(const struct pilot_steps *steps)
     return steps->sample_count < FEWEST_PROBES || steps->probe_seconds < steps->clock_seconds / 2;
 }
 
+// What the first rank decides, by its clock and its signals, holds for all.
+static enum err decide(struct job *job, bool *is)
+{
+    double decided = !job->group.rank && *is;
+    TRY(group_sum(&job->group, &decided, 1));
+    *is = decided > 0;
+    return OK;
+}
+
 static enum err measure(struct job *job)
 {
     struct pilot_steps *steps = &job->steps;
     size_t next_look = LOOK_EVERY;
+    bool ends;
     TRY(pilot_steps_worst(steps));
     do {
         TRY(pilot_steps_step(steps));
         if (steps->step_count == 1)
             job->first_step_seconds = clock_seconds() - job->began;
-        if (!stop_asked && wants_probe(steps))
+        bool probes = !stop_asked && wants_probe(steps);
+        TRY(decide(job, &probes));
+        if (probes)
             TRY(pilot_steps_probe(steps));
         // A look at many short steps takes longer than a step, so they become rarer.
         if (steps->step_count >= next_look) {
@@ -296,7 +336,9 @@ static enum err measure(struct job *job)
             next_look = steps->step_count + LOOK_EVERY + steps->step_count / 16;
         }
         show_progress(job, false);
-    } while (!is_enough(job));
+        ends = is_enough(job);
+        TRY(decide(job, &ends));
+    } while (!ends);
     show_progress(job, true);
     look(job);
     return OK;
@@ -333,12 +375,15 @@ static void time_save(struct job *job, struct pilot_apart *out)
     const char *pattern = text_format(job->arena, "%s/gpuhours-pilot-XXXXXX", base);
     double bytes = (double)(t->blocks.bytes[BLOCKS_TRAINABLES] + t->blocks.bytes[BLOCKS_OPTIMIZER]);
     char *folder = arena_copy(job->arena, pattern, strlen(pattern) + 1);
-    if (stop_asked || bytes > MOST_BYTES || !mkdtemp(folder))
+    bool goes = !stop_asked && bytes <= MOST_BYTES && (job->group.rank || mkdtemp(folder));
+    if (decide(job, &goes) || !goes)
         return;
     job->training.state.fingerprint = "pilot";
     double began = clock_seconds();
     enum err err = checkpoint_write(folder, t, &job->training.state, 1, &job->group);
     double seconds = clock_seconds() - began;
+    if (job->group.rank)
+        return;
     bytes = remove_save(folder, job->arena);
     if (!err && bytes > 0)
         out->save_seconds = seconds, out->save_bytes = bytes;
@@ -385,7 +430,7 @@ static void fill_gpu(struct pilot *out, const struct job *job)
     struct pilot_gpu *gpu = &out->gpu;
     bool is_gpu = device_is_gpu(&job->device);
     gpu->name = is_gpu ? text_copy(job->arena, text_of(job->device.name)) : "cpu";
-    gpu->count = 1;
+    gpu->count = job->group.size;
     if (job->device.total_bytes > 0)
         gpu->memory_bytes = (double)job->device.total_bytes;
     out->peak_bytes = (double)job->device.allocated_bytes;
@@ -409,18 +454,31 @@ static void fill_gpu(struct pilot *out, const struct job *job)
     gpu->throttling = why.size ? out_string(&why) : NULL;
 }
 
-// What ran, which may differ from the plan: one GPU, and settings that fit its memory.
+static const char *layout_of(const struct job *job)
+{
+    const struct transformer *t = &job->transformer;
+    int ranks = job->group.size;
+    return ranks == 1 ? "single"
+                      : text_format(job->arena,
+                                    transformer_is_sharded(t)    ? "zero1 dp%d"
+                                    : transformer_shares_base(t) ? "fsdp%d"
+                                                                 : "ddp%d",
+                                    ranks);
+}
+
+// What ran, which may differ from the plan: the GPUs here, and settings that fit their memory.
 static enum err fill_configuration(struct pilot *out, const struct job *job)
 {
     struct pilot_configuration *c = &out->configuration;
     *c = job->configuration;
     c->stack = out->stack = out->trainer = "native";
-    c->gpus = c->nodes = 1;
-    c->parallel = "single";
+    c->gpus = job->group.size;
+    c->nodes = ceil(c->gpus / job->group.local_size);
+    c->parallel = layout_of(job);
     c->batching = "packed";
     c->micro_batch = (double)job->arrangement.micro_batch;
-    c->accumulation = (double)job->training.settings.accumulation;
-    c->global_batch = c->micro_batch * c->accumulation;
+    c->accumulation = (double)job->training.settings.accumulation / c->gpus;
+    c->global_batch = c->micro_batch * c->accumulation * c->gpus;
     enum recompute level = RECOMPUTE_NONE;
     for (int64_t i = 0; i < job->model.decoder.model.layers; i++)
         if (job->transformer.layers[i].level > level)
@@ -443,7 +501,9 @@ static enum err fill_configuration(struct pilot *out, const struct job *job)
 
 static enum err conclude(struct pilot *out, struct job *job)
 {
-    if (job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0))
+    bool is_too_short = job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0);
+    TRY(decide(job, &is_too_short));
+    if (is_too_short)
         return fail(ERR_ANSWER,
                     "%zu steps in %.0f s are too few for a result: %s; give it more time with "
                     "--minutes",
@@ -454,9 +514,16 @@ static enum err conclude(struct pilot *out, struct job *job)
     out->apart.startup_seconds = job->first_step_seconds;
     out->apart.update_seconds =
         pilot_steps_update(&job->steps, &out->fit, job->steady.warmup_steps, job->arena);
+    if (job->group.size > 1 && job->steps.step_count) {
+        double steps = (double)job->steps.step_count;
+        out->apart.communication_seconds = job->steps.between.all / steps;
+        out->apart.waited_seconds = job->steps.between.waited / steps;
+    }
     fill_gpu(out, job);
     TRY(fill_configuration(out, job));
-    if (!stop_asked)
+    bool evaluates = !stop_asked;
+    TRY(decide(job, &evaluates));
+    if (evaluates)
         TRY(pilot_steps_evaluate(&job->steps, &out->apart.evaluation_seconds_per_token));
     time_save(job, &out->apart);
     out->elapsed_seconds = clock_seconds() - job->began;
@@ -465,13 +532,16 @@ static enum err conclude(struct pilot *out, struct job *job)
 }
 
 enum err pilot_engine_run(struct pilot *out, struct command_line *line,
-                          const struct pilot_engine_request *request)
+                          const struct pilot_engine_request *request, bool *is_told)
 {
     struct job *job = ARENA_NEW(line->arena, struct job, 1);
     *job = (struct job){
         .arena = line->arena, .line = line, .request = request, .began = clock_seconds()
     };
     pilot_clear(out);
+    TRY(ranks_open(&job->group, line, "pilot", request->ranks, is_told));
+    if (*is_told)
+        return OK;
     stop_listen();
     enum err err = prepare(job);
     job->steady_from = clock_seconds();
@@ -479,8 +549,11 @@ enum err pilot_engine_run(struct pilot *out, struct command_line *line,
         err = measure(job);
     if (!err)
         err = conclude(out, job);
+    err = ranks_report(&job->group, err);
+    *is_told = job->group.rank > 0;
     gpu_monitor_end(job->monitor);
     transformer_release(&job->transformer);
+    group_close(&job->group);
     if (job->device.backend)
         job->device.backend->close(&job->device);
     loader_release(&job->loader);

@@ -33,6 +33,7 @@ struct pilot_engine_request {
     double wanted;       // target of the relative half-width of the interval
     double at_least;     // seconds of steady steps: clocks drop while a GPU heats up
     int64_t seed;
+    int64_t ranks;               // processes to start on this host; 0: those of a launcher, or one
     struct dataset_options data; // tokenizer, template, labels
 };
 
@@ -42,5 +43,6 @@ extern const struct field pilot_engine_fields[];
 struct pilot_engine_request pilot_engine_default(void);
 
 // ERR_UNAVAILABLE if this machine lacks the device, ERR_DEVICE_MEMORY if the plan does not fit.
+// *is_told: another rank has the result, or has said why there is none.
 enum err pilot_engine_run(struct pilot *out, struct command_line *line,
-                          const struct pilot_engine_request *request);
+                          const struct pilot_engine_request *request, bool *is_told);

@@ -117,6 +117,8 @@ void train_progress_report(void *progress, const struct training *training,
 {
     struct train_progress *p = progress;
     p->seconds += report->seconds;
+    p->between.all += report->communication_seconds;
+    p->between.waited += report->waited_seconds;
     if (!p->reported)
         p->first = *report;
     p->last = *report;
@@ -138,6 +140,13 @@ void train_progress_end(struct train_progress *progress)
     progress->monitor = NULL;
 }
 
+// Of the collectives' time: what computation did not wait for.
+static double hidden_share(const struct train_progress *progress)
+{
+    const struct group_seconds *s = &progress->between;
+    return s->all > s->waited ? (s->all - s->waited) / s->all : 0;
+}
+
 void train_progress_result(const struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
@@ -148,6 +157,10 @@ void train_progress_result(const struct train_progress *progress, const struct t
               text_seconds(&arena, training->state.seconds),
               text_hours(&arena, training->state.seconds * training->group->size / 3600),
               hours_name(training));
+    if (training->group->size > 1)
+        print_put("  ranks       %d, in collectives for %s, %s of it under computation\n",
+                  training->group->size, text_seconds(&arena, progress->between.all),
+                  text_share(&arena, hidden_share(progress)));
     if (progress->reported)
         print_put("  loss        %.4f at step %lld, %.4f at step %lld\n", progress->first.loss,
                   (long long)progress->first.step, progress->last.loss,

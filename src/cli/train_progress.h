@@ -23,6 +23,7 @@ struct train_progress {
     double last_seconds;
     int64_t first_step;                 // of this start
     double seconds;                     // of the steps since then
+    struct group_seconds between;       // ranks, in these steps
     struct training_report first, last; // of this start
     bool reported;                      // first and last are set
 };

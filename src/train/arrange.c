@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches micro-batch, recomputation and precision of the base until a run fits into memory.
+// Searches micro-batch, recomputation, place and precision of the base until a run fits.
 
 #include "train/arrange.h"
 
@@ -72,6 +72,20 @@ static bool choose(struct arrangement *a, const struct recipe *recipe, struct de
     return best < RECOMPUTE_LEVELS;
 }
 
+// A whole base on every rank, or one that they share.
+static bool choose_place(struct arrangement *a, const struct recipe *recipe, struct device *device,
+                         double budget)
+{
+    if (choose(a, recipe, device, budget))
+        return true;
+    if (!a->may_shard)
+        return false;
+    a->setup.shards_base = true;
+    bool good = choose(a, recipe, device, budget);
+    a->setup.shards_base = good;
+    return good;
+}
+
 // The cheapest change that would fit: fewer rows at a time, the base in NF4, shorter rows.
 static const char *change_that_fits(const struct arrangement *a, const struct recipe *asked,
                                     struct arena *arena, struct device *device, double budget)
@@ -83,6 +97,7 @@ static const char *change_that_fits(const struct arrangement *a, const struct re
             int64_t bytes;
             recipe.method = method;
             struct transformer_setup setup = setup_for(a, &recipe, context, 1, budget);
+            setup.shards_base = setup.shards_base || a->may_shard;
             setup.fp8 = setup.fp8 && method == RECIPE_LORA;
             setup.bf16_states = setup.bf16_states && method == RECIPE_FULL;
             if (fits(device, &setup, &level, &bytes))
@@ -104,6 +119,7 @@ static enum err advise(const struct arrangement *a, const struct recipe *asked,
     enum recompute level;
     int64_t bytes;
     least.level = RECOMPUTE_BLOCK;
+    least.shards_base = least.shards_base || a->may_shard;
     fits(device, &least, &level, &bytes);
     enum err err = fail(ERR_DEVICE_MEMORY,
                         "%s are needed even if every layer is recomputed, the limit is %s; %s",
@@ -123,10 +139,10 @@ enum err arrange(struct arrangement *a, struct device *device, double limit_byte
         return fail(ERR_DEVICE_MEMORY,
                     "--memory-limit is below what the driver and libraries of the device "
                     "take");
-    if (choose(a, &recipe, device, budget))
+    if (choose_place(a, &recipe, device, budget))
         return OK;
     recipe.method = RECIPE_QLORA;
     a->was_quantized = a->may_quantize && asked.method == RECIPE_LORA && !a->setup.fp8 &&
-                       choose(a, &recipe, device, budget);
+                       choose_place(a, &recipe, device, budget);
     return a->was_quantized ? OK : advise(a, &asked, device, budget);
 }

@@ -95,6 +95,11 @@ struct group_id {
     char bytes[128];
 };
 
+// What ranks spent with each other: `waited` of it while computation stood still.
+struct group_seconds {
+    double all, waited;
+};
+
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
@@ -232,7 +237,8 @@ struct backend {
 
     // Sums are (1, 1) in fp64 and always added in the same order.
     void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);
-    void (*sum_squares)(struct device *, struct tensor sum, struct tensor in); // Σ x², in is dense
+    void (*sum_squares)(struct device *, struct tensor sum /* += */,
+                        struct tensor in); // Σ x², dense
     // scale = limit / √squared_norm if that is below 1 and limit above 0, otherwise 1; both are
     // (1, 1).
     void (*clip)(struct device *, struct tensor scale, struct tensor squared_norm, double limit);
@@ -248,15 +254,17 @@ struct backend {
     // Between the devices of several ranks; all are NULL where the ranks must go through the host
     // (train/group). One rank draws the id, and every rank opens with it. Collectives run in place,
     // on a stream of their own, after what was queued before them; group_wait() lets operations
-    // that are queued later wait for them. All parts but the last ones have `part` elements.
+    // that are queued later wait for them. All parts but the last ones have `part` elements; own is
+    // the rank's part, in the tensor or elsewhere.
     enum err (*group_id)(struct device *, struct group_id *out);
     enum err (*group_open)(struct device *, const struct group_id *, int rank, int size);
     void (*group_close)(struct device *);
     void (*all_reduce)(struct device *, struct tensor);
     void (*reduce_scatter)(struct device *, struct tensor, int64_t part);
-    void (*all_gather)(struct device *, struct tensor, int64_t part);
+    void (*all_gather)(struct device *, struct tensor, const void *own, int64_t part);
     void (*broadcast)(struct device *, struct tensor, int root);
     void (*group_wait)(struct device *);
+    struct group_seconds (*group_seconds)(struct device *); // since the last call; waits
 };
 
 extern const struct backend backend_cpu;

@@ -6,7 +6,7 @@
 #include "base/checksum.h"
 #include "host/file.h"
 #include "host/staging.h"
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include "train/merge.h"
 
 #include "host/staging.h"
-#include "train/adapter_file.h"
-#include "train/weights.h"
+#include "train/files/adapter_file.h"
+#include "train/files/weights.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 enum { NF4_LEVELS = 16, NF4_BLOCK = 64, NF4_NESTED_LEVELS = 256, NF4_NESTED_BLOCK = 256 };
 

@@ -180,6 +180,8 @@ enum err pilot_steps_step(struct pilot_steps *steps)
     steps->micro_batches =
         grown(steps, steps->micro_batches, &steps->micro_room, sizeof *steps->micro_batches);
     steps->clock_seconds += report.seconds;
+    steps->between.all += report.communication_seconds;
+    steps->between.waited += report.waited_seconds;
     sample.seconds = report.seconds;
     steps->of_steps[steps->step_count] = sample;
     steps->micro_batches[steps->step_count] = micro_batches;
@@ -200,8 +202,9 @@ double pilot_steps_update(const struct pilot_steps *steps, const struct pilot_fi
     size_t count = 0;
     for (size_t i = (size_t)warmup; i < steps->step_count; i++) {
         const struct pilot_sample *s = &steps->of_steps[i];
-        double micro = fit->constant_seconds * (steps->micro_batches[i] - 1) +
-                       pilot_fit_seconds(fit, s->tokens, s->squares, s->labelled);
+        double n = steps->training->group->size; // ranks, each with its share of the micro-batches
+        double micro = fit->constant_seconds * (steps->micro_batches[i] / n - 1) +
+                       pilot_fit_seconds(fit, s->tokens / n, s->squares / n, s->labelled / n);
         beyond[count++] = s->seconds - micro;
     }
     return fmax(0, stats_median(beyond, count));

@@ -32,6 +32,7 @@ struct pilot_steps {
     struct pilot_sample *samples; // probes
     size_t sample_count, sample_room;
     double clock_seconds, probe_seconds;
+    struct group_seconds between; // ranks, in all steps
     int64_t next_probe, next_token;
     int64_t last_micro_batch; // of the last step; -1: none yet, or a new epoch began
     // The micro-batch of a probe.

@@ -53,6 +53,7 @@ enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
     int ranks = training->group->size;
+    transformer_join(training->transformer, training->group);
     if (s->accumulation < 1)
         return fail(ERR_USAGE, "--accumulation is %lld; it must be at least 1",
                     (long long)s->accumulation);
@@ -201,7 +202,7 @@ static bool is_stopped(const struct training *training)
     return training->stop && *training->stop;
 }
 
-// Queues this rank's micro-batches, then sums the gradients of all ranks at once.
+// Queues this rank's micro-batches, and sums the gradients of all ranks.
 static enum err accumulate(struct training *training, const struct step_range *range,
                            double *processed)
 {
@@ -209,22 +210,24 @@ static enum err accumulate(struct training *training, const struct step_range *r
     transformer_begin(t);
     if (training->group->rank >= range->count)
         transformer_clear(t);
-    for (int64_t i = training->group->rank; i < range->count; i += training->group->size) {
+    int64_t i = training->group->rank, size = training->group->size;
+    for (; i < range->count; i += size) {
         struct micro_batch batch;
         loader_batch(training->loader, &batch, range->first + i);
         batch.key = dropout_key(training, range->first + i);
         transformer_loss(t, &batch, 1 / (double)range->labelled);
+        if (i + size >= range->count)
+            transformer_reduce_in(t, training->group);
         transformer_backward(t, &batch);
         *processed += (double)batch.tokens;
         if (is_stopped(training) && training->group->size == 1)
             return OK; // the step is incomplete and will be repeated
     }
-    TRY(group_sum(training->group, processed, 1));
-    if (transformer_is_sharded(t))
-        group_reduce_scatter(training->group, transformer_gradients(t));
-    else
-        group_all_reduce(training->group, transformer_gradients(t));
-    return group_wait(training->group);
+    if (i < (range->count + size - 1) / size * size)
+        transformer_attend(t, true);
+    transformer_reduce(t, training->group);
+    TRY(group_wait(training->group));
+    return group_sum(training->group, processed, 1);
 }
 
 // The norm of all gradients, of which each rank may have summed only its part.
@@ -252,8 +255,7 @@ static enum err update(struct training *training, double rate)
                            .key =
                                (uint64_t)s->seed * 0x9E3779B97F4A7C15u + (uint64_t)step * 65537 };
     transformer_update(training->transformer, &(struct update){ adamw, s->momentum });
-    if (transformer_is_sharded(training->transformer))
-        group_all_gather(training->group, transformer_values(training->transformer));
+    transformer_gather_values(training->transformer, training->group);
     return group_wait(training->group);
 }
 
@@ -292,6 +294,7 @@ enum err training_step(struct training *training, struct training_report *report
                                         .trained_tokens = range.labelled,
                                         .rate = schedule_rate(&schedule, training->state.step) };
     t->trace = &training->trace;
+    group_seconds(training->group); // of evaluations and probes since the last step
     if (range.labelled) {
         struct transformer_sums sums;
         TRY(accumulate(training, &range, &processed));
@@ -300,6 +303,9 @@ enum err training_step(struct training *training, struct training_report *report
         TRY(clip(training));
         TRY(update(training, report->rate));
         TRY(transformer_sums(t, &sums));
+        struct group_seconds spent = group_seconds(training->group);
+        report->communication_seconds = spent.all;
+        report->waited_seconds = spent.waited;
         TRY(group_sum(training->group, &sums.loss, 1));
         report->loss = sums.loss / (double)range.labelled;
         report->norm = sqrt(sums.squared_norm);
@@ -332,13 +338,17 @@ enum err training_evaluate(struct training *training, double *loss)
     double sums[2] = { 0 };
     t->trace = NULL;
     transformer_begin(t);
-    for (int64_t i = training->group->rank; i < loader->held_out.micro_batches;
-         i += training->group->size) {
+    int64_t i = training->group->rank, size = training->group->size;
+    int64_t count = loader->held_out.micro_batches;
+    for (; i < count; i += size) {
         struct micro_batch batch;
         loader_held_out(loader, &batch, i);
         transformer_loss(t, &batch, 0);
         sums[1] += (double)batch.labelled;
     }
+    if (i < (count + size - 1) / size * size)
+        transformer_attend(t, false);
+    TRY(group_wait(training->group));
     TRY(transformer_sums(t, &found));
     sums[0] = found.loss;
     TRY(group_sum(training->group, sums, 2));

@@ -46,8 +46,9 @@ struct training_report { // of one step
     double rate, norm;      // learning rate; of the gradient, before clipping
     int64_t trained_tokens; // of this step, over all ranks
     int64_t processed_tokens;
-    double seconds; // of this step
-    double flops;   // executed by this rank
+    double seconds;                               // of this step
+    double communication_seconds, waited_seconds; // see group_seconds()
+    double flops;                                 // executed by this rank
 };
 
 struct training {

@@ -199,9 +199,17 @@ void transformer_backward(struct transformer *t, const struct micro_batch *batch
 void transformer_norm(struct transformer *t)
 {
     struct tensor gradients = transformer_gradients(t);
-    if (transformer_is_sharded(t))
-        gradients = tensor_columns(gradients, t->shard.part.first, t->shard.part.count);
-    t->device->backend->sum_squares(t->device, t->squared_norm, gradients);
+    const struct backend *backend = t->device->backend;
+    if (!transformer_is_sharded(t)) {
+        backend->sum_squares(t->device, t->squared_norm, gradients);
+        return;
+    }
+    for (int64_t i = 0; i < t->shard.piece_count; i++) {
+        struct group_part own = t->shard.pieces[i].own;
+        if (own.count)
+            backend->sum_squares(t->device, t->squared_norm,
+                                 tensor_columns(gradients, own.first, own.count));
+    }
 }
 
 void transformer_clip(struct transformer *t, double limit)

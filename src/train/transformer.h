@@ -50,7 +50,8 @@ struct transformer_setup {
     bool only_forward;           // neither gradients nor optimizer
     bool fp8;                    // frozen linears of the layers, and their inputs, in fp8
     bool bf16_states;            // gradients and moments in bf16, and no fp32 masters
-    int rank, ranks; // that share masters and moments, of full training; 0 or 1: not shared
+    int rank, ranks;  // that share masters and moments, of full training; 0 or 1: not shared
+    bool shards_base; // ranks also share the frozen linears of the layers, of LoRA and QLoRA
 };
 
 // A weight. Trained ones have a gradient and optimizer states. The optimizer updates the master,
@@ -79,6 +80,7 @@ struct parameter_group {
     int64_t rows, columns; // of all parts together, with the padding of adapters
     bool is_trained;
     struct projection *projection; // that these linears or adapters belong to; NULL: none
+    int64_t layer;                 // that it belongs to; −1: none
     struct tensor master, gradient, m, v;
 };
 
@@ -209,11 +211,30 @@ struct transformer_scratch {
 // What the optimizer keeps of a weight.
 enum transformer_state { TRANSFORMER_MASTER, TRANSFORMER_M, TRANSFORMER_V, TRANSFORMER_STATES };
 
+// A stretch of the row of all gradients: the embedding, a layer, or what comes after the layers.
+struct transformer_piece {
+    int64_t first, count;
+    struct group_part own; // this rank's part, in the row
+    int64_t kept;          // where it begins in the states
+};
+
 // The part of the masters and moments of all weights that this rank keeps, if ranks share them
 // (transformer_shard.c).
 struct transformer_shard {
-    struct group_part part;                   // of the elements of the gradients
-    struct tensor states[TRANSFORMER_STATES]; // (1, part.count); none: kept whole, or not at all
+    struct transformer_piece *pieces; // in the order of the row
+    int64_t piece_count;
+    struct tensor states[TRANSFORMER_STATES]; // all own parts; none: kept whole, or not at all
+    struct group *reducing; // sums each piece when the backward pass has completed it; NULL: none
+};
+
+// The frozen linears of the layers, if ranks share them (transformer_base.c). Their bytes are
+// counted in words of fp32, and never computed with.
+struct transformer_base {
+    struct tensor own;         // (layers, part): this rank's part of each layer
+    struct tensor gathered[2]; // whole layers: this one, and the next
+    int64_t layers[2];         // that lie there; −1: none
+    int64_t held;              // the layer whose weights are being set; −1: none
+    struct group *group;       // NULL: what lies there is used as it is
 };
 
 struct transformer {
@@ -228,6 +249,7 @@ struct transformer {
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding
     struct transformer_shard shard;
+    struct transformer_base base;
     struct transformer_layer *layers;
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
@@ -284,6 +306,12 @@ void transformer_begin(struct transformer *t);
 void transformer_clear(struct transformer *t); // all gradients, for a step without a micro-batch
 void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale);
 void transformer_backward(struct transformer *t, const struct micro_batch *batch);
+// Sums the gradients over ranks. If transformer_reduce_in() was called before the last backward
+// pass, that pass has begun it: gradients that ranks share are summed layer by layer, as they are
+// done.
+void transformer_reduce_in(struct transformer *t, struct group *group);
+void transformer_reduce(struct transformer *t, struct group *group);
+
 // Sums the squares of the gradients, of this rank's part if ranks share the states: then the sum
 // over ranks is still to be made. Clip makes the scale of the update from it.
 void transformer_norm(struct transformer *t);
@@ -307,6 +335,7 @@ struct tensor transformer_gradients(const struct transformer *t); // all gradien
 
 bool transformer_is_sharded(const struct transformer *t);
 struct tensor transformer_values(const struct transformer *t); // all weights as one row, if sharded
+void transformer_gather_values(struct transformer *t, struct group *group); // after an update
 
 // A state of a weight: its own tensor, or, if ranks share the states, where the whole state lies
 // after transformer_gather_state() and before transformer_keep_state(): the memory of the
@@ -317,6 +346,17 @@ void transformer_gather_state(struct transformer *t, struct group *group,
                               enum transformer_state state);
 void transformer_keep_state(struct transformer *t, enum transformer_state state);
 
-// After the last weight was set, and before the first step: each rank keeps its part of the
-// masters, and the gradients are cleared.
+// After the last weight was set, and before the first step: each rank keeps its part of the base,
+// or of the masters, and the gradients are cleared.
 void transformer_loaded(struct transformer *t);
+
+// --- a shared base -----------------------------------------------------------
+
+bool transformer_shares_base(const struct transformer *t);
+
+// From now on, layers are gathered from these ranks. Before, the layers that were set last are used
+// for all: transformer_tune() needs no other ranks.
+void transformer_join(struct transformer *t, struct group *group);
+
+// Takes part in gathering the layers of a micro-batch that only other ranks have.
+void transformer_attend(struct transformer *t, bool backward);

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 #include "train/transformer.h"
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 // Loads every weight of the base. NF4 stays NF4 under QLoRA; other types become the compute type.
 enum err transformer_load(struct transformer *t, const struct weights *weights);

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 #include "train/transformer.h"
 
 static inline const struct backend *ops(const struct transformer *t)
@@ -25,6 +25,20 @@ enum err transformer_list(struct transformer *t, struct arena *arena);
 void transformer_place(struct transformer *t);
 
 struct adapter_file_config transformer_adapter_config(const struct recipe *recipe);
+
+// The linears of a layer, before they are used, and the layer after it, which is gathered meanwhile
+// (transformer_base.c); does nothing unless ranks share the base.
+void transformer_fetch(struct transformer *t, int64_t layer, int64_t next);
+// Before a weight is set: its layer gets a place that weights can be set in.
+void transformer_hold(struct transformer *t, int64_t layer); // −1: only ends the last one
+bool transformer_is_in_base(const struct transformer *t, const struct parameter_group *group);
+
+// The gradients of a piece (transformer_shard.c) are complete: the last micro-batch has passed it.
+enum { TRANSFORMER_EMBEDDING = -1 }; // beside the layers, and the number of layers for what follows
+void transformer_completed(struct transformer *t, int64_t layer);
+
+const struct parameter_group *transformer_group_of(const struct transformer *t,
+                                                   const struct parameter *p);
 
 void transformer_note(struct transformer *t, const char *name, double flops);
 

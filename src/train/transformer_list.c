@@ -3,7 +3,7 @@
 // together.
 
 #include "train/transformer_internal.h"
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 #include <assert.h>
 #include <string.h>
@@ -163,7 +163,8 @@ static struct parameter_group *add_group(struct transformer *t, const char *labe
                                          struct projection *p)
 {
     assert(t->group_count < t->group_room);
-    t->groups[t->group_count] = (struct parameter_group){ .label = label, .projection = p };
+    t->groups[t->group_count] =
+        (struct parameter_group){ .label = label, .projection = p, .layer = -1 };
     return &t->groups[t->group_count++];
 }
 
@@ -209,6 +210,7 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     t->groups = ARENA_NEW(arena, struct parameter_group, t->group_room);
     group_single(t, "embedding", t->embedding);
     for (int64_t i = 0; i < layers; i++) {
+        size_t first = t->group_count;
         struct transformer_layer *l = &t->layers[i];
         struct parameter *norms[] = { l->attention_norm, l->mlp_norm, l->q_norm, l->k_norm };
         for (int j = 0; j < 4; j++)
@@ -220,6 +222,8 @@ static void group_parameters(struct transformer *t, struct arena *arena)
             group_projection(t, "experts", &l->mixture.experts[j].gate);
             group_projection(t, "experts", &l->mixture.experts[j].down);
         }
+        for (size_t j = first; j < t->group_count; j++)
+            t->groups[j].layer = i;
     }
     group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)
@@ -280,6 +284,8 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
         (size_t)(m->layers * (5 + 4 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
+    t->shard.piece_count = m->layers + 2;
+    t->shard.pieces = ARENA_NEW(arena, struct transformer_piece, t->shard.piece_count);
     t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     for (int64_t i = 0; i < m->layers; i++)
         list_layer(t, arena, i);

@@ -55,28 +55,46 @@ static bool is_first_factor(const struct parameter_group *group)
     return is_adapter(group) && group->parts[0]->start == PARAMETER_KAIMING;
 }
 
+// Memory of a frozen linear: of the blocks or, if ranks share the base, of the layer's bytes, which
+// begin at `layer->at` and are counted alone while it is NULL.
+struct layer_bytes {
+    char *at;
+    int64_t used;
+};
+
+static void *take(struct transformer *t, struct layer_bytes *layer, enum blocks_kind kind,
+                  const char *name, int64_t bytes)
+{
+    if (!layer)
+        return blocks_take(&t->blocks, kind, name, bytes);
+    char *at = layer->at ? layer->at + layer->used : NULL;
+    layer->used += (bytes + BLOCKS_ALIGNMENT - 1) / BLOCKS_ALIGNMENT * BLOCKS_ALIGNMENT;
+    return at;
+}
+
 // Two codes per byte; a scale byte per 64 weights; 4 bytes per 256 scales; 256 levels; an offset.
-static void place_quantized(struct transformer *t, struct parameter *p)
+static void place_quantized(struct transformer *t, struct parameter *p, struct layer_bytes *layer)
 {
     int64_t count = tensor_count(p->value), blocks = (count + NF4_BLOCK - 1) / NF4_BLOCK;
     int64_t nested = (blocks + NF4_NESTED_BLOCK - 1) / NF4_NESTED_BLOCK;
-    struct blocks *b = &t->blocks;
+    enum blocks_kind kind = BLOCKS_WEIGHTS;
     p->quantized = (struct quantized){ .block = NF4_BLOCK, .nested_block = NF4_NESTED_BLOCK };
-    p->quantized.codes = blocks_take(b, BLOCKS_WEIGHTS, "linears, 4-bit", (count + 1) / 2);
-    p->quantized.nested_codes = blocks_take(b, BLOCKS_WEIGHTS, "scales of 4-bit", blocks);
-    p->quantized.nested = blocks_take(b, BLOCKS_WEIGHTS, "scales of scales", 4 * nested);
-    p->quantized.levels =
-        blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4 * NF4_NESTED_LEVELS);
-    p->quantized.offset = blocks_take(b, BLOCKS_WEIGHTS, "levels of the scales", 4);
+    p->quantized.codes = take(t, layer, kind, "linears, 4-bit", (count + 1) / 2);
+    p->quantized.nested_codes = take(t, layer, kind, "scales of 4-bit", blocks);
+    p->quantized.nested = take(t, layer, kind, "scales of scales", 4 * nested);
+    p->quantized.levels = take(t, layer, kind, "levels of the scales", 4 * NF4_NESTED_LEVELS);
+    p->quantized.offset = take(t, layer, kind, "levels of the scales", 4);
 }
 
-static struct scaled place_scaled(struct transformer *t, enum blocks_kind kind, const char *name,
-                                  int64_t rows, int64_t columns)
+static struct scaled place_scaled(struct transformer *t, struct layer_bytes *layer,
+                                  enum blocks_kind kind, const char *name, int64_t rows,
+                                  int64_t columns)
 {
-    return (struct scaled){
-        blocks_tensor(&t->blocks, kind, name, DTYPE_F8, rows, columns),
-        blocks_tensor(&t->blocks, kind, "scales of fp8", DTYPE_F32, rows, 1),
-    };
+    struct scaled out = { tensor_of(NULL, DTYPE_F8, rows, columns),
+                          tensor_of(NULL, DTYPE_F32, rows, 1) };
+    out.codes.at = take(t, layer, kind, name, tensor_bytes(out.codes));
+    out.scales.at = take(t, layer, kind, "scales of fp8", tensor_bytes(out.scales));
+    return out;
 }
 
 // The linears of a projection and the adapters beside them: W_q, W_k, … lie one below the other
@@ -107,7 +125,8 @@ static struct tensor place_aligned(struct transformer *t, enum blocks_kind kind,
 }
 
 // The stacked block [W B; A 0], or what replaces it where W is quantised.
-static void place_linears(struct transformer *t, const struct parameter_group *group)
+static void place_linears(struct transformer *t, const struct parameter_group *group,
+                          struct layer_bytes *layer)
 {
     struct projection *p = group->projection;
     enum blocks_kind kind = group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS;
@@ -115,28 +134,39 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
     check_stacking(t, p);
     if (t->setup.recipe->method == RECIPE_QLORA) {
         for (int i = 0; i < group->count; i++)
-            place_quantized(t, group->parts[i]);
+            place_quantized(t, group->parts[i], layer);
         return;
     }
     if (t->setup.fp8) {
-        p->forward = place_scaled(t, kind, "linears, fp8", p->out, p->in);
-        p->backward = place_scaled(t, kind, "linears, fp8", p->in, p->out);
-        p->a = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->rank, p->in);
-        p->b = blocks_tensor(&t->blocks, kind, "adapters, compute type", type, p->out, p->rank);
+        p->forward = place_scaled(t, layer, kind, "linears, fp8", p->out, p->in);
+        p->backward = place_scaled(t, layer, kind, "linears, fp8", p->in, p->out);
         return;
     }
-    p->stacked = place_aligned(t, kind, group->label, type, p->out + p->rank, p->in + p->rank);
-    p->a = tensor_columns(tensor_rows(p->stacked, p->out, p->rank), 0, p->in);
-    p->b = tensor_columns(tensor_rows(p->stacked, 0, p->out), p->in, p->rank);
+    p->stacked = tensor_of(NULL, type, p->out + p->rank, p->in + p->rank);
+    if (layer) {
+        p->stacked.at = take(t, layer, kind, group->label, tensor_bytes(p->stacked));
+    } else {
+        p->stacked = place_aligned(t, kind, group->label, type, p->out + p->rank, p->in + p->rank);
+        p->a = tensor_columns(tensor_rows(p->stacked, p->out, p->rank), 0, p->in);
+        p->b = tensor_columns(tensor_rows(p->stacked, 0, p->out), p->in, p->rank);
+    }
     for (int i = 0; i < p->count; i++)
         p->linears[i]->weight->value = tensor_columns(
             tensor_rows(p->stacked, p->linears[i]->first, p->linears[i]->out), 0, p->in);
 }
 
-// Adapters are views of the block; where it is assembled for each product they have no value.
-static void place_adapters(struct transformer *t, const struct projection *p)
+// Adapters are views of the block; where it is assembled for each product, or gathered, they have
+// no value. Beside fp8 they lie apart.
+static void place_adapters(struct transformer *t, const struct parameter_group *group)
 {
+    struct projection *p = group->projection;
     int64_t rank = t->setup.recipe->rank;
+    if (t->setup.fp8 && is_first_factor(group)) {
+        const char *name = "adapters, compute type";
+        enum dtype type = t->setup.compute;
+        p->a = blocks_tensor(&t->blocks, BLOCKS_WEIGHTS, name, type, p->rank, p->in);
+        p->b = blocks_tensor(&t->blocks, BLOCKS_WEIGHTS, name, type, p->out, p->rank);
+    }
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
         if (!l->a || !p->a.columns)
@@ -150,9 +180,9 @@ static void place_values(struct transformer *t, const struct parameter_group *gr
 {
     struct parameter *p = group->parts[0];
     if (is_adapter(group))
-        place_adapters(t, group->projection);
+        place_adapters(t, group);
     else if (group->projection)
-        place_linears(t, group);
+        place_linears(t, group, NULL);
     else
         p->value = place_aligned(t, group->is_trained ? BLOCKS_TRAINABLES : BLOCKS_WEIGHTS,
                                  group->label, t->setup.compute, group->rows, group->columns);
@@ -206,6 +236,33 @@ static void place_second_moments(struct transformer *t, struct parameter_group *
                                t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), group);
 }
 
+// Cuts the row of all gradients into pieces, and each piece into parts of the ranks; returns how
+// many elements are this rank's.
+static int64_t cut_pieces(struct transformer *t)
+{
+    struct transformer_shard *shard = &t->shard;
+    int64_t end = 0, kept = 0, last = shard->piece_count - 1;
+    for (int64_t i = 0; i <= last; i++)
+        shard->pieces[i].count = 0;
+    for (size_t i = 0; i < t->group_count; i++) {
+        const struct parameter_group *group = &t->groups[i];
+        int64_t index = group->layer >= 0 ? group->layer + 1 : i ? last : 0;
+        int64_t count = tensor_count(group->gradient) + GROUP_ALIGNMENT - 1;
+        shard->pieces[index].count += count / GROUP_ALIGNMENT * GROUP_ALIGNMENT;
+    }
+    for (int64_t i = 0; i <= last; i++) {
+        struct transformer_piece *piece = &shard->pieces[i];
+        piece->first = end;
+        piece->own = group_part_of(piece->count, t->setup.rank, t->setup.ranks);
+        piece->own.first += end;
+        piece->kept = kept;
+        end += piece->count;
+        kept += piece->own.count;
+    }
+    assert(end * dtype_bytes(t->groups[0].gradient.dtype) == t->blocks.used[BLOCKS_GRADIENTS]);
+    return kept;
+}
+
 // This rank's part of the masters, if they are not the weights themselves, and of the moments.
 // While weights are loaded their masters lie in the gradients' memory.
 static void place_shard(struct transformer *t)
@@ -214,10 +271,9 @@ static void place_shard(struct transformer *t)
     enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
     bool separate = has_separate_masters(t, &t->groups[0]);
-    int64_t all = t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type);
-    shard->part = group_part_of(all, t->setup.rank, t->setup.ranks);
-    int64_t count = shard->part.count;
-    assert(t->blocks.used[BLOCKS_TRAINABLES] == all * dtype_bytes(t->setup.compute));
+    int64_t count = cut_pieces(t);
+    assert(t->blocks.used[BLOCKS_TRAINABLES] / dtype_bytes(t->setup.compute) ==
+           t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type));
     if (separate)
         shard->states[TRANSFORMER_MASTER] =
             place_aligned(t, BLOCKS_TRAINABLES, "masters, own part", type, 1, count);
@@ -246,10 +302,47 @@ static void share_with_parts(struct parameter_group *group)
     }
 }
 
+// The linears of the layers one below the other, each layer in the bytes that it is gathered in;
+// returns the bytes of the largest layer.
+static int64_t place_base_linears(struct transformer *t)
+{
+    struct layer_bytes layer = { 0 };
+    int64_t now = -1, most = 0;
+    for (size_t i = 0; i < t->group_count; i++) {
+        const struct parameter_group *group = &t->groups[i];
+        if (!transformer_is_in_base(t, group))
+            continue;
+        if (group->layer != now)
+            layer = (struct layer_bytes){ t->base.gathered[group->layer % 2].at, 0 };
+        now = group->layer;
+        place_linears(t, group, &layer);
+        most = layer.used > most ? layer.used : most;
+    }
+    return most;
+}
+
+// Parts are equal, so that each layer is one all-gather.
+static void place_base(struct transformer *t)
+{
+    struct transformer_base *base = &t->base;
+    *base = (struct transformer_base){ .layers = { -1, -1 }, .held = -1 };
+    int64_t words = place_base_linears(t) / dtype_bytes(DTYPE_F32);
+    int64_t part = group_part_of(words, 0, t->setup.ranks).count;
+    base->own = blocks_tensor(&t->blocks, BLOCKS_WEIGHTS, "linears, own part", DTYPE_F32,
+                              t->decoder->model.layers, part);
+    for (int i = 0; i < 2; i++)
+        base->gathered[i] = blocks_tensor(&t->blocks, BLOCKS_WORKSPACE, "gathered layers",
+                                          DTYPE_F32, 1, part * t->setup.ranks);
+    place_base_linears(t);
+}
+
 static void place_weights(struct transformer *t)
 {
+    if (transformer_shares_base(t))
+        place_base(t);
     for (size_t i = 0; i < t->group_count; i++)
-        place_values(t, &t->groups[i]);
+        if (!transformer_is_in_base(t, &t->groups[i]))
+            place_values(t, &t->groups[i]);
     for (size_t i = 0; i < t->group_count; i++)
         place_masters(t, &t->groups[i]);
     for (size_t i = 0; i < t->group_count; i++)
@@ -500,8 +593,8 @@ static void place_widest(struct transformer *t)
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);
     if (t->setup.fp8)
-        s->input =
-            place_scaled(t, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest.in_or_out);
+        s->input = place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens,
+                                widest.in_or_out);
 }
 
 static void place_batch(struct transformer *t)

@@ -407,6 +407,7 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
     for (int64_t i = 0; i < layers; i++) {
         struct transformer_layer *l = &t->layers[i];
+        transformer_fetch(t, i, i + 1);
         norm(t, "attention_norm", l->attention_norm, first_rows(l->input, n),
              input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n), residual, added);
         run_block(t, batch, l);
@@ -541,12 +542,16 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
                     t->scratch.rows);
     norm_backward(t, "final norm", t->final_norm, dx, none(), dhidden, first_rows(t->last, n),
                   first_rows(t->last_rms, n));
+    transformer_completed(t, t->decoder->model.layers);
     for (int64_t i = t->decoder->model.layers; i-- > 0;) {
+        transformer_fetch(t, i, i - 1);
         recompute(t, batch, &t->layers[i]);
         feed_forward_backward(t, batch, &t->layers[i]);
         attention_backward(t, batch, &t->layers[i]);
+        transformer_completed(t, i);
     }
     transformer_note(t, "embedding", 0);
     if (t->embedding->gradient.at)
         ops(t)->embedding_backward(t->device, t->embedding->gradient, dx, t->scratch.ids);
+    transformer_completed(t, TRANSFORMER_EMBEDDING);
 }

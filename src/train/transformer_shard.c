@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masters and moments that ranks share (ZeRO-1): each keeps and updates one part of all elements.
 //
-//     gradients    │ rank 0 │ rank 1 │ rank 2 │ rank 3 │   reduce-scatter: each sums its own part
-//     moments               │ rank 1 │                     the only part that rank 1 has
-//     weights      │ rank 0 │ rank 1 │ rank 2 │ rank 3 │   all-gather, after the update
+//                  │ embedding │  layer 0  │  layer 1  │ … │
+//     gradients    │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │   reduce-scatter: each rank sums its
+//     parts moments          │ 1 │       │ 1 │       │ 1 │     …     what rank 1 has weights      │
+//     0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │   all-gather, after the update
 //
-// The parts are of the gradients as one row, without regard to where a weight begins. Weights that
-// are saved or loaded pass whole through the gradients' memory, one state after the other: no rank
-// needs more memory for it, and a checkpoint is the same for any number of ranks.
+// The row of all gradients is cut into pieces, and each piece into parts, without regard to where a
+// weight begins. A piece is complete when the last micro-batch's backward pass leaves its layer,
+// and is summed while the pass goes on. Weights that are saved or loaded pass whole through the
+// gradients' memory, one state after the other: no rank needs more memory for it, and a checkpoint
+// is the same for any number of ranks.
 
 #include "train/transformer_internal.h"
 
@@ -22,11 +25,6 @@ struct tensor transformer_values(const struct transformer *t)
 {
     return tensor_of(t->blocks.at[BLOCKS_TRAINABLES], t->setup.compute, 1,
                      transformer_gradients(t).columns);
-}
-
-static struct tensor own_part(const struct transformer *t, struct tensor all)
-{
-    return tensor_columns(all, t->shard.part.first, t->shard.part.count);
 }
 
 struct tensor transformer_state(const struct transformer *t, const struct parameter *p,
@@ -44,24 +42,82 @@ static void copy(struct transformer *t, struct tensor to, struct tensor from)
         t->device->backend->cast(t->device, to, from);
 }
 
+// Copies this rank's parts between a row of all elements and a state.
+static void copy_own(struct transformer *t, struct tensor all, struct tensor state, bool to_state)
+{
+    for (int64_t i = 0; i < t->shard.piece_count; i++) {
+        const struct transformer_piece *piece = &t->shard.pieces[i];
+        struct tensor there = tensor_columns(all, piece->own.first, piece->own.count);
+        struct tensor here = tensor_columns(state, piece->kept, piece->own.count);
+        copy(t, to_state ? here : there, to_state ? there : here);
+    }
+}
+
+static struct tensor of_piece(struct tensor all, const struct transformer_piece *piece)
+{
+    return tensor_columns(all, piece->first, piece->count);
+}
+
+static void gather_pieces(struct transformer *t, struct group *group, struct tensor all)
+{
+    for (int64_t i = 0; i < t->shard.piece_count; i++)
+        group_all_gather(group, of_piece(all, &t->shard.pieces[i]));
+}
+
+void transformer_gather_values(struct transformer *t, struct group *group)
+{
+    if (transformer_is_sharded(t))
+        gather_pieces(t, group, transformer_values(t));
+}
+
 void transformer_gather_state(struct transformer *t, struct group *group,
                               enum transformer_state state)
 {
     struct tensor own = t->shard.states[state], all = transformer_gradients(t);
     if (!transformer_is_sharded(t) || !own.at)
         return;
-    copy(t, own_part(t, all), own);
-    group_all_gather(group, all);
+    copy_own(t, all, own, false);
+    gather_pieces(t, group, all);
 }
 
 void transformer_keep_state(struct transformer *t, enum transformer_state state)
 {
     if (transformer_is_sharded(t) && t->shard.states[state].at)
-        copy(t, t->shard.states[state], own_part(t, transformer_gradients(t)));
+        copy_own(t, transformer_gradients(t), t->shard.states[state], true);
+}
+
+// --- sums over ranks ---------------------------------------------------------
+
+void transformer_reduce_in(struct transformer *t, struct group *group)
+{
+    t->shard.reducing = transformer_is_sharded(t) ? group : NULL;
+}
+
+void transformer_completed(struct transformer *t, int64_t layer)
+{
+    if (t->shard.reducing)
+        group_reduce_scatter(t->shard.reducing,
+                             of_piece(transformer_gradients(t), &t->shard.pieces[layer + 1]));
+}
+
+// A rank without a micro-batch sums the pieces in the order of the others' backward pass.
+void transformer_reduce(struct transformer *t, struct group *group)
+{
+    if (!transformer_is_sharded(t)) {
+        group_all_reduce(group, transformer_gradients(t));
+        return;
+    }
+    if (!t->shard.reducing) {
+        t->shard.reducing = group;
+        for (int64_t layer = t->decoder->model.layers; layer >= TRANSFORMER_EMBEDDING; layer--)
+            transformer_completed(t, layer);
+    }
+    t->shard.reducing = NULL;
 }
 
 void transformer_loaded(struct transformer *t)
 {
+    transformer_hold(t, -1);
     if (!transformer_is_sharded(t))
         return;
     transformer_keep_state(t, TRANSFORMER_MASTER);

@@ -60,18 +60,19 @@ static struct tensor elements(struct tensor row, int64_t first, int64_t count)
     return row.at ? tensor_columns(row, first, count) : row;
 }
 
-// The part of a range that is this rank's. Its elements count from the start of the gradients; the
-// rank's states begin with its part.
+// The part of a range that is this rank's, in one piece. Elements count from the start of the
+// gradients; in the rank's states the piece's begin at `kept`.
 static void update_part(struct transformer *t, const struct update *update,
-                        const struct flat_range *r, uint64_t first_group)
+                        const struct flat_range *r, const struct transformer_piece *piece,
+                        uint64_t first_group)
 {
     const struct transformer_shard *shard = &t->shard;
     struct tensor gradients = transformer_gradients(t), master = shard->states[TRANSFORMER_MASTER];
     int64_t begin = ((char *)r->gradient.at - (char *)gradients.at) / dtype_bytes(gradients.dtype);
-    int64_t from = begin > shard->part.first ? begin : shard->part.first;
-    int64_t part_end = shard->part.first + shard->part.count;
+    int64_t from = begin > piece->own.first ? begin : piece->own.first;
+    int64_t part_end = piece->own.first + piece->own.count;
     int64_t end = begin + r->gradient.columns < part_end ? begin + r->gradient.columns : part_end;
-    int64_t inside = from - shard->part.first, count = end - from;
+    int64_t inside = piece->kept + from - piece->own.first, count = end - from;
     if (count <= 0)
         return;
     struct flat_range own = {
@@ -86,14 +87,17 @@ static void update_part(struct transformer *t, const struct update *update,
     update_range(t, &moved, &own, first_group);
 }
 
-// The weights of the own part; those of the others come by an all-gather.
-static void refresh_part(struct transformer *t)
+// The weights of the own parts; those of the others come by an all-gather.
+static void refresh_parts(struct transformer *t)
 {
     struct tensor master = t->shard.states[TRANSFORMER_MASTER];
-    if (master.at && master.columns)
-        t->device->backend->cast(
-            t->device, elements(transformer_values(t), t->shard.part.first, t->shard.part.count),
-            master);
+    for (int64_t i = 0; master.at && i < t->shard.piece_count; i++) {
+        const struct transformer_piece *piece = &t->shard.pieces[i];
+        if (piece->own.count)
+            t->device->backend->cast(
+                t->device, elements(transformer_values(t), piece->own.first, piece->own.count),
+                elements(master, piece->kept, piece->own.count));
+    }
 }
 
 void transformer_update(struct transformer *t, const struct update *update)
@@ -110,13 +114,13 @@ void transformer_update(struct transformer *t, const struct update *update)
                                     from_first_to_last(first->v, last->v),
                                     from_first_to_last(first->gradient, last->gradient),
                                     first->parts[0]->decays };
-        if (is_sharded)
-            update_part(t, update, &range, i);
-        else
+        if (!is_sharded)
             update_range(t, update, &range, i);
+        for (int64_t piece = 0; is_sharded && piece < t->shard.piece_count; piece++)
+            update_part(t, update, &range, &t->shard.pieces[piece], i);
     }
     if (is_sharded)
-        refresh_part(t);
+        refresh_parts(t);
     else
         transformer_refresh(t);
 }

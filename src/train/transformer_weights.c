@@ -23,8 +23,8 @@ struct parameter *transformer_find(struct transformer *t, const char *name)
 
 // --- where a weight goes -----------------------------------------------------
 
-static const struct parameter_group *group_of(const struct transformer *t,
-                                              const struct parameter *p)
+const struct parameter_group *transformer_group_of(const struct transformer *t,
+                                                   const struct parameter *p)
 {
     for (size_t i = 0; i < t->group_count; i++)
         for (int j = 0; j < t->groups[i].count; j++)
@@ -35,7 +35,7 @@ static const struct parameter_group *group_of(const struct transformer *t,
 
 static bool is_in_fp8(const struct transformer *t, const struct parameter *p)
 {
-    const struct parameter_group *group = t->setup.fp8 ? group_of(t, p) : NULL;
+    const struct parameter_group *group = t->setup.fp8 ? transformer_group_of(t, p) : NULL;
     return group && group->projection && !p->is_adapter;
 }
 
@@ -45,7 +45,7 @@ static struct tensor unpacked_rows(const struct transformer *t, const struct par
 {
     int64_t first = 0;
     if (is_in_fp8(t, p)) {
-        const struct parameter_group *group = group_of(t, p);
+        const struct parameter_group *group = transformer_group_of(t, p);
         for (int i = 0; group->parts[i] != p; i++)
             first += group->parts[i]->value.rows;
     }
@@ -66,13 +66,22 @@ static void pack(struct transformer *t, struct parameter *p)
         ops(t)->quantize(t->device, &p->quantized, unpacked_rows(t, p), t->scratch.logits.at);
         return;
     }
-    const struct parameter_group *group = group_of(t, p);
+    const struct parameter_group *group = transformer_group_of(t, p);
     const struct projection *to = group->projection;
     if (p != group->parts[group->count - 1])
         return; // the other linears of the projection are still to come
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
     ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
     ops(t)->quantize_rows(t->device, to->backward.codes, to->backward.scales, all, true);
+}
+
+// A place that the weight can be set in, if ranks share the base.
+static void hold(struct transformer *t, const struct parameter *p)
+{
+    const struct parameter_group *group =
+        transformer_shares_base(t) ? transformer_group_of(t, p) : NULL;
+    if (group && transformer_is_in_base(t, group))
+        transformer_hold(t, group->layer);
 }
 
 // --- from the host -----------------------------------------------------------
@@ -111,6 +120,7 @@ void transformer_set(struct transformer *t, struct parameter *p, enum storage ty
     int64_t height = room >= columns ? room / columns : 1;
     int64_t width = room >= columns ? columns : room;
     float *converted = direct ? NULL : ARENA_NEW(&scratch, float, height *width);
+    hold(t, p);
     for (int64_t row = 0; row < rows; row += height)
         for (int64_t column = 0; column < columns; column += width) {
             int64_t h = rows - row < height ? rows - row : height;
@@ -135,6 +145,7 @@ bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struc
     if (!q->codes || !nf4->nested || nf4->block != q->block || nf4->nested_block != q->nested_block)
         return false;
     int64_t blocks = nf4_blocks(nf4), nested = (blocks + nf4->nested_block - 1) / nf4->nested_block;
+    hold(t, p);
     ops(t)->upload(t->device, q->codes, nf4->codes, (tensor_count(p->value) + 1) / 2);
     ops(t)->upload(t->device, q->nested_codes, nf4->scales, blocks);
     ops(t)->upload(t->device, q->nested, nf4->nested_scales, 4 * nested);
@@ -193,6 +204,7 @@ static void randomize(struct transformer *t, struct parameter *p, uint64_t seed)
         : p->start == PARAMETER_ONE ? 1
                                     : 0;
     struct tensor to = is_packed(t, p) ? unpacked_rows(t, p) : p->master.at ? p->master : p->value;
+    hold(t, p);
     ops(t)->fill(t->device, to, fills[p->start], scale, key_of(p->name, seed));
     if (is_packed(t, p))
         pack(t, p);
@@ -232,6 +244,8 @@ static void stack_adapters(struct transformer *t, const struct projection *p, st
 
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p)
 {
+    if (p->stacked.at && p->rank && transformer_shares_base(t))
+        stack_adapters(t, p, p->stacked); // what was gathered has none
     if (p->stacked.at || t->setup.fp8)
         return p->stacked;
     struct tensor block =

@@ -2,7 +2,7 @@
 // Any bytes as an adapter: a config up to the first zero byte, then a safetensors file. What is
 // accepted has whole factors of the config's rank.
 
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 #include "test/fuzz/mutate.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "base/half.h"
 #include "test/files.h"
 #include "test/test.h"
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "host/file.h"
 #include "test/files.h"
 #include "test/train/gradient.h"
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 #include "train/transformer_files.h"
 
 #include <string.h>

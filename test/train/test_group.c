@@ -275,11 +275,12 @@ static void reduce_scatter(struct device *device, struct tensor tensor, int64_t 
         group_reduce_scatter(inner, tensor);
 }
 
-static void all_gather(struct device *device, struct tensor tensor, int64_t part)
+static void all_gather(struct device *device, struct tensor tensor, const void *own, int64_t part)
 {
     struct group *inner = &linked_of(device)->inner;
+    int64_t count = group_part(inner, tensor.columns, inner->rank).count;
     if (part == group_part(inner, tensor.columns, 0).count)
-        group_all_gather(inner, tensor);
+        group_all_gather_from(inner, tensor, tensor_of((void *)own, tensor.dtype, 1, count));
 }
 
 static void broadcast(struct device *device, struct tensor tensor, int root)

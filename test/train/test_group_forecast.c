@@ -46,14 +46,15 @@ struct variety {
 };
 
 static struct network_payload forecast(const struct knowledge *k, const struct whole *run,
-                                       const struct variety *v, int size)
+                                       const struct variety *v, int size, int zero,
+                                       double accumulation)
 {
     struct setup known = knowledge_setup(k, "llama-3.1-8b", "native", 1, 24);
     struct recipe recipe = run->tiny->recipe;
     struct layout layout = layout_single();
     struct step step;
     layout.data = size;
-    layout.zero = v->method == RECIPE_FULL; // as the search lays native runs out
+    layout.zero = zero;
     recipe.precision = v->compute == DTYPE_F32 ? RECIPE_FP32 : RECIPE_BF16;
     recipe.states = v->has_bf16_states ? RECIPE_BF16 : RECIPE_FP32;
     recipe.adapter_dtype = RECIPE_BF16;
@@ -63,7 +64,7 @@ static struct network_payload forecast(const struct knowledge *k, const struct w
                                     .layout = &layout,
                                     .stack = known.stack,
                                     .batch = step_batch(1, 24),
-                                    .accumulation = 24.0 / size };
+                                    .accumulation = accumulation / size };
     CHECK(!step_list(&step, &test_arena, &request));
     return network_payload(&step, &request);
 }
@@ -81,7 +82,8 @@ static void check_bytes(const struct knowledge *k, const struct variety *v, int 
         whole_start(run, &counted->devices[i]);
     }
     CHECK(ranks_run(size, run_a_step, counted));
-    struct network_payload payload = forecast(k, counted->runs[0], v, size);
+    int zero = v->method == RECIPE_FULL; // as the search lays native runs out
+    struct network_payload payload = forecast(k, counted->runs[0], v, size, zero, 24);
     double others = size - 1; // all ranks together send n − 1 times the bytes
     int64_t norm = v->method == RECIPE_FULL ? 2 * 8 * (size - 1) : 0; // one number, of all ranks
     CHECK((double)(sent(counted, size, GROUP_ALL_REDUCE) - norm) ==
@@ -92,6 +94,77 @@ static void check_bytes(const struct knowledge *k, const struct variety *v, int 
     for (int i = 0; i < size; i++) {
         whole_finish(counted->runs[i]);
         counted->devices[i].backend->close(&counted->devices[i]);
+    }
+}
+
+// --- a base that ranks share -------------------------------------------------
+
+static const char wide_model[] =
+    "{\"model_type\": \"llama\", \"hidden_size\": 256, \"num_hidden_layers\": 4, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"head_dim\": 64, "
+    "\"intermediate_size\": 512, \"vocab_size\": 64, \"max_position_embeddings\": 64, "
+    "\"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false}";
+
+// The bytes of the second step: the first begins without any layer.
+static bool run_two_steps(struct group *group, void *context)
+{
+    struct counted *counted = context;
+    struct whole *run = counted->runs[group->rank];
+    struct training_report report;
+    run->group = *group;
+    bool good = !group_use(&run->group, run->tiny->transformer.device) &&
+                !training_plan(&run->training) && !training_step(&run->training, &report);
+    struct group_traffic *traffic = counted->traffic[group->rank];
+    memset(run->group.traffic, 0, sizeof run->group.traffic);
+    good = good && !training_step(&run->training, &report);
+    memcpy(traffic, run->group.traffic, sizeof run->group.traffic);
+    return good;
+}
+
+// What the engine sends besides the weights: of a stacked block the columns and rows of adapters,
+// of NF4 a table per linear, and the rounding of places.
+static double besides(const struct transformer *t, double weights)
+{
+    double all = 0;
+    for (int i = 0; i < PROJECTIONS; i++) {
+        const struct projection *p = &t->layers[0].projections[i];
+        if (p->stacked.at)
+            all += (double)tensor_bytes(p->stacked);
+    }
+    return all > 0 ? all / weights : 1;
+}
+
+TEST(network_forecasts_the_bytes_of_a_base_that_ranks_share)
+{
+    static const struct variety varieties[] = { { RECIPE_LORA, DTYPE_F32, false },
+                                                { RECIPE_QLORA, DTYPE_BF16, false } };
+    struct knowledge k = knowledge_open();
+    for (int v = 0; v < 2; v++) {
+        struct counted *counted = ARENA_NEW(&test_arena, struct counted, 1);
+        enum { SIZE = 2 };
+        for (int i = 0; i < SIZE; i++) {
+            struct whole *run = counted->runs[i] =
+                whole_make(varieties[v].method, varieties[v].compute, 1, 4);
+            CHECK(!decoder_read(&run->tiny->decoder, &test_arena, text_of(wide_model), "model"));
+            CHECK(!backend_cpu.open(&counted->devices[i], 0));
+            run->tiny->setup.rank = i;
+            run->tiny->setup.ranks = SIZE;
+            run->tiny->setup.shards_base = true;
+            whole_start(run, &counted->devices[i]);
+        }
+        CHECK(ranks_run(SIZE, run_two_steps, counted));
+        struct network_payload payload = forecast(&k, counted->runs[0], &varieties[v], SIZE, 3, 4);
+        const struct transformer *t = &counted->runs[0]->tiny->transformer;
+        double element = varieties[v].compute == DTYPE_F32 ? 4 : 2;
+        double weights = element * (4 * 256 * 256 + 3 * 256 * 512);
+        double found = (double)sent(counted, SIZE, GROUP_ALL_GATHER) / besides(t, weights);
+        CHECK(fabs(found / ((SIZE - 1) * payload.fetched) - 1) < 0.05);
+        CHECK((double)sent(counted, SIZE, GROUP_ALL_REDUCE) ==
+              2 * (SIZE - 1) * payload.all_reduced);
+        for (int i = 0; i < SIZE; i++) {
+            whole_finish(counted->runs[i]);
+            counted->devices[i].backend->close(&counted->devices[i]);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 #include "test/files.h"
 #include "test/test.h"
 #include "test/train/tiny_model.h"
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 #include "train/merge.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 // is written here. Without it there is nothing to do.
 
 #include "test/test.h"
-#include "train/adapter_file.h"
-#include "train/weights.h"
+#include "train/files/adapter_file.h"
+#include "train/files/weights.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

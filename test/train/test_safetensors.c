@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/files.h"
 #include "test/test.h"
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,87 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs by several ranks, as threads of this process: what they give equals what one rank gives.
 
-#include "test/train/ranks.h"
-#include "test/train/whole.h"
-
-enum { ACCUMULATION = 24 }; // a multiple of every number of ranks
-
-struct crew {
-    struct whole *runs[RANKS_MOST];
-    struct device devices[RANKS_MOST];
-    bool resumes;
-};
-
-static bool run_rank(struct group *group, void *context)
-{
-    struct crew *crew = context;
-    struct whole *run = crew->runs[group->rank];
-    struct arena arena = { 0 };
-    run->group = *group;
-    bool good = !group_use(&run->group, run->tiny->transformer.device) &&
-                !training_plan(&run->training) &&
-                (!crew->resumes || !training_resume(&run->training, &arena)) &&
-                !training_run(&run->training);
-    if (!good)
-        fprintf(stderr, "rank %d: %s\n", group->rank, error_text());
-    arena_release(&arena);
-    return good;
-}
-
-// What the ranks differ in is set by change(), before they are laid out.
-static struct crew *make_crew(int size, int method, enum dtype compute,
-                              void (*change)(struct whole *run, int rank, int size))
-{
-    struct crew *crew = ARENA_NEW(&test_arena, struct crew, 1);
-    for (int i = 0; i < size; i++) {
-        CHECK(!backend_cpu.open(&crew->devices[i], 0));
-        crew->runs[i] = whole_make(method, compute, 1, ACCUMULATION);
-        crew->runs[i]->training.settings.epochs = 2;
-        if (change)
-            change(crew->runs[i], i, size);
-        whole_start(crew->runs[i], &crew->devices[i]);
-    }
-    return crew;
-}
-
-static void finish_crew(struct crew *crew, int size)
-{
-    for (int i = 0; i < size; i++) {
-        whole_finish(crew->runs[i]);
-        crew->devices[i].backend->close(&crew->devices[i]);
-    }
-}
-
-static double farthest(const double *a, const double *b, int64_t count)
-{
-    double worst = 0;
-    for (int64_t i = 0; i < count; i++)
-        worst = fmax(worst, fabs(a[i] - b[i]) / fabs(b[i]));
-    return worst;
-}
+#include "test/train/crew.h"
 
 // Losses and norms of the gradient at every step, ragged last ones among them.
 static void check_equality(int method, enum dtype compute, double band,
                            void (*change)(struct whole *run, int rank, int size))
 {
     static const int sizes[] = { 2, 3, 4, 8 };
-    struct crew *one = make_crew(1, method, compute, change);
-    CHECK(ranks_run(1, run_rank, one));
+    struct crew *one = crew_make(1, method, compute, change);
+    CHECK(ranks_run(1, crew_run_rank, one));
     struct whole *alone = one->runs[0];
     int64_t steps = alone->training.steps;
-    CHECK(steps > 4 && alone->training.epoch_batches % ACCUMULATION);
+    CHECK(steps > 4 && alone->training.epoch_batches % CREW_ACCUMULATION);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct crew *crew = make_crew(sizes[i], method, compute, change);
-        CHECK(ranks_run(sizes[i], run_rank, crew));
+        struct crew *crew = crew_make(sizes[i], method, compute, change);
+        CHECK(ranks_run(sizes[i], crew_run_rank, crew));
         for (int rank = 0; rank < sizes[i]; rank++) {
-            CHECK(farthest(crew->runs[rank]->losses, alone->losses, steps) < band);
-            CHECK(farthest(crew->runs[rank]->norms, alone->norms, steps) < 10 * band);
+            CHECK(crew_farthest(crew->runs[rank]->losses, alone->losses, steps) < band);
+            CHECK(crew_farthest(crew->runs[rank]->norms, alone->norms, steps) < 10 * band);
             CHECK(!memcmp(crew->runs[rank]->losses, crew->runs[0]->losses,
                           sizeof alone->losses)); // the same bits on every rank
         }
-        finish_crew(crew, sizes[i]);
+        crew_finish(crew, sizes[i]);
     }
-    finish_crew(one, 1);
+    crew_finish(one, 1);
 }
 
 TEST(training_lora_by_ranks_equals_one_rank)
@@ -158,7 +101,7 @@ static struct crew *crew_of(const struct kind *kind, bool is_shared, int size)
     variant.is_shared = is_shared;
     variant.has_bf16_states = kind->has_bf16_states;
     variant.is_sgd = kind->is_sgd;
-    return make_crew(size, RECIPE_FULL, kind->compute, vary);
+    return crew_make(size, RECIPE_FULL, kind->compute, vary);
 }
 
 static bool have_same_weights(const struct whole *a, const struct whole *b)
@@ -176,14 +119,14 @@ TEST(training_with_shared_states_gives_the_bits_of_whole_ones)
 {
     for (int i = 0; i < KINDS; i++) {
         struct crew *whole = crew_of(&kinds[i], false, 2), *shared = crew_of(&kinds[i], true, 2);
-        CHECK(ranks_run(2, run_rank, whole) && ranks_run(2, run_rank, shared));
+        CHECK(ranks_run(2, crew_run_rank, whole) && ranks_run(2, crew_run_rank, shared));
         for (int rank = 0; rank < 2; rank++) {
             CHECK(have_same_weights(shared->runs[rank], whole->runs[0]));
             CHECK(!memcmp(shared->runs[rank]->losses, whole->runs[0]->losses,
                           sizeof whole->runs[0]->losses));
         }
-        finish_crew(whole, 2);
-        finish_crew(shared, 2);
+        crew_finish(whole, 2);
+        crew_finish(shared, 2);
     }
 }
 
@@ -196,8 +139,8 @@ TEST(training_with_shared_states_needs_their_part_of_the_memory)
             sum += shared->runs[rank]->tiny->transformer.blocks.bytes[BLOCKS_OPTIMIZER];
         CHECK(all > 0 && sum >= all && (double)sum < 1.1 * (double)all); // gaps between weights
         CHECK(blocks_are_full(&shared->runs[3]->tiny->transformer.blocks));
-        finish_crew(whole, 1);
-        finish_crew(shared, 4);
+        crew_finish(whole, 1);
+        crew_finish(shared, 4);
     }
 }
 
@@ -207,7 +150,7 @@ static struct crew *stopped_crew(const struct kind *kind, int64_t half)
     struct crew *crew = crew_of(kind, true, 3);
     for (int rank = 0; rank < 3; rank++)
         crew->runs[rank]->stop_at = half;
-    CHECK(ranks_run(3, run_rank, crew));
+    CHECK(ranks_run(3, crew_run_rank, crew));
     CHECK(crew->runs[0]->training.is_stopped && crew->runs[0]->training.state.step == half);
     return crew;
 }
@@ -216,7 +159,7 @@ TEST(training_with_shared_states_goes_on_with_any_number_of_ranks)
 {
     for (int i = 0; i < KINDS; i++) {
         struct crew *straight = crew_of(&kinds[i], true, 3);
-        CHECK(ranks_run(3, run_rank, straight));
+        CHECK(ranks_run(3, crew_run_rank, straight));
         int64_t all = straight->runs[0]->training.steps, half = all / 2;
         struct crew *stopped = stopped_crew(&kinds[i], half);
         for (int size = 3; size > 0; size--) {
@@ -228,15 +171,15 @@ TEST(training_with_shared_states_goes_on_with_any_number_of_ranks)
             for (int rank = 0; rank < size; rank++)
                 resumed->runs[rank]->training.out = resumed->runs[0]->folder;
             resumed->resumes = true;
-            CHECK(ranks_run(size, run_rank, resumed));
+            CHECK(ranks_run(size, crew_run_rank, resumed));
             const double *a = resumed->runs[0]->losses, *b = straight->runs[0]->losses;
             double band = kinds[i].compute == DTYPE_BF16 ? 2e-2 : 1e-6;
-            CHECK(a[half - 1] == 0 && farthest(a + half, b + half, all - half) < band);
+            CHECK(a[half - 1] == 0 && crew_farthest(a + half, b + half, all - half) < band);
             CHECK(size < 3 || have_same_weights(resumed->runs[0], straight->runs[0]));
             CHECK(size < 3 || !memcmp(a + half, b + half, (size_t)(all - half) * sizeof *a));
-            finish_crew(resumed, size);
+            crew_finish(resumed, size);
         }
-        finish_crew(stopped, 3);
-        finish_crew(straight, 3);
+        crew_finish(stopped, 3);
+        crew_finish(straight, 3);
     }
 }

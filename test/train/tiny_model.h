@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 extern const char tiny_llama[], tiny_mistral[], tiny_qwen2[], tiny_qwen3[], tiny_mixtral[],
     tiny_qwen3_moe[]; // config.json

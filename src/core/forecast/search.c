@@ -126,7 +126,9 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
         return layout_read(&out->items[0], text_of(space->parallel), gpus);
     out->count = 0;
     int most = (int)space->stack->most_zero;
-    bool full = space->recipe.method == RECIPE_FULL, fsdp = gpus > 1 && most >= 3;
+    bool full = space->recipe.method == RECIPE_FULL;
+    bool fsdp =
+        gpus > 1 && (most >= 3 || (!full && !space->model->experts && space->stack->shares_base));
     if (!full || gpus == 1 || most >= 2) // an engine with stage 1 alone runs full training so
         add_layout(out, space->model, gpus, sharded(0));
     if (gpus > 1 && full && most)

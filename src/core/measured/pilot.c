@@ -104,6 +104,10 @@ static const struct field apart_fields[] = {
     FIELD_AS("saves", pilot, apart.saves, COUNT, "saves that were seen"),
     FIELD_AS("save_seconds", pilot, apart.save_seconds, SECONDS, "of one checkpoint"),
     FIELD_AS("save_bytes", pilot, apart.save_bytes, BYTES, "of one checkpoint"),
+    FIELD_AS("communication_seconds", pilot, apart.communication_seconds, SECONDS,
+             "in collectives of several ranks, per step"),
+    FIELD_AS("waited_seconds", pilot, apart.waited_seconds, SECONDS,
+             "of these, while computation waited; the rest lay under it"),
     { 0 },
 };
 

@@ -67,6 +67,8 @@ struct pilot_apart {
     double evaluation_share;             // of the data, as the plan that is measured has it
     double save_seconds, save_bytes;     // of one checkpoint
     int64_t evaluations, saves;          // seen
+    // Of several ranks: in collectives, per step, and how much of it computation waited for.
+    double communication_seconds, waited_seconds;
 };
 
 // The cost of meeting widths for the first time, told apart from the steady steps.

@@ -83,11 +83,12 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
                               pilot->stalls.save_seconds, pilot->stalls.other_seconds };
     const char *stalled = join_seconds(arena, names, values, 4);
     out_labelled(out, "stalled", stalled ? stalled : "not at all");
-    static const char *const apart_names[] = { "start-up", "optimizer step", "first evaluation",
-                                               "evaluation", "checkpoint" };
+    static const char *const apart_names[] = { "start-up",         "optimizer step",
+                                               "first evaluation", "evaluation",
+                                               "checkpoint",       "between ranks, a step" };
     const struct pilot_apart *a = &pilot->apart;
-    const double apart[] = { a->startup_seconds, a->update_seconds, a->first_evaluation_seconds,
-                             a->evaluation_seconds, a->save_seconds };
+    const double apart[] = { a->startup_seconds,    a->update_seconds, a->first_evaluation_seconds,
+                             a->evaluation_seconds, a->save_seconds,   a->communication_seconds };
     const char *line = join_seconds(arena, apart_names, apart, sizeof apart / sizeof *apart);
     if (line)
         out_labelled(out, "overheads", line);

@@ -46,6 +46,11 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t tensor(int64_t rows, int64_t columns, int64_t element)
 {
     return round_up(rows * columns * element, ALIGNMENT);
@@ -145,8 +150,8 @@ static int64_t adapter_bytes(const struct layout_of *l, const struct product *p,
     return bytes;
 }
 
-// Embedding, head, norms and biases.
-static int64_t other_bytes(const struct layout_of *l, int64_t element)
+// Norms and biases of a layer.
+static int64_t other_layer_bytes(const struct layout_of *l, int64_t element)
 {
     const struct model *m = l->r->model;
     int64_t layer = 2 * placed(l, 1, m->width, element);
@@ -156,29 +161,63 @@ static int64_t other_bytes(const struct layout_of *l, int64_t element)
         for (int i = 0; i < l->products[p].count; i++)
             if (l->products[p].biased[i])
                 layer += placed(l, 1, l->products[p].outs[i], element);
-    int64_t ends = (m->tied_embeddings ? 1 : 2) * placed(l, m->vocabulary, m->width, element);
-    return ends + m->layers * layer + placed(l, 1, m->width, element);
+    return layer;
+}
+
+static int64_t embedding_bytes(const struct layout_of *l, int64_t element)
+{
+    return placed(l, l->r->model->vocabulary, l->r->model->width, element);
+}
+
+// The last norm and the head.
+static int64_t end_bytes(const struct layout_of *l, int64_t element)
+{
+    const struct model *m = l->r->model;
+    return placed(l, 1, m->width, element) + (m->tied_embeddings ? 0 : embedding_bytes(l, element));
+}
+
+// All but the linears of the layers.
+static int64_t other_bytes(const struct layout_of *l, int64_t element)
+{
+    return embedding_bytes(l, element) + l->r->model->layers * other_layer_bytes(l, element) +
+           end_bytes(l, element);
+}
+
+static int64_t trained_layer_bytes(const struct layout_of *l, int64_t element)
+{
+    int64_t layer = l->full ? other_layer_bytes(l, element) : 0;
+    for (int i = 0; i < PRODUCTS; i++) {
+        const struct product *p = &l->products[i];
+        layer += l->full ? placed(l, p->out, p->in, element) : adapter_bytes(l, p, element);
+    }
+    return layer;
 }
 
 // Of everything that is trained, in values of this size.
 static int64_t trained_bytes(const struct layout_of *l, int64_t element)
 {
-    int64_t layer = 0;
-    for (int i = 0; i < PRODUCTS; i++) {
-        const struct product *p = &l->products[i];
-        layer += l->full ? placed(l, p->out, p->in, element) : adapter_bytes(l, p, element);
-    }
-    return l->r->model->layers * layer + (l->full ? other_bytes(l, element) : 0);
+    int64_t ends = l->full ? embedding_bytes(l, element) + end_bytes(l, element) : 0;
+    return l->r->model->layers * trained_layer_bytes(l, element) + ends;
 }
 
-// A rank's part of what all of them share, or all.
+// Elements of a piece of the gradients that the first rank keeps; no other keeps more.
+static int64_t part_of(const struct layout_of *l, int64_t bytes)
+{
+    int64_t all = bytes / l->state;
+    int64_t each = (all + l->r->layout->data - 1) / l->r->layout->data;
+    return smaller(round_up(each, PART_ALIGNMENT), all);
+}
+
+// A rank's part of what all of them share, or all. Each layer is a piece that is cut into parts,
+// and what lies before and after the layers.
 static int64_t state_bytes(const struct layout_of *l)
 {
     if (!l->sharded)
         return trained_bytes(l, l->state);
-    int64_t all = trained_bytes(l, l->state) / l->state;
-    int64_t each = (all + l->r->layout->data - 1) / l->r->layout->data;
-    return tensor(1, round_up(each, PART_ALIGNMENT), l->state);
+    int64_t kept = part_of(l, embedding_bytes(l, l->state)) +
+                   l->r->model->layers * part_of(l, trained_layer_bytes(l, l->state)) +
+                   part_of(l, end_bytes(l, l->state));
+    return tensor(1, kept, l->state);
 }
 
 static void count_weights(struct engine_bytes *out, const struct layout_of *l)

@@ -30,6 +30,7 @@
 #include "base/attention_workspace.h"
 #include "core/step/engine.h"
 #include "core/step/moe.h"
+#include "core/step/shared_base.h"
 
 #include <assert.h>
 #include <math.h>
@@ -89,6 +90,13 @@ static bool is_deepspeed(const struct stack *stack)
     return stack->copies_weights && stack->zero == 0;
 }
 
+// The stage of ZeRO that weights, gradients and states are held under; a shared base is counted
+// apart.
+static int zero_of(const struct step_request *r)
+{
+    return shared_base(r) ? 0 : r->layout->zero;
+}
+
 // Bytes of the embedding and of a head of its own, which FSDP gathers for the whole step.
 static double end_weights(const struct step_request *r)
 {
@@ -102,7 +110,9 @@ static double end_weights(const struct step_request *r)
 // frees none of the last 1e9 weights.
 static double gathered(const struct step *step, const struct step_request *r, double layers)
 {
-    if (r->layout->zero != 3 || layout_shards(r->layout) == 1)
+    if (shared_base(r))
+        return 2 * shared_base_weights(r) * shared_base_bytes(r);
+    if (zero_of(r) != 3 || layout_shards(r->layout) == 1)
         return 0;
     double largest = step->largest_layer_weights;
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
@@ -117,14 +127,13 @@ static double gathered(const struct step *step, const struct step_request *r, do
 static double held_gradients(const struct step *step, const struct step_request *r, double trained,
                              double experts, double frozen)
 {
-    double shards = r->layout->zero >= 2 ? (double)layout_shards(r->layout) : 1;
+    double shards = zero_of(r) >= 2 ? (double)layout_shards(r->layout) : 1;
     int held = r->stack->held_gradients;
     if (r->recipe->optimizer_in_backward) { // one weight's at a time: a layer's, or the embedding
         double embedding = (double)(r->model->vocabulary * r->model->width);
         return fmin(trained, fmax(step->largest_layer_weights, embedding)) / shards;
     }
-    if (r->layout->zero == 3 && shards > 1 && r->accumulation > 1 && held &&
-        !r->layout->sync_each_batch)
+    if (zero_of(r) == 3 && shards > 1 && r->accumulation > 1 && held && !r->layout->sync_each_batch)
         return trained + (held == STACK_GRADIENTS_FLAT ? frozen : 0);
     return moe_held(trained, experts, shards, r->layout);
 }
@@ -134,8 +143,8 @@ static void plan_states(double *parts, const struct step *step, const struct ste
 {
     struct rates rate = rates_of(r);
     double shards = (double)layout_shards(r->layout);
-    double of_weights = r->layout->zero >= 3 ? shards : 1;
-    double of_states = r->layout->zero >= 1 ? shards : 1;
+    double of_weights = zero_of(r) >= 3 ? shards : 1;
+    double of_states = zero_of(r) >= 1 ? shards : 1;
     bool full = r->recipe->method == RECIPE_FULL;
     bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
     bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
@@ -152,6 +161,9 @@ static void plan_states(double *parts, const struct step *step, const struct ste
     parts[MEMORY_QUANTIZED] +=
         moe_held(step->quantized_weights, step->expert_quantized_weights, of_weights, r->layout) /
         stages * recipe_weight_bytes(r->recipe);
+    if (shared_base(r))
+        parts[r->recipe->method == RECIPE_QLORA ? MEMORY_QUANTIZED : MEMORY_WEIGHTS] -=
+            step->layers * shared_base_weights(r) * shared_base_bytes(r) * (1 - 1 / shards);
     parts[MEMORY_GRADIENTS] +=
         rate.gradient * held_gradients(step, r, trained, experts, step->frozen_weights / stages);
     parts[MEMORY_OPTIMIZER] +=
@@ -163,7 +175,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             moe_held(trained + step->frozen_weights / stages,
                      experts + step->expert_frozen_weights / stages, of_weights, r->layout) *
             (r->recipe->precision == RECIPE_FP32 ? 4 : 2) * copies;
-    if (r->layout->data > 1 && r->layout->zero == 0)
+    if (r->layout->data > 1 && zero_of(r) == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
     if (full && is_deepspeed(r->stack))
         parts[MEMORY_BUFFERS] += 2 * fmin(deepspeed_bucket, trained) * rate.gradient;
@@ -176,7 +188,7 @@ static double offload(double *parts, const struct step_request *r)
     if (r->layout->offload_optimizer || recipe_is_paged(r->recipe)) {
         host += parts[MEMORY_OPTIMIZER];
         parts[MEMORY_OPTIMIZER] = 0;
-        if (r->layout->offload_optimizer && r->layout->zero >= 2) {
+        if (r->layout->offload_optimizer && zero_of(r) >= 2) {
             host += parts[MEMORY_GRADIENTS];
             parts[MEMORY_GRADIENTS] *= offloaded_gradients;
         }
@@ -244,8 +256,7 @@ static double sum(const double *parts)
 static double update_copies(const struct step *step, const struct step_request *r)
 {
     struct rates rate = rates_of(r);
-    double weights =
-        step->trained_weights / (r->layout->zero ? (double)layout_shards(r->layout) : 1);
+    double weights = step->trained_weights / (zero_of(r) ? (double)layout_shards(r->layout) : 1);
     if (r->recipe->optimizer_in_backward)
         return 0;
     bool widens = rate.copy && rate.gradient < 4 && !r->stack->fp8_weights;
@@ -255,7 +266,7 @@ static double update_copies(const struct step *step, const struct step_request *
 // Bytes of gradients in the update: each GPU has its shard, however many it held before.
 static double reduced_gradients(const struct step *step, const struct step_request *r, double held)
 {
-    double shards = r->layout->zero >= 2 ? (double)layout_shards(r->layout) : 1;
+    double shards = zero_of(r) >= 2 ? (double)layout_shards(r->layout) : 1;
     return fmin(held, rates_of(r).gradient * step->trained_weights / shards);
 }
 
@@ -266,7 +277,7 @@ static double reduced_gradients(const struct step *step, const struct step_reque
 static double last_activations(const struct step *step, const struct step_request *r,
                                double activations)
 {
-    bool gathers = r->layout->zero == 3 && layout_shards(r->layout) > 1;
+    bool gathers = zero_of(r) == 3 && layout_shards(r->layout) > 1;
     if (gathers && !is_deepspeed(r->stack) && r->stack->reentrant &&
         r->recipe->method != RECIPE_FULL && r->recipe->checkpointing == RECIPE_RECOMPUTE)
         return 2 * (activations - step->head_kept_bytes);
@@ -311,7 +322,7 @@ static const char *take_peak(double *parts, const struct step *step, const struc
         { .name = "update",
           .temporaries = update_copies(step, r),
           .gradients = reduced_gradients(step, r, gradients),
-          .gathered = is_deepspeed(r->stack) ? gathered(step, r, 0) : 0 },
+          .gathered = is_deepspeed(r->stack) || shared_base(r) ? gathered(step, r, 0) : 0 },
     };
     const struct moment *peak = &moments[0];
     for (size_t i = 1; i < sizeof moments / sizeof *moments; i++)
@@ -382,7 +393,7 @@ static double slack(const double *parts, const struct step *step, const struct s
 static double fragmented(const struct memory *memory, const struct step_request *r, bool varied)
 {
     double lost = (varied ? lost_varied : lost_share) * memory->allocated_bytes;
-    bool gathers = r->layout->zero == 3 && layout_shards(r->layout) > 1;
+    bool gathers = zero_of(r) == 3 && layout_shards(r->layout) > 1;
     return gathers ? fmax(lost, lost_gathering * dynamic_bytes(memory->parts)) : lost;
 }
 

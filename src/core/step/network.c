@@ -26,6 +26,7 @@
 #include "core/step/network.h"
 
 #include "core/step/moe.h"
+#include "core/step/shared_base.h"
 
 #include <math.h>
 #include <string.h>
@@ -138,6 +139,9 @@ static double gather_seconds(const struct step *step, const struct step_request 
     double experts = read_bytes(r, step->expert_trained_weights, step->expert_frozen_weights,
                                 step->expert_quantized_weights);
     double stride = (double)r->layout->tensor;
+    if (shared_base(r))
+        return hierarchical(shared_base_gathered_bytes(step, r), (double)layout_shards(r->layout),
+                            stride, 1, links);
     return hierarchical(weights_gather(step, r) - experts, (double)layout_shards(r->layout), stride,
                         1, links) +
            hierarchical(experts, moe_shards(r->layout), stride * (double)r->layout->expert, 1,
@@ -189,8 +193,9 @@ static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
     double updates = step_updates(r);
-    return r->layout->zero >= 2 && sharded ? fmax(updates, step_rounds(r) * r->accumulation)
-                                           : updates;
+    return r->layout->zero >= 2 && sharded && !shared_base(r)
+               ? fmax(updates, step_rounds(r) * r->accumulation)
+               : updates;
 }
 
 // Sharded states: gradients are scattered, and weights gathered after the update, in their own type
@@ -201,6 +206,10 @@ struct network_payload network_payload(const struct step *step, const struct ste
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
     if (r->layout->data * r->layout->context <= 1)
         return (struct network_payload){ 0 };
+    if (shared_base(r))
+        return (struct network_payload){ .all_reduced = gradients,
+                                         .fetched = 2 * step_rounds(r) * r->accumulation *
+                                                    shared_base_gathered_bytes(step, r) };
     if (!r->layout->zero)
         return (struct network_payload){ .all_reduced = gradients };
     double weights = r->stack->exact_gradients ? shared_weights(step, r) * element : gradients;
@@ -245,6 +254,8 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     passes += r->passes.reference + r->passes.policy + r->passes.reward + critic;
     // The list's weights are the critic's too, and a pass gathers those of one model.
     double gathers = passes / (1 + r->passes.critic);
+    if (shared_base(r))
+        gathers -= recomputes; // from the layer that the backward pass has gathered
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
     // bytes as gathers and scatters.
@@ -271,7 +282,8 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     out.reductions = reductions(r);
     struct network_payload payload = network_payload(step, r);
     double updates = step_updates(r);
-    if (layout->zero <= 2) // states that are sharded: a scatter of gradients, a gather of weights
+    if (layout->zero <= 2 ||
+        shared_base(r)) // states that are sharded: a scatter of gradients, a gather of weights
         out.per_step = updates * hierarchical(payload.all_reduced, data, stride, 2, links) +
                        out.reductions * hierarchical(payload.scattered / out.reductions, data,
                                                      stride, 1, links) +

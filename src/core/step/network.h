@@ -32,10 +32,11 @@ struct network_seconds {
 
 // The bytes of gradients and weights that data parallelism moves in one optimizer step, as the
 // sizes of what is summed or gathered. Around a ring of n GPUs each sends (n − 1)/n of them, and of
-// what is all-reduced twice that. ZeRO-3 gathers weights in every pass besides, which is not
-// counted here.
+// what is all-reduced twice that. ZeRO-3 gathers weights in every pass besides, which is counted
+// here only where GPUs share a frozen base (shared_base.h).
 struct network_payload {
     double all_reduced, scattered, gathered;
+    double fetched; // of a shared base, in all passes of the step
 };
 struct network_payload network_payload(const struct step *step, const struct step_request *request);
 

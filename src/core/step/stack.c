@@ -68,6 +68,7 @@ const struct field stack_fields[] = {
     FIELD(stack, attention_workspace, FLAG, "reserves a workspace for attention's backward pass"),
     FIELD(stack, zero, COUNT, "stage of ZeRO under plain data parallelism"),
     FIELD(stack, most_zero, COUNT, "the highest stage of ZeRO that it offers"),
+    FIELD(stack, shares_base, FLAG, "under stage 3 shares the frozen base of adapters alone"),
     FIELD(stack, exact_gradients, FLAG, "sums gradients in fp32, unless full with bf16 states"),
     FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),

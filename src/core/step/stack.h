@@ -80,6 +80,7 @@ struct stack {
     bool attention_workspace;  // reserves base/attention_workspace.h for attention's backward pass
     int64_t zero;              // stage of ZeRO that plain data parallelism runs under
     int64_t most_zero;         // the highest stage that it offers
+    bool shares_base;          // under stage 3, GPUs share the frozen base of adapters alone
     bool exact_gradients;      // sums gradients in fp32, unless full training has bf16 states
     bool stops_early;          // recomputation leaves out a layer's last product
     bool selective;            // it can recompute norms and activation functions alone

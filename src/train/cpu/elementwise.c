@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 void cpu_zero(struct device *device, struct tensor out)
 {
@@ -18,6 +19,13 @@ void cpu_zero(struct device *device, struct tensor out)
                (size_t)(out.columns * dtype_bytes(out.dtype)));
 }
 
+static void copy_bits(struct tensor out, struct tensor in, struct cpu_piece at)
+{
+    int64_t size = dtype_bytes(in.dtype);
+    memmove((char *)out.at + (at.row * out.stride + at.column) * size,
+            (char *)in.at + (at.row * in.stride + at.column) * size, (size_t)(at.count * size));
+}
+
 void cpu_cast(struct device *device, struct tensor out, struct tensor in)
 {
     (void)device;
@@ -26,6 +34,10 @@ void cpu_cast(struct device *device, struct tensor out, struct tensor in)
     for (int64_t i = 0; i < cpu_pieces(in); i++) {
         struct cpu_piece at = cpu_piece(in, i);
         double x[TENSOR_CHUNK];
+        if (in.dtype == out.dtype) { // any bits, also those that are no number
+            copy_bits(out, in, at);
+            continue;
+        }
         tensor_load(x, in, at.row, at.column, at.count);
         tensor_store(out, at.row, at.column, x, at.count);
     }

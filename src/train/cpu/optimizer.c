@@ -110,7 +110,7 @@ void cpu_sum_squares(struct device *device, struct tensor sum, struct tensor in)
     }
     for (int slice = 0; slice < SLICES; slice++)
         total += sums[slice];
-    *(double *)sum.at = total;
+    *(double *)sum.at += total;
 }
 
 void cpu_sum(struct device *device, struct tensor sum, struct tensor in)

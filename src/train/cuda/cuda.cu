@@ -335,6 +335,7 @@ const struct backend backend_cuda = {
     .all_gather = cuda_all_gather,
     .broadcast = cuda_broadcast,
     .group_wait = cuda_group_wait,
+    .group_seconds = cuda_group_seconds,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct backend *gpuhours_cuda(int version)

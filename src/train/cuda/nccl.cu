@@ -8,6 +8,8 @@
 //     compute  ──▶ backward ─┬─▶ …                  ─┬─▶ optimizer
 //     group                  └─▶ reduce, gather ─────┘ group_wait()
 //
+// Events on both streams time the collectives, and how long computation waited for them.
+//
 // The few declarations of NCCL that are used stand here; its ABI keeps them since version 2.10.
 // Where nccl.h is installed, the build compares.
 
@@ -48,12 +50,19 @@ static struct nccl {
     int (*reduce)(const void *, void *, size_t, int, int, int, nccl_comm, cudaStream_t);
 } nccl;
 
+// Stretches of a stream, each between two events.
+struct spans {
+    cudaEvent_t (*ends)[2];
+    int count, room;
+};
+
 struct cuda_group {
     nccl_comm comm;
     cudaStream_t stream;
     cudaEvent_t before, after; // of the compute stream; of this one
     int rank, size;
     bool is_used; // since the last group_wait()
+    struct spans collectives, waits;
 };
 
 // --- loading -----------------------------------------------------------------
@@ -105,6 +114,75 @@ enum err cuda_group_id(struct device *device, struct group_id *out)
     return status ? fail(ERR_UNAVAILABLE, "NCCL: %s", nccl.explain(status)) : OK;
 }
 
+// --- timing ------------------------------------------------------------------
+
+enum { SPANS_MOST = 1 << 16 }; // beyond that, nothing is timed until cuda_group_seconds()
+
+static bool make_span(struct spans *spans)
+{
+    if (spans->count < spans->room)
+        return true;
+    if (spans->room == SPANS_MOST)
+        return false;
+    int room = spans->room ? 2 * spans->room : 64;
+    void *ends = realloc(spans->ends, (size_t)room * sizeof *spans->ends);
+    if (!ends)
+        return false;
+    spans->ends = (cudaEvent_t(*)[2])ends;
+    for (; spans->room < room; spans->room++)
+        if (cudaEventCreate(&spans->ends[spans->room][0]) != cudaSuccess ||
+            cudaEventCreate(&spans->ends[spans->room][1]) != cudaSuccess)
+            break;
+    return spans->count < spans->room;
+}
+
+static void begin_span(struct spans *spans, cudaStream_t stream)
+{
+    if (make_span(spans))
+        cudaEventRecord(spans->ends[spans->count][0], stream);
+}
+
+static void end_span(struct spans *spans, cudaStream_t stream)
+{
+    if (spans->count < spans->room)
+        cudaEventRecord(spans->ends[spans->count++][1], stream);
+}
+
+static double seconds_of(struct spans *spans)
+{
+    double sum = 0;
+    for (int i = 0; i < spans->count; i++) {
+        float milliseconds = 0;
+        if (cudaEventElapsedTime(&milliseconds, spans->ends[i][0], spans->ends[i][1]) ==
+            cudaSuccess)
+            sum += milliseconds / 1e3;
+    }
+    spans->count = 0;
+    return sum;
+}
+
+static void release_spans(struct spans *spans)
+{
+    for (int i = 0; i < spans->room; i++)
+        for (int end = 0; end < 2; end++)
+            cudaEventDestroy(spans->ends[i][end]);
+    free(spans->ends);
+}
+
+struct group_seconds cuda_group_seconds(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_group *group = cuda->group;
+    struct group_seconds seconds = { 0, 0 };
+    if (!group || cuda->err ||
+        !cuda_check(cuda, cudaStreamSynchronize(group->stream), "a collective") ||
+        !cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "an operation"))
+        return seconds;
+    seconds.all = seconds_of(&group->collectives);
+    seconds.waited = seconds_of(&group->waits);
+    return seconds;
+}
+
 // --- opening -----------------------------------------------------------------
 
 void cuda_group_close(struct device *device)
@@ -117,6 +195,8 @@ void cuda_group_close(struct device *device)
         cudaStreamSynchronize(group->stream);
     if (group->comm)
         nccl.destroy(group->comm);
+    release_spans(&group->collectives);
+    release_spans(&group->waits);
     if (group->before)
         cudaEventDestroy(group->before);
     if (group->after)
@@ -170,11 +250,13 @@ static struct cuda_group *begin(struct cuda *cuda)
         !cuda_check(cuda, cudaStreamWaitEvent(group->stream, group->before, 0), "a stream"))
         return NULL;
     group->is_used = true;
+    begin_span(&group->collectives, group->stream);
     return group;
 }
 
-static void check(struct cuda *cuda, int status, const char *what)
+static void end(struct cuda *cuda, int status, const char *what)
 {
+    end_span(&cuda->group->collectives, cuda->group->stream);
     if (status)
         cuda_fail(cuda, ERR_UNAVAILABLE, "NCCL: %s failed: %s; NCCL_DEBUG=WARN says more", what,
                   nccl.explain(status));
@@ -184,10 +266,10 @@ void cuda_all_reduce(struct device *device, struct tensor t)
 {
     struct cuda_group *group = begin(cuda_of(device));
     if (group)
-        check(cuda_of(device),
-              nccl.all_reduce(t.at, t.at, (size_t)t.columns, type_of(t.dtype), NCCL_SUM,
-                              group->comm, group->stream),
-              "all-reduce");
+        end(cuda_of(device),
+            nccl.all_reduce(t.at, t.at, (size_t)t.columns, type_of(t.dtype), NCCL_SUM, group->comm,
+                            group->stream),
+            "all-reduce");
 }
 
 static int64_t part_count(int64_t elements, int64_t part, int rank)
@@ -211,10 +293,10 @@ void cuda_reduce_scatter(struct device *device, struct tensor t, int64_t part)
     if (!group)
         return;
     if (part * group->size == t.columns) {
-        check(cuda,
-              nccl.reduce_scatter(t.at, part_at(t, part, group->rank), (size_t)part, type, NCCL_SUM,
-                                  group->comm, group->stream),
-              "reduce-scatter");
+        end(cuda,
+            nccl.reduce_scatter(t.at, part_at(t, part, group->rank), (size_t)part, type, NCCL_SUM,
+                                group->comm, group->stream),
+            "reduce-scatter");
         return;
     }
     int status = nccl.begin();
@@ -224,10 +306,10 @@ void cuda_reduce_scatter(struct device *device, struct tensor t, int64_t part)
                                  (size_t)part_count(t.columns, part, rank), type, NCCL_SUM, rank,
                                  group->comm, group->stream);
     int ended = nccl.end();
-    check(cuda, status ? status : ended, "reduce-scatter");
+    end(cuda, status ? status : ended, "reduce-scatter");
 }
 
-void cuda_all_gather(struct device *device, struct tensor t, int64_t part)
+void cuda_all_gather(struct device *device, struct tensor t, const void *own, int64_t part)
 {
     struct cuda *cuda = cuda_of(device);
     struct cuda_group *group = begin(cuda);
@@ -235,30 +317,28 @@ void cuda_all_gather(struct device *device, struct tensor t, int64_t part)
     if (!group)
         return;
     if (part * group->size == t.columns) {
-        check(cuda,
-              nccl.all_gather(part_at(t, part, group->rank), t.at, (size_t)part, type, group->comm,
-                              group->stream),
-              "all-gather");
+        end(cuda, nccl.all_gather(own, t.at, (size_t)part, type, group->comm, group->stream),
+            "all-gather");
         return;
     }
     int status = nccl.begin();
     for (int rank = 0; rank < group->size && !status; rank++)
         if (part_count(t.columns, part, rank))
-            status = nccl.broadcast(part_at(t, part, rank), part_at(t, part, rank),
-                                    (size_t)part_count(t.columns, part, rank), type, rank,
-                                    group->comm, group->stream);
+            status = nccl.broadcast(
+                rank == group->rank ? own : part_at(t, part, rank), part_at(t, part, rank),
+                (size_t)part_count(t.columns, part, rank), type, rank, group->comm, group->stream);
     int ended = nccl.end();
-    check(cuda, status ? status : ended, "all-gather");
+    end(cuda, status ? status : ended, "all-gather");
 }
 
 void cuda_broadcast(struct device *device, struct tensor t, int root)
 {
     struct cuda_group *group = begin(cuda_of(device));
     if (group)
-        check(cuda_of(device),
-              nccl.broadcast(t.at, t.at, (size_t)t.columns, type_of(t.dtype), root, group->comm,
-                             group->stream),
-              "broadcast");
+        end(cuda_of(device),
+            nccl.broadcast(t.at, t.at, (size_t)t.columns, type_of(t.dtype), root, group->comm,
+                           group->stream),
+            "broadcast");
 }
 
 void cuda_group_wait(struct device *device)
@@ -268,6 +348,8 @@ void cuda_group_wait(struct device *device)
     if (!group || !group->is_used)
         return;
     group->is_used = false;
+    begin_span(&group->waits, cuda->stream);
     cuda_check(cuda, cudaEventRecord(group->after, group->stream), "an event");
     cuda_check(cuda, cudaStreamWaitEvent(cuda->stream, group->after, 0), "a stream");
+    end_span(&group->waits, cuda->stream);
 }

@@ -84,6 +84,7 @@ enum err cuda_group_open(struct device *, const struct group_id *, int rank, int
 void cuda_group_close(struct device *);
 void cuda_all_reduce(struct device *, struct tensor);
 void cuda_reduce_scatter(struct device *, struct tensor, int64_t part);
-void cuda_all_gather(struct device *, struct tensor, int64_t part);
+void cuda_all_gather(struct device *, struct tensor, const void *own, int64_t part);
 void cuda_broadcast(struct device *, struct tensor, int root);
 void cuda_group_wait(struct device *);
+struct group_seconds cuda_group_seconds(struct device *);

@@ -228,17 +228,17 @@ __global__ void sum_kernel(double *partials, const T *in, int64_t rows, int64_t 
         partials[blockIdx.x] = sum;
 }
 
-static __global__ void sum_finish_kernel(double *out, const double *partials, int count, bool add)
+static __global__ void sum_finish_kernel(double *out, const double *partials, int count)
 {
     double sum = 0;
     for (int i = threadIdx.x; i < count; i += THREADS)
         sum += partials[i];
     sum = block_sum(sum);
     if (!threadIdx.x)
-        *out = add ? *out + sum : sum;
+        *out += sum;
 }
 
-static void sum_up(struct cuda *cuda, struct tensor out, struct tensor in, bool squared, bool add)
+static void sum_up(struct cuda *cuda, struct tensor out, struct tensor in, bool squared)
 {
     if (cuda->err)
         return;
@@ -259,18 +259,18 @@ static void sum_up(struct cuda *cuda, struct tensor out, struct tensor in, bool 
         launch(double());
     else
         with_type(cuda, in.dtype, launch);
-    sum_finish_kernel<<<1, THREADS, 0, cuda->stream>>>((double *)out.at, partials, blocks, add);
+    sum_finish_kernel<<<1, THREADS, 0, cuda->stream>>>((double *)out.at, partials, blocks);
     cuda_launched(cuda, "sum");
 }
 
 void cuda_sum(struct device *device, struct tensor sum, struct tensor in)
 {
-    sum_up(cuda_of(device), sum, in, false, true);
+    sum_up(cuda_of(device), sum, in, false);
 }
 
 void cuda_sum_squares(struct device *device, struct tensor sum, struct tensor in)
 {
-    sum_up(cuda_of(device), sum, in, true, false);
+    sum_up(cuda_of(device), sum, in, true);
 }
 
 static __global__ void clip_kernel(double *scale, const double *squared_norm, double limit)

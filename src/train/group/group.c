@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/half.h"
+#include "host/clock.h"
 #include "train/group/group_place.h"
 
 #include <assert.h>
@@ -84,7 +85,9 @@ enum err group_use(struct group *group, struct device *device)
     }
     for (size_t i = 0; i < sizeof id.bytes; i++)
         id.bytes[i] = (char)(unsigned char)numbers[i];
+    int64_t used = backend->used_bytes(device);
     TRY(backend->group_open(device, &id, group->rank, group->size));
+    device->overhead_bytes += backend->used_bytes(device) - used;
     group->is_on_device = true;
     return OK;
 }
@@ -188,6 +191,7 @@ enum { STAGED = 1 << 20 }; // elements of each part that pass through the host a
 
 struct collective {
     bool reduces, gathers;
+    const char *own; // this rank's part, if it lies elsewhere
 };
 
 // The same window of every part: as it lies in the host's memory, or staged there.
@@ -204,8 +208,11 @@ static enum err run_window(struct group *group, struct tensor tensor, struct col
         from[i] = (char *)tensor.at + (part.first + first) * element;
         slices[i] = (struct slice){ stage ? stage + i * most * element : from[i],
                                     within(part.count, first, most) };
+        const char *source = what.own && i == group->rank ? what.own + first * element : from[i];
         if (stage && (what.reduces || i == group->rank))
-            device->backend->download(device, slices[i].at, from[i], slices[i].count * element);
+            device->backend->download(device, slices[i].at, source, slices[i].count * element);
+        else if (source != from[i])
+            memcpy(from[i], source, (size_t)(slices[i].count * element));
     }
     enum err err = what.reduces ? reduce_slices(group, slices, tensor.dtype) : OK;
     if (!err && what.gathers)
@@ -276,6 +283,22 @@ static void keep(struct group *group, enum err err)
     snprintf(group->problem, sizeof group->problem, "%s", error_text());
 }
 
+// Through the host, computation waits for all of a collective.
+static void run_timed(struct group *group, struct tensor tensor, struct collective what)
+{
+    double began = clock_seconds();
+    keep(group, run_in_host(group, tensor, what));
+    group->seconds.all += clock_seconds() - began;
+    group->seconds.waited = group->seconds.all;
+}
+
+struct group_seconds group_seconds(struct group *group)
+{
+    struct group_seconds seconds = group->seconds;
+    group->seconds = (struct group_seconds){ 0 };
+    return group->is_on_device ? group->device->backend->group_seconds(group->device) : seconds;
+}
+
 // What a ring would send; NCCL chooses its own way.
 static void count(struct group *group, struct tensor tensor, int rounds)
 {
@@ -289,7 +312,7 @@ void group_all_reduce(struct group *group, struct tensor tensor)
     if (!begin(group, &tensor, GROUP_ALL_REDUCE))
         return;
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ true, true }));
+        return run_timed(group, tensor, (struct collective){ true, true, NULL });
     count(group, tensor, 2);
     group->device->backend->all_reduce(group->device, tensor);
 }
@@ -299,7 +322,7 @@ void group_reduce_scatter(struct group *group, struct tensor tensor)
     if (!begin(group, &tensor, GROUP_REDUCE_SCATTER))
         return;
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ true, false }));
+        return run_timed(group, tensor, (struct collective){ true, false, NULL });
     count(group, tensor, 1);
     group->device->backend->reduce_scatter(group->device, tensor,
                                            group_part(group, tensor.columns, 0).count);
@@ -307,12 +330,20 @@ void group_reduce_scatter(struct group *group, struct tensor tensor)
 
 void group_all_gather(struct group *group, struct tensor tensor)
 {
+    struct tensor all = tensor_flat(tensor);
+    struct group_part own = group_part(group, all.columns, group->rank);
+    group_all_gather_from(group, tensor, tensor_columns(all, own.first, own.count));
+}
+
+void group_all_gather_from(struct group *group, struct tensor tensor, struct tensor own)
+{
     if (!begin(group, &tensor, GROUP_ALL_GATHER))
         return;
+    assert(own.columns == group_part(group, tensor.columns, group->rank).count);
     if (!group->is_on_device)
-        return keep(group, run_in_host(group, tensor, (struct collective){ false, true }));
+        return run_timed(group, tensor, (struct collective){ false, true, own.at });
     count(group, tensor, 1);
-    group->device->backend->all_gather(group->device, tensor,
+    group->device->backend->all_gather(group->device, tensor, own.at,
                                        group_part(group, tensor.columns, 0).count);
 }
 
@@ -327,10 +358,15 @@ void group_broadcast(struct group *group, struct tensor tensor, int root)
     group->device->backend->broadcast(group->device, tensor, root);
 }
 
-enum err group_wait(struct group *group)
+void group_order(struct group *group)
 {
     if (group->is_on_device)
         group->device->backend->group_wait(group->device);
+}
+
+enum err group_wait(struct group *group)
+{
+    group_order(group);
     enum err err = group->err;
     group->err = OK;
     return err ? fail(err, "%s", group->problem) : OK;

@@ -50,7 +50,8 @@ struct group {
     struct group_traffic {
         int64_t calls, bytes; // bytes that this rank sent
     } traffic[GROUP_OPERATIONS];
-    enum err err; // of a tensor's collective, until group_wait() returns it
+    struct group_seconds seconds; // of collectives through the host, until group_seconds()
+    enum err err;                 // of a tensor's collective, until group_wait() returns it
     char problem[256];
 };
 
@@ -82,8 +83,15 @@ struct group_part group_part_of(int64_t elements, int rank, int size); // withou
 void group_all_reduce(struct group *group, struct tensor tensor);
 void group_reduce_scatter(struct group *group, struct tensor tensor); // sums the rank's own part
 void group_all_gather(struct group *group, struct tensor tensor);     // spreads each rank's part
+// The same from parts that lie elsewhere; this rank's is `own`.
+void group_all_gather_from(struct group *group, struct tensor tensor, struct tensor own);
 void group_broadcast(struct group *group, struct tensor tensor, int root);
-enum err group_wait(struct group *group);
+void group_order(struct group *group);    // later operations wait for what was queued
+enum err group_wait(struct group *group); // the same; returns the first error
+
+// What this rank spent in tensors' collectives since the last call, and how much of it computation
+// waited for; the rest lay under computation. Waits for the device.
+struct group_seconds group_seconds(struct group *group);
 
 // Numbers of the host; the same result on every rank.
 enum err group_sum(struct group *group, double *values, int64_t count);

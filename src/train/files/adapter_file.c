@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads PEFT adapters: config, then pairs of factors.
 
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 
 #include <math.h>
 #include <stdlib.h>

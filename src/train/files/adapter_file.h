@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 struct adapter_file_config {
     const char *base; // base_model_name_or_path; NULL: unknown

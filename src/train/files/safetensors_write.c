@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes .safetensors files, split into shards, with an index.
 
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps the weights of a model folder and checks them against config.json.
 
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 #include "base/checksum.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model folder: weights, config.json and tokenizer.
 
-#include "train/weights.h"
+#include "train/files/weights.h"
 
 #include "host/folder.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads .safetensors files and their index, checking everything before it is used.
 
-#include "train/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes adapters in PEFT's format.
 
-#include "train/adapter_file.h"
+#include "train/files/adapter_file.h"
 
 #include <stdlib.h>
 #include <string.h>
