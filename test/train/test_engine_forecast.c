@@ -14,6 +14,7 @@ struct variety {
     const char *targets;
     double dropout;
     int ranks;
+    bool shares_base;
 };
 
 static const enum recompute levels[] = {
@@ -32,6 +33,7 @@ static void plan_of_engine(struct blocks *out, struct tiny *tiny, const struct v
     setup.bf16_states = v->states == RECIPE_BF16;
     setup.level = levels[v->checkpointing];
     setup.ranks = v->ranks;
+    setup.shards_base = v->shares_base;
     enum err err = transformer_plan(out, &level, &test_arena, device, &setup);
     test_check(!err, err ? error_text() : "", __FILE__, __LINE__);
 }
@@ -42,6 +44,7 @@ static struct engine_bytes plan_of_forecast(const struct knowledge *k, const str
     struct setup known = knowledge_setup(k, "llama-3.1-8b", "native", 1, 24);
     struct layout layout = layout_single();
     layout.data = v->ranks;
+    layout.zero = v->shares_base ? 3 : 0;
     struct step_request request = { .model = &tiny->decoder.model,
                                     .recipe = &tiny->recipe,
                                     .layout = &layout,
@@ -98,19 +101,22 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_to_the_byte)
     enum { LORA = RECIPE_LORA, QLORA = RECIPE_QLORA, FULL = RECIPE_FULL };
     enum { KEEP = RECIPE_KEEP_ALL, SOME = RECIPE_SELECTIVE, ALL = RECIPE_RECOMPUTE };
     static const struct variety varieties[] = {
-        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 1 },
-        { "qwen2", LORA, BF16, FP32, SOME, 3, "q,v", 0, 1 },
-        { "qwen3", LORA, FP32, FP32, ALL, 16, "attention", 0.1, 1 },
-        { "llama", LORA, FP8, FP32, KEEP, 4, "all-linear", 0, 1 },
-        { "qwen3", LORA, FP8, FP32, ALL, 4, "mlp", 0, 2 },
-        { "mistral", QLORA, BF16, FP32, KEEP, 5, "all-linear", 0.1, 1 },
-        { "qwen3", QLORA, BF16, FP32, ALL, 64, "q,k,down", 0, 4 },
-        { "llama", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 1 },
-        { "qwen2", FULL, BF16, BF16, SOME, 0, "all-linear", 0, 1 },
-        { "qwen3", FULL, FP32, FP32, ALL, 0, "all-linear", 0, 1 },
-        { "qwen2", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 3 },
-        { "qwen3", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 2 },
-        { "llama", FULL, FP32, FP32, KEEP, 0, "all-linear", 0, 4 },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 1, false },
+        { "qwen2", LORA, BF16, FP32, SOME, 3, "q,v", 0, 1, false },
+        { "qwen3", LORA, FP32, FP32, ALL, 16, "attention", 0.1, 1, false },
+        { "llama", LORA, FP8, FP32, KEEP, 4, "all-linear", 0, 1, false },
+        { "qwen3", LORA, FP8, FP32, ALL, 4, "mlp", 0, 2, false },
+        { "mistral", QLORA, BF16, FP32, KEEP, 5, "all-linear", 0.1, 1, false },
+        { "qwen3", QLORA, BF16, FP32, ALL, 64, "q,k,down", 0, 4, false },
+        { "llama", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 1, false },
+        { "qwen2", FULL, BF16, BF16, SOME, 0, "all-linear", 0, 1, false },
+        { "qwen3", FULL, FP32, FP32, ALL, 0, "all-linear", 0, 1, false },
+        { "qwen2", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 3, false },
+        { "qwen3", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 2, false },
+        { "llama", FULL, FP32, FP32, KEEP, 0, "all-linear", 0, 4, false },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 2, true },
+        { "qwen3", LORA, FP8, FP32, ALL, 4, "q,v", 0.1, 3, true },
+        { "qwen2", QLORA, BF16, FP32, SOME, 8, "all-linear", 0, 4, true },
     };
     struct knowledge k = knowledge_open();
     for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++)

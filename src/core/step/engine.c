@@ -3,6 +3,8 @@
 
 #include "core/step/engine.h"
 
+#include "core/step/shared_base.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -136,9 +138,15 @@ static int64_t linear_bytes(const struct layout_of *l, const struct product *p)
         return bytes;
     }
     if (l->fp8)
-        return fp8_bytes(p->out, p->in) + fp8_bytes(p->in, p->out) +
-               tensor(p->columns, p->in, l->compute) + tensor(p->out, p->columns, l->compute);
+        return fp8_bytes(p->out, p->in) + fp8_bytes(p->in, p->out);
     return placed(l, p->out + p->columns, p->in + p->columns, l->compute);
+}
+
+// Adapters in the compute type, where they do not lie in the linear's own block.
+static int64_t beside_bytes(const struct layout_of *l, const struct product *p)
+{
+    return l->fp8 ? tensor(p->columns, p->in, l->compute) + tensor(p->out, p->columns, l->compute)
+                  : 0;
 }
 
 // Adapters of a product: all first factors together, each second factor by itself.
@@ -200,10 +208,9 @@ static int64_t trained_bytes(const struct layout_of *l, int64_t element)
     return l->r->model->layers * trained_layer_bytes(l, element) + ends;
 }
 
-// Elements of a piece of the gradients that the first rank keeps; no other keeps more.
-static int64_t part_of(const struct layout_of *l, int64_t bytes)
+// Elements of a row that the first rank keeps; no other keeps more.
+static int64_t part_of(const struct layout_of *l, int64_t all)
 {
-    int64_t all = bytes / l->state;
     int64_t each = (all + l->r->layout->data - 1) / l->r->layout->data;
     return smaller(round_up(each, PART_ALIGNMENT), all);
 }
@@ -214,18 +221,33 @@ static int64_t state_bytes(const struct layout_of *l)
 {
     if (!l->sharded)
         return trained_bytes(l, l->state);
-    int64_t kept = part_of(l, embedding_bytes(l, l->state)) +
-                   l->r->model->layers * part_of(l, trained_layer_bytes(l, l->state)) +
-                   part_of(l, end_bytes(l, l->state));
+    int64_t kept = part_of(l, embedding_bytes(l, l->state) / l->state) +
+                   l->r->model->layers * part_of(l, trained_layer_bytes(l, l->state) / l->state) +
+                   part_of(l, end_bytes(l, l->state) / l->state);
     return tensor(1, kept, l->state);
+}
+
+// The linears of all layers. A rank that shares them keeps its part of each layer, and two whole
+// ones, the present and the next, in the workspace.
+static int64_t count_linears(struct engine_bytes *out, const struct layout_of *l)
+{
+    int64_t layers = l->r->model->layers, layer = 0, beside = 0;
+    for (int i = 0; i < PRODUCTS; i++) {
+        layer += linear_bytes(l, &l->products[i]);
+        beside += beside_bytes(l, &l->products[i]);
+    }
+    if (!shared_base(l->r))
+        return layers * (layer + beside);
+    int64_t part = part_of(l, layer / EXACT);
+    out->scratch += 2 * tensor(1, part * l->r->layout->data, EXACT);
+    return tensor(layers, part, EXACT) + layers * beside;
 }
 
 static void count_weights(struct engine_bytes *out, const struct layout_of *l)
 {
-    int64_t linears = 0;
-    for (int i = 0; i < PRODUCTS; i++)
-        linears += l->r->model->layers * linear_bytes(l, &l->products[i]);
-    *(l->full ? &out->trained : l->quantized ? &out->quantized : &out->frozen) += linears;
+    *(l->full        ? &out->trained
+      : l->quantized ? &out->quantized
+                     : &out->frozen) += count_linears(out, l);
     *(l->full ? &out->trained : &out->frozen) += other_bytes(l, l->compute);
     out->masters = l->has_masters ? state_bytes(l) : 0;
     out->gradients = trained_bytes(l, l->state);
