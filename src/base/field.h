@@ -41,6 +41,7 @@ struct field {
     const char *const *choices; // of FIELD_CHOICE, ended by NULL; an empty one is not offered
     double scale;               // what 1 means in a catalog cell without unit; 0 is 1
     bool required;              // a catalog row without it is refused
+    const char *since;          // version that brought it into JSON; NULL: as old as its table
     // For the command line only:
     const char *value; // stands for the value in --help: "GPU", "FILE"; NULL: by kind
     // Words for a default that is computed, "%s" in them being the value of the defaults; "" if the

@@ -71,9 +71,8 @@ static const struct field request_fields[] = {
           "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
           .fallback = "all of the device"),
     FIELD_OF(request, parallel, layouts,
-             "what ranks share: nothing (ddp), full training's states (zero1), LoRA's frozen base "
-             "(fsdp)",
-             .value = "LAYOUT", .fallback = "zero1 for full, ddp or what fits for LoRA"),
+             "what ranks share: ddp nothing, zero1 states, fsdp the frozen base", .value = "LAYOUT",
+             .fallback = "zero1 for full, ddp or what fits for LoRA"),
     { 0 },
 };
 

@@ -23,9 +23,9 @@ const struct field training_metrics_fields[] = {
     FIELD(training_report, processed_tokens, COUNT, "tokens of this step, with padding"),
     FIELD(training_report, seconds, SECONDS, "duration of this step, in seconds"),
     FIELD(training_report, communication_seconds, SECONDS,
-          "in collectives of the ranks, by the first one's clock"),
+          "in collectives of the ranks, by the first one's clock", .since = "0.6.0"),
     FIELD(training_report, waited_seconds, SECONDS,
-          "of these, while computation waited; the rest lay under it"),
+          "of these, while computation waited; the rest lay under it", .since = "0.6.0"),
     FIELD(training_report, flops, NUMBER, "floating-point operations executed by one process"),
     { 0 },
 };

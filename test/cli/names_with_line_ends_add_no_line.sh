@@ -11,10 +11,10 @@ count() { # WHAT: of all lines, and of those that begin as forged
 cp test/data/tiny_model/rows.jsonl "$work/rows$forged.jsonl"
 "$GPUHOURS" profile "$work/rows$forged.jsonl" --tokenizer test/data/tiny_model --out "$work/profile.json" >"$work/out" 2>&1
 count "a data file"
-"$GPUHOURS" profile "$work/none$forged" >"$work/out" 2>&1
+"$GPUHOURS" profile "$work/none$forged" --out "$work/profile.json" >"$work/out" 2>&1
 count "a file that does not exist"
 printf '{"prompt\\n  forged line": "a", "completion": "b"}\n' >"$work/columns.jsonl"
-"$GPUHOURS" profile "$work/columns.jsonl" --tokenizer test/data/tiny_model >"$work/out" 2>&1
+"$GPUHOURS" profile "$work/columns.jsonl" --tokenizer test/data/tiny_model --out "$work/profile.json" >"$work/out" 2>&1
 count "a column"
 "$GPUHOURS" plan --name "a name$forged" --tokens 1M --model llama-3.1-8b --gpu h100 --ledger "$work/ledger" >/dev/null 2>&1
 "$GPUHOURS" runs list --ledger "$work/ledger" >"$work/out"

@@ -22,9 +22,9 @@ show() { # NAME, the log on standard input
     [ ! -e "$work/pilot.json" ] || "$GPUHOURS" plan --pilot "$work/pilot.json" --search off --ledger off 2>&1 |
         sed -n "s|$work/||; /^gpuhours/p; s/^  \(pilot_[a-z_]*\):.*/  plan warns: \1/p"
 }
-second='sprintf("%.2f", 1.7e9 + i / 4)'
+second='sprintf("%.2f", 1.7e9 + i / 5)'
 log i "$second" '8192 * i' | show sound
-log i 'sprintf("%.2f", 1.7e9 + i / 4 - (i > 30 ? 6 : 0))' '8192 * i' | show times_go_back
+log i 'sprintf("%.2f", 1.7e9 + i / 5 - (i > 30 ? 6 : 0))' '8192 * i' | show times_go_back
 log i '"NaN"' '"NaN"' '\"seconds\": NaN' | show not_a_number
 log i "$second" '""' '\"tokens_per_second\": -32000' | show negative_tokens_per_second
 log i "$second" '-8192 * i' | show negative_counter
@@ -34,7 +34,7 @@ log i "$second" '4096 * i' | paste -d '\n' "$work/rank0" - | show two_ranks_that
 log 'i > 20 ? i - 20 : 1' "$second" '8192 * (i > 20 ? i - 20 : 1)' | paste -d '\n' "$work/rank0" - | show a_rank_that_is_behind
 log i 'sprintf("%.2f", 1.7e9 + 2.5 * i)' '131072 * i' | show another_run
 log i "$second" '""' '\"tokens_per_second\": 900000' | show reports_above_the_peak
-log i 'sprintf("%.2f", 1.7e9 + i / 40)' '8192 * i' | show steps_above_the_peak
+log i 'sprintf("%.2f", 1.7e9 + i / 50)' '8192 * i' | show steps_above_the_peak
 log i 'sprintf("%.2f", 1.7e9 + 250 * i)' '8192 * i' | show milliseconds_for_seconds
 lines=5 log i 'sprintf("%.2f", 1.7e9 + 3 * i)' '8192 * i' | show only_a_warm_up
 : | show empty

@@ -68,6 +68,7 @@ static void add_fields(struct rows *rows, const char *path, const struct field *
                        ? "object or string"
                        : field_type(f);
         row.help = out_string(&help);
+        row.since = f->since ? f->since : like->since;
         add(rows, row);
     }
 }
