@@ -92,7 +92,7 @@ struct machine {
     double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
     double memory, elementwise, flash_forward;
     double cached, cache_bytes; // elementwise, of what the cache still holds
-    double fp32_product; // of fp32 adapters, by shape
+    double fp32_product;        // of fp32 adapters, by shape
 };
 
 // Of a copy's rate, what PyTorch's own kernels reach: they read strided, broadcast and cast

@@ -353,8 +353,9 @@ TEST(compute_micro_batches_of_many_widths_wait_for_the_host_more_than_their_mean
 
 TEST(compute_tensors_that_fit_the_cache_are_not_read_from_memory_again)
 {
-    // PEFT's benchmark on MetaMathQA: Llama 3.2 3B, 4 rows of about 210 tokens on an L40S, 96 MiB of
-    // cache: 7,174 tokens/s (data/runs.csv, PFT-001), 1.4 times what its memory alone could feed.
+    // PEFT's benchmark on MetaMathQA: Llama 3.2 3B, 4 rows of about 210 tokens on an L40S, 96 MiB
+    // of cache: 7,174 tokens/s (data/runs.csv, PFT-001), 1.4 times what its memory alone could
+    // feed.
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-3.2-3b", "hf-peft", 4, 210);
     setup.recipe.targets = "q,v";
