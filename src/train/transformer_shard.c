@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masters and moments that ranks share (ZeRO-1): each keeps and updates one part of all elements.
 //
-//                  │ embedding │  layer 0  │  layer 1  │ … │
-//     gradients    │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │   reduce-scatter: each rank sums its
-//     parts moments          │ 1 │       │ 1 │       │ 1 │     …     what rank 1 has weights      │
-//     0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │   all-gather, after the update
+//                │ embedding │  layer 0  │  layer 1  │ … │
+//     gradients  │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │  reduce-scatter: each sums its parts
+//     moments        │ 1 │       │ 1 │       │ 1 │     …    what rank 1 has
+//     weights    │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ 0 │ 1 │ 2 │ … │  all-gather, after the update
 //
 // The row of all gradients is cut into pieces, and each piece into parts, without regard to where a
 // weight begins. A piece is complete when the last micro-batch's backward pass leaves its layer,
