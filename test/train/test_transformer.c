@@ -383,6 +383,7 @@ static void check_step(const char *kind, int method, enum recompute level)
                                  : level == RECOMPUTE_BLOCK ? RECIPE_RECOMPUTE
                                                             : RECIPE_SELECTIVE;
     tiny->recipe.adapter_dtype = RECIPE_FP32;
+    tiny->recipe.experts = stack_experts(known.stack, &tiny->decoder.model);
     struct step_request request = { .model = &tiny->decoder.model,
                                     .recipe = &tiny->recipe,
                                     .layout = &known.layout,
