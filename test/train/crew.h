@@ -50,6 +50,18 @@ static inline struct crew *crew_make(int size, int method, enum dtype compute,
     return crew;
 }
 
+// Goes on from the checkpoint of a crew that was stopped.
+static inline void crew_go_on(struct crew *crew, int size, const struct crew *stopped)
+{
+    char command[256];
+    snprintf(command, sizeof command, "cp -r %s/checkpoints %s/", stopped->runs[0]->folder,
+             crew->runs[0]->folder);
+    CHECK(!system(command));
+    for (int rank = 0; rank < size; rank++)
+        crew->runs[rank]->training.out = crew->runs[0]->folder;
+    crew->resumes = true;
+}
+
 static inline void crew_finish(struct crew *crew, int size)
 {
     for (int i = 0; i < size; i++) {

@@ -111,13 +111,11 @@ static bool run_two_steps(struct group *group, void *context)
     struct counted *counted = context;
     struct whole *run = counted->runs[group->rank];
     struct training_report report;
-    run->group = *group;
-    bool good = !group_use(&run->group, run->tiny->transformer.device) &&
-                !training_plan(&run->training) && !training_step(&run->training, &report);
-    struct group_traffic *traffic = counted->traffic[group->rank];
+    if (!run_a_step(group, context))
+        return false;
     memset(run->group.traffic, 0, sizeof run->group.traffic);
-    good = good && !training_step(&run->training, &report);
-    memcpy(traffic, run->group.traffic, sizeof run->group.traffic);
+    bool good = !training_step(&run->training, &report);
+    memcpy(counted->traffic[group->rank], run->group.traffic, sizeof run->group.traffic);
     return good;
 }
 

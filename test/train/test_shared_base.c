@@ -121,13 +121,7 @@ TEST(training_with_a_shared_base_goes_on_with_any_number_of_ranks)
         CHECK(ranks_run(3, crew_run_rank, stopped) && stopped->runs[0]->training.is_stopped);
         for (int size = 3; size > 0; size--) {
             struct crew *resumed = crew_of(&kinds[i], size == 3, size);
-            char command[256];
-            snprintf(command, sizeof command, "cp -r %s/checkpoints %s/", stopped->runs[0]->folder,
-                     resumed->runs[0]->folder);
-            CHECK(!system(command));
-            for (int rank = 0; rank < size; rank++)
-                resumed->runs[rank]->training.out = resumed->runs[0]->folder;
-            resumed->resumes = true;
+            crew_go_on(resumed, size, stopped);
             CHECK(ranks_run(size, crew_run_rank, resumed));
             const double *a = resumed->runs[0]->losses, *b = straight->runs[0]->losses;
             double band = kinds[i].compute == DTYPE_BF16 ? 2e-2 : 1e-6;

@@ -196,9 +196,10 @@ static void longer_rows_need_memory(const struct plan_data *data, const struct p
     const struct plan *again = make(data, &longer);
     if (!again)
         return;
-    claim(again->chosen.memory.total_bytes >= plan->chosen.memory.total_bytes * (1 - 1e-12),
-          "a longer context needs less memory", &longer, plan->chosen.memory.total_bytes,
-          again->chosen.memory.total_bytes);
+    // Not the total: attention's workspace, which is beside it, shrinks a little where fewer heads
+    // are done at a time.
+    double now = again->chosen.memory.allocated_bytes, before = plan->chosen.memory.allocated_bytes;
+    claim(now >= before * (1 - 1e-12), "a longer context needs less memory", &longer, before, now);
 }
 
 // The document read back makes the same plan: plan --plan, and hosts start from it.
