@@ -4,7 +4,7 @@
     six_pilots.py rows ROWS [gsm8k|glaive]       JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, or lengths
                                                  drawn from the histogram of conversations with tools
     six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
-    six_pilots.py evaluations ROWS BATCH EVERY   in an epoch
+    six_pilots.py evaluations ROWS BATCH EVERY   in an epoch; the last step ends with one
     six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
     six_pilots.py forecast PLAN NAME             one JSON line: the seconds of train() that a plan expects (whole_runs.sh)
     six_pilots.py took RESULT NAME FORECASTS     one JSON line: train() against it
@@ -51,7 +51,8 @@ def share(count, every):
 
 
 def evaluations(count, batch, every):
-    print(-(-int(count) // int(batch)) // int(every) if int(every) else 0)
+    steps = -(-int(count) // int(batch))
+    print(-(-steps // int(every)) if int(every) else 0)
 
 
 def judge(folder, name):

@@ -92,6 +92,23 @@ static enum err find_names(struct transfer *transfer, const struct transfer_sour
     return find_gpu(transfer, source);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+// Squared lengths of a micro-batch whose tokens alone are known. Padded rows attend over their
+// width; where widths vary, the mean of their squares is above the square of their mean, as it is
+// in the plan's own batches of that kind.
+static double unseen_squares(const struct step_batch *planned, const struct step_batch *batch,
+                             bool packed, bool same_kind)
+{
+    double scale = batch->tokens / planned->tokens;
+    if (packed)
+        return fmin(planned->squares * scale, batch->tokens * batch->width);
+    return same_kind ? planned->squares * scale * scale : batch->tokens * batch->width;
+}
+
 // The mean micro-batch of one rank. What the pilot did not count is taken from the plan's data.
 static void find_batch(struct transfer *transfer, const struct transfer_source *source)
 {
@@ -107,6 +124,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
         rule.context = c->context;
     bool packed = c->batching ? !strcmp(c->batching, batching_names_auto[BATCHING_PACKED])
                               : rule.batching == BATCHING_PACKED;
+    const char *planned = batching_names_auto[rule.batching];
     struct workload workload;
     workload_make(&workload, &rule, rows, ranks, 0);
     struct step_batch batch = workload.batch;
@@ -119,9 +137,10 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
     batch.rows = rows;
     batch.width = tokens / rows;
     batch.tokens = tokens;
-    batch.squares = pilot->composition.squares > 0 ? pilot->composition.squares * share
-                    : packed ? fmin(batch.squares * scale, tokens * batch.width)
-                             : tokens * batch.width; // padded rows attend over their width
+    batch.squares = pilot->composition.squares > 0
+                        ? pilot->composition.squares * share
+                        : unseen_squares(&workload.batch, &batch, packed,
+                                         !c->batching || same_text(c->batching, planned));
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
@@ -214,11 +233,6 @@ static double grown(enum transfer_cause cause, double far)
 double transfer_difference(enum transfer_cause cause, double distance)
 {
     return differences[cause].spread * grown(cause, distance);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
 }
 
 // Ignores the number of data-parallel ranks, and whether optimizer states are sharded.

@@ -280,6 +280,37 @@ TEST(plan_does_not_take_the_loading_of_kernels_for_the_time_of_an_evaluation)
     CHECK(load > 2 && seconds->low < 60 - load / 2 && seconds->high > 60 + load);
 }
 
+static const struct plan *plan_of_lengths(const struct lengths *lengths, const struct pilot *pilot)
+{
+    struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
+    const char *json = "{\"model\":\"llama-3.2-1b\",\"gpu\":\"h200\",\"gpus\":1,\"stack\":"
+                       "\"hf-peft\",\"method\":\"lora\",\"micro_batch\":\"8\",\"context\":2048,"
+                       "\"batching\":\"grouped\",\"eval_share\":0.05,\"search\":false}";
+    CHECK(!plan_request_read(request, &test_arena, text_of(json), "request"));
+    request->lengths = lengths;
+    request->pilot = pilot, request->pilot_name = "pilot.json";
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    CHECK(!plan_make(plan, &test_arena, planning_data(), request));
+    return plan;
+}
+
+// A trainer counts its tokens, not their squares. Taken from the mean width, these were fewer than
+// the plan's own: the run seemed to have other lengths, and its measured evaluations were not used.
+TEST(transfer_of_a_pilot_that_counted_tokens_alone_is_to_the_same_lengths)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 3000; i++)
+        lengths_add(&lengths, 40 + (int64_t)i * i % 1900, 30);
+    const struct plan *before = plan_of_lengths(&lengths, NULL);
+    struct pilot *pilot = pilot_of(before, before->forecast.tokens_per_s.mid, 0.01);
+    pilot->composition.squares = pilot->composition.labelled = NAN;
+    pilot->apart.evaluations = 2, pilot->apart.evaluation_seconds = 0.75;
+    const struct plan *after = plan_of_lengths(&lengths, pilot);
+    CHECK(after->transferred.alike);
+    CHECK(after->transferred.spreads[TRANSFER_LENGTHS] < 1e-6);
+    CHECK_NEAR(after->overheads.evaluation_seconds.value.mid, 0.75, 1e-9);
+}
+
 TEST(plan_takes_the_compilation_that_a_pilot_measured)
 {
     const char *job =
