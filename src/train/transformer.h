@@ -136,7 +136,6 @@ struct mixture {
     struct expert *experts;      // E; NULL: the layer has one feed-forward network for all
     struct parameter *router;    // (E, C)
     struct routing routing;      // on the device, kept from forward to backward
-    int32_t *counts;             // the rows of each expert, on the host
     struct tensor probabilities; // (T, E)
     struct tensor weights;       // (N, 1) of the rows, which sum to their tokens
     struct tensor rows;          // (N, C + rank): copies of the tokens, sorted by expert

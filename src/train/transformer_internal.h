@@ -44,6 +44,9 @@ void transformer_note(struct transformer *t, const char *name, double flops);
 
 // The stacked block [W B; A 0] of a projection; assembled in the workspace if W is in NF4.
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p);
+// Copies [ B; A 0] of the masters beside W.
+void transformer_stack_adapters(struct transformer *t, const struct projection *p,
+                                struct tensor block);
 
 // --- projections (transformer_run.c) -----------------------------------------
 
@@ -51,18 +54,31 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
 void transformer_project(struct transformer *t, const struct micro_batch *batch,
                          struct projection *p, struct tensor y, struct tensor x);
 
-// z alone, where x was recomputed and y was not.
-void transformer_low_rank(struct transformer *t, const struct micro_batch *batch,
-                          struct projection *p, struct tensor x);
-
 // dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained.
 void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
                                   struct projection *p, struct tensor dx, struct tensor dy,
                                   struct tensor x);
 
+// What the trace counts of a projection: the adapters' factors apart ("adapter a", "adapter b"),
+// without the zeros of the stacked block.
+void transformer_note_linears(struct transformer *t, const struct projection *p, int64_t rows);
+void transformer_note_adapters(struct transformer *t, const char *name, const struct projection *p,
+                               int64_t rows);
+
+// Dropout of adapters: whether there is any, the input of one after it, and the way back, which
+// changes `back`.
+bool transformer_drops(const struct transformer *t, const struct micro_batch *batch,
+                       const struct projection *p);
+struct tensor transformer_dropped_input(struct transformer *t, const struct micro_batch *batch,
+                                        const struct linear *linear, struct tensor x);
+void transformer_add_dropped(struct transformer *t, const struct micro_batch *batch,
+                             const struct linear *linear, struct tensor dx, struct tensor back);
+
 // --- mixtures of experts (transformer_experts.c) -----------------------------
 
 int64_t transformer_expert_rows(const struct transformer *t); // T · k
+int64_t transformer_experts_at_once(const struct transformer *t,
+                                    const struct mixture *m); // that are unpacked together
 
 // The feed-forward network of a layer with experts, from middle_normed: route, then gate and up,
 // activation, and down into the branch. Recomputation leaves out the route, which is kept.

@@ -229,7 +229,8 @@ void transformer_random_adapters(struct transformer *t, uint64_t seed)
 // --- to compute with ---------------------------------------------------------
 
 // Each linear of a projection has its own columns of z, so B is block-diagonal.
-static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
+void transformer_stack_adapters(struct transformer *t, const struct projection *p,
+                                struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
     ops(t)->zero(t->device, b);
@@ -245,7 +246,7 @@ static void stack_adapters(struct transformer *t, const struct projection *p, st
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p)
 {
     if (p->stacked.at && p->rank && transformer_shares_base(t))
-        stack_adapters(t, p, p->stacked); // what was gathered has none
+        transformer_stack_adapters(t, p, p->stacked); // what was gathered has none
     if (p->stacked.at || t->setup.fp8)
         return p->stacked;
     struct tensor block =
@@ -256,7 +257,7 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
                            part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in),
                            &p->linears[i]->weight->quantized);
     if (p->rank)
-        stack_adapters(t, p, block);
+        transformer_stack_adapters(t, p, block);
     return block;
 }
 

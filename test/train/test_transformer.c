@@ -276,17 +276,16 @@ TEST(transformer_allocates_what_it_predicts)
     check_plan("qwen3_moe");
 }
 
-TEST(transformer_refuses_experts_where_the_device_has_no_router)
+TEST(transformer_refuses_experts_in_fp8)
 {
-    struct backend without = backend_cpu;
-    struct device device = *gradient_device();
     struct tiny *tiny = tiny_make("mixtral");
     struct blocks plan;
     enum recompute level;
-    without.route_forward = NULL;
-    device.backend = &without;
-    CHECK(transformer_plan(&plan, &level, &test_arena, &device, &tiny->setup) == ERR_UNAVAILABLE);
-    CHECK(strstr(error_text(), "mixtral: has experts"));
+    tiny->setup.compute = DTYPE_BF16;
+    tiny->setup.fp8 = true;
+    CHECK(transformer_plan(&plan, &level, &test_arena, gradient_device(), &tiny->setup) ==
+          ERR_UNAVAILABLE);
+    CHECK(strstr(error_text(), "mixtral: has experts, which the engine multiplies in bf16 only"));
 }
 
 TEST(transformer_meets_a_budget_layer_by_layer)
