@@ -131,3 +131,16 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_to_the_byte)
         for (int64_t padding = 1; padding <= 64; padding *= 64)
             check(&k, &varieties[i], padding);
 }
+
+// The memory of experts in frameworks is off by up to 77 %; the engine's is its plan.
+TEST(engine_forecast_of_a_mixtures_memory_is_as_sure_as_of_a_dense_model)
+{
+    struct knowledge k = knowledge_open();
+    struct setup dense = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 2048);
+    struct setup mixture = knowledge_setup(&k, "qwen3-30b-a3b", "native", 1, 2048);
+    struct setup refused = knowledge_setup(&k, "deepseek-v3", "native", 1, 2048);
+    mixture.recipe.experts = refused.recipe.experts = RECIPE_EXPERTS_FUSED;
+    double spread = knowledge_estimate(&dense).memory.spread;
+    CHECK(knowledge_estimate(&mixture).memory.spread == spread);
+    CHECK(knowledge_estimate(&refused).memory.spread > spread);
+}
