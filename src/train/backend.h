@@ -216,6 +216,9 @@ struct backend {
                        struct tensor a /* (rows, M) */, struct tensor b /* (rows, N) */,
                        const struct routing *, double alpha, double beta);
 
+    // out = in, or zeros if in.each is none, for each expert of out.
+    void (*experts_cast)(struct device *, struct expert_matrices out, struct expert_matrices in);
+
     // Backward through the second factors of all adapters of a projection: dz = scale · dy B, and
     // for each adapter dB += dyᵀ z over its own columns. dy (T, out), z and dz (T, ranks); b
     // (out, ranks) must be zero outside of its diagonal blocks.

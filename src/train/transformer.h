@@ -67,7 +67,8 @@ struct parameter {
         PARAMETER_KAIMING
     } start;
     bool is_adapter;
-    bool decays; // weight decay does not apply to norms and biases
+    bool is_of_expert; // copied together with those of the other experts
+    bool decays;       // weight decay does not apply to norms and biases
 };
 
 // Parameters that lie end to end in memory, row after row: the linears of a projection, the first

@@ -115,11 +115,24 @@ static struct expert_matrices unpack(struct transformer *t, const struct mixture
     return block;
 }
 
-static struct tensor matrix_of(struct expert_matrices all, int64_t index)
+// Copies [ B; A 0] of the masters beside W.
+static void stack_adapters(struct transformer *t, const struct mixture *m, enum expert_linear which,
+                           struct neighbours range, struct expert_matrices block)
 {
-    struct tensor out = all.each;
-    out.at = (char *)out.at + index * all.step * dtype_bytes(out.dtype);
-    return out;
+    const struct projection *p = projection_of(m, which, 0);
+    const struct projection *next = projection_of(m, which, second(t));
+    struct expert_matrices none = { 0 };
+    ops(t)->experts_cast(t->device, part_of(block, 0, p->in, p->out, p->rank), none);
+    ops(t)->experts_cast(t->device, part_of(block, p->out, 0, p->rank, p->in),
+                         matrices(range, p->a_master, next->a_master));
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->b)
+            ops(t)->experts_cast(
+                t->device,
+                part_of(block, l->first, p->in + l->first_z, l->out, t->setup.recipe->rank),
+                matrices(range, l->b->master, next->linears[i]->b->master));
+    }
 }
 
 // The stacked blocks [W B; A 0] of a range of experts.
@@ -131,9 +144,24 @@ static struct expert_matrices blocks_of(struct transformer *t, const struct mixt
     struct expert_matrices out =
         is_unpacked(t) ? unpack(t, m, which, range)
                        : matrices(range, p->stacked, projection_of(m, which, second(t))->stacked);
-    for (int64_t i = 0; assembled && p->rank && i < range.count; i++)
-        transformer_stack_adapters(t, projection_of(m, which, range.first + i), matrix_of(out, i));
+    if (assembled && p->rank)
+        stack_adapters(t, m, which, range, out);
     return out;
+}
+
+void transformer_experts_refresh(struct transformer *t, const struct mixture *m)
+{
+    struct neighbours all = { 0, t->decoder->model.experts };
+    for (int i = 0; i < EXPERT_LINEARS; i++) {
+        const struct linear *l = &m->experts[0].linears[i],
+                            *next = &m->experts[second(t)].linears[i];
+        const struct parameter *ours[] = { l->weight, l->a, l->b };
+        const struct parameter *theirs[] = { next->weight, next->a, next->b };
+        for (int j = 0; j < 3; j++)
+            if (ours[j] && parameter_is_copied(ours[j]))
+                ops(t)->experts_cast(t->device, matrices(all, ours[j]->value, theirs[j]->value),
+                                     matrices(all, ours[j]->master, theirs[j]->master));
+    }
 }
 
 // --- projections of all experts ----------------------------------------------

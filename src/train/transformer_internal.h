@@ -17,6 +17,12 @@ static inline struct tensor first_rows(struct tensor tensor, int64_t rows)
     return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
 }
 
+// Whether the value is a copy of the master, in another type or place.
+static inline bool parameter_is_copied(const struct parameter *p)
+{
+    return p->master.at && p->value.at && p->master.at != p->value.at;
+}
+
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch);
 
@@ -44,9 +50,6 @@ void transformer_note(struct transformer *t, const char *name, double flops);
 
 // The stacked block [W B; A 0] of a projection; assembled in the workspace if W is in NF4.
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p);
-// Copies [ B; A 0] of the masters beside W.
-void transformer_stack_adapters(struct transformer *t, const struct projection *p,
-                                struct tensor block);
 
 // --- projections (transformer_run.c) -----------------------------------------
 
@@ -90,6 +93,9 @@ void transformer_experts_activate(struct transformer *t, const struct micro_batc
                                   struct transformer_layer *l);
 void transformer_experts_down(struct transformer *t, const struct micro_batch *batch,
                               struct transformer_layer *l);
+
+// Values from masters, after an update.
+void transformer_experts_refresh(struct transformer *t, const struct mixture *m);
 
 // Recomputes what a layer below RECOMPUTE_BLOCK did not keep.
 void transformer_experts_recompute(struct transformer *t, const struct micro_batch *batch,

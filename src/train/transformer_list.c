@@ -93,6 +93,9 @@ static void list_expert(struct transformer *t, struct arena *arena, int64_t laye
     for (int i = 0; i < EXPERT_LINEARS; i++) {
         struct linear *linear = &expert->linears[i];
         *linear = list_linear(t, arena, layer, index, &shapes[i]);
+        linear->weight->is_of_expert = true;
+        if (linear->a)
+            linear->a->is_of_expert = linear->b->is_of_expert = true;
         linear->index =
             (int)(m->layers * LINEARS + (layer * m->experts + index) * EXPERT_LINEARS + i);
         join(t, i == EXPERT_DOWN ? &expert->down : &expert->gate, linear);

@@ -176,9 +176,12 @@ void transformer_refresh(struct transformer *t)
 {
     for (size_t i = 0; i < t->parameter_count; i++) {
         struct parameter *p = &t->parameters[i];
-        if (p->master.at && p->value.at && p->master.at != p->value.at)
+        if (parameter_is_copied(p) && !p->is_of_expert)
             ops(t)->cast(t->device, p->value, p->master);
     }
+    for (int64_t i = 0; i < t->decoder->model.layers; i++)
+        if (t->layers[i].mixture.experts)
+            transformer_experts_refresh(t, &t->layers[i].mixture);
 }
 
 // Each weight has a random key of its own, made from its name: what else is trained, and in which
@@ -229,8 +232,7 @@ void transformer_random_adapters(struct transformer *t, uint64_t seed)
 // --- to compute with ---------------------------------------------------------
 
 // Each linear of a projection has its own columns of z, so B is block-diagonal.
-void transformer_stack_adapters(struct transformer *t, const struct projection *p,
-                                struct tensor block)
+static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
     ops(t)->zero(t->device, b);
@@ -246,7 +248,7 @@ void transformer_stack_adapters(struct transformer *t, const struct projection *
 struct tensor transformer_stacked(struct transformer *t, const struct projection *p)
 {
     if (p->stacked.at && p->rank && transformer_shares_base(t))
-        transformer_stack_adapters(t, p, p->stacked); // what was gathered has none
+        stack_adapters(t, p, p->stacked); // what was gathered has none
     if (p->stacked.at || t->setup.fp8)
         return p->stacked;
     struct tensor block =
@@ -257,7 +259,7 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
                            part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in),
                            &p->linears[i]->weight->quantized);
     if (p->rank)
-        transformer_stack_adapters(t, p, block);
+        stack_adapters(t, p, block);
     return block;
 }
 

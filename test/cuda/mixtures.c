@@ -220,6 +220,21 @@ static void experts_tn(struct parity *p)
     parity_output(p, three);
 }
 
+// Into every second matrix of a taller row of them, and zeros into some.
+static void experts_cast(struct parity *p)
+{
+    int64_t rows = p->shape->rows, columns = p->shape->columns;
+    enum { MATRICES = 4 };
+    struct tensor in = parity_random(p, DTYPE_F32, MATRICES * rows, columns);
+    struct tensor out = parity_random(p, p->dtype, 2 * MATRICES * rows, columns);
+    struct expert_matrices from = { tensor_rows(in, 0, rows), rows * in.stride, 0, MATRICES };
+    struct expert_matrices to = { tensor_rows(out, 0, rows), 2 * rows * out.stride, 0, MATRICES };
+    struct expert_matrices zeros = { tensor_rows(out, rows, rows), 4 * rows * out.stride, 0, 2 };
+    p->op->experts_cast(p->device, to, from);
+    p->op->experts_cast(p->device, zeros, (struct expert_matrices){ 0 });
+    parity_output_exact(p, out);
+}
+
 // --- NF4 ---------------------------------------------------------------------
 
 static int64_t pieces(int64_t count, int64_t size)
@@ -274,6 +289,7 @@ const struct parity_case parity_mixture_cases[] = {
     { "experts nt", experts_nt, products, both },
     { "experts nn", experts_nn, products, both },
     { "experts tn", experts_tn, products, both },
+    { "cast of experts", experts_cast, matrices_shapes, both },
     { "nf4 of experts", experts_nf4, matrices_shapes, both },
     { 0 },
 };

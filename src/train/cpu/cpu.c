@@ -124,6 +124,7 @@ const struct backend backend_cpu = {
     .experts_nt = cpu_experts_nt,
     .experts_nn = cpu_experts_nn,
     .experts_tn = cpu_experts_tn,
+    .experts_cast = cpu_experts_cast,
     .adapters_backward = cpu_adapters_backward,
     .quantize_rows = cpu_quantize_rows,
     .matmul_scaled = cpu_matmul_scaled,

@@ -81,6 +81,7 @@ void cpu_experts_nn(struct device *, struct tensor c, struct tensor a, struct ex
                     const struct routing *, double alpha, double beta);
 void cpu_experts_tn(struct device *, struct expert_matrices c, struct tensor a, struct tensor b,
                     const struct routing *, double alpha, double beta);
+void cpu_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
 void cpu_experts_dequantize(struct device *, struct expert_matrices out, const struct quantized *in,
                             int64_t step);
 void cpu_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and dequantization for each expert of a mixture, one after another.
+// Products, casts and dequantization for each expert of a mixture, one after another.
 
 #include "train/cpu/cpu.h"
 
@@ -60,6 +60,15 @@ void cpu_experts_tn(struct device *device, struct expert_matrices c, struct tens
             cpu_zero(device, matrix_of(c, i));
         row += rows;
     }
+}
+
+void cpu_experts_cast(struct device *device, struct expert_matrices out, struct expert_matrices in)
+{
+    for (int64_t i = 0; i < out.count; i++)
+        if (in.each.at)
+            cpu_cast(device, matrix_of(out, i), matrix_of(in, i));
+        else
+            cpu_zero(device, matrix_of(out, i));
 }
 
 // The arrays that begin so many bytes later; the scales are nested.

@@ -318,6 +318,7 @@ const struct backend backend_cuda = {
     .experts_nt = cuda_experts_nt,
     .experts_nn = cuda_experts_nn,
     .experts_tn = cuda_experts_tn,
+    .experts_cast = cuda_experts_cast,
     .adapters_backward = cuda_adapters_backward,
     .quantize_rows = cuda_quantize_rows,
     .matmul_scaled = cuda_matmul_scaled,

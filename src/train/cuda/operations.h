@@ -9,6 +9,7 @@ extern const struct backend backend_cuda; // cuda.cu
 
 // elementwise.cu
 void cuda_cast(struct device *, struct tensor out, struct tensor in);
+void cuda_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
 void cuda_fill(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
 void cuda_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 void cuda_bias_forward(struct device *, struct tensor y, struct tensor bias);
