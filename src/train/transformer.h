@@ -195,9 +195,9 @@ struct transformer_scratch {
     struct tensor picked, dpicked;   // (labelled, C)
     struct tensor logits;            // (chunk, V)
     struct tensor losses;            // (labelled, 1)
-    struct tensor unpacked;          // the largest projection, dequantised, with dense rows
-    struct scaled input;             // in fp8: (T, widest)
-    struct tensor expert_rows;       // (N, C + rank): what experts give, or its gradient
+    struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
+    struct scaled input;       // in fp8: (T, widest)
+    struct tensor expert_rows; // (N, C + rank): what experts give, or its gradient
     struct tensor dexpert_activated; // (N, F)
     struct tensor dexpert_weights;   // (N, 1)
     struct tensor router_logits;     // (T, E), or their gradient

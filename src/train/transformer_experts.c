@@ -74,7 +74,7 @@ static struct neighbours range_from(const struct transformer *t, const struct mi
     return (struct neighbours){ first, left < most ? left : most };
 }
 
-// Of the first two experts, or of the first twice.
+// From where a matrix of the first and of the second expert lie; a single expert is its own second.
 static struct expert_matrices matrices(struct neighbours range, struct tensor first,
                                        struct tensor next)
 {
@@ -228,10 +228,10 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
                               const struct mixture *m, enum expert_linear which,
                               struct expert_matrices block, struct tensor dy, struct tensor x)
 {
-    const struct projection *p = projection_of(m, which, 0), *next;
+    const struct projection *p = projection_of(m, which, 0);
+    const struct projection *next = projection_of(m, which, second(t));
     struct neighbours range = { block.first, block.count };
     struct tensor dz = tensor_columns(dy, p->out, p->rank), z = tensor_columns(x, p->in, p->rank);
-    next = projection_of(m, which, second(t));
     ops(t)->experts_nn(t->device, dz, tensor_columns(dy, 0, p->out),
                        part_of(block, 0, p->in, p->out, p->rank), &m->routing, t->adapter_scale, 0);
     for (int i = 0; i < p->count; i++) {
